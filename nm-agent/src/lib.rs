@@ -1,0 +1,1 @@
+//! The NodeManager as a library, so that a test can run a whole agent.

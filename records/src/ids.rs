@@ -1,0 +1,291 @@
+//! Hadoop's identifiers. `Display` and `FromStr` are Hadoop's text forms, so they appear in paths, logs and URLs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// Bits of a container id below the epoch (Hadoop: `ContainerId.CONTAINER_ID_BITMASK`, 40 bits).
+const CONTAINER_NUMBER_BITS: u32 = 40;
+const CONTAINER_NUMBER_MASK: i64 = (1 << CONTAINER_NUMBER_BITS) - 1;
+
+/// A text that is not the id it was taken for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("invalid {kind}, {text}")]
+pub struct ParseIdError {
+    /// What was expected: `application id`, `container id`, …
+    pub kind: &'static str,
+    /// The text as given, cut to a length that fits a log line.
+    pub text: String,
+}
+
+impl ParseIdError {
+    fn new(kind: &'static str, text: &str) -> Self {
+        // A peer chooses this text; 128 characters name any real id with room to spare.
+        Self {
+            kind,
+            text: text.chars().take(128).collect(),
+        }
+    }
+}
+
+/// An application: the RM's start time and a number it counts up (`application_1700000000000_0007`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationId {
+    /// The RM's start, in milliseconds since the epoch.
+    pub cluster_timestamp: i64,
+    /// Counts up from 1.
+    pub id: i32,
+}
+
+/// One try at running an application's master (`appattempt_1700000000000_0007_000001`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationAttemptId {
+    /// Which application.
+    pub application_id: ApplicationId,
+    /// Counts up from 1.
+    pub attempt_id: i32,
+}
+
+/// A container of an attempt (`container_1700000000000_0007_01_000002`, or `container_e03_…` after RM restarts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerId {
+    /// The attempt it was allocated to.
+    pub attempt: ApplicationAttemptId,
+    /// The RM's epoch in the bits above the 40th, the container's number below.
+    pub id: i64,
+}
+
+/// A NodeManager by the host and port of its container management service (`host:port`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId {
+    /// Host name exactly as registered: tokens are compared by this text.
+    pub host: String,
+    /// The port that really listens, never 0.
+    pub port: u16,
+}
+
+impl ContainerId {
+    /// The application it belongs to.
+    #[must_use]
+    pub const fn application_id(&self) -> ApplicationId {
+        self.attempt.application_id
+    }
+
+    /// How often the RM had been restarted when it made this id.
+    #[must_use]
+    pub const fn epoch(&self) -> i64 {
+        self.id >> CONTAINER_NUMBER_BITS
+    }
+}
+
+impl fmt::Display for ApplicationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "application_{}_{:04}", self.cluster_timestamp, self.id)
+    }
+}
+
+impl fmt::Display for ApplicationAttemptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ApplicationId {
+            cluster_timestamp,
+            id,
+        } = self.application_id;
+        write!(
+            f,
+            "appattempt_{cluster_timestamp}_{id:04}_{:06}",
+            self.attempt_id
+        )
+    }
+}
+
+impl fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ApplicationId {
+            cluster_timestamp,
+            id,
+        } = self.attempt.application_id;
+        f.write_str("container_")?;
+        if self.epoch() > 0 {
+            write!(f, "e{:02}_", self.epoch())?;
+        }
+        let number = self.id & CONTAINER_NUMBER_MASK;
+        write!(
+            f,
+            "{cluster_timestamp}_{id:04}_{:02}_{number:06}",
+            self.attempt.attempt_id
+        )
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Digits only: `FromStr` of the integers would also take a sign, and then two texts would name one id.
+fn digits<T: FromStr>(part: Option<&str>) -> Option<T> {
+    let part = part?;
+    if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    part.parse().ok()
+}
+
+impl FromStr for ApplicationId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let mut parts = text.strip_prefix("application_")?.split('_');
+            let id = Self {
+                cluster_timestamp: digits(parts.next())?,
+                id: digits(parts.next())?,
+            };
+            parts.next().is_none().then_some(id)
+        };
+        parse().ok_or_else(|| ParseIdError::new("application id", text))
+    }
+}
+
+impl FromStr for ApplicationAttemptId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let mut parts = text.strip_prefix("appattempt_")?.split('_');
+            let application_id = ApplicationId {
+                cluster_timestamp: digits(parts.next())?,
+                id: digits(parts.next())?,
+            };
+            let id = Self {
+                application_id,
+                attempt_id: digits(parts.next())?,
+            };
+            parts.next().is_none().then_some(id)
+        };
+        parse().ok_or_else(|| ParseIdError::new("application attempt id", text))
+    }
+}
+
+impl FromStr for ContainerId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let rest = text.strip_prefix("container_")?;
+            let (epoch, rest) = match rest.strip_prefix('e') {
+                Some(with_epoch) => {
+                    let (epoch, rest) = with_epoch.split_once('_')?;
+                    (digits::<i64>(Some(epoch))?, rest)
+                }
+                None => (0, rest),
+            };
+            let mut parts = rest.split('_');
+            let application_id = ApplicationId {
+                cluster_timestamp: digits(parts.next())?,
+                id: digits(parts.next())?,
+            };
+            let attempt = ApplicationAttemptId {
+                application_id,
+                attempt_id: digits(parts.next())?,
+            };
+            let number: i64 = digits(parts.next())?;
+            let fits =
+                epoch <= i64::MAX >> CONTAINER_NUMBER_BITS && number <= CONTAINER_NUMBER_MASK;
+            (fits && parts.next().is_none()).then_some(Self {
+                attempt,
+                id: epoch << CONTAINER_NUMBER_BITS | number,
+            })
+        };
+        parse().ok_or_else(|| ParseIdError::new("container id", text))
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (host, port) = text.rsplit_once(':')?;
+            (!host.is_empty()).then_some(Self {
+                host: host.to_owned(),
+                port: digits(Some(port))?,
+            })
+        };
+        parse().ok_or_else(|| ParseIdError::new("node id", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const APP: ApplicationId = ApplicationId {
+        cluster_timestamp: 1_700_000_000_000,
+        id: 7,
+    };
+    const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
+        application_id: APP,
+        attempt_id: 1,
+    };
+
+    #[test]
+    fn texts_are_hadoops() {
+        assert_eq!(APP.to_string(), "application_1700000000000_0007");
+        assert_eq!(ATTEMPT.to_string(), "appattempt_1700000000000_0007_000001");
+        let plain = ContainerId {
+            attempt: ATTEMPT,
+            id: 2,
+        };
+        assert_eq!(plain.to_string(), "container_1700000000000_0007_01_000002");
+        let third_epoch = ContainerId {
+            attempt: ATTEMPT,
+            id: 3_298_534_883_330,
+        };
+        assert_eq!(
+            third_epoch.to_string(),
+            "container_e03_1700000000000_0007_01_000002"
+        );
+    }
+
+    #[test]
+    fn texts_that_hadoop_would_not_write_are_refused() {
+        for text in [
+            "",
+            "container_",
+            "container_1_2_3",
+            "container_1_2_3_4_5",
+            "container_e_1_2_3_4",
+            "container_-1_2_3_4",
+            "container_+1_2_3_4",
+            "container_1_2_3_../x",
+            "application_1_2",
+            "container_1_2_3_99999999999999999999",
+        ] {
+            let parsed = text.parse::<ContainerId>();
+            assert!(parsed.is_err(), "{text} gave {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn a_huge_text_is_not_kept_in_the_error() {
+        let error = "x".repeat(1 << 20).parse::<ContainerId>().unwrap_err();
+        assert!(error.text.len() <= 128);
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_reads_back_from_its_text(ts in 0..i64::MAX, app in 0..i32::MAX, attempt in 0..i32::MAX, id in 0..i64::MAX) {
+            let application_id = ApplicationId { cluster_timestamp: ts, id: app };
+            let attempt = ApplicationAttemptId { application_id, attempt_id: attempt };
+            let container = ContainerId { attempt, id };
+            prop_assert_eq!(application_id.to_string().parse(), Ok(application_id));
+            prop_assert_eq!(attempt.to_string().parse(), Ok(attempt));
+            prop_assert_eq!(container.to_string().parse(), Ok(container));
+        }
+    }
+}

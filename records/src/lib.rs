@@ -1,0 +1,13 @@
+//! YARN's value types: ids, resources, execution types, exit statuses, times.
+//!
+//! Plain values with Hadoop's text forms. No I/O, no clock, no protobuf: conversions from the wire live in `wire`.
+
+mod container;
+mod ids;
+mod resource;
+mod time;
+
+pub use container::{ContainerExitStatus, ContainerState, ContainerSubState, ExecutionType};
+pub use ids::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId, ParseIdError};
+pub use resource::Resource;
+pub use time::{EpochMillis, MonoMillis, Now};

@@ -1,0 +1,87 @@
+//! An amount of memory and processor that a container asks for or a node offers.
+
+use std::fmt;
+
+/// Memory and virtual cores (Hadoop: `org.apache.hadoop.yarn.api.records.Resource`).
+///
+/// Only the two types that decide whether a container may start are here. Further resource types travel unread in the
+/// bytes of the container token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// Mebibytes.
+    pub memory_mb: u64,
+    /// Virtual cores, whole.
+    pub vcores: u32,
+}
+
+impl Resource {
+    /// An amount of `memory_mb` mebibytes and `vcores` virtual cores.
+    #[must_use]
+    pub const fn new(memory_mb: u64, vcores: u32) -> Self {
+        Self { memory_mb, vcores }
+    }
+
+    /// Whether `self` is at most `room` in every type.
+    #[must_use]
+    pub fn fits_in(self, room: Self) -> bool {
+        self.memory_mb <= room.memory_mb && self.vcores <= room.vcores
+    }
+
+    /// The sum, clamped to what the types hold.
+    #[must_use]
+    pub fn saturating_add(self, other: Self) -> Self {
+        Self {
+            memory_mb: self.memory_mb.saturating_add(other.memory_mb),
+            vcores: self.vcores.saturating_add(other.vcores),
+        }
+    }
+
+    /// The difference, each type at least 0.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self {
+            memory_mb: self.memory_mb.saturating_sub(other.memory_mb),
+            vcores: self.vcores.saturating_sub(other.vcores),
+        }
+    }
+
+    /// The difference, or `None` if any type would fall below 0.
+    #[must_use]
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        Some(Self {
+            memory_mb: self.memory_mb.checked_sub(other.memory_mb)?,
+            vcores: self.vcores.checked_sub(other.vcores)?,
+        })
+    }
+}
+
+impl fmt::Display for Resource {
+    /// Hadoop's text: `<memory:1024, vCores:1>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<memory:{}, vCores:{}>", self.memory_mb, self.vcores)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fits_only_when_every_type_fits() {
+        let room = Resource::new(1024, 2);
+        assert!(Resource::new(1024, 2).fits_in(room));
+        assert!(!Resource::new(1025, 1).fits_in(room));
+        assert!(!Resource::new(1, 3).fits_in(room));
+    }
+
+    #[test]
+    fn checked_sub_refuses_to_go_below_zero_in_either_type() {
+        let a = Resource::new(1024, 2);
+        assert_eq!(
+            a.checked_sub(Resource::new(24, 2)),
+            Some(Resource::new(1000, 0))
+        );
+        assert_eq!(a.checked_sub(Resource::new(1, 3)), None);
+        assert_eq!(a.checked_sub(Resource::new(1025, 0)), None);
+    }
+}

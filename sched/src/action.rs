@@ -1,0 +1,265 @@
+//! The whole vocabulary of the container scheduler: what may happen to it, what it orders, why, and what it refuses.
+
+use records::{
+    ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Resource,
+};
+use thiserror::Error;
+
+/// A container as its token describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerSpec {
+    /// Its id.
+    pub id: ContainerId,
+    /// What it was promised (guaranteed) or may use while there is room (opportunistic).
+    pub resource: Resource,
+    /// Whether its resources are promised.
+    pub execution_type: ExecutionType,
+    /// Rises with each update of the container; 0 at first.
+    pub version: i32,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// `startContainers` accepted this container; its resources are to be localized.
+    Start(ContainerSpec),
+    /// Everything the container needs is on the local disk.
+    Localized(ContainerId),
+    /// Something it needs could not be had.
+    LocalizationFailed {
+        /// Which container.
+        id: ContainerId,
+        /// For the AM and people.
+        diagnostics: String,
+    },
+    /// Answer to [`Action::Launch`]: its process exists.
+    Launched(ContainerId),
+    /// Answer to [`Action::Launch`]: no process came to be.
+    LaunchFailed {
+        /// Which container.
+        id: ContainerId,
+        /// Usually [`ContainerExitStatus::LAUNCH_FAILED`].
+        status: ContainerExitStatus,
+        /// For the AM and people.
+        diagnostics: String,
+    },
+    /// Its process and all that it started are gone.
+    Exited {
+        /// Which container.
+        id: ContainerId,
+        /// The process's own status, 128 + signal when it was signalled.
+        status: ContainerExitStatus,
+        /// What its error output says, for the AM and people; may be empty.
+        diagnostics: String,
+    },
+    /// Answer to [`Action::Pause`]: it is frozen.
+    Paused(ContainerId),
+    /// Answer to [`Action::Resume`]: it runs again.
+    Resumed(ContainerId),
+    /// Answer to [`Action::Pause`] or [`Action::Resume`]: it did not work, so the container must be killed.
+    PauseFailed(ContainerId),
+    /// Answer to [`Action::CleanUp`]: its directories and cache references are given back.
+    CleanedUp(ContainerId),
+    /// Somebody wants it gone.
+    Kill {
+        /// Which container.
+        id: ContainerId,
+        /// Who and why.
+        reason: KillReason,
+    },
+    /// All containers of an application are to be killed.
+    KillApplication {
+        /// Which application.
+        id: ApplicationId,
+        /// Who and why.
+        reason: KillReason,
+    },
+    /// A verified container token changes size or execution type (promotion, demotion), or both.
+    Update(ContainerSpec),
+    /// What the node offers has changed.
+    NodeResource(Resource),
+    /// The limit that the RM published with a heartbeat.
+    QueuingLimit(ContainerQueuingLimit),
+    /// The RM has acknowledged the completion (or the application is gone): forget the container.
+    Forget(ContainerId),
+    /// [`crate::ContainerScheduler::next_deadline`] has come.
+    Tick,
+}
+
+/// Something the caller must do, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Action {
+    /// Bring its resources to the local disk; answer `Localized` or `LocalizationFailed`.
+    Localize(ContainerId),
+    /// Start its process; answer `Launched` or `LaunchFailed`, later `Exited`.
+    Launch(ContainerId),
+    /// Freeze it; answer `Paused` or `PauseFailed`.
+    Pause(ContainerId),
+    /// Thaw it; answer `Resumed` or `PauseFailed`.
+    Resume(ContainerId),
+    /// Ask all its processes to end (SIGTERM). `Exited` follows when they have.
+    Terminate(ContainerId),
+    /// End all its processes (SIGKILL). `Exited` follows.
+    ForceKill(ContainerId),
+    /// Its limits changed: size or execution type.
+    ApplyLimits(ContainerSpec),
+    /// Give back its directories and cache references; answer `CleanedUp`.
+    CleanUp(ContainerId),
+    /// It is finished and its exit status is final: tell the RM at once.
+    Completed(Completion),
+    /// For metrics, logs and the live page; nothing depends on it.
+    Note(Note),
+}
+
+/// The end of a container. Each container has exactly one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Which container.
+    pub id: ContainerId,
+    /// Final.
+    pub exit_status: ContainerExitStatus,
+    /// Its type at the end.
+    pub execution_type: ExecutionType,
+}
+
+/// A decision and its reason, as people and metrics see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It waits for room; its place in the queue counts from 1.
+    Queued {
+        /// Which container.
+        id: ContainerId,
+        /// Its type.
+        execution_type: ExecutionType,
+        /// 1 is the head.
+        position: usize,
+    },
+    /// It is being launched, or resumed after a pause.
+    Started {
+        /// Which container.
+        id: ContainerId,
+        /// Its type.
+        execution_type: ExecutionType,
+        /// Milliseconds since it became ready to run.
+        queue_wait_ms: u64,
+        /// It had been paused before.
+        resumed: bool,
+    },
+    /// An opportunistic container was not admitted to the queue.
+    Rejected {
+        /// Which container.
+        id: ContainerId,
+        /// Why.
+        reason: RejectReason,
+    },
+    /// An opportunistic container was taken out of the queue because the RM's limit dropped.
+    Shed {
+        /// Which container.
+        id: ContainerId,
+        /// Queued containers that the RM allows.
+        limit: usize,
+    },
+    /// A running opportunistic container is killed or paused to make room.
+    Evicted {
+        /// The victim.
+        id: ContainerId,
+        /// The guaranteed container that needs the room.
+        for_container: ContainerId,
+        /// Frozen, not killed.
+        paused: bool,
+        /// Milliseconds that the victim had run.
+        ran_ms: u64,
+    },
+    /// Its execution type was raised to guaranteed.
+    Promoted(ContainerId),
+    /// Its execution type was lowered to opportunistic.
+    Demoted(ContainerId),
+}
+
+/// Why an opportunistic container may not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectReason {
+    /// `yarn.nodemanager.opportunistic-containers-max-queue-length` are waiting already.
+    QueueFull,
+    /// It asks for more than the whole node has.
+    NeverFits,
+}
+
+/// Who wants a container gone and why. Decides its exit status and diagnostics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KillReason {
+    /// `stopContainers` by its AM: -105.
+    ApplicationMaster,
+    /// Named in a heartbeat's `containers_to_cleanup`, or a resync without work preservation: -106.
+    ResourceManager,
+    /// Its application ended: -107.
+    ApplicationFinished,
+    /// The agent stops: -107.
+    Shutdown,
+}
+
+/// What the RM allows to wait on this node (Hadoop: `ContainerQueuingLimit`, heartbeat response field 15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerQueuingLimit {
+    /// Queued opportunistic containers; `None` (the wire's -1): no limit by length.
+    pub max_queue_length: Option<usize>,
+    /// Milliseconds of estimated wait; `None` (the wire's -1): no limit by time.
+    pub max_queue_wait_time_ms: Option<u64>,
+}
+
+/// An event from outside that does not fit what is known. The caller answers its peer with it; nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// No such container.
+    #[error("container {0} is not handled by this NodeManager")]
+    UnknownContainer(ContainerId),
+    /// A container with this id is known already.
+    #[error("container {0} already is running on this node")]
+    AlreadyKnown(ContainerId),
+    /// As many containers are known as the agent is made for; see [`crate::CONTAINERS_MAX`].
+    #[error("this node knows {0} containers already, which is its limit")]
+    TooManyContainers(usize),
+    /// The update is not newer than what is in force.
+    #[error("container {id} has update version [{current}] >= requested version [{requested}]")]
+    VersionNotGreater {
+        /// Which container.
+        id: ContainerId,
+        /// In force.
+        current: i32,
+        /// Asked for.
+        requested: i32,
+    },
+}
+
+/// Numbers for the heartbeat (Hadoop: `OpportunisticContainersStatus`), computed from the state, never counted along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpportunisticContainersStatus {
+    /// Opportunistic containers with a process.
+    pub running_opport_containers: u32,
+    /// Their memory in mebibytes. The wire field is in gibibytes, rounded up.
+    pub opport_memory_used_mb: u64,
+    /// Their virtual cores.
+    pub opport_cores_used: u32,
+    /// Opportunistic containers waiting or paused.
+    pub queued_opport_containers: u32,
+    /// All waiting containers of both types: what the RM orders nodes by.
+    pub wait_queue_length: u32,
+    /// Configured bound of the opportunistic queue.
+    pub opport_queue_capacity: u32,
+}
+
+/// One container as others may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerView {
+    /// Id, size, type and version in force.
+    pub spec: ContainerSpec,
+    /// Where it is in its life.
+    pub state: crate::ContainerState,
+    /// [`ContainerExitStatus::INVALID`] until something set it.
+    pub exit_status: ContainerExitStatus,
+    /// For the AM and people; bounded.
+    pub diagnostics: String,
+    /// When the current state was entered.
+    pub since: MonoMillis,
+}

@@ -1,0 +1,3 @@
+//! What decides: the pure core.
+
+mod action;

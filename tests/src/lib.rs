@@ -1,0 +1,1 @@
+//! Starts real Hadoop and real agents for tests.

@@ -1,0 +1,1 @@
+//! Hadoop's wire, from bytes to typed calls.
