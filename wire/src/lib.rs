@@ -1,1 +1,17 @@
 //! Hadoop's wire, from bytes to typed calls.
+//!
+//! The layers, lowest first; each knows only those above it in this list:
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`proto`] | the protobuf messages, generated from `proto/*.proto` |
+//! | [`exception`] | Hadoop's exception classes by name, and the errors that travel |
+//! | [`rpc`] | what a method, a service and a caller are |
+
+pub mod exception;
+pub mod proto;
+pub mod rpc;
+
+/// Every message of this crate as an encoded `google.protobuf.FileDescriptorSet`, for comparison with other
+/// implementations of the same messages.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,0 +1,35 @@
+//! Compiles every `.proto` in `proto/` with protox, so that no `protoc` is needed, and keeps the descriptors beside
+//! the generated code for the test that compares them with Hadoop's own.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use protox::prost::Message;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let source_dir = Path::new("proto");
+    println!("cargo::rerun-if-changed={}", source_dir.display());
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(source_dir)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "proto")
+        {
+            sources.push(path);
+        }
+    }
+    // The directory's own order differs between machines, and the generated code should not.
+    sources.sort();
+
+    let descriptors = protox::compile(&sources, [source_dir])?;
+    let out_dir = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out_dir.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    prost_build::Config::new()
+        // A decoded message then shares the frame it came from instead of copying tokens and payloads.
+        .bytes(["."])
+        .include_file("hadoop.rs")
+        .compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! The protobuf messages, generated from `proto/*.proto` when the crate is built.
+//!
+//! Packages and message names are Hadoop's, so a Hadoop engineer finds them by name. Fields of type `bytes` are
+//! [`bytes::Bytes`]: decoding from one frame shares that frame's memory.
+
+#[expect(
+    missing_docs,
+    reason = "the generated items carry the comments of the .proto files, where there are any"
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/hadoop.rs"));
+}
+
+/// The packages below `hadoop`, nested as the generated code needs them.
+pub use generated::hadoop;
+/// Package `hadoop.common`: RPC headers, SASL, tokens.
+pub use hadoop::common as hadoop_common;
