@@ -1,1 +1,4 @@
 //! The NodeManager as a library, so that a test can run a whole agent.
+
+pub mod metrics;
+pub mod view;

@@ -1,0 +1,121 @@
+//! Every Prometheus series of the agent. Names, units, labels and help stand in the constructors of this module's files.
+//!
+//! Counters and histograms are fed as things happen, through methods that take typed values, so that no caller writes a
+//! label. Gauges are set from a [`NodeSnapshot`] when somebody asks for them: they are computed from the state and
+//! cannot drift. This module serves nothing; `admin` does.
+
+mod calls;
+mod containers;
+mod family;
+mod labels;
+mod node;
+
+use std::time::Duration;
+
+use prometheus::{Registry, TextEncoder};
+use sched::{Completion, Note};
+
+pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
+
+use crate::view::NodeSnapshot;
+use calls::CallSeries;
+use containers::ContainerSeries;
+use family::Maker;
+use node::NodeGauges;
+
+/// All series of one agent. To be shared behind an `Arc`; every method may be called from any thread, and all but
+/// [`Metrics::encode`] cost a few additions.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    node: NodeGauges,
+    containers: ContainerSeries,
+    calls: CallSeries,
+}
+
+impl Metrics {
+    /// Series that all stand at zero, in a registry of their own.
+    #[must_use]
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let maker = Maker(&registry);
+        maker.info(
+            "nm_agent_build_info",
+            "Version of the running agent; the value is always 1.",
+            &[("version", env!("CARGO_PKG_VERSION"))],
+        );
+        Self {
+            node: NodeGauges::new(&maker),
+            containers: ContainerSeries::new(&maker),
+            calls: CallSeries::new(&maker),
+            registry,
+        }
+    }
+
+    /// Counts a decision of the scheduler.
+    pub fn observe_note(&self, note: &Note) {
+        self.containers.observe_note(note);
+    }
+
+    /// Counts the end of a container.
+    pub fn observe_completion(&self, completion: &Completion) {
+        self.containers.observe_completion(completion);
+    }
+
+    /// Records how long a part of a launch that worked took.
+    pub fn observe_launch(&self, phase: LaunchPhase, took: Duration) {
+        self.containers.observe_launch(phase, took);
+    }
+
+    /// Counts a launch that brought no process about.
+    pub fn count_launch_failure(&self) {
+        self.containers.count_launch_failure();
+    }
+
+    /// Counts one local resource that a container got, and its size in bytes on the disk.
+    pub fn observe_resource(&self, cache: CacheUse, bytes: u64) {
+        self.containers.observe_resource(cache, bytes);
+    }
+
+    /// Records the localization of one container, from the order until all its resources are there or one is known to fail.
+    pub fn observe_localization(&self, outcome: CallOutcome, took: Duration) {
+        self.containers.observe_localization(outcome, took);
+    }
+
+    /// Records a heartbeat to the RM, from sending until its answer, error or time-out.
+    pub fn observe_heartbeat(&self, outcome: CallOutcome, took: Duration) {
+        self.calls.observe_heartbeat(outcome, took);
+    }
+
+    /// Counts a registration with the RM.
+    pub fn count_registration(&self, outcome: CallOutcome) {
+        self.calls.count_registration(outcome);
+    }
+
+    /// Records a call that this node answered; `took` is from the whole request read until the answer is handed over.
+    pub fn observe_rpc(&self, method: RpcMethod, outcome: CallOutcome, took: Duration) {
+        self.calls.observe_rpc(method, outcome, took);
+    }
+
+    /// Sets the gauges. Without a call they stand at zero.
+    pub fn set_node(&self, node: &NodeSnapshot) {
+        self.node.set(node);
+    }
+
+    /// Everything in Prometheus' text format 0.0.4.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("every family has a child and a string can always be written to")
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

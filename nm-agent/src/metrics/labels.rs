@@ -1,0 +1,302 @@
+//! The closed sets of label values. A series can only carry a value listed here, so a peer cannot make new series.
+
+use records::{ContainerExitStatus, ExecutionType};
+use sched::RejectReason;
+
+/// A label whose values are the variants of an enum.
+pub(super) trait Label: Copy + 'static {
+    /// The label's name.
+    const NAME: &'static str;
+    /// Every value, in the order of [`Label::index`].
+    const ALL: &'static [Self];
+    /// What stands in the exposition.
+    fn value(self) -> &'static str;
+    /// The place in [`Label::ALL`].
+    fn index(self) -> usize;
+}
+
+/// Writes an enum together with its [`Label`], so that names and order stand in one place.
+macro_rules! label {
+    (
+        $(#[$doc:meta])*
+        $visibility:vis enum $name:ident, $label:literal {
+            $( $(#[$variant_doc:meta])* $variant:ident => $value:literal, )+
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $visibility enum $name {
+            $( $(#[$variant_doc])* $variant, )+
+        }
+
+        impl Label for $name {
+            const NAME: &'static str = $label;
+            const ALL: &'static [Self] = &[ $( Self::$variant, )+ ];
+
+            fn value(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $value, )+
+                }
+            }
+
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+label! {
+    /// A part of a container's launch.
+    pub enum LaunchPhase, "phase" {
+        /// Script, tokens and directories are written.
+        Prepare => "prepare",
+        /// From the order to start the process until it exists.
+        Spawn => "spawn",
+        /// From `startContainers` until the process exists; includes localization and queueing.
+        Total => "total",
+    }
+}
+
+label! {
+    /// How a container ended, in classes that a dashboard can tell apart.
+    pub enum Outcome, "outcome" {
+        /// Exit status 0.
+        Succeeded => "succeeded",
+        /// The process ended with a status of its own.
+        Failed => "failed",
+        /// The process was signalled and nobody on this node had asked for it.
+        Signalled => "signalled",
+        /// No process came to be.
+        LaunchFailed => "launch_failed",
+        /// What it needed could not be had, or nothing ever set a status.
+        LocalizationFailed => "localization_failed",
+        /// Stopped by its AM.
+        KilledByApplicationMaster => "killed_by_appmaster",
+        /// Stopped by the RM.
+        KilledByResourceManager => "killed_by_resourcemanager",
+        /// Stopped because its application ended or the agent stopped.
+        KilledAfterApplication => "killed_after_app_completion",
+        /// Rejected, shed or evicted by this node's scheduler.
+        KilledByContainerScheduler => "killed_by_container_scheduler",
+        /// Preempted, or pausing it did not work.
+        Preempted => "preempted",
+        /// It used more memory than allowed.
+        ExceededMemory => "exceeded_memory",
+        /// Its logs grew too large.
+        ExceededLogs => "exceeded_logs",
+        /// Lost, with its node or over a restart, or the disks failed.
+        Lost => "lost",
+        /// A status that Hadoop does not define.
+        Unknown => "unknown",
+    }
+}
+
+label! {
+    /// What became of a call or a heartbeat.
+    pub enum CallOutcome, "outcome" {
+        /// Answered.
+        Ok => "ok",
+        /// Answered with an exception, or not at all.
+        Error => "error",
+    }
+}
+
+label! {
+    /// Methods of `ContainerManagementProtocol`. Whatever else a peer calls counts as [`RpcMethod::Other`].
+    pub enum RpcMethod, "method" {
+        /// `startContainers`.
+        StartContainers => "startContainers",
+        /// `stopContainers`.
+        StopContainers => "stopContainers",
+        /// `getContainerStatuses`.
+        GetContainerStatuses => "getContainerStatuses",
+        /// `increaseContainersResource`.
+        IncreaseContainersResource => "increaseContainersResource",
+        /// `updateContainer`.
+        UpdateContainer => "updateContainer",
+        /// `signalToContainer`.
+        SignalToContainer => "signalToContainer",
+        /// `localize`.
+        Localize => "localize",
+        /// `reInitializeContainer`.
+        ReInitializeContainer => "reInitializeContainer",
+        /// `restartContainer`.
+        RestartContainer => "restartContainer",
+        /// `rollbackLastReInitialization`.
+        RollbackLastReInitialization => "rollbackLastReInitialization",
+        /// `commitLastReInitialization`.
+        CommitLastReInitialization => "commitLastReInitialization",
+        /// `getLocalizationStatuses`.
+        GetLocalizationStatuses => "getLocalizationStatuses",
+        /// Any other name.
+        Other => "other",
+    }
+}
+
+label! {
+    /// Whether a local resource was there already.
+    pub enum CacheUse, "cache" {
+        /// It was in the cache.
+        Hit => "hit",
+        /// It was fetched.
+        Miss => "miss",
+    }
+}
+
+label! {
+    /// [`ExecutionType`] as a label.
+    pub(super) enum TypeLabel, "execution_type" {
+        Guaranteed => "guaranteed",
+        Opportunistic => "opportunistic",
+    }
+}
+
+label! {
+    /// What was done to a running container that had to make room.
+    pub(super) enum How, "how" {
+        Kill => "kill",
+        Pause => "pause",
+    }
+}
+
+label! {
+    /// [`RejectReason`] as a label.
+    pub(super) enum RejectLabel, "reason" {
+        QueueFull => "queue_full",
+        NeverFits => "never_fits",
+    }
+}
+
+label! {
+    /// What changed about a container's execution type.
+    pub(super) enum Direction, "direction" {
+        Promotion => "promotion",
+        Demotion => "demotion",
+    }
+}
+
+label! {
+    /// Kind of node resource.
+    pub(super) enum Share, "share" {
+        Total => "total",
+        Allocated => "allocated",
+        Opportunistic => "opportunistic",
+    }
+}
+
+impl RpcMethod {
+    /// The method of this name; [`RpcMethod::Other`] for what the protocol does not have.
+    #[must_use]
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|method| method.value() == name)
+            .unwrap_or(Self::Other)
+    }
+}
+
+impl From<ExecutionType> for TypeLabel {
+    fn from(execution_type: ExecutionType) -> Self {
+        match execution_type {
+            ExecutionType::Guaranteed => Self::Guaranteed,
+            ExecutionType::Opportunistic => Self::Opportunistic,
+        }
+    }
+}
+
+impl From<RejectReason> for RejectLabel {
+    fn from(reason: RejectReason) -> Self {
+        match reason {
+            RejectReason::QueueFull => Self::QueueFull,
+            RejectReason::NeverFits => Self::NeverFits,
+        }
+    }
+}
+
+impl From<ContainerExitStatus> for Outcome {
+    /// Classes of Hadoop's `ContainerExitStatus`; 154 is its `LOST`, for a container not found again after a restart.
+    fn from(status: ContainerExitStatus) -> Self {
+        match status {
+            ContainerExitStatus::SUCCESS => Self::Succeeded,
+            ContainerExitStatus::INVALID => Self::LocalizationFailed,
+            ContainerExitStatus::LAUNCH_FAILED => Self::LaunchFailed,
+            ContainerExitStatus::ABORTED
+            | ContainerExitStatus::DISKS_FAILED
+            | ContainerExitStatus(154) => Self::Lost,
+            ContainerExitStatus::PREEMPTED => Self::Preempted,
+            ContainerExitStatus::KILLED_EXCEEDED_VMEM
+            | ContainerExitStatus::KILLED_EXCEEDED_PMEM => Self::ExceededMemory,
+            ContainerExitStatus::KILLED_BY_APPMASTER => Self::KilledByApplicationMaster,
+            ContainerExitStatus::KILLED_BY_RESOURCEMANAGER => Self::KilledByResourceManager,
+            ContainerExitStatus::KILLED_AFTER_APP_COMPLETION => Self::KilledAfterApplication,
+            ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER => Self::KilledByContainerScheduler,
+            ContainerExitStatus::KILLED_FOR_EXCESS_LOGS => Self::ExceededLogs,
+            signalled if signalled.is_signalled() => Self::Signalled,
+            ContainerExitStatus(1..=255) => Self::Failed,
+            ContainerExitStatus(_) => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_places_match<L: Label>() {
+        for (place, label) in L::ALL.iter().enumerate() {
+            assert_eq!(label.index(), place, "{}", L::NAME);
+        }
+    }
+
+    #[test]
+    fn every_label_value_knows_its_place() {
+        assert_places_match::<LaunchPhase>();
+        assert_places_match::<Outcome>();
+        assert_places_match::<CallOutcome>();
+        assert_places_match::<RpcMethod>();
+        assert_places_match::<CacheUse>();
+        assert_places_match::<TypeLabel>();
+        assert_places_match::<How>();
+        assert_places_match::<RejectLabel>();
+        assert_places_match::<Direction>();
+        assert_places_match::<Share>();
+    }
+
+    #[test]
+    fn a_method_that_the_protocol_does_not_have_counts_as_other() {
+        assert_eq!(
+            RpcMethod::from_name("startContainers"),
+            RpcMethod::StartContainers
+        );
+        for name in ["", "StartContainers", "startContainers\n", "x{}\""] {
+            assert_eq!(RpcMethod::from_name(name), RpcMethod::Other, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn exit_statuses_fall_into_their_classes() {
+        for (status, outcome) in [
+            (0, Outcome::Succeeded),
+            (1, Outcome::Failed),
+            (255, Outcome::Failed),
+            (137, Outcome::Signalled),
+            (143, Outcome::Signalled),
+            (154, Outcome::Lost),
+            (-1, Outcome::LaunchFailed),
+            (-100, Outcome::Lost),
+            (-104, Outcome::ExceededMemory),
+            (-108, Outcome::KilledByContainerScheduler),
+            (-1000, Outcome::LocalizationFailed),
+            (-7, Outcome::Unknown),
+            (i32::MAX, Outcome::Unknown),
+        ] {
+            assert_eq!(
+                Outcome::from(ContainerExitStatus(status)),
+                outcome,
+                "{status}"
+            );
+        }
+    }
+}

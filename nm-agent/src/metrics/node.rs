@@ -1,0 +1,141 @@
+//! Gauges of the node: set from a snapshot, never counted along.
+
+use prometheus::{Gauge, IntGauge};
+use records::Resource;
+
+use super::family::{Maker, PerLabel};
+use super::labels::{Share, TypeLabel};
+use crate::view::NodeSnapshot;
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// See the help texts.
+#[derive(Debug)]
+pub(super) struct NodeGauges {
+    running: PerLabel<TypeLabel, IntGauge>,
+    queued: PerLabel<TypeLabel, IntGauge>,
+    paused: IntGauge,
+    containers: IntGauge,
+    applications: IntGauge,
+    queue_capacity: IntGauge,
+    queue_limit: Gauge,
+    queue_wait_limit_seconds: Gauge,
+    memory_bytes: PerLabel<Share, IntGauge>,
+    vcores: PerLabel<Share, IntGauge>,
+    registered: IntGauge,
+    healthy: IntGauge,
+    start_time_seconds: Gauge,
+}
+
+impl NodeGauges {
+    pub(super) fn new(maker: &Maker<'_>) -> Self {
+        Self {
+            running: maker.gauges(
+                "nm_agent_containers_running",
+                "Containers with a process that is not frozen.",
+            ),
+            queued: maker.gauges(
+                "nm_agent_containers_queued",
+                "Containers that wait for room and were never started.",
+            ),
+            paused: maker.gauge(
+                "nm_agent_containers_paused",
+                "Opportunistic containers frozen to make room.",
+            ),
+            containers: maker.gauge(
+                "nm_agent_containers_known",
+                "Containers of any state, finished ones that the RM has not acknowledged too.",
+            ),
+            applications: maker.gauge(
+                "nm_agent_applications_known",
+                "Applications of any state on this node.",
+            ),
+            queue_capacity: maker.gauge(
+                "nm_agent_queue_capacity_containers",
+                "Opportunistic containers that may wait, by this node's configuration.",
+            ),
+            queue_limit: maker.float_gauge(
+                "nm_agent_queue_limit_containers",
+                "Opportunistic containers that may wait, by the RM; +Inf without a limit.",
+            ),
+            queue_wait_limit_seconds: maker.float_gauge(
+                "nm_agent_queue_wait_limit_seconds",
+                "Estimated wait that the RM allows; +Inf without a limit.",
+            ),
+            memory_bytes: maker.gauges(
+                "nm_agent_memory_bytes",
+                "Memory of the node, and what containers with a process hold of it.",
+            ),
+            vcores: maker.gauges(
+                "nm_agent_vcores",
+                "Virtual cores of the node, and what containers with a process hold of them.",
+            ),
+            registered: maker.gauge(
+                "nm_agent_registered",
+                "1 while the RM accepts this node's heartbeats.",
+            ),
+            healthy: maker.gauge(
+                "nm_agent_healthy",
+                "1 while the node reports itself healthy.",
+            ),
+            start_time_seconds: maker.float_gauge(
+                "nm_agent_start_time_seconds",
+                "When the agent started, in seconds since 1970-01-01 UTC.",
+            ),
+        }
+    }
+
+    pub(super) fn set(&self, node: &NodeSnapshot) {
+        let counts = &node.counts;
+        for (gauges, count) in [
+            (&self.running, counts.running),
+            (&self.queued, counts.queued),
+        ] {
+            gauges
+                .of(TypeLabel::Guaranteed)
+                .set(i64::from(count.guaranteed));
+            gauges
+                .of(TypeLabel::Opportunistic)
+                .set(i64::from(count.opportunistic));
+        }
+        self.paused.set(i64::from(counts.paused));
+        self.containers.set(clamped(node.containers.len()));
+        self.applications.set(clamped(node.applications.len()));
+        self.queue_capacity
+            .set(i64::from(node.opportunistic.opport_queue_capacity));
+        let limit = node.queuing_limit.as_ref();
+        self.queue_limit.set(
+            limit
+                .and_then(|limit| limit.max_queue_length)
+                .map_or(f64::INFINITY, |length| length as f64),
+        );
+        self.queue_wait_limit_seconds.set(
+            limit
+                .and_then(|limit| limit.max_queue_wait_time_ms)
+                .map_or(f64::INFINITY, |millis| millis as f64 / 1000.0),
+        );
+        let opportunistic = Resource::new(
+            node.opportunistic.opport_memory_used_mb,
+            node.opportunistic.opport_cores_used,
+        );
+        self.set_share(Share::Total, node.total);
+        self.set_share(Share::Allocated, node.allocated);
+        self.set_share(Share::Opportunistic, opportunistic);
+        self.registered.set(i64::from(node.registered));
+        self.healthy.set(i64::from(node.health.healthy));
+        self.start_time_seconds
+            .set(node.started_at.0 as f64 / 1000.0);
+    }
+
+    fn set_share(&self, share: Share, amount: Resource) {
+        self.memory_bytes
+            .of(share)
+            .set(clamped(amount.memory_mb.saturating_mul(MEBIBYTE)));
+        self.vcores.of(share).set(i64::from(amount.vcores));
+    }
+}
+
+/// As a gauge holds it. No real amount comes near the largest.
+fn clamped(amount: impl TryInto<i64>) -> i64 {
+    amount.try_into().unwrap_or(i64::MAX)
+}

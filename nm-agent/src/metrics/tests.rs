@@ -1,0 +1,241 @@
+//! The exposition as a whole: names, units, help, and that each method moves its series.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType,
+};
+use sched::{Completion, Note, RejectReason};
+
+use super::*;
+
+const ID: ContainerId = ContainerId {
+    attempt: ApplicationAttemptId {
+        application_id: ApplicationId {
+            cluster_timestamp: 1_700_000_000_000,
+            id: 7,
+        },
+        attempt_id: 1,
+    },
+    id: 2,
+};
+
+/// Series by name and labels, without comments.
+fn values(metrics: &Metrics) -> BTreeMap<String, f64> {
+    metrics
+        .encode()
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            (series.to_owned(), value.parse().unwrap())
+        })
+        .collect()
+}
+
+/// The only series that differ, with how much they rose. Bucket and sum series are left out.
+fn risen(metrics: &Metrics, before: &BTreeMap<String, f64>) -> Vec<(String, f64)> {
+    values(metrics)
+        .into_iter()
+        .filter(|(series, _)| !series.contains("_bucket{") && !series.contains("_sum"))
+        .filter_map(|(series, value)| {
+            let rise = value - before[&series];
+            (rise != 0.0).then_some((series, rise))
+        })
+        .collect()
+}
+
+fn assert_note_raises(note: Note, expected: &[&str]) {
+    let metrics = Metrics::new();
+    let before = values(&metrics);
+    metrics.observe_note(&note);
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|name| ((*name).to_owned(), 1.0))
+        .collect();
+    assert_eq!(risen(&metrics, &before), expected, "{note:?}");
+}
+
+#[test]
+fn every_family_has_a_prefix_a_unit_and_help_that_prometheus_rules_accept() {
+    let text = Metrics::new().encode();
+    let mut families = 0;
+    for line in text.lines() {
+        let Some(rest) = line.strip_prefix("# TYPE ") else {
+            continue;
+        };
+        families += 1;
+        let (name, kind) = rest.split_once(' ').unwrap();
+        assert!(name.starts_with("nm_agent_"), "{name}");
+        assert!(
+            name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+            "{name}"
+        );
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+        if kind == "histogram" {
+            assert!(name.ends_with("_seconds"), "{name} has no base unit");
+        }
+        for unit in ["_ms", "_millis", "_mb", "_minutes"] {
+            assert!(!name.contains(unit), "{name} is not in a base unit");
+        }
+        let help = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("# HELP {name} ")))
+            .unwrap_or_else(|| panic!("{name} has no help"));
+        assert!(help.ends_with('.') && help.len() > 20, "{name}: {help}");
+    }
+    assert!(families > 25, "{families}");
+}
+
+#[test]
+fn every_note_moves_its_own_series_and_no_other() {
+    assert_note_raises(
+        Note::Queued {
+            id: ID,
+            execution_type: ExecutionType::Opportunistic,
+            position: 1,
+        },
+        &["nm_agent_container_queueings_total{execution_type=\"opportunistic\"}"],
+    );
+    assert_note_raises(
+        Note::Started {
+            id: ID,
+            execution_type: ExecutionType::Guaranteed,
+            queue_wait_ms: 1500,
+            resumed: false,
+        },
+        &[
+            "nm_agent_container_queue_wait_seconds_count{execution_type=\"guaranteed\"}",
+            "nm_agent_container_starts_total{execution_type=\"guaranteed\"}",
+        ],
+    );
+    assert_note_raises(
+        Note::Started {
+            id: ID,
+            execution_type: ExecutionType::Opportunistic,
+            queue_wait_ms: 0,
+            resumed: true,
+        },
+        &["nm_agent_container_resumes_total"],
+    );
+    assert_note_raises(
+        Note::Rejected {
+            id: ID,
+            reason: RejectReason::QueueFull,
+        },
+        &["nm_agent_container_rejections_total{reason=\"queue_full\"}"],
+    );
+    assert_note_raises(
+        Note::Shed { id: ID, limit: 3 },
+        &["nm_agent_container_sheds_total"],
+    );
+    assert_note_raises(
+        Note::Evicted {
+            id: ID,
+            for_container: ID,
+            paused: true,
+            ran_ms: 10,
+        },
+        &[
+            "nm_agent_container_evicted_run_seconds_count{how=\"pause\"}",
+            "nm_agent_container_evictions_total{how=\"pause\"}",
+        ],
+    );
+    assert_note_raises(
+        Note::Promoted(ID),
+        &["nm_agent_container_type_changes_total{direction=\"promotion\"}"],
+    );
+    assert_note_raises(
+        Note::Demoted(ID),
+        &["nm_agent_container_type_changes_total{direction=\"demotion\"}"],
+    );
+}
+
+#[test]
+fn durations_are_exposed_in_seconds() {
+    let metrics = Metrics::new();
+    metrics.observe_launch(LaunchPhase::Total, Duration::from_millis(250));
+    let values = values(&metrics);
+    assert_eq!(
+        values["nm_agent_container_launch_seconds_sum{phase=\"total\"}"],
+        0.25
+    );
+}
+
+#[test]
+fn a_completion_counts_by_type_and_outcome() {
+    let metrics = Metrics::new();
+    metrics.observe_completion(&Completion {
+        id: ID,
+        exit_status: ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER,
+        execution_type: ExecutionType::Opportunistic,
+    });
+    let series = "nm_agent_container_completions_total{execution_type=\"opportunistic\",outcome=\"killed_by_container_scheduler\"}";
+    assert_eq!(values(&metrics)[series], 1.0);
+}
+
+#[test]
+fn a_call_of_an_unknown_method_makes_no_new_series() {
+    let metrics = Metrics::new();
+    let before = values(&metrics).len();
+    for name in ["a", "b", "startContainers"] {
+        metrics.observe_rpc(
+            RpcMethod::from_name(name),
+            CallOutcome::Error,
+            Duration::ZERO,
+        );
+    }
+    let after = values(&metrics);
+    assert_eq!(after.len(), before);
+    assert_eq!(
+        after["nm_agent_rpc_calls_total{method=\"other\",outcome=\"error\"}"],
+        2.0
+    );
+}
+
+#[test]
+fn localization_counts_bytes_by_where_they_came_from() {
+    let metrics = Metrics::new();
+    metrics.observe_resource(CacheUse::Miss, 10);
+    metrics.observe_resource(CacheUse::Miss, 5);
+    metrics.observe_resource(CacheUse::Hit, 7);
+    metrics.observe_localization(CallOutcome::Error, Duration::from_secs(9));
+    let values = values(&metrics);
+    assert_eq!(
+        values["nm_agent_localized_bytes_total{cache=\"miss\"}"],
+        15.0
+    );
+    assert_eq!(values["nm_agent_localized_bytes_total{cache=\"hit\"}"], 7.0);
+    assert_eq!(
+        values["nm_agent_localizations_total{outcome=\"error\"}"],
+        1.0
+    );
+    assert_eq!(values["nm_agent_localization_seconds_count"], 0.0);
+}
+
+#[test]
+fn gauges_follow_the_snapshot_and_a_missing_limit_is_infinite() {
+    let metrics = Metrics::new();
+    let mut node = crate::view::fixture::node();
+    node.queuing_limit = None;
+    metrics.set_node(&node);
+    let first = values(&metrics);
+    assert_eq!(first["nm_agent_queue_limit_containers"], f64::INFINITY);
+    assert_eq!(
+        first["nm_agent_containers_running{execution_type=\"guaranteed\"}"],
+        f64::from(node.counts.running.guaranteed)
+    );
+    assert_eq!(
+        first["nm_agent_memory_bytes{share=\"total\"}"],
+        node.total.memory_mb as f64 * 1_048_576.0
+    );
+    node.queuing_limit = Some(sched::ContainerQueuingLimit {
+        max_queue_length: Some(4),
+        max_queue_wait_time_ms: Some(1500),
+    });
+    metrics.set_node(&node);
+    let second = values(&metrics);
+    assert_eq!(second["nm_agent_queue_limit_containers"], 4.0);
+    assert_eq!(second["nm_agent_queue_wait_limit_seconds"], 1.5);
+}
