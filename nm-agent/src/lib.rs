@@ -2,3 +2,4 @@
 
 pub mod metrics;
 pub mod view;
+pub mod launch;

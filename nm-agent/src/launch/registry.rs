@@ -1,0 +1,166 @@
+//! Which containers this agent is launching or runs, what was ordered for each, and whom a signal may go to.
+//!
+//! A container is in here from the moment its launch is queued until its session leader is about to be reaped. As long
+//! as it is in here with a pid, that pid is a process (or a zombie) of ours that nobody else reaps, so neither the pid
+//! nor its process group can have been given to anybody else: that is what makes signalling by number safe. The lock
+//! is held for table operations and one `kill(2)`, never while waiting.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use records::ContainerId;
+use tokio::sync::watch;
+
+use super::exit_watch::signal_group;
+
+/// What the scheduler wants of a container. Orders only get stronger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    /// Run until its own end.
+    Run,
+    /// SIGTERM, or do not start at all.
+    Terminate,
+    /// SIGKILL, or do not start at all.
+    ForceKill,
+}
+
+/// A container with a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningProcess {
+    /// Which container.
+    pub container_id: ContainerId,
+    /// Session leader and process group.
+    pub pid: i32,
+}
+
+struct Entry {
+    order: watch::Sender<Order>,
+    /// The session leader while it exists, even as a zombie.
+    leader: Option<i32>,
+}
+
+/// The table. Its size is bounded by the scheduler, which knows at most so many containers.
+#[derive(Default)]
+pub(super) struct Registry {
+    entries: Mutex<BTreeMap<ContainerId, Entry>>,
+}
+
+impl Registry {
+    /// A panic while the lock is held leaves at worst a finished table operation behind: the table stays usable.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ContainerId, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for a container. `None` when it is in here already.
+    pub(super) fn insert(&self, id: ContainerId) -> Option<watch::Receiver<Order>> {
+        match self.lock().entry(id) {
+            MapEntry::Occupied(_) => None,
+            MapEntry::Vacant(vacant) => {
+                let (order, orders) = watch::channel(Order::Run);
+                vacant.insert(Entry {
+                    order,
+                    leader: None,
+                });
+                Some(orders)
+            }
+        }
+    }
+
+    /// Its session leader exists.
+    pub(super) fn started(&self, id: ContainerId, leader: i32) {
+        if let Some(entry) = self.lock().get_mut(&id) {
+            entry.leader = Some(leader);
+        }
+    }
+
+    /// Forgets a container. Must come before its leader is reaped.
+    pub(super) fn remove(&self, id: ContainerId) {
+        self.lock().remove(&id);
+    }
+
+    /// Strengthens the order for a container; `false` when it is not in here. Never lost: whoever launches or watches
+    /// the container reads the strongest order so far.
+    pub(super) fn order(&self, id: ContainerId, order: Order) -> bool {
+        let entries = self.lock();
+        let Some(entry) = entries.get(&id) else {
+            return false;
+        };
+        entry.order.send_if_modified(|current| {
+            let stronger = order > *current;
+            *current = order.max(*current);
+            stronger
+        });
+        true
+    }
+
+    /// Signals the process group. `None`: there is no process. `Some(false)`: the kernel refused.
+    pub(super) fn signal(&self, id: ContainerId, signal: i32) -> Option<(i32, bool)> {
+        let entries = self.lock();
+        let leader = entries.get(&id)?.leader?;
+        Some((leader, signal_group(leader, signal)))
+    }
+
+    /// All containers with a process, by id.
+    pub(super) fn processes(&self) -> Vec<RunningProcess> {
+        self.lock()
+            .iter()
+            .filter_map(|(id, entry)| {
+                entry.leader.map(|pid| RunningProcess {
+                    container_id: *id,
+                    pid,
+                })
+            })
+            .collect()
+    }
+
+    /// Containers in here, with a process or still without.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::testing::container_id;
+
+    #[test]
+    fn an_order_given_before_anybody_listens_is_seen_later() {
+        let registry = Registry::default();
+        let id = container_id();
+        let orders = registry.insert(id).unwrap();
+        assert!(registry.order(id, Order::Terminate));
+        assert_eq!(*orders.borrow(), Order::Terminate);
+    }
+
+    #[test]
+    fn orders_never_get_weaker() {
+        let registry = Registry::default();
+        let id = container_id();
+        let orders = registry.insert(id).unwrap();
+        registry.order(id, Order::ForceKill);
+        registry.order(id, Order::Terminate);
+        assert_eq!(*orders.borrow(), Order::ForceKill);
+    }
+
+    #[test]
+    fn a_container_is_launched_once_at_a_time() {
+        let registry = Registry::default();
+        let id = container_id();
+        assert!(registry.insert(id).is_some());
+        assert!(registry.insert(id).is_none());
+        registry.remove(id);
+        assert!(registry.insert(id).is_some());
+    }
+
+    #[test]
+    fn nothing_is_signalled_without_a_process() {
+        let registry = Registry::default();
+        let id = container_id();
+        assert_eq!(registry.signal(id, 0), None);
+        let _orders = registry.insert(id).unwrap();
+        assert_eq!(registry.signal(id, 0), None);
+        assert!(!registry.order(container_id(), Order::Terminate));
+    }
+}

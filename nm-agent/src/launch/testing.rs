@@ -1,0 +1,67 @@
+//! Plans and configurations for the tests of this module.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
+
+use super::context::{LaunchConfig, LaunchPlan, LocalizationCounters};
+
+/// An id that no other test of this run uses: left-over processes are recognised by it.
+pub(crate) fn container_id() -> ContainerId {
+    static NEXT: AtomicI64 = AtomicI64::new(1);
+    ContainerId {
+        attempt: ApplicationAttemptId {
+            application_id: ApplicationId {
+                cluster_timestamp: i64::from(std::process::id()),
+                id: 7,
+            },
+            attempt_id: 1,
+        },
+        id: NEXT.fetch_add(1, Ordering::Relaxed),
+    }
+}
+
+/// A plan below `root` that runs nothing yet.
+pub(crate) fn plan(root: &Path) -> LaunchPlan {
+    LaunchPlan {
+        container_id: container_id(),
+        user: "alice".to_owned(),
+        commands: Vec::new(),
+        environment: BTreeMap::new(),
+        credentials: Vec::new(),
+        links: Vec::new(),
+        work_dir: root.join("work"),
+        log_dir: root.join("log"),
+        nm_private_dir: root.join("private"),
+        local_dirs: vec![root.join("local")],
+        local_user_dirs: vec![root.join("user")],
+        log_dirs: vec![root.join("log")],
+        service_metadata: BTreeMap::new(),
+        localization_counters: LocalizationCounters::default(),
+    }
+}
+
+/// Hadoop's defaults, without any environment of an agent.
+pub(crate) fn config() -> LaunchConfig {
+    LaunchConfig {
+        node_id: NodeId {
+            host: "node1.example.com".to_owned(),
+            port: 8041,
+        },
+        http_port: 8042,
+        agent_environment: BTreeMap::new(),
+        env_whitelist: ["JAVA_HOME", "PATH", "LANG"].map(str::to_owned).to_vec(),
+        admin_env: BTreeMap::new(),
+        force_path: String::new(),
+        user_home_dir: "/home/".to_owned(),
+        java_feature_version: None,
+        debug_info: false,
+        sigkill_delay: Duration::from_millis(250),
+        stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
+        stderr_tail_bytes: 4096,
+        launch_threads: 2,
+    }
+}
