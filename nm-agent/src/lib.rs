@@ -1,5 +1,5 @@
 //! The NodeManager as a library, so that a test can run a whole agent.
 
+pub mod launch;
 pub mod metrics;
 pub mod view;
-pub mod launch;
