@@ -1,1 +1,15 @@
-//! Starts real Hadoop and real agents for tests.
+//! Starts a real Hadoop and real agents for tests, one helper per component.
+//!
+//! A test takes a [`lab::Lab`] (a folder, ports and a configuration of its own, and the right to run a cluster),
+//! starts what it needs ([`rm`], [`java_nm`], [`agent`], [`distributed_shell`]), waits for conditions with a deadline
+//! ([`wait`]) and judges by what the ResourceManager, the node and the logs say. Everything started is killed when its
+//! handle is dropped, also by a panic.
+//!
+//! The helpers panic instead of returning errors: a cluster that does not come up fails the test, and the panic
+//! makes each process print the tail of its log.
+
+pub mod hadoop;
+pub mod java;
+pub mod ports;
+pub mod requirements;
+pub mod wait;

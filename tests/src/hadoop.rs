@@ -1,0 +1,239 @@
+//! The published artifacts of Hadoop, fetched once by Maven into a folder that outlives the build's output.
+//!
+//! The folder is `$NM_AGENT_TEST_CACHE`, or `nm-agent-tests` in the user's cache folder. It is filled under a file lock and moved
+//! into place whole, so test binaries that start together do not disturb each other and a broken download leaves nothing.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::requirements::say;
+
+/// The Hadoop release that the tests run against.
+pub const VERSION: &str = "3.4.2";
+
+/// Names the folder of [`cache_dir`] when set.
+pub const CACHE_VARIABLE: &str = "NM_AGENT_TEST_CACHE";
+
+/// The artifacts of `org.apache.hadoop` from which all others follow. The ResourceManager does not start without the timeline
+/// service's classes.
+const ARTIFACTS: [&str; 13] = [
+    "hadoop-client",
+    "hadoop-common",
+    "hadoop-hdfs",
+    "hadoop-mapreduce-client-app",
+    "hadoop-mapreduce-client-hs",
+    "hadoop-mapreduce-client-jobclient",
+    "hadoop-mapreduce-client-shuffle",
+    "hadoop-mapreduce-examples",
+    "hadoop-yarn-applications-distributedshell",
+    "hadoop-yarn-client",
+    "hadoop-yarn-server-nodemanager",
+    "hadoop-yarn-server-resourcemanager",
+    "hadoop-yarn-server-timelineservice",
+];
+
+/// Pinned, so that a new release of the plugin cannot change what the tests run against.
+const COPY_DEPENDENCIES: &str =
+    "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// Where tests keep what is expensive to get. Safe to delete at any time that no test runs.
+///
+/// # Panics
+/// When neither the variable nor a home folder is set.
+#[must_use]
+pub fn cache_dir() -> PathBuf {
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    set(CACHE_VARIABLE)
+        .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("nm-agent-tests")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/nm-agent-tests")))
+        .unwrap_or_else(|| {
+            panic!("neither {CACHE_VARIABLE} nor HOME is set: no place for Hadoop's jars")
+        })
+}
+
+/// Whether the jars are there already, so that neither Maven nor a network is needed.
+#[must_use]
+pub fn is_cached() -> bool {
+    is_complete(&folder(), &pom())
+}
+
+/// The folder with all of Hadoop's jars, fetched if need be.
+///
+/// # Panics
+/// When they cannot be fetched.
+#[must_use]
+pub fn jars() -> &'static Path {
+    static JARS: OnceLock<PathBuf> = OnceLock::new();
+    JARS.get_or_init(|| {
+        fetch_once();
+        folder().join("lib")
+    })
+}
+
+/// Every jar, sorted by name.
+///
+/// # Panics
+/// When they cannot be fetched or listed.
+#[must_use]
+pub fn jar_files() -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(jars())
+        .and_then(|entries| {
+            entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect()
+        })
+        .unwrap_or_else(|error| panic!("cannot list {}: {error}", jars().display()));
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "jar"));
+    files.sort();
+    files
+}
+
+/// The jar of one artifact of Hadoop itself, such as `hadoop-yarn-common`.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn jar(artifact: &str) -> PathBuf {
+    let path = jars().join(format!("{artifact}-{VERSION}.jar"));
+    assert!(
+        path.is_file(),
+        "{} is not among Hadoop's jars",
+        path.display()
+    );
+    path
+}
+
+fn folder() -> PathBuf {
+    cache_dir().join(format!("hadoop-{VERSION}"))
+}
+
+/// The pom is written last into the folder, and an old list of artifacts differs from it.
+fn is_complete(folder: &Path, pom: &str) -> bool {
+    fs::read_to_string(folder.join("pom.xml")).is_ok_and(|found| found == pom)
+        && folder.join("lib").is_dir()
+}
+
+fn pom() -> String {
+    let dependencies: String = ARTIFACTS
+        .iter()
+        .map(|artifact| {
+            format!(
+                "    <dependency><groupId>org.apache.hadoop</groupId><artifactId>{artifact}</artifactId><version>{VERSION}</version></dependency>\n"
+            )
+        })
+        .collect();
+    format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  \
+         <groupId>nm-agent</groupId>\n  <artifactId>test-hadoop</artifactId>\n  <version>1</version>\n  \
+         <packaging>pom</packaging>\n  <dependencies>\n{dependencies}  </dependencies>\n</project>\n"
+    )
+}
+
+fn fetch_once() {
+    let (folder, pom) = (folder(), pom());
+    if is_complete(&folder, &pom) {
+        return;
+    }
+    let cache = cache_dir();
+    fs::create_dir_all(&cache)
+        .unwrap_or_else(|error| panic!("cannot create {}: {error}", cache.display()));
+    let _lock = lock(&cache.join("fetch.lock"));
+    if is_complete(&folder, &pom) {
+        return;
+    }
+    fetch(&cache, &folder, &pom);
+}
+
+/// Waits for the right to be the only one, also among processes. The kernel gives it back when the file is closed.
+pub(crate) fn lock(path: &Path) -> File {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path);
+    let file = file.unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()));
+    file.lock()
+        .unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
+    file
+}
+
+fn fetch(cache: &Path, folder: &Path, pom: &str) {
+    let begin = Instant::now();
+    say(&format!(
+        "fetching Hadoop {VERSION} (about 100 MB) into {} …",
+        folder.display()
+    ));
+    let work = tempfile::Builder::new().prefix("fetch-").tempdir_in(cache);
+    let work = work
+        .unwrap_or_else(|error| panic!("cannot create a folder in {}: {error}", cache.display()));
+    let pom_file = work.path().join("pom.xml");
+    let written = fs::write(&pom_file, pom);
+    written.unwrap_or_else(|error| panic!("cannot write {}: {error}", pom_file.display()));
+    let output = Command::new("mvn")
+        .args(["--quiet", "--batch-mode", "--file"])
+        .arg(&pom_file)
+        .args([
+            COPY_DEPENDENCIES,
+            "-DincludeScope=runtime",
+            "-Dmaven.wagon.http.retryHandler.count=3",
+        ])
+        .arg(format!(
+            "-DoutputDirectory={}",
+            work.path().join("lib").display()
+        ))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("Maven does not run: {error}"));
+    assert!(
+        output.status.success(),
+        "Maven ended with {}:\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    if folder.exists() {
+        fs::remove_dir_all(folder)
+            .unwrap_or_else(|error| panic!("cannot remove {}: {error}", folder.display()));
+    }
+    let from = work.keep();
+    fs::rename(&from, folder)
+        .unwrap_or_else(|error| panic!("cannot rename {}: {error}", from.display()));
+    say(&format!(
+        "fetched Hadoop {VERSION} in {} s",
+        begin.elapsed().as_secs()
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_filled_for_another_list_of_artifacts_is_not_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("lib")).unwrap();
+        fs::write(folder.path().join("pom.xml"), "<project/>").unwrap();
+        assert!(!is_complete(folder.path(), &pom()));
+    }
+
+    #[test]
+    fn a_folder_without_jars_is_not_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("pom.xml"), pom()).unwrap();
+        assert!(!is_complete(folder.path(), &pom()));
+    }
+
+    #[test]
+    fn the_pom_names_each_artifact_with_the_release() {
+        let pom = pom();
+        assert_eq!(pom.matches("<dependency>").count(), ARTIFACTS.len());
+        assert_eq!(pom.matches(VERSION).count(), ARTIFACTS.len());
+    }
+}

@@ -1,0 +1,115 @@
+//! The machine's Java: where it is, and how Hadoop's classes are run with it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The options that every Java process of a test gets: what Java 17 needs to run Hadoop, and a quick start with little
+/// memory on a small machine.
+pub const OPTIONS: [&str; 5] = [
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Djava.net.preferIPv4Stack=true",
+];
+
+/// `JAVA_HOME` of this machine: the variable when it is set, otherwise found from `java` on the path.
+///
+/// # Errors
+/// Why there is no usable Java.
+pub fn home() -> Result<&'static Path, String> {
+    static HOME: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    HOME.get_or_init(find_home).as_deref().map_err(Clone::clone)
+}
+
+fn find_home() -> Result<PathBuf, String> {
+    let home = match std::env::var_os("JAVA_HOME") {
+        Some(home) if !home.is_empty() => PathBuf::from(home),
+        Some(_) | None => home_of_program(
+            &search_path("java").ok_or("no `java` on the path, and JAVA_HOME is unset")?,
+        )?,
+    };
+    let java = home.join("bin/java");
+    let output = Command::new(&java)
+        .arg("-version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("`{} -version` does not run: {error}", java.display()))?;
+    if output.status.success() {
+        Ok(home)
+    } else {
+        Err(format!(
+            "`{} -version` ended with {}",
+            java.display(),
+            output.status
+        ))
+    }
+}
+
+fn search_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// `/usr/bin/java` is a chain of links into the Java home: `HOME/bin/java`.
+fn home_of_program(java: &Path) -> Result<PathBuf, String> {
+    let real = java
+        .canonicalize()
+        .map_err(|error| format!("cannot resolve {}: {error}", java.display()))?;
+    let home = real
+        .parent()
+        .and_then(Path::parent)
+        .ok_or_else(|| format!("{} is not in a bin folder", real.display()))?;
+    Ok(home.to_path_buf())
+}
+
+/// A command that runs `main_class` with `conf` and Hadoop's jars as class path. Its standard input is empty.
+///
+/// # Panics
+/// When there is no Java or the jars cannot be had.
+#[must_use]
+pub fn command(conf: &Path, main_class: &str, heap_mb: u32) -> Command {
+    let mut command = bare(heap_mb);
+    command.arg("-cp").arg(class_path(conf)).arg(main_class);
+    command
+}
+
+/// A command that compiles and runs one Java source file with Hadoop's jars as class path.
+///
+/// # Panics
+/// When there is no JDK or the jars cannot be had.
+#[must_use]
+pub fn source_command(source: &Path) -> Command {
+    let mut command = bare(256);
+    // Source-file mode refuses a class path with wildcards in some releases, so the jars are listed.
+    let jars = std::env::join_paths(crate::hadoop::jar_files())
+        .expect("no path of a jar contains a colon");
+    command.arg("-cp").arg(jars).arg(source);
+    command
+}
+
+fn bare(heap_mb: u32) -> Command {
+    let home = home().unwrap_or_else(|why| panic!("{why}"));
+    let mut command = Command::new(home.join("bin/java"));
+    command
+        .args(OPTIONS)
+        .arg(format!("-Xmx{heap_mb}m"))
+        .stdin(Stdio::null());
+    command
+}
+
+/// `CONF:JARS/*`, which Java itself expands.
+///
+/// # Panics
+/// When the jars cannot be had.
+#[must_use]
+pub fn class_path(conf: &Path) -> OsString {
+    let mut path = conf.as_os_str().to_owned();
+    path.push(":");
+    path.push(crate::hadoop::jars());
+    path.push("/*");
+    path
+}

@@ -1,0 +1,114 @@
+//! What a test needs from the machine, and what happens when it is not there.
+//!
+//! A test that cannot run says so in a line `SKIPPED: <test>: <why>` and returns. With `NM_AGENT_REQUIRE_ALL=1` a
+//! missing requirement is a failure, so that a check on a complete machine cannot pass by skipping.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// When set to `1`, a missing requirement panics instead of skipping the test.
+pub const REQUIRE_ALL: &str = "NM_AGENT_REQUIRE_ALL";
+
+/// Returns from the test unless each named function of [`requirements`](crate::requirements) is satisfied.
+///
+/// `require!(java, hadoop)` skips the test on a machine without Java, or without Hadoop's jars and a way to get them.
+#[macro_export]
+macro_rules! require {
+    ($($what:ident),+ $(,)?) => {
+        $(
+            if let Err(why) = $crate::requirements::$what() {
+                // The path of a local function names the test; the thread's name does not when tests run one by one.
+                fn here() {}
+                $crate::requirements::skip(::std::any::type_name_of_val(&here).trim_end_matches("::here"), &why);
+                return;
+            }
+        )+
+    };
+}
+
+/// A Java 11 or later that can be asked for its version.
+///
+/// # Errors
+/// Why there is none.
+pub fn java() -> Result<(), String> {
+    crate::java::home().map(drop)
+}
+
+/// A Java with its compiler, for tests that carry a Java source file.
+///
+/// # Errors
+/// Why there is none.
+pub fn jdk() -> Result<(), String> {
+    let home = crate::java::home()?;
+    let compiler = home.join("bin/javac");
+    if compiler.is_file() {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} is missing: a JDK is needed",
+            compiler.display()
+        ))
+    }
+}
+
+/// Java and Hadoop's jars: those in the cache, or Maven to fetch them.
+///
+/// # Errors
+/// What is missing.
+pub fn hadoop() -> Result<(), String> {
+    java()?;
+    if crate::hadoop::is_cached() {
+        Ok(())
+    } else {
+        runs("mvn", "--version")
+    }
+}
+
+fn runs(program: &str, argument: &str) -> Result<(), String> {
+    let status = Command::new(program)
+        .arg(argument)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{program} {argument}` ended with {status}")),
+        Err(error) => Err(format!("`{program}` does not run: {error}")),
+    }
+}
+
+/// Says that a test is skipped, where the test harness's capturing of output does not hide it.
+///
+/// # Panics
+/// When [`REQUIRE_ALL`] is `1`.
+pub fn skip(test: &str, why: &str) {
+    assert!(
+        std::env::var(REQUIRE_ALL).as_deref() != Ok("1"),
+        "{test} would be skipped although {REQUIRE_ALL}=1: {why}"
+    );
+    say(&format!("SKIPPED: {test}: {why}"));
+}
+
+/// Writes one line to the real standard error. It begins with a line break, since the test harness may have
+/// left its own line unfinished.
+pub fn say(line: &str) {
+    // A closed standard error is no reason to fail a test.
+    drop(writeln!(std::io::stderr().lock(), "\n{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_exist_is_named() {
+        let why = runs("no-such-program-of-ours", "--version").unwrap_err();
+        assert!(why.contains("no-such-program-of-ours"), "{why}");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_not_taken_for_present() {
+        assert!(runs("false", "--version").is_err());
+    }
+}
