@@ -15,3 +15,5 @@ mod generated {
 pub use generated::hadoop;
 /// Package `hadoop.common`: RPC headers, SASL, tokens.
 pub use hadoop::common as hadoop_common;
+/// Package `hadoop.yarn`: YARN's values, requests, answers and token identifiers.
+pub use hadoop::yarn as hadoop_yarn;
