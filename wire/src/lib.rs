@@ -7,9 +7,11 @@
 //! | [`proto`] | the protobuf messages, generated from `proto/*.proto` |
 //! | [`exception`] | Hadoop's exception classes by name, and the errors that travel |
 //! | [`rpc`] | what a method, a service and a caller are |
+//! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
 pub mod exception;
 pub mod proto;
+pub mod protocol;
 pub mod rpc;
 
 /// Every message of this crate as an encoded `google.protobuf.FileDescriptorSet`, for comparison with other
