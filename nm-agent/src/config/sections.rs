@@ -1,0 +1,303 @@
+//! The sections of the configuration, one per consumer. Plain values: no parsing, no defaults, no I/O.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::capacity::NodeCapacityConfig;
+use super::values::{HostPort, MinimumVersion, OpportunisticContainersQueuePolicy};
+
+/// Everything the agent is told, valid as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where the agent listens.
+    pub addresses: AddressConfig,
+    /// The ResourceManagers and how patiently they are called.
+    pub rm: ResourceManagerConfig,
+    /// What the node offers.
+    pub capacity: NodeCapacityConfig,
+    /// The container scheduler.
+    pub scheduler: SchedulerConfig,
+    /// How a container's process is made and ended.
+    pub launch: LaunchConfig,
+    /// Folders of the node.
+    pub dirs: DirsConfig,
+    /// Localization and its cache.
+    pub localizer: LocalizerConfig,
+    /// Removing files.
+    pub deletion: DeletionConfig,
+    /// Container logs.
+    pub logs: LogConfig,
+    /// Web pages and REST.
+    pub web: WebConfig,
+    /// Disks and health scripts.
+    pub health: HealthConfig,
+    /// Sampling of containers.
+    pub monitor: MonitorConfig,
+    /// What survives a restart.
+    pub recovery: RecoveryConfig,
+    /// Services that the configuration names, in its order. The agent runs none of them yet, and a warning says so.
+    pub aux_services: Vec<AuxServiceConfig>,
+}
+
+/// Where the agent listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressConfig {
+    /// Container management (`yarn.nodemanager.address`). Its host names the node unless it is a wildcard.
+    pub node: HostPort,
+    /// `yarn.nodemanager.bind-host`: listen here, whatever the addresses say.
+    pub bind_host: Option<String>,
+    /// Web pages, REST and metrics (`yarn.nodemanager.webapp.address`).
+    pub web: HostPort,
+    /// Kept free for localizers (`yarn.nodemanager.localizer.address`).
+    pub localizer: HostPort,
+    /// Calls of `ContainerManagementProtocol` handled at once (`yarn.nodemanager.container-manager.thread-count`).
+    pub container_manager_thread_count: u32,
+}
+
+impl AddressConfig {
+    /// Where container management listens: the bind host, if there is one, with the address's port.
+    #[must_use]
+    pub fn node_bind(&self) -> HostPort {
+        self.bound(&self.node)
+    }
+
+    /// Where the web server listens.
+    #[must_use]
+    pub fn web_bind(&self) -> HostPort {
+        self.bound(&self.web)
+    }
+
+    fn bound(&self, address: &HostPort) -> HostPort {
+        match &self.bind_host {
+            Some(host) => HostPort::new(host, address.port),
+            None => address.clone(),
+        }
+    }
+}
+
+/// The ResourceManagers and how patiently they are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceManagerConfig {
+    /// In the order to try; one, or as many as `yarn.resourcemanager.ha.rm-ids` names. Never empty.
+    pub endpoints: Vec<RmEndpoint>,
+    /// Keep trying for this long; `None`: for ever (-1).
+    pub connect_max_wait_ms: Option<u64>,
+    /// Between two tries.
+    pub connect_retry_interval_ms: u64,
+    /// The RM keeps containers over its restart, so a resync kills none (`yarn.resourcemanager.work-preserving-recovery.enabled`).
+    pub work_preserving_recovery_enabled: bool,
+    /// Older RMs are refused.
+    pub minimum_version: MinimumVersion,
+    /// Heartbeats come this often until the RM says otherwise.
+    pub heartbeat_interval_ms: u64,
+    /// The RM takes the node for lost after this time without a heartbeat (`yarn.nm.liveness-monitor.expiry-interval-ms`).
+    pub nm_expiry_interval_ms: u64,
+    /// Completed containers are remembered this long for the RM (`yarn.nodemanager.duration-to-track-stopped-containers`).
+    pub stopped_containers_tracked_ms: u64,
+}
+
+/// One ResourceManager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RmEndpoint {
+    /// Its id among `yarn.resourcemanager.ha.rm-ids`; `None` without high availability.
+    pub id: Option<String>,
+    /// Registration and heartbeats, 8031.
+    pub resource_tracker: HostPort,
+    /// ApplicationMasters, 8030.
+    pub scheduler: HostPort,
+    /// Clients, 8032.
+    pub client: HostPort,
+    /// Web pages, 8088.
+    pub webapp: HostPort,
+}
+
+/// The container scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// What admits an opportunistic container.
+    pub opportunistic_queue_policy: OpportunisticContainersQueuePolicy,
+    /// Opportunistic containers that may wait under `ByQueueLen`. 0: none, and guaranteed ones start without a test.
+    pub opportunistic_queue_length_max: u32,
+    /// Freeze instead of kill to make room for a guaranteed container.
+    pub pause_for_preemption: bool,
+}
+
+/// Which of Hadoop's executors the configuration asks for. Both start containers without a setuid helper here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContainerExecutor {
+    /// `DefaultContainerExecutor`: everything runs as the agent's own user.
+    #[default]
+    Default,
+    /// `LinuxContainerExecutor`: Hadoop runs containers as other users; this agent as its own, and says so.
+    Linux,
+}
+
+/// How a container's process is made and ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchConfig {
+    /// What the configuration asks for.
+    pub executor: ContainerExecutor,
+    /// Names taken over from the agent's environment unless the container sets them.
+    pub env_whitelist: Vec<String>,
+    /// Variables added for every container, name and unexpanded value, in the order configured.
+    pub admin_env: Vec<(String, String)>,
+    /// Put before every container's `PATH`.
+    pub force_path: Option<String>,
+    /// `HOME` of containers.
+    pub user_home_dir: String,
+    /// From SIGTERM to SIGKILL; 0: SIGKILL at once.
+    pub sigkill_delay_ms: u64,
+    /// How long to wait for a process to exist, or to end.
+    pub process_kill_wait_ms: u64,
+    /// Bound of a container's diagnostics, in characters.
+    pub diagnostics_max_chars: usize,
+    /// Shell pattern of the error files whose end goes into the diagnostics, braces allowed.
+    pub stderr_pattern: String,
+    /// How much of such a file.
+    pub stderr_tail_bytes: u64,
+    /// Copy the script and list the work folder before each launch.
+    pub debug_info: bool,
+    /// The same, but only after a launch of that container has failed.
+    pub debug_info_on_error: bool,
+    /// Least time between two tries of a container with a retry policy.
+    pub retry_minimum_interval_ms: u64,
+    /// `nice` value; `None`: as the agent.
+    pub priority_adjustment: Option<i32>,
+}
+
+/// Folders of the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirsConfig {
+    /// Work folders and caches, absolute, at least one (`yarn.nodemanager.local-dirs`).
+    pub local_dirs: Vec<PathBuf>,
+    /// Container logs, absolute, at least one (`yarn.nodemanager.log-dirs`).
+    pub log_dirs: Vec<PathBuf>,
+    /// Mode of a container's log folder, at most `0o777`.
+    pub log_dir_permissions: u32,
+}
+
+/// Localization and its cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalizerConfig {
+    /// Unused public and private files are removed while the cache is larger.
+    pub cache_target_size_mb: u64,
+    /// How often that is looked at.
+    pub cache_cleanup_interval_ms: u64,
+    /// Public files fetched at once.
+    pub fetch_thread_count: u32,
+    /// Entries of one cache folder before it gets subfolders; at least 37.
+    pub max_files_per_directory: u32,
+}
+
+/// Removing files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeletionConfig {
+    /// Removals at once.
+    pub thread_count: u32,
+    /// Wait this long before removing, for people who debug; `None`: never remove (-1).
+    pub debug_delay_sec: Option<u64>,
+}
+
+/// Container logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Logs stay this long after their application ended.
+    pub retain_seconds: u64,
+    /// Removals of logs at once.
+    pub deletion_threads_count: u32,
+    /// Logs are to be collected on a remote file system (`yarn.log-aggregation-enable`).
+    pub aggregation_enabled: bool,
+    /// Where log pages of unknown applications redirect to (`yarn.log.server.url`).
+    pub server_url: Option<String>,
+    /// The same for REST (`yarn.log.server.web-service.url`).
+    pub server_web_service_url: Option<String>,
+}
+
+/// Web pages and REST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebConfig {
+    /// Check who asks for logs (`yarn.acl.enable`).
+    pub acl_enabled: bool,
+    /// Users and groups that may see everything (`yarn.admin.acl`).
+    pub admin_acl: String,
+}
+
+/// Disks and health scripts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HealthConfig {
+    /// Disks; `None`: not checked.
+    pub disks: Option<DiskHealthConfig>,
+    /// Scripts with a path, in the order configured; at most four.
+    pub scripts: Vec<HealthScript>,
+    /// Run the scripts once before registering.
+    pub run_before_startup: bool,
+}
+
+/// When a disk is good (`yarn.nodemanager.disk-health-checker.*`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiskHealthConfig {
+    /// Between two checks.
+    pub interval_ms: u64,
+    /// Least part of good folders, 0 to 1, for the node to be healthy.
+    pub min_healthy_disks: f64,
+    /// A disk used more than this, 0 to 100, is full; `None`: not looked at.
+    pub max_utilization_percent: Option<f64>,
+    /// A full disk is good again below this, at most `max_utilization_percent`.
+    pub utilization_watermark_low_percent: f64,
+    /// A disk with less free space is full; `None`: not looked at.
+    pub min_free_space_mb: Option<u64>,
+    /// A full disk is good again above this, at least `min_free_space_mb`.
+    pub free_space_watermark_high_mb: u64,
+}
+
+/// One health script (`yarn.nodemanager.health-checker.NAME.*`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthScript {
+    /// Its name among `yarn.nodemanager.health-checker.scripts`.
+    pub name: String,
+    /// What to run.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub opts: Vec<String>,
+    /// A run that takes longer makes the node unhealthy.
+    pub timeout_ms: u64,
+    /// Between two runs.
+    pub interval_ms: u64,
+}
+
+/// Sampling of containers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MonitorConfig {
+    /// Look at containers at all.
+    pub enabled: bool,
+    /// Between two looks.
+    pub interval_ms: u64,
+    /// Kill what uses more physical memory than it was given. Already false where Hadoop does not poll.
+    pub pmem_check_enabled: bool,
+    /// Kill what uses more virtual memory than allowed. Already false where Hadoop does not poll.
+    pub vmem_check_enabled: bool,
+    /// Virtual memory allowed per physical; at least 1.
+    pub vmem_pmem_ratio: f64,
+}
+
+/// What survives a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecoveryConfig {
+    /// `yarn.nodemanager.recovery.enabled`.
+    pub enabled: bool,
+    /// Where the state lives.
+    pub dir: PathBuf,
+    /// Leave containers running when the agent stops.
+    pub supervised: bool,
+}
+
+/// A service that containers may address (`yarn.nodemanager.aux-services`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuxServiceConfig {
+    /// Its name.
+    pub name: String,
+    /// Hadoop's class.
+    pub class: String,
+    /// Its other `yarn.nodemanager.aux-services.NAME.*` properties, by what follows the name.
+    pub properties: BTreeMap<String, String>,
+}
