@@ -7,8 +7,10 @@
 //! | [`proto`] | the protobuf messages, generated from `proto/*.proto` |
 //! | [`exception`] | Hadoop's exception classes by name, and the errors that travel |
 //! | [`rpc`] | what a method, a service and a caller are |
+//! | [`convert`] | protobuf to [`records`] values and back |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
+pub mod convert;
 pub mod exception;
 pub mod proto;
 pub mod protocol;

@@ -1,0 +1,359 @@
+//! From messages to [`records`] values and back.
+//!
+//! Reading a message checks what the type promises and names the field that breaks it; writing a value always
+//! works. Fields that are enums of the messages are read by the generated functions (`token.execution_type()`), which
+//! answer the default for an absent or unknown number, as Java does.
+//!
+//! Two things of Java are mirrored here:
+//! - memory and virtual cores are those of `ResourceProto`'s own fields; its map repeats them for readers that know
+//!   other resource types, and is ignored for these two;
+//! - an absent amount is 0.
+
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerId, ContainerState, ContainerSubState,
+    ExecutionType, NodeId, Resource,
+};
+use thiserror::Error;
+
+use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
+use crate::proto::hadoop_yarn::{
+    ApplicationAttemptIdProto, ApplicationIdProto, ContainerIdProto, ContainerStateProto,
+    ContainerSubStateProto, ExecutionTypeProto, NodeIdProto, PriorityProto,
+    ResourceInformationProto, ResourceProto, ResourceTypesProto, SerializedExceptionProto,
+    StringStringMapProto,
+};
+
+/// The name of the resource type memory (Hadoop: `ResourceInformation.MEMORY_URI`).
+pub const MEMORY_NAME: &str = "memory-mb";
+
+/// The unit of memory on the wire, mebibytes.
+pub const MEMORY_UNIT: &str = "Mi";
+
+/// The name of the resource type virtual cores (Hadoop: `ResourceInformation.VCORES_URI`). It has no unit.
+pub const VCORES_NAME: &str = "vcores";
+
+/// A message that is not the value it was taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConvertError {
+    /// A field without which the message means nothing.
+    #[error("{message} has no {field}")]
+    Missing {
+        /// The message's name as Hadoop writes it.
+        message: &'static str,
+        /// The field's name as Hadoop writes it.
+        field: &'static str,
+    },
+    /// A number that the field's meaning excludes.
+    #[error("{message} has {value} as its {field}")]
+    OutOfRange {
+        /// The message's name as Hadoop writes it.
+        message: &'static str,
+        /// The field's name as Hadoop writes it.
+        field: &'static str,
+        /// The number.
+        value: i64,
+    },
+}
+
+impl From<ConvertError> for RemoteException {
+    /// `YarnException`, because asking again does not help.
+    fn from(error: ConvertError) -> Self {
+        Self::new(HadoopException::YarnException, error.to_string())
+    }
+}
+
+/// The value of a field, or the error that names it.
+///
+/// # Errors
+/// [`ConvertError::Missing`] when there is none.
+pub const fn required<T: Copy>(
+    value: Option<T>,
+    message: &'static str,
+    field: &'static str,
+) -> Result<T, ConvertError> {
+    match value {
+        Some(value) => Ok(value),
+        None => Err(ConvertError::Missing { message, field }),
+    }
+}
+
+/// Refuses a number below 0.
+fn not_negative<T: Copy + Into<i64>>(
+    value: T,
+    message: &'static str,
+    field: &'static str,
+) -> Result<T, ConvertError> {
+    let wide = value.into();
+    if wide < 0 {
+        return Err(ConvertError::OutOfRange {
+            message,
+            field,
+            value: wide,
+        });
+    }
+    Ok(value)
+}
+
+impl From<ApplicationId> for ApplicationIdProto {
+    fn from(id: ApplicationId) -> Self {
+        Self {
+            id: Some(id.id),
+            cluster_timestamp: Some(id.cluster_timestamp),
+        }
+    }
+}
+
+impl TryFrom<&ApplicationIdProto> for ApplicationId {
+    type Error = ConvertError;
+
+    fn try_from(proto: &ApplicationIdProto) -> Result<Self, Self::Error> {
+        const MESSAGE: &str = "ApplicationIdProto";
+        let cluster_timestamp = required(proto.cluster_timestamp, MESSAGE, "cluster_timestamp")?;
+        let id = required(proto.id, MESSAGE, "id")?;
+        Ok(Self {
+            cluster_timestamp: not_negative(cluster_timestamp, MESSAGE, "cluster_timestamp")?,
+            id: not_negative(id, MESSAGE, "id")?,
+        })
+    }
+}
+
+impl From<ApplicationAttemptId> for ApplicationAttemptIdProto {
+    fn from(id: ApplicationAttemptId) -> Self {
+        Self {
+            application_id: Some(id.application_id.into()),
+            attempt_id: Some(id.attempt_id),
+        }
+    }
+}
+
+impl TryFrom<&ApplicationAttemptIdProto> for ApplicationAttemptId {
+    type Error = ConvertError;
+
+    fn try_from(proto: &ApplicationAttemptIdProto) -> Result<Self, Self::Error> {
+        const MESSAGE: &str = "ApplicationAttemptIdProto";
+        let application_id = required(proto.application_id.as_ref(), MESSAGE, "application_id")?;
+        let attempt_id = required(proto.attempt_id, MESSAGE, "attemptId")?;
+        Ok(Self {
+            application_id: application_id.try_into()?,
+            attempt_id: not_negative(attempt_id, MESSAGE, "attemptId")?,
+        })
+    }
+}
+
+impl From<ContainerId> for ContainerIdProto {
+    /// As Java writes it: the application only within the attempt.
+    fn from(id: ContainerId) -> Self {
+        Self {
+            app_id: None,
+            app_attempt_id: Some(id.attempt.into()),
+            id: Some(id.id),
+        }
+    }
+}
+
+impl TryFrom<&ContainerIdProto> for ContainerId {
+    type Error = ConvertError;
+
+    /// Negative numbers are taken: Java's node-side allocator counts down from the ResourceManager's epoch, which begins
+    /// at 0.
+    fn try_from(proto: &ContainerIdProto) -> Result<Self, Self::Error> {
+        const MESSAGE: &str = "ContainerIdProto";
+        let attempt = required(proto.app_attempt_id.as_ref(), MESSAGE, "app_attempt_id")?;
+        Ok(Self {
+            attempt: attempt.try_into()?,
+            id: required(proto.id, MESSAGE, "id")?,
+        })
+    }
+}
+
+impl From<&NodeId> for NodeIdProto {
+    fn from(id: &NodeId) -> Self {
+        Self {
+            host: Some(id.host.clone()),
+            port: Some(id.port.into()),
+        }
+    }
+}
+
+impl From<NodeId> for NodeIdProto {
+    fn from(id: NodeId) -> Self {
+        Self {
+            host: Some(id.host),
+            port: Some(id.port.into()),
+        }
+    }
+}
+
+impl TryFrom<&NodeIdProto> for NodeId {
+    type Error = ConvertError;
+
+    /// An empty host is no host, and port 0 nobody listens on.
+    fn try_from(proto: &NodeIdProto) -> Result<Self, Self::Error> {
+        const MESSAGE: &str = "NodeIdProto";
+        let host = proto.host.as_ref().filter(|host| !host.is_empty());
+        let host = required(host, MESSAGE, "host")?;
+        let port = required(proto.port, MESSAGE, "port")?;
+        let out_of_range = ConvertError::OutOfRange {
+            message: MESSAGE,
+            field: "port",
+            value: port.into(),
+        };
+        match u16::try_from(port) {
+            Ok(0) | Err(_) => Err(out_of_range),
+            Ok(port) => Ok(Self {
+                host: host.clone(),
+                port,
+            }),
+        }
+    }
+}
+
+impl From<Resource> for ResourceProto {
+    /// As Java writes it, with the map: a token's identifier is compared by its bytes. Amounts beyond what the
+    /// fields hold are cut to their greatest.
+    fn from(resource: Resource) -> Self {
+        let memory = i64::try_from(resource.memory_mb).unwrap_or(i64::MAX);
+        let virtual_cores = i32::try_from(resource.vcores).unwrap_or(i32::MAX);
+        let information = |key: &str, value: i64, units: &str| ResourceInformationProto {
+            key: key.to_owned(),
+            value: Some(value),
+            units: Some(units.to_owned()),
+            r#type: Some(ResourceTypesProto::Countable.into()),
+            tags: Vec::new(),
+            attributes: Vec::new(),
+        };
+        Self {
+            memory: Some(memory),
+            virtual_cores: Some(virtual_cores),
+            resource_value_map: vec![
+                information(MEMORY_NAME, memory, MEMORY_UNIT),
+                information(VCORES_NAME, virtual_cores.into(), ""),
+            ],
+        }
+    }
+}
+
+impl TryFrom<&ResourceProto> for Resource {
+    type Error = ConvertError;
+
+    fn try_from(proto: &ResourceProto) -> Result<Self, Self::Error> {
+        let out_of_range = |field, value| ConvertError::OutOfRange {
+            message: "ResourceProto",
+            field,
+            value,
+        };
+        let (memory, virtual_cores) = (proto.memory(), proto.virtual_cores());
+        Ok(Self {
+            memory_mb: u64::try_from(memory).map_err(|_| out_of_range("memory", memory))?,
+            vcores: u32::try_from(virtual_cores)
+                .map_err(|_| out_of_range("virtual_cores", virtual_cores.into()))?,
+        })
+    }
+}
+
+impl From<ExecutionType> for ExecutionTypeProto {
+    fn from(execution_type: ExecutionType) -> Self {
+        match execution_type {
+            ExecutionType::Guaranteed => Self::Guaranteed,
+            ExecutionType::Opportunistic => Self::Opportunistic,
+        }
+    }
+}
+
+impl From<ExecutionTypeProto> for ExecutionType {
+    fn from(proto: ExecutionTypeProto) -> Self {
+        match proto {
+            ExecutionTypeProto::Guaranteed => Self::Guaranteed,
+            ExecutionTypeProto::Opportunistic => Self::Opportunistic,
+        }
+    }
+}
+
+impl From<ContainerState> for ContainerStateProto {
+    fn from(state: ContainerState) -> Self {
+        match state {
+            ContainerState::Running => Self::CRunning,
+            ContainerState::Complete => Self::CComplete,
+        }
+    }
+}
+
+impl From<ContainerStateProto> for ContainerState {
+    /// `C_NEW` is read as running, for a container that is not finished is what it says.
+    fn from(proto: ContainerStateProto) -> Self {
+        match proto {
+            ContainerStateProto::CNew | ContainerStateProto::CRunning => Self::Running,
+            ContainerStateProto::CComplete => Self::Complete,
+        }
+    }
+}
+
+impl From<ContainerSubState> for ContainerSubStateProto {
+    fn from(state: ContainerSubState) -> Self {
+        match state {
+            ContainerSubState::Scheduled => Self::CssScheduled,
+            ContainerSubState::Running => Self::CssRunning,
+            ContainerSubState::Paused => Self::CssPaused,
+            ContainerSubState::Completing => Self::CssCompleting,
+            ContainerSubState::Done => Self::CssDone,
+        }
+    }
+}
+
+impl From<ContainerSubStateProto> for ContainerSubState {
+    fn from(proto: ContainerSubStateProto) -> Self {
+        match proto {
+            ContainerSubStateProto::CssScheduled => Self::Scheduled,
+            ContainerSubStateProto::CssRunning => Self::Running,
+            ContainerSubStateProto::CssPaused => Self::Paused,
+            ContainerSubStateProto::CssCompleting => Self::Completing,
+            ContainerSubStateProto::CssDone => Self::Done,
+        }
+    }
+}
+
+impl From<i32> for PriorityProto {
+    fn from(priority: i32) -> Self {
+        Self {
+            priority: Some(priority),
+        }
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> From<(K, V)> for StringStringMapProto {
+    fn from((key, value): (K, V)) -> Self {
+        Self {
+            key: Some(key.into()),
+            value: Some(value.into()),
+        }
+    }
+}
+
+impl From<RemoteException> for SerializedExceptionProto {
+    /// The failure of one item of a request; clients rebuild the exception from the class name and the message.
+    fn from(error: RemoteException) -> Self {
+        Self {
+            message: Some(error.message),
+            trace: None,
+            class_name: Some(error.class_name),
+            cause: None,
+        }
+    }
+}
+
+impl From<SerializedExceptionProto> for RemoteException {
+    /// The outermost exception, as if the call had failed with it. One without a class is a `YarnException`.
+    fn from(proto: SerializedExceptionProto) -> Self {
+        Self {
+            class_name: proto
+                .class_name
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| HadoopException::YarnException.as_class_name().to_owned()),
+            message: proto.message.unwrap_or_default(),
+            code: RpcErrorCode::Application,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
