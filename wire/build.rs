@@ -7,6 +7,17 @@ use std::{env, fs};
 
 use protox::prost::Message;
 
+/// Messages with secrets: their `Debug` is written by hand, in `src/proto/redacted.rs`.
+const REDACTED: &[&str] = &[
+    ".hadoop.common.CredentialsKVProto",
+    ".hadoop.common.TokenProto",
+    ".hadoop.yarn.ContainerLaunchContextProto",
+    ".hadoop.yarn.MasterKeyProto",
+    ".hadoop.yarn.RegisterApplicationMasterResponseProto",
+    ".hadoop.yarn.StringBytesMapProto",
+    ".hadoop.yarn.SystemCredentialsForAppsProto",
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let source_dir = Path::new("proto");
     println!("cargo::rerun-if-changed={}", source_dir.display());
@@ -29,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     prost_build::Config::new()
         // A decoded message then shares the frame it came from instead of copying tokens and payloads.
         .bytes(["."])
+        .skip_debug(REDACTED)
         .include_file("hadoop.rs")
         .compile_fds(descriptors)?;
     Ok(())

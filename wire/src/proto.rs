@@ -11,6 +11,8 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/hadoop.rs"));
 }
 
+mod redacted;
+
 /// The packages below `hadoop`, nested as the generated code needs them.
 pub use generated::hadoop;
 /// Package `hadoop.common`: RPC headers, SASL, tokens.
