@@ -38,7 +38,8 @@ pub enum Event {
     LaunchFailed {
         /// Which container.
         id: ContainerId,
-        /// Usually [`ContainerExitStatus::LAUNCH_FAILED`].
+        /// Usually [`ContainerExitStatus::LAUNCH_FAILED`], or [`ContainerExitStatus::TERMINATED`] when
+        /// [`Action::Terminate`] or [`Action::ForceKill`] came before the process was made.
         status: ContainerExitStatus,
         /// For the AM and people.
         diagnostics: String,
@@ -80,8 +81,14 @@ pub enum Event {
     NodeResource(Resource),
     /// The limit that the RM published with a heartbeat.
     QueuingLimit(ContainerQueuingLimit),
-    /// The RM has acknowledged the completion (or the application is gone): forget the container.
+    /// The RM has acknowledged the completion (or the application is gone): forget the container. One that is not
+    /// finished yet is forgotten when it is.
     Forget(ContainerId),
+    /// The node's local time is this many seconds ahead of UTC from now on. Diagnostics are stamped in local time.
+    UtcOffset {
+        /// Seconds east of UTC.
+        seconds: i32,
+    },
     /// [`crate::ContainerScheduler::next_deadline`] has come.
     Tick,
 }
@@ -94,17 +101,22 @@ pub enum Action {
     Localize(ContainerId),
     /// Start its process; answer `Launched` or `LaunchFailed`, later `Exited`.
     Launch(ContainerId),
-    /// Freeze it; answer `Paused` or `PauseFailed`.
+    /// Freeze it; answer `Paused` or `PauseFailed`. May follow `Resume` before that is answered: the answers of one
+    /// container come in the order of its actions.
     Pause(ContainerId),
     /// Thaw it; answer `Resumed` or `PauseFailed`.
     Resume(ContainerId),
-    /// Ask all its processes to end (SIGTERM). `Exited` follows when they have.
+    /// Ask all its processes to end (SIGTERM), thawing them first if they are frozen. `Exited` follows when they have.
+    ///
+    /// It may come before `Launch` is answered. Then the launcher either does not make the process and answers
+    /// `LaunchFailed`, or makes it and ends it, and answers `Launched` and `Exited`.
     Terminate(ContainerId),
-    /// End all its processes (SIGKILL). `Exited` follows.
+    /// End all its processes (SIGKILL). `Exited` follows. May come before `Launch` is answered, like `Terminate`.
     ForceKill(ContainerId),
     /// Its limits changed: size or execution type.
     ApplyLimits(ContainerSpec),
-    /// Give back its directories and cache references; answer `CleanedUp`.
+    /// Give back its directories and cache references, and give up its localization if that still goes on; answer
+    /// `CleanedUp`.
     CleanUp(ContainerId),
     /// It is finished and its exit status is final: tell the RM at once.
     Completed(Completion),
@@ -180,7 +192,8 @@ pub enum Note {
 /// Why an opportunistic container may not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectReason {
-    /// `yarn.nodemanager.opportunistic-containers-max-queue-length` are waiting already.
+    /// No more may wait: `yarn.nodemanager.opportunistic-containers-max-queue-length` are waiting already or, under
+    /// `BY_RESOURCES`, what runs and waits leaves no room on the node.
     QueueFull,
     /// It asks for more than the whole node has.
     NeverFits,
@@ -230,12 +243,24 @@ pub enum Refusal {
         /// Asked for.
         requested: i32,
     },
+    /// An answer to an action that was not given, or was answered before: a fault of the caller's own parts, worth a
+    /// line in the log. Late answers for a container that was killed meanwhile are not refused.
+    #[error("container {id} in state {state} cannot take the answer {answer}")]
+    UnexpectedAnswer {
+        /// Which container.
+        id: ContainerId,
+        /// Its state, by Hadoop's name.
+        state: &'static str,
+        /// The event's name.
+        answer: &'static str,
+    },
 }
 
-/// Numbers for the heartbeat (Hadoop: `OpportunisticContainersStatus`), computed from the state, never counted along.
+/// Numbers for the heartbeat (Hadoop: `OpportunisticContainersStatus`), always those of the containers at hand: a
+/// promotion or demotion cannot make them drift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpportunisticContainersStatus {
-    /// Opportunistic containers with a process.
+    /// Opportunistic containers that hold room: their launch is ordered, they run, or they are being ended or frozen.
     pub running_opport_containers: u32,
     /// Their memory in mebibytes. The wire field is in gibibytes, rounded up.
     pub opport_memory_used_mb: u64,
@@ -245,8 +270,20 @@ pub struct OpportunisticContainersStatus {
     pub queued_opport_containers: u32,
     /// All waiting containers of both types: what the RM orders nodes by.
     pub wait_queue_length: u32,
-    /// Configured bound of the opportunistic queue.
+    /// How many opportunistic containers may wait. Under `BY_RESOURCES` the length is not what limits the queue, and
+    /// [`crate::QUEUE_LENGTH_MAX`] is reported: Hadoop's 0 would keep the RM from placing any.
     pub opport_queue_capacity: u32,
+}
+
+/// One container that waits for room, paused or not yet started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuedContainer {
+    /// Which container.
+    pub id: ContainerId,
+    /// Which queue it is in.
+    pub execution_type: ExecutionType,
+    /// It has a frozen process and will be resumed.
+    pub paused: bool,
 }
 
 /// One container as others may see it.

@@ -1,3 +1,49 @@
-//! What decides: the pure core.
+//! What decides: the pure core of the agent.
+//!
+//! The crate is told what happened and when, and answers with what must be done. It reads no clock, opens no file or
+//! socket, starts no thread, has no lock, no `async` and no hash map: the same events give the same actions, on the
+//! node, in a test and in a simulation. `clippy.toml` beside this crate bans what would break that.
+//!
+//! ```text
+//!             Event, Now                         Action*
+//!  shell ─────────────────▶ ContainerScheduler ───────────▶ shell
+//!    ▲                             │ next_deadline()          │
+//!    └── Tick, Launched, Exited … ◀┴──────────────────────────┘
+//! ```
+//!
+//! A tour, from the outside in:
+//! - `action`: events, actions, notes, reasons and refusals, the whole vocabulary in and out
+//! - `config`: what an operator decides, and the bounds of everything that grows
+//! - `container_scheduler`: [`ContainerScheduler`], which composes the rest
+//! - `container_state`: the life of one container, as the one transition function
+//! - `container`, `diagnostics`: the record of one container and what is said of it
+//! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
+//! - `queue_policy`: who may wait, `victims`: who must go, `kill_cause`: how that is explained
+//! - `timers`: deadlines, `status`: what the ResourceManager is told
 
 mod action;
+mod config;
+mod container;
+mod container_scheduler;
+mod container_state;
+mod diagnostics;
+mod index;
+mod kill_cause;
+mod queue;
+mod queue_policy;
+mod status;
+mod timers;
+mod utilization;
+mod victims;
+
+pub use action::{
+    Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerView, Event, KillReason,
+    Note, OpportunisticContainersStatus, QueuedContainer, Refusal, RejectReason,
+};
+pub use config::{
+    CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, QUEUE_LENGTH_MAX,
+};
+pub use container_scheduler::ContainerScheduler;
+pub use container_state::{ContainerState, Ending};
+pub use queue_policy::OpportunisticContainersQueuePolicy;
+pub use utilization::VmemPmemRatio;

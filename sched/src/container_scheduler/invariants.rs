@@ -1,0 +1,94 @@
+//! What must hold between events.
+
+use super::ContainerScheduler;
+use crate::config::CONTAINERS_MAX;
+use crate::container_state::ContainerState as S;
+use crate::index::Index;
+use crate::timers::Timer;
+use crate::victims;
+
+/// Up to so many containers debug builds check everything after each event; beyond, only now and then, so that a test
+/// with thousands of containers stays quick.
+const CHECKED_EACH_TIME_MAX: usize = 64;
+
+/// How often debug builds check everything when there are more containers than that.
+const CHECKED_EVERY_EVENTS: u64 = 1_024;
+
+impl ContainerScheduler {
+    /// Panics unless everything that must hold between events holds. Looks at every container.
+    pub fn assert_invariants(&self) {
+        self.assert_at_rest();
+        let mut rebuilt = Index::new(self.config.vmem_check);
+        for (id, container) in &self.containers {
+            assert_eq!(
+                *id, container.spec.id,
+                "a container is filed under its own id"
+            );
+            rebuilt.insert(&container.spec, container.state);
+            let gone = matches!(container.state, S::Done(_)) && container.forget_when_done;
+            assert!(!gone, "{id} is done and was to be forgotten");
+        }
+        assert!(
+            self.index == rebuilt,
+            "the index is not that of the containers"
+        );
+        for timer in self.timers.iter() {
+            let Timer::ForceKill(id) = timer;
+            let state = self.state(id);
+            assert!(
+                matches!(state, Some(S::Killing { .. })),
+                "{id} in {state:?} has a timer"
+            );
+        }
+    }
+
+    /// What can be checked without looking at every container.
+    fn assert_at_rest(&self) {
+        assert!(
+            self.containers.len() <= CONTAINERS_MAX,
+            "too many containers"
+        );
+        if let Some(head) = self.index.guaranteed().head() {
+            assert!(
+                !self.config.forces_guaranteed(),
+                "{} was not forced",
+                head.id
+            );
+            assert!(
+                !self.has_room(head.amount),
+                "guaranteed {} waits beside room",
+                head.id
+            );
+            let needed = self.index.kept() + self.index.guaranteed().total();
+            let short = needed.saturating_sub(self.node_amount());
+            let victims = victims::select(short, self.index.evictable_newest_first());
+            assert!(
+                victims.is_empty(),
+                "{} waits, {victims:?} still run",
+                head.id
+            );
+        } else if let Some(head) = self.index.opportunistic().head() {
+            assert!(
+                !self.has_room(head.amount),
+                "opportunistic {} waits beside room",
+                head.id
+            );
+            assert!(
+                head.amount.fits_in(self.node_amount()),
+                "{} can never start",
+                head.id
+            );
+        }
+    }
+
+    /// The checks of debug builds.
+    pub(super) fn check_after_event(&self) {
+        if self.containers.len() <= CHECKED_EACH_TIME_MAX
+            || self.events.is_multiple_of(CHECKED_EVERY_EVENTS)
+        {
+            self.assert_invariants();
+        } else {
+            self.assert_at_rest();
+        }
+    }
+}

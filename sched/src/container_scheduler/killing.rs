@@ -1,0 +1,115 @@
+//! The ways to end a container.
+
+use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+
+use super::room::Change;
+use super::{ContainerScheduler, Turn};
+use crate::action::{Action, KillReason, Note, Refusal, RejectReason};
+use crate::container_state::{ContainerState as S, Ending, Step};
+use crate::kill_cause::KillCause;
+use crate::timers::Timer;
+
+impl ContainerScheduler {
+    pub(super) fn kill_one(
+        &mut self,
+        id: ContainerId,
+        reason: KillReason,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        self.known(id)?;
+        self.kill(id, KillCause::Asked(reason), turn);
+        Ok(Change::Other)
+    }
+
+    /// Kills every container of an application. None of them starts in the room of another: the node settles when all
+    /// are told.
+    pub(super) fn kill_application(
+        &mut self,
+        application_id: ApplicationId,
+        reason: KillReason,
+        turn: &mut Turn<'_>,
+    ) {
+        let bound = |attempt_id, id| ContainerId {
+            attempt: ApplicationAttemptId {
+                application_id,
+                attempt_id,
+            },
+            id,
+        };
+        let range = bound(i32::MIN, i64::MIN)..=bound(i32::MAX, i64::MAX);
+        let ids: Vec<ContainerId> = self.containers.range(range).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.kill(id, KillCause::Asked(reason), turn);
+        }
+    }
+
+    /// Ends a container, however far it has come. One that is being ended, or has ended, keeps its first cause.
+    ///
+    /// A launch that is not answered yet is terminated at once rather than after its answer: the launcher then need not
+    /// make the process at all, and if it has, the process is told without waiting for a round trip.
+    pub(super) fn kill(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
+        let Some(state) = self.state(id) else { return };
+        match state {
+            S::Localizing | S::Queued { .. } => {
+                self.give_cause(id, cause, turn);
+                let localizing = state == S::Localizing;
+                self.say(id, cause.before_launch(localizing), turn.now);
+                self.end(id, Ending::Killed, turn);
+            }
+            S::Launching { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. } => {
+                self.give_cause(id, cause, turn);
+                self.step(id, Step::Kill, turn.now);
+                self.order_end(id, turn);
+            }
+            S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+        }
+    }
+
+    fn give_cause(&mut self, id: ContainerId, cause: KillCause, turn: &Turn<'_>) {
+        self.set_exit_status(id, cause.exit_status());
+        self.say(id, &cause.diagnostics(), turn.now);
+    }
+
+    fn order_end(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
+        let delay_ms = self.config.sigkill_delay_ms;
+        if delay_ms == 0 {
+            turn.order(Action::ForceKill(id));
+        } else {
+            self.timers
+                .set(Timer::ForceKill(id), turn.now.mono + delay_ms);
+            turn.order(Action::Terminate(id));
+        }
+    }
+
+    /// It has no process, or none any more: its room is free from now on, not only when it is cleaned up.
+    pub(super) fn end(&mut self, id: ContainerId, ending: Ending, turn: &mut Turn<'_>) {
+        self.timers.cancel(Timer::ForceKill(id));
+        self.step(id, Step::End(ending), turn.now);
+        turn.order(Action::CleanUp(id));
+    }
+
+    /// An opportunistic container may not wait, or not any longer.
+    pub(super) fn reject(&mut self, id: ContainerId, reason: RejectReason, turn: &mut Turn<'_>) {
+        let Some(asked) = self
+            .containers
+            .get(&id)
+            .map(|container| container.spec.resource)
+        else {
+            return;
+        };
+        turn.note(Note::Rejected { id, reason });
+        self.kill(
+            id,
+            KillCause::Rejected {
+                reason,
+                asked,
+                node: self.node,
+            },
+            turn,
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! What happens to one container: acceptance, localization, launch, pause, update, exit, clean-up.
+//!
+//! An answer may come when its container was killed meanwhile. Such a late answer is taken and changes nothing; an
+//! answer that no order can explain is refused.
+
+use records::{ContainerExitStatus, ContainerId, ExecutionType};
+
+use super::room::Change;
+use super::{ContainerScheduler, Turn};
+use crate::action::{Action, Completion, ContainerSpec, Note, Refusal};
+use crate::config::CONTAINERS_MAX;
+use crate::container::Container;
+use crate::container_state::{ContainerState as S, Ending, Step};
+use crate::kill_cause::{KILLED_BY_EXTERNAL_SIGNAL, KillCause};
+
+impl ContainerScheduler {
+    pub(super) fn start(
+        &mut self,
+        spec: ContainerSpec,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        if self.containers.contains_key(&spec.id) {
+            return Err(Refusal::AlreadyKnown(spec.id));
+        }
+        if self.containers.len() >= CONTAINERS_MAX {
+            return Err(Refusal::TooManyContainers(self.containers.len()));
+        }
+        let container = Container::new(spec, turn.now.mono);
+        self.index.insert(&container.spec, container.state);
+        self.containers.insert(spec.id, container);
+        turn.order(Action::Localize(spec.id));
+        Ok(Change::Other)
+    }
+
+    /// Everything it needs is there: it joins the queue of its type, and `settle` starts it if there is room.
+    pub(super) fn localized(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Localizing => {}
+            S::Completing(_) | S::Done(_) => return Ok(Change::Other),
+            S::Queued { .. }
+            | S::Launching { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. }
+            | S::Killing { .. } => return Err(unexpected(container, "Localized")),
+        }
+        let spec = container.spec;
+        if spec.execution_type == ExecutionType::Opportunistic {
+            let amount = self.index.amount(&spec);
+            let admitted = self.config.admit(amount, &self.index, self.node_amount());
+            if let Err(reason) = admitted {
+                self.reject(id, reason, turn);
+                return Ok(Change::Other);
+            }
+        }
+        let place = self.take_place();
+        self.step(id, Step::Enqueue { place }, turn.now);
+        Ok(Change::Joined(id))
+    }
+
+    pub(super) fn localization_failed(
+        &mut self,
+        id: ContainerId,
+        diagnostics: &str,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Localizing => {}
+            S::Completing(_) | S::Done(_) => return Ok(Change::Other),
+            S::Queued { .. }
+            | S::Launching { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. }
+            | S::Killing { .. } => return Err(unexpected(container, "LocalizationFailed")),
+        }
+        // The status stays INVALID (-1000), as in Hadoop.
+        self.say(id, diagnostics, turn.now);
+        self.end(id, Ending::LocalizationFailed, turn);
+        Ok(Change::Other)
+    }
+
+    pub(super) fn launched(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Launching { .. } => self.step(id, Step::Launched, turn.now),
+            S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Localizing
+            | S::Queued { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. } => return Err(unexpected(container, "Launched")),
+        }
+        Ok(Change::Other)
+    }
+
+    pub(super) fn launch_failed(
+        &mut self,
+        id: ContainerId,
+        status: ContainerExitStatus,
+        diagnostics: &str,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Launching { .. } | S::Killing { .. } => {}
+            S::Localizing
+            | S::Queued { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. }
+            | S::Completing(_)
+            | S::Done(_) => return Err(unexpected(container, "LaunchFailed")),
+        }
+        self.say(id, diagnostics, turn.now);
+        self.process_gone(id, status, turn);
+        Ok(Change::Other)
+    }
+
+    pub(super) fn exited(
+        &mut self,
+        id: ContainerId,
+        status: ContainerExitStatus,
+        diagnostics: &str,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        let killing = match container.state {
+            S::Killing { .. } => true,
+            S::Launching { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. } => false,
+            S::Localizing | S::Queued { .. } | S::Completing(_) | S::Done(_) => {
+                return Err(unexpected(container, "Exited"));
+            }
+        };
+        self.say(id, diagnostics, turn.now);
+        if status.is_signalled() && !killing {
+            self.say(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
+        }
+        self.process_gone(id, status, turn);
+        Ok(Change::Other)
+    }
+
+    /// Settles the exit status. A process that ended by itself tells how, even when its end was ordered: 0 is success.
+    /// One that ended by SIGTERM or SIGKILL after such an order keeps the status that the order gave it.
+    fn process_gone(&mut self, id: ContainerId, status: ContainerExitStatus, turn: &mut Turn<'_>) {
+        let killing = matches!(self.state(id), Some(S::Killing { .. }));
+        let ending = if killing && status.is_signalled() {
+            Ending::Killed
+        } else {
+            self.set_exit_status(id, status);
+            if status == ContainerExitStatus::SUCCESS {
+                Ending::Succeeded
+            } else {
+                Ending::Failed
+            }
+        };
+        self.end(id, ending, turn);
+    }
+
+    /// It is frozen: its room is free, and it waits for room like those that have not started.
+    pub(super) fn paused(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Pausing => {
+                let place = self.take_place();
+                self.step(id, Step::Paused { place }, turn.now);
+                Ok(Change::Joined(id))
+            }
+            S::Killing { .. } | S::Completing(_) | S::Done(_) => Ok(Change::Other),
+            S::Localizing
+            | S::Queued { .. }
+            | S::Launching { .. }
+            | S::Running { .. }
+            | S::Paused { .. }
+            | S::Resuming { .. } => Err(unexpected(container, "Paused")),
+        }
+    }
+
+    pub(super) fn resumed(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Resuming { .. } => self.step(id, Step::Resumed, turn.now),
+            // Its room was wanted again before this answer.
+            S::Pausing | S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Localizing
+            | S::Queued { .. }
+            | S::Launching { .. }
+            | S::Running { .. }
+            | S::Paused { .. } => return Err(unexpected(container, "Resumed")),
+        }
+        Ok(Change::Other)
+    }
+
+    pub(super) fn pause_failed(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Pausing | S::Resuming { .. } => self.kill(id, KillCause::PauseFailed, turn),
+            S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Localizing
+            | S::Queued { .. }
+            | S::Launching { .. }
+            | S::Running { .. }
+            | S::Paused { .. } => return Err(unexpected(container, "PauseFailed")),
+        }
+        Ok(Change::Other)
+    }
+
+    pub(super) fn cleaned_up(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        if !matches!(container.state, S::Completing(_)) {
+            return Err(unexpected(container, "CleanedUp"));
+        }
+        let completion = Completion {
+            id,
+            exit_status: container.exit_status,
+            execution_type: container.spec.execution_type,
+        };
+        let forget = container.forget_when_done;
+        self.step(id, Step::CleanedUp, turn.now);
+        turn.order(Action::Completed(completion));
+        if forget {
+            self.drop_container(id);
+        }
+        Ok(Change::Other)
+    }
+
+    pub(super) fn forget(&mut self, id: ContainerId) -> Result<Change, Refusal> {
+        if matches!(self.known(id)?.state, S::Done(_)) {
+            self.drop_container(id);
+        } else if let Some(container) = self.containers.get_mut(&id) {
+            container.forget_when_done = true;
+        }
+        Ok(Change::Other)
+    }
+
+    fn drop_container(&mut self, id: ContainerId) {
+        if let Some(container) = self.containers.remove(&id) {
+            self.index.remove(&container.spec, container.state);
+        }
+    }
+
+    /// A new size, type or both. One that waits and changes its type goes to the end of the other queue.
+    pub(super) fn update(
+        &mut self,
+        spec: ContainerSpec,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let id = spec.id;
+        let Container {
+            spec: old, state, ..
+        } = *self.known(id)?;
+        if spec.version <= old.version {
+            return Err(Refusal::VersionNotGreater {
+                id,
+                current: old.version,
+                requested: spec.version,
+            });
+        }
+        let type_changed = spec.execution_type != old.execution_type;
+        // A place that is only taken when the container moves keeps the numbers free of gaps nobody can explain.
+        let place = (type_changed && state.waits_at().is_some()).then(|| self.take_place());
+        self.modify(id, |container| {
+            container.spec = spec;
+            if let Some(place) = place {
+                container.state = state
+                    .after(Step::Enqueue { place })
+                    .expect("one that waits may join the other queue");
+            }
+        });
+        if state.has_limits() && (type_changed || spec.resource != old.resource) {
+            turn.order(Action::ApplyLimits(spec));
+        }
+        if type_changed && !state.has_ended() {
+            turn.note(match spec.execution_type {
+                ExecutionType::Guaranteed => Note::Promoted(id),
+                ExecutionType::Opportunistic => Note::Demoted(id),
+            });
+        }
+        let grew = !spec.resource.fits_in(old.resource);
+        Ok(if place.is_some() {
+            Change::Joined(id)
+        } else if grew && state.waits_at().is_some() {
+            Change::GrewWaiting(id)
+        } else if grew && state.holds_room() {
+            Change::GrewRunning(id)
+        } else {
+            Change::Other
+        })
+    }
+}
+
+fn unexpected(container: &Container, answer: &'static str) -> Refusal {
+    Refusal::UnexpectedAnswer {
+        id: container.spec.id,
+        state: container.state.rest_state(),
+        answer,
+    }
+}

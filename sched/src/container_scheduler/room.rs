@@ -1,0 +1,200 @@
+//! Who gets room and who gives it: starts, evictions, sheds.
+
+use records::{ContainerId, ExecutionType};
+
+use super::{ContainerScheduler, Turn};
+use crate::action::{Action, ContainerQueuingLimit, Note, RejectReason};
+use crate::container_state::{ContainerState as S, Step};
+use crate::kill_cause::{KillCause, PAUSED_TO_MAKE_ROOM};
+use crate::queue::Waiting;
+use crate::utilization::Amount;
+use crate::victims;
+
+/// What an event changed, as far as the search for room wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The container went to the end of a queue.
+    Joined(ContainerId),
+    /// A container that waits asks for more.
+    GrewWaiting(ContainerId),
+    /// A container that holds room takes more.
+    GrewRunning(ContainerId),
+    /// Anything else.
+    Other,
+}
+
+impl ContainerScheduler {
+    /// Brings the node to rest after a change: starts who can start, then takes room from opportunistic containers for
+    /// the guaranteed ones that still wait.
+    pub(super) fn settle(&mut self, change: Change, turn: &mut Turn<'_>) {
+        self.start_waiting(turn);
+        if let Change::Joined(id) = change {
+            self.note_queued(id, turn);
+        }
+        self.reclaim(change, turn);
+    }
+
+    /// Guaranteed containers first, then opportunistic ones, each first come first served. The first that does not fit
+    /// holds up all behind it: a small one that slipped past would keep a large one waiting for ever.
+    fn start_waiting(&mut self, turn: &mut Turn<'_>) {
+        while let Some(head) = self.index.guaranteed().head() {
+            if !self.config.forces_guaranteed() && !self.has_room(head.amount) {
+                return;
+            }
+            self.give_room(head.id, turn);
+        }
+        while let Some(head) = self.index.opportunistic().head() {
+            if !head.amount.fits_in(self.node_amount()) {
+                // The node shrank, or the container grew: it would hold up the queue for ever.
+                self.reject(head.id, RejectReason::NeverFits, turn);
+            } else if self.has_room(head.amount) {
+                self.give_room(head.id, turn);
+            } else {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn has_room(&self, amount: Amount) -> bool {
+        (self.index.allocated() + amount).fits_in(self.node_amount())
+    }
+
+    fn give_room(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
+        let Some(container) = self.containers.get(&id) else {
+            return;
+        };
+        let resumed = matches!(container.state, S::Paused { .. });
+        turn.note(Note::Started {
+            id,
+            execution_type: container.spec.execution_type,
+            queue_wait_ms: turn.now.mono.since(container.since),
+            resumed,
+        });
+        turn.order(if resumed {
+            Action::Resume(id)
+        } else {
+            Action::Launch(id)
+        });
+        let order = self.take_place();
+        self.step(id, Step::Start { order }, turn.now);
+    }
+
+    fn note_queued(&self, id: ContainerId, turn: &mut Turn<'_>) {
+        let Some(container) = self.containers.get(&id) else {
+            return;
+        };
+        if container.state.waits_at().is_some() {
+            let execution_type = container.spec.execution_type;
+            // It has just joined the end.
+            let position = self.index.queue(execution_type).len();
+            turn.note(Note::Queued {
+                id,
+                execution_type,
+                position,
+            });
+        }
+    }
+
+    /// Takes room from opportunistic containers, no more than is short once those that are going already are gone.
+    fn reclaim(&mut self, change: Change, turn: &mut Turn<'_>) {
+        let claimant = self.claimant(change);
+        if claimant.is_none() && self.index.guaranteed().head().is_none() {
+            return;
+        }
+        let needed = self.index.kept() + self.index.guaranteed().total();
+        let short = needed.saturating_sub(self.node_amount());
+        let victims = victims::select(short, self.index.evictable_newest_first());
+        if victims.is_empty() {
+            return;
+        }
+        let Some(for_container) = claimant.or_else(|| self.first_short_of_room()) else {
+            return;
+        };
+        for victim in victims {
+            self.evict(victim, for_container, turn);
+        }
+    }
+
+    /// The guaranteed container that this change left without room.
+    ///
+    /// Those that waited before it need no more victims: after each event either enough room is on its way for all who
+    /// wait, or nobody is left to take it from.
+    fn claimant(&self, change: Change) -> Option<ContainerId> {
+        let guaranteed = |id: &ContainerId| {
+            self.containers
+                .get(id)
+                .filter(|container| container.spec.execution_type == ExecutionType::Guaranteed)
+        };
+        match change {
+            Change::Joined(id) | Change::GrewWaiting(id) => {
+                guaranteed(&id).filter(|container| container.state.waits_at().is_some())?;
+                Some(id)
+            }
+            // Its processes use the memory already, or are about to.
+            Change::GrewRunning(id) => guaranteed(&id).map(|container| container.spec.id),
+            Change::Other => None,
+        }
+    }
+
+    /// The first guaranteed container that waits and for which no room is on its way. A walk over those that wait, but
+    /// only when a demotion or a smaller node made victims of containers for no particular other.
+    fn first_short_of_room(&self) -> Option<ContainerId> {
+        let node = self.node_amount();
+        let mut needed = self.index.kept();
+        let mut waiting = self.index.guaranteed().iter();
+        waiting
+            .find(|(Waiting { amount, .. }, _)| {
+                needed += *amount;
+                !needed.fits_in(node)
+            })
+            .map(|(waiting, _)| waiting.id)
+    }
+
+    fn evict(&mut self, id: ContainerId, for_container: ContainerId, turn: &mut Turn<'_>) {
+        let Some(container) = self.containers.get(&id) else {
+            return;
+        };
+        // One whose launch is not answered has done no work worth keeping, and may have no process to freeze.
+        let paused = self.config.use_pause_for_preemption && container.state.can_pause();
+        let ran_ms = match container.state {
+            S::Running { .. } => turn.now.mono.since(container.since),
+            S::Localizing
+            | S::Queued { .. }
+            | S::Launching { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. }
+            | S::Killing { .. }
+            | S::Completing(_)
+            | S::Done(_) => 0,
+        };
+        turn.note(Note::Evicted {
+            id,
+            for_container,
+            paused,
+            ran_ms,
+        });
+        if paused {
+            self.say(id, PAUSED_TO_MAKE_ROOM, turn.now);
+            self.step(id, Step::Pause, turn.now);
+            turn.order(Action::Pause(id));
+        } else {
+            self.kill(id, KillCause::Evicted, turn);
+        }
+    }
+
+    /// Takes the newest opportunistic containers out of the queue until it is as short as the ResourceManager wants
+    /// it. Frozen ones stay: they have work to lose.
+    pub(super) fn shed(&mut self, limit: ContainerQueuingLimit, turn: &mut Turn<'_>) {
+        for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {
+            let Some(id) = self.index.opportunistic().newest_unstarted() else {
+                return;
+            };
+            turn.note(Note::Shed {
+                id,
+                limit: limit.max_queue_length.unwrap_or(usize::MAX),
+            });
+            self.kill(id, KillCause::Shed, turn);
+        }
+    }
+}

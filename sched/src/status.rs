@@ -1,0 +1,27 @@
+//! What the ResourceManager is told about opportunistic containers, computed from the state.
+
+use crate::action::OpportunisticContainersStatus;
+use crate::config::ContainerSchedulerConfig;
+use crate::index::Index;
+
+/// See [`OpportunisticContainersStatus`].
+pub(crate) fn opportunistic_status(
+    config: &ContainerSchedulerConfig,
+    index: &Index,
+) -> OpportunisticContainersStatus {
+    let utilization = index.utilization();
+    let used = utilization.opportunistic.to_resource();
+    OpportunisticContainersStatus {
+        running_opport_containers: count(utilization.opportunistic_count),
+        opport_memory_used_mb: used.memory_mb,
+        opport_cores_used: used.vcores,
+        queued_opport_containers: count(index.opportunistic().len()),
+        wait_queue_length: count(index.guaranteed().len() + index.opportunistic().len()),
+        opport_queue_capacity: count(config.queue_capacity()),
+    }
+}
+
+/// Counts are bounded by [`crate::CONTAINERS_MAX`]; the clamp only satisfies the type.
+fn count(containers: usize) -> u32 {
+    u32::try_from(containers).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,112 @@
+//! Every timer of the scheduler, and the table of their deadlines.
+//!
+//! Nothing sleeps: the caller asks for the earliest deadline and comes back with the time. Cancelling is removing an
+//! entry, so no timer can leak or fire for a container that is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use records::{ContainerId, MonoMillis};
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The container was asked to end and has not: end it by force.
+    ForceKill(ContainerId),
+}
+
+/// Deadlines in the order in which they come. At most one per [`Timer`], so never more than there are containers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timers {
+    by_deadline: BTreeSet<(MonoMillis, Timer)>,
+    deadlines: BTreeMap<Timer, MonoMillis>,
+}
+
+impl Timers {
+    /// Sets the timer, in place of an earlier setting.
+    pub(crate) fn set(&mut self, timer: Timer, deadline: MonoMillis) {
+        self.cancel(timer);
+        self.by_deadline.insert((deadline, timer));
+        self.deadlines.insert(timer, deadline);
+    }
+
+    /// Makes sure that the timer does not come.
+    pub(crate) fn cancel(&mut self, timer: Timer) {
+        if let Some(deadline) = self.deadlines.remove(&timer) {
+            self.by_deadline.remove(&(deadline, timer));
+        }
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<MonoMillis> {
+        self.by_deadline.first().map(|&(deadline, _)| deadline)
+    }
+
+    /// Takes the earliest timer that is due at `now`.
+    pub(crate) fn pop_due(&mut self, now: MonoMillis) -> Option<Timer> {
+        let &(deadline, timer) = self.by_deadline.first()?;
+        if deadline > now {
+            return None;
+        }
+        self.by_deadline.pop_first();
+        self.deadlines.remove(&timer);
+        Some(timer)
+    }
+
+    /// Every timer that is set, in the order of the containers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Timer> + '_ {
+        self.deadlines.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use records::{ApplicationAttemptId, ApplicationId};
+
+    use super::*;
+
+    fn timer(id: i64) -> Timer {
+        let application_id = ApplicationId {
+            cluster_timestamp: 1,
+            id: 1,
+        };
+        let attempt = ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        };
+        Timer::ForceKill(ContainerId { attempt, id })
+    }
+
+    #[test]
+    fn timers_come_in_the_order_of_their_deadlines_and_not_before() {
+        let mut timers = Timers::default();
+        timers.set(timer(1), MonoMillis(30));
+        timers.set(timer(2), MonoMillis(10));
+        timers.set(timer(3), MonoMillis(20));
+        assert_eq!(timers.next(), Some(MonoMillis(10)));
+        assert_eq!(timers.pop_due(MonoMillis(9)), None);
+        assert_eq!(timers.pop_due(MonoMillis(20)), Some(timer(2)));
+        assert_eq!(timers.pop_due(MonoMillis(20)), Some(timer(3)));
+        assert_eq!(timers.pop_due(MonoMillis(20)), None);
+        assert_eq!(timers.next(), Some(MonoMillis(30)));
+    }
+
+    #[test]
+    fn a_cancelled_timer_does_not_come() {
+        let mut timers = Timers::default();
+        timers.set(timer(1), MonoMillis(10));
+        timers.cancel(timer(1));
+        timers.cancel(timer(2));
+        assert_eq!(timers.next(), None);
+        assert_eq!(timers.pop_due(MonoMillis(u64::MAX)), None);
+    }
+
+    #[test]
+    fn a_timer_set_again_comes_once_at_the_new_time() {
+        let mut timers = Timers::default();
+        timers.set(timer(1), MonoMillis(10));
+        timers.set(timer(1), MonoMillis(20));
+        assert_eq!(timers.pop_due(MonoMillis(19)), None);
+        assert_eq!(timers.pop_due(MonoMillis(20)), Some(timer(1)));
+        assert_eq!(timers.next(), None);
+    }
+}

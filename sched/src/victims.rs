@@ -1,0 +1,92 @@
+//! Which opportunistic containers must go so that guaranteed ones have room
+//! (Hadoop: `ContainerScheduler.extraOpportContainersToKill`).
+
+use records::ContainerId;
+
+use crate::utilization::Amount;
+
+/// Picks victims until nothing is short. `newest_first` are the containers that may be taken, most recently started
+/// first: the newest has the least work to lose.
+///
+/// All that help are taken even when they are not enough together, as in Hadoop: the rest may come back by itself. One
+/// that has nothing of what is short is passed over, since its end would help nobody.
+pub(crate) fn select(
+    mut short: Amount,
+    newest_first: impl Iterator<Item = (ContainerId, Amount)>,
+) -> Vec<ContainerId> {
+    let mut victims = Vec::new();
+    for (id, amount) in newest_first {
+        if short.is_zero() {
+            break;
+        }
+        let still_short = short.saturating_sub(amount);
+        if still_short != short {
+            victims.push(id);
+            short = still_short;
+        }
+    }
+    victims
+}
+
+#[cfg(test)]
+mod tests {
+    use records::{ApplicationAttemptId, ApplicationId, Resource};
+
+    use super::*;
+
+    fn id(id: i64) -> ContainerId {
+        let application_id = ApplicationId {
+            cluster_timestamp: 1,
+            id: 1,
+        };
+        ContainerId {
+            attempt: ApplicationAttemptId {
+                application_id,
+                attempt_id: 1,
+            },
+            id,
+        }
+    }
+
+    fn amount(memory_mb: u64, vcores: u32) -> Amount {
+        Amount::new(Resource::new(memory_mb, vcores), None)
+    }
+
+    fn selected(short: Amount, newest_first: &[(i64, Amount)]) -> Vec<ContainerId> {
+        select(
+            short,
+            newest_first
+                .iter()
+                .map(|&(number, amount)| (id(number), amount)),
+        )
+    }
+
+    #[test]
+    fn nobody_goes_when_nothing_is_short() {
+        assert_eq!(selected(Amount::default(), &[(1, amount(1, 1))]), []);
+    }
+
+    #[test]
+    fn the_newest_go_first_and_only_as_many_as_needed() {
+        let running = [(3, amount(2, 1)), (2, amount(2, 1)), (1, amount(2, 1))];
+        assert_eq!(selected(amount(3, 0), &running), [id(3), id(2)]);
+    }
+
+    #[test]
+    fn both_memory_and_cores_must_suffice() {
+        let running = [(3, amount(4, 1)), (2, amount(1, 1)), (1, amount(1, 1))];
+        assert_eq!(selected(amount(4, 2), &running), [id(3), id(2)]);
+    }
+
+    #[test]
+    fn all_go_when_all_are_not_enough() {
+        let running = [(2, amount(1, 1)), (1, amount(1, 1))];
+        assert_eq!(selected(amount(9, 9), &running), [id(2), id(1)]);
+    }
+
+    #[test]
+    fn one_that_has_nothing_of_what_is_short_is_passed_over() {
+        let running = [(3, amount(4, 0)), (2, amount(4, 1))];
+        assert_eq!(selected(amount(0, 1), &running), [id(2)]);
+    }
+}
