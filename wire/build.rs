@@ -10,6 +10,7 @@ use protox::prost::Message;
 /// Messages with secrets: their `Debug` is written by hand, in `src/proto/redacted.rs`.
 const REDACTED: &[&str] = &[
     ".hadoop.common.CredentialsKVProto",
+    ".hadoop.common.RpcSaslProto",
     ".hadoop.common.TokenProto",
     ".hadoop.yarn.ContainerLaunchContextProto",
     ".hadoop.yarn.MasterKeyProto",

@@ -7,14 +7,27 @@
 //! | [`proto`] | the protobuf messages, generated from `proto/*.proto` |
 //! | [`exception`] | Hadoop's exception classes by name, and the errors that travel |
 //! | [`rpc`] | what a method, a service and a caller are |
+//! | [`frame`], [`header`] | preamble, frames, and the headers in them |
+//! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, and the files that hold them |
+//! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
 //! | [`convert`] | protobuf to [`records`] values and back |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
 pub mod convert;
+pub mod credentials;
+pub mod digest_md5;
 pub mod exception;
+pub mod frame;
+pub mod header;
 pub mod proto;
 pub mod protocol;
 pub mod rpc;
+pub mod sasl;
+pub mod token;
+pub mod writable;
+
+#[cfg(test)]
+mod testing;
 
 /// Every message of this crate as an encoded `google.protobuf.FileDescriptorSet`, for comparison with other
 /// implementations of the same messages.

@@ -7,7 +7,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::hadoop_common::{CredentialsKvProto, TokenProto};
+use super::hadoop_common::rpc_sasl_proto::SaslAuth;
+use super::hadoop_common::{CredentialsKvProto, RpcSaslProto, TokenProto};
 use super::hadoop_yarn::{
     ContainerLaunchContextProto, MasterKeyProto, RegisterApplicationMasterResponseProto,
     StringBytesMapProto, SystemCredentialsForAppsProto,
@@ -55,6 +56,43 @@ impl fmt::Debug for CredentialsKvProto {
             .field("alias", alias)
             .field("token", token)
             .field("secret", &hidden(secret.as_ref()))
+            .finish()
+    }
+}
+
+impl fmt::Debug for RpcSaslProto {
+    /// The digest in the token is enough to try passwords against.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            version,
+            state,
+            token,
+            auths,
+        } = self;
+        f.debug_struct("RpcSaslProto")
+            .field("version", version)
+            .field("state", state)
+            .field("token", &hidden(token.as_ref()))
+            .field("auths", auths)
+            .finish()
+    }
+}
+
+impl fmt::Debug for SaslAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            method,
+            mechanism,
+            protocol,
+            server_id,
+            challenge,
+        } = self;
+        f.debug_struct("SaslAuth")
+            .field("method", method)
+            .field("mechanism", mechanism)
+            .field("protocol", protocol)
+            .field("server_id", server_id)
+            .field("challenge", &hidden(challenge.as_ref()))
             .finish()
     }
 }
@@ -199,6 +237,10 @@ mod tests {
         assert_hides(&CredentialsKvProto {
             secret: Some(secret()),
             ..CredentialsKvProto::default()
+        });
+        assert_hides(&RpcSaslProto {
+            token: Some(secret()),
+            ..RpcSaslProto::default()
         });
         assert_hides(&NodeHeartbeatResponseProto {
             nm_token_master_key: Some(MasterKeyProto {

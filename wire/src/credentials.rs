@@ -1,0 +1,331 @@
+//! Tokens and secrets of a container, as its launch context and its token file carry them.
+//!
+//! Both of Hadoop's versions are read; version 0 is written, as Java does by default. What is read is bounded in bytes
+//! and entries, since it comes from an ApplicationMaster. Source: `org.apache.hadoop.security.Credentials`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use crate::frame::{DelimitedError, take_delimited_bytes};
+use crate::proto::hadoop_common::CredentialsProto;
+use crate::token::Token;
+use crate::writable::{WritableError, WritableReader, put_bytes, put_vlong};
+
+/// First bytes of the stream.
+const MAGIC: [u8; 4] = *b"HDTS";
+/// Version of the Writable form.
+const VERSION_WRITABLE: u8 = 0;
+/// Version of the protobuf form.
+const VERSION_PROTOBUF: u8 = 1;
+
+/// Longest stream accepted, in bytes. A token is about 200 bytes; secrets may be key stores.
+pub const CREDENTIALS_LENGTH_MAX: usize = 16 * 1024 * 1024;
+
+/// Most tokens, and most secrets, accepted. An entry may be as short as five bytes and takes some hundred in memory,
+/// so without this bound memory could grow far beyond the bytes received.
+pub const CREDENTIALS_ENTRIES_MAX: usize = 10_000;
+
+/// Tokens and secrets, each under an alias. The alias of a token is often its service text, but need not be.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// Tokens by alias.
+    pub tokens: BTreeMap<String, Token>,
+    /// Secrets by alias.
+    pub secrets: BTreeMap<String, Bytes>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("tokens", &self.tokens)
+            .field("secrets", &self.secrets.keys())
+            .finish()
+    }
+}
+
+/// Bytes that are no credentials.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialsError {
+    /// The magic is missing.
+    #[error("the bytes do not start with HDTS")]
+    Magic,
+    /// A version that no Hadoop writes.
+    #[error("unknown credentials version {version}")]
+    Version {
+        /// The version byte.
+        version: u8,
+    },
+    /// Over [`CREDENTIALS_LENGTH_MAX`].
+    #[error("credentials of {length} bytes, limit {CREDENTIALS_LENGTH_MAX}")]
+    TooLong {
+        /// The length in bytes.
+        length: usize,
+    },
+    /// Over [`CREDENTIALS_ENTRIES_MAX`], tokens and secrets together in version 1.
+    #[error("{count} entries, limit {CREDENTIALS_ENTRIES_MAX}")]
+    TooManyEntries {
+        /// The number of entries declared or found.
+        count: usize,
+    },
+    /// The Writable form is broken.
+    #[error("broken entry")]
+    Writable(#[from] WritableError),
+    /// The protobuf form is broken.
+    #[error("broken message")]
+    Protobuf(#[from] DelimitedError),
+}
+
+impl Credentials {
+    /// Reads either version. A later entry replaces an earlier one of the same alias; bytes after the end are
+    /// ignored, as Java does.
+    ///
+    /// # Errors
+    /// See [`CredentialsError`].
+    pub fn read(stream: &[u8]) -> Result<Self, CredentialsError> {
+        if stream.len() > CREDENTIALS_LENGTH_MAX {
+            return Err(CredentialsError::TooLong {
+                length: stream.len(),
+            });
+        }
+        let body = stream.strip_prefix(&MAGIC).ok_or(CredentialsError::Magic)?;
+        match body.split_first() {
+            None => Err(WritableError::Truncated.into()),
+            Some((&VERSION_WRITABLE, body)) => Self::read_writable(body),
+            Some((&VERSION_PROTOBUF, body)) => Self::read_protobuf(body),
+            Some((&version, _)) => Err(CredentialsError::Version { version }),
+        }
+    }
+
+    fn read_writable(body: &[u8]) -> Result<Self, CredentialsError> {
+        let mut credentials = Self::default();
+        let mut reader = WritableReader::new(body);
+        for _ in 0..bounded(reader.length()?)? {
+            let alias = reader.text()?.to_owned();
+            credentials
+                .tokens
+                .insert(alias, Token::read_writable(&mut reader)?);
+        }
+        for _ in 0..bounded(reader.length()?)? {
+            let alias = reader.text()?.to_owned();
+            credentials
+                .secrets
+                .insert(alias, Bytes::copy_from_slice(reader.bytes()?));
+        }
+        Ok(credentials)
+    }
+
+    fn read_protobuf(body: &[u8]) -> Result<Self, CredentialsError> {
+        let body = take_delimited_bytes(&mut Bytes::copy_from_slice(body))?;
+        bounded(count_fields(body.clone())?)?;
+        let message = CredentialsProto::decode(body).map_err(DelimitedError::from)?;
+        let tokens = message
+            .tokens
+            .into_iter()
+            .filter_map(|entry| Some((entry.alias, entry.token?.into())));
+        let secrets = message
+            .secrets
+            .into_iter()
+            .filter_map(|entry| Some((entry.alias, entry.secret?)));
+        Ok(Self {
+            tokens: tokens.collect(),
+            secrets: secrets.collect(),
+        })
+    }
+
+    /// The stream in version 0, ordered by alias.
+    #[must_use]
+    pub fn write_v0(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.push(VERSION_WRITABLE);
+        put_count(&mut out, self.tokens.len());
+        for (alias, token) in &self.tokens {
+            put_bytes(&mut out, alias.as_bytes());
+            token.put_writable(&mut out);
+        }
+        put_count(&mut out, self.secrets.len());
+        for (alias, secret) in &self.secrets {
+            put_bytes(&mut out, alias.as_bytes());
+            put_bytes(&mut out, secret);
+        }
+        out
+    }
+
+    /// The first token of this kind, in the order of aliases.
+    #[must_use]
+    pub fn token_of_kind(&self, kind: &str) -> Option<&Token> {
+        self.tokens.values().find(|token| token.kind == kind)
+    }
+
+    /// Removes every token of this kind; returns how many there were.
+    pub fn remove_kind(&mut self, kind: &str) -> usize {
+        let before = self.tokens.len();
+        self.tokens.retain(|_, token| token.kind != kind);
+        before - self.tokens.len()
+    }
+}
+
+fn bounded(count: usize) -> Result<usize, CredentialsError> {
+    if count > CREDENTIALS_ENTRIES_MAX {
+        Err(CredentialsError::TooManyEntries { count })
+    } else {
+        Ok(count)
+    }
+}
+
+/// How many fields stand at the top of a message whose fields are all length-delimited, without decoding them: an
+/// empty entry takes two bytes here and more than a hundred once decoded.
+fn count_fields(mut message: Bytes) -> Result<usize, DelimitedError> {
+    const LENGTH_DELIMITED: usize = 2;
+    let mut count = 0;
+    while !message.is_empty() {
+        // A key is a varint, as a length is; its low three bits are the wire type.
+        let key =
+            prost::decode_length_delimiter(&mut message).map_err(|_| DelimitedError::Length)?;
+        if key & 7 != LENGTH_DELIMITED {
+            return Err(DelimitedError::Length);
+        }
+        take_delimited_bytes(&mut message)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    put_vlong(
+        out,
+        i64::try_from(count).expect("a map has fewer than 2^63 entries"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::hex;
+    use crate::token::kind;
+
+    const V0: &str = "4844545300010779_61726e2d616d_1a0a0d0a0908071080d095ffbc31100110f9d2b4ffffffffffff01149d7ae9b9\
+        9773e0919dfa9319123f991fa67ae91e105941524e5f414d5f524d5f544f4b454e0e3132372e302e302e313a383034390102736b02dead";
+    const V1: &str = "48445453016b0a5f0a077961726e2d616d12540a1a0a0d0a0908071080d095ffbc31100110f9d2b4ffffffffffff01\
+        12149d7ae9b99773e0919dfa9319123f991fa67ae91e1a105941524e5f414d5f524d5f544f4b454e220e3132372e302e302e313a3830\
+        343912080a02736b1a02dead";
+
+    fn expected() -> Credentials {
+        let token = Token {
+            identifier: hex("0a0d0a0908071080d095ffbc31100110f9d2b4ffffffffffff01").into(),
+            password: hex("9d7ae9b99773e0919dfa9319123f991fa67ae91e").into(),
+            kind: kind::AM_RM_TOKEN.to_owned(),
+            service: "127.0.0.1:8049".to_owned(),
+        };
+        Credentials {
+            tokens: BTreeMap::from([("yarn-am".to_owned(), token)]),
+            secrets: BTreeMap::from([("sk".to_owned(), Bytes::from_static(&[0xde, 0xad]))]),
+        }
+    }
+
+    #[test]
+    fn both_versions_of_java_are_read() {
+        assert_eq!(Credentials::read(&hex(V0)), Ok(expected()));
+        assert_eq!(Credentials::read(&hex(V1)), Ok(expected()));
+    }
+
+    #[test]
+    fn version_0_is_written_as_java_does() {
+        assert_eq!(expected().write_v0(), hex(V0));
+        assert_eq!(Credentials::default().write_v0(), hex("48445453000000"));
+    }
+
+    #[test]
+    fn every_cut_of_a_stream_is_refused() {
+        for whole in [hex(V0), hex(V1)] {
+            for cut in 0..whole.len() {
+                assert!(Credentials::read(&whole[..cut]).is_err(), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn later_entry_replaces_earlier_of_the_same_alias() {
+        let stream = hex("48445453_00_00_02_02736b_01aa_02736b_01bb");
+        assert_eq!(
+            Credentials::read(&stream).unwrap().secrets["sk"],
+            Bytes::from_static(&[0xbb])
+        );
+    }
+
+    #[test]
+    fn declared_count_is_bounded() {
+        let mut stream = hex("4844545300");
+        put_vlong(&mut stream, i64::from(i32::MAX));
+        let count = usize::try_from(i32::MAX).unwrap();
+        assert_eq!(
+            Credentials::read(&stream),
+            Err(CredentialsError::TooManyEntries { count })
+        );
+    }
+
+    #[test]
+    fn count_of_messages_is_bounded_before_they_are_decoded() {
+        let count = CREDENTIALS_ENTRIES_MAX + 1;
+        let mut stream = b"HDTS\x01".to_vec();
+        let mut message = bytes::BytesMut::new();
+        crate::frame::put_delimited_bytes(&mut message, &[0x0a, 0x00].repeat(count));
+        stream.extend(message);
+        assert_eq!(
+            Credentials::read(&stream),
+            Err(CredentialsError::TooManyEntries { count })
+        );
+    }
+
+    #[test]
+    fn foreign_magic_and_version_are_refused() {
+        assert_eq!(
+            Credentials::read(b"HDFS\0\0\0"),
+            Err(CredentialsError::Magic)
+        );
+        assert_eq!(
+            Credentials::read(b"HDTS\x02\0\0"),
+            Err(CredentialsError::Version { version: 2 })
+        );
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let shown = format!("{:?}", expected());
+        assert!(
+            shown.contains("\"sk\"") && !shown.contains("dead") && !shown.contains("\\xde"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn tokens_are_found_and_removed_by_kind() {
+        let mut credentials = expected();
+        assert!(credentials.token_of_kind(kind::AM_RM_TOKEN).is_some());
+        assert_eq!(credentials.remove_kind(kind::AM_RM_TOKEN), 1);
+        assert!(credentials.token_of_kind(kind::AM_RM_TOKEN).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_read_without_panic(version in 0_u8..3, bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let mut stream = MAGIC.to_vec();
+            stream.push(version);
+            stream.extend(bytes);
+            let _ = Credentials::read(&stream);
+        }
+
+        #[test]
+        fn secrets_survive(
+            secrets in proptest::collection::btree_map(".{0,12}", proptest::collection::vec(any::<u8>(), 0..50), 0..9),
+        ) {
+            let secrets = secrets.into_iter().map(|(alias, secret)| (alias, secret.into())).collect();
+            let credentials = Credentials { tokens: BTreeMap::new(), secrets };
+            prop_assert_eq!(Credentials::read(&credentials.write_v0()), Ok(credentials));
+        }
+    }
+}
