@@ -2,5 +2,6 @@
 
 pub mod config;
 pub mod launch;
+pub mod localize;
 pub mod metrics;
 pub mod view;

@@ -1,0 +1,185 @@
+//! What one download may use up, and copying within it.
+//!
+//! An archive of a few kilobytes can unpack to terabytes, or to millions of empty files. What stops it is the room on
+//! the disk and a fixed number of entries, not what the archive says about itself.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use super::folder::Folder;
+
+/// Room that a download leaves on its disk, for the containers that work there.
+const FREE_RESERVE_BYTES: u64 = 64 << 20;
+
+/// Files, folders and links of one resource. Python environments have 100,000 to 300,000.
+const ENTRIES_MAX: u32 = 1 << 20;
+
+/// How much is written between two looks at the disk and at whether anybody still waits.
+const CHECK_EVERY_BYTES: u64 = 16 << 20;
+
+const COPY_BUFFER_BYTES: usize = 128 << 10;
+
+/// Why a download may not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exhausted {
+    Disk,
+    Entries,
+    /// Nobody waits for it any more.
+    GivenUp,
+}
+
+/// Why a copy broke off.
+#[derive(Debug)]
+pub(super) enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+    Exhausted(Exhausted),
+}
+
+/// What one download has left.
+pub(super) struct Budget<'a> {
+    /// Any folder on the disk that is written to.
+    disk: &'a Folder,
+    is_waited_for: &'a dyn Fn() -> bool,
+    entries_left: u32,
+    bytes_until_check: u64,
+    written_bytes: u64,
+    free_reserve_bytes: u64,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Budget<'a> {
+    pub(super) fn new(disk: &'a Folder, is_waited_for: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            disk,
+            is_waited_for,
+            entries_left: ENTRIES_MAX,
+            bytes_until_check: 0,
+            written_bytes: 0,
+            free_reserve_bytes: FREE_RESERVE_BYTES,
+            buffer: vec![0; COPY_BUFFER_BYTES],
+        }
+    }
+
+    /// All bytes written so far.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// One more file, folder or link.
+    pub(super) fn spend_entry(&mut self) -> Result<(), Exhausted> {
+        if !(self.is_waited_for)() {
+            return Err(Exhausted::GivenUp);
+        }
+        let left = self.entries_left.checked_sub(1);
+        self.entries_left = left.ok_or(Exhausted::Entries)?;
+        Ok(())
+    }
+
+    fn spend_bytes(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if self.bytes_until_check < bytes {
+            if !(self.is_waited_for)() {
+                return Err(Exhausted::GivenUp);
+            }
+            // A disk that does not answer will say why when it is written to.
+            let free = self.disk.free_bytes().unwrap_or(u64::MAX);
+            if free < self.free_reserve_bytes {
+                return Err(Exhausted::Disk);
+            }
+            self.bytes_until_check = CHECK_EVERY_BYTES;
+        }
+        self.bytes_until_check = self.bytes_until_check.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// Copies all there is to read.
+    pub(super) fn copy(
+        &mut self,
+        from: &mut (impl Read + ?Sized),
+        to: &mut File,
+    ) -> Result<(), CopyError> {
+        loop {
+            let length = self.read(from)?;
+            if length == 0 {
+                return Ok(());
+            }
+            let written = u64::try_from(length).unwrap_or(u64::MAX);
+            self.written_bytes = self.written_bytes.saturating_add(written);
+            let bytes = self.buffer.get(..length).unwrap_or_default();
+            to.write_all(bytes).map_err(CopyError::Write)?;
+        }
+    }
+
+    /// Reads to the end and keeps nothing. Costs as much as writing it would: unpacking takes time, too.
+    pub(super) fn skip(&mut self, from: &mut (impl Read + ?Sized)) -> Result<(), CopyError> {
+        while self.read(from)? > 0 {}
+        Ok(())
+    }
+
+    fn read(&mut self, from: &mut (impl Read + ?Sized)) -> Result<usize, CopyError> {
+        let length = loop {
+            match from.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read.map_err(CopyError::Read)?,
+            }
+        };
+        self.spend_bytes(length).map_err(CopyError::Exhausted)?;
+        Ok(length)
+    }
+
+    /// As if the disk had this little room, or room for this few entries.
+    #[cfg(test)]
+    pub(super) fn restrict(&mut self, free_reserve_bytes: u64, entries_left: u32) {
+        self.free_reserve_bytes = free_reserve_bytes;
+        self.entries_left = entries_left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_ambient(dir.path()).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn an_endless_source_is_given_up_when_nobody_waits() {
+        let (_dir, folder) = folder();
+        let looks = Cell::new(0);
+        let waited_for = || {
+            looks.set(looks.get() + 1);
+            looks.get() < 3
+        };
+        let mut budget = Budget::new(&folder, &waited_for);
+        let mut file = folder.create_file("x", 0o600).unwrap();
+        let error = budget.copy(&mut io::repeat(0), &mut file).unwrap_err();
+        assert!(matches!(error, CopyError::Exhausted(Exhausted::GivenUp)));
+        assert!(budget.written_bytes() <= 2 * CHECK_EVERY_BYTES);
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_copy_before_it_is_quite_full() {
+        let (_dir, folder) = folder();
+        let mut budget = Budget::new(&folder, &|| true);
+        budget.restrict(u64::MAX, 1);
+        let mut file = folder.create_file("x", 0o600).unwrap();
+        let error = budget.copy(&mut io::repeat(0), &mut file).unwrap_err();
+        assert!(matches!(error, CopyError::Exhausted(Exhausted::Disk)));
+        assert_eq!(budget.written_bytes(), 0);
+    }
+
+    #[test]
+    fn entries_run_out() {
+        let (_dir, folder) = folder();
+        let mut budget = Budget::new(&folder, &|| true);
+        budget.restrict(0, 1);
+        assert_eq!(budget.spend_entry(), Ok(()));
+        assert_eq!(budget.spend_entry(), Err(Exhausted::Entries));
+    }
+}

@@ -1,0 +1,652 @@
+//! The books of the caches: which resource is where, who uses it, who waits for it, what may go. No I/O and no clock.
+//!
+//! ```text
+//!            begin                finish(Ok)              last user released
+//!  (nothing) ─────► Downloading ───────────► Ready, used ────────────────────► Ready, unused
+//!      ▲                │  finish(Err),          ▲                                  │   │
+//!      └────────────────┘  nobody waits          └────────── begin ─────────────────┘   │ evict
+//!      ▲                                                                                ▼
+//!      └──────────────────────────────────────────────────────────────────────── (nothing)
+//! ```
+//! A resource found missing on the disk is *detached*: requests no longer find it, those that use it keep it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use records::{ApplicationId, ContainerId};
+
+use super::error::{FetchError, chain};
+use super::layout::Scope;
+use super::resource::{LocalizationState, ResourceKind, ResourceSpec, ResourceStatus, ResourceUrl};
+use super::shard::{self, Shards};
+
+/// Resources that requests may be waiting for at once. A container rarely has more than 100, so this is some hundred
+/// containers starting together; a status line of a waiting resource is a few hundred bytes.
+pub(super) const WAITING_MAX: usize = 1 << 16;
+
+/// Unused resources kept for later, besides the limit in bytes: without it empty files would pile up for ever.
+const UNUSED_MAX: usize = 1 << 16;
+
+/// First id of a cache (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
+const FIRST_ID: u64 = 10;
+
+/// What makes two resources the same (Hadoop: `LocalResourceRequest.equals`): size and visibility are not part of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CacheKey {
+    pub(super) url: ResourceUrl,
+    pub(super) timestamp_ms: i64,
+    pub(super) kind: ResourceKind,
+}
+
+/// One call of `localize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RequestId(u64);
+
+/// One resource in one cache; a later download of the same resource is another entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EntryId(u64);
+
+/// Where a resource is, below the root of its cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Index of the local directory.
+    pub(super) disk: usize,
+    /// Number of the sub-directory; `None` for caches that have none.
+    pub(super) shard: Option<usize>,
+    /// Number of the resource, the name of its own folder.
+    pub(super) id: u64,
+    /// Name of the file or folder in it.
+    pub(super) name: String,
+}
+
+impl Place {
+    /// Names of the folders from the cache's root to the one that holds the resource's own.
+    pub(super) fn shard_names(&self) -> Vec<String> {
+        self.shard.map(shard::names).unwrap_or_default()
+    }
+}
+
+/// One resource of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) link: String,
+    pub(super) scope: Scope,
+    /// File name of the resource.
+    pub(super) name: String,
+    pub(super) spec: Arc<ResourceSpec>,
+}
+
+/// What a thread has to download.
+#[derive(Clone, Debug)]
+pub(super) struct Download {
+    pub(super) entry: EntryId,
+    pub(super) scope: Scope,
+    pub(super) spec: Arc<ResourceSpec>,
+}
+
+/// A request that has all it needs: link, cache and place of each resource, in the order of the request.
+pub(super) type Complete = Vec<(String, Scope, Place)>;
+
+/// What [`Cache::begin`] leaves to do.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    pub(super) downloads: Vec<Download>,
+    /// Set if nothing has to be waited for.
+    pub(super) complete: Option<Complete>,
+}
+
+/// Why a request cannot be satisfied.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) link: String,
+    pub(super) url: ResourceUrl,
+    pub(super) error: Arc<FetchError>,
+}
+
+/// What the end of a download means.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    pub(super) complete: Vec<(RequestId, Complete)>,
+    pub(super) failed: Vec<(RequestId, Failure)>,
+    /// Nobody wants it any more: what was downloaded is to be deleted.
+    pub(super) unwanted: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    scope: Scope,
+    key: CacheKey,
+    name: String,
+    state: EntryState,
+    users: BTreeSet<ContainerId>,
+    /// Ticks of the cache's own counter.
+    last_used: u64,
+}
+
+#[derive(Debug)]
+enum EntryState {
+    /// Requests that wait, one entry for each link name.
+    Downloading(Vec<RequestId>),
+    Ready {
+        place: Place,
+        bytes: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Request {
+    container: ContainerId,
+    items: Vec<Item>,
+}
+
+#[derive(Debug)]
+struct Item {
+    wanted: Wanted,
+    state: ItemState,
+}
+
+#[derive(Debug)]
+enum ItemState {
+    /// Not looked at yet.
+    New,
+    Waiting(EntryId),
+    Has(EntryId),
+    Failed(Arc<FetchError>),
+    /// No longer waited for: the container was given up, or another of its resources failed.
+    Dropped,
+}
+
+#[derive(Debug)]
+struct ScopeBooks {
+    next_id: u64,
+    entries: BTreeMap<CacheKey, EntryId>,
+    /// By disk.
+    shards: BTreeMap<usize, Shards>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Cache {
+    files_per_directory: u32,
+    scopes: BTreeMap<Scope, ScopeBooks>,
+    entries: BTreeMap<EntryId, Entry>,
+    requests: BTreeMap<RequestId, Request>,
+    by_container: BTreeMap<ContainerId, Vec<RequestId>>,
+    /// Items in the states `New` and `Waiting`.
+    waiting: usize,
+    /// Source of ids and of the order of use.
+    tick: u64,
+}
+
+/// More resources would be waiting than [`WAITING_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooManyWaiting;
+
+impl Cache {
+    /// Empty books; `files_per_directory` as configured.
+    pub(super) fn new(files_per_directory: u32) -> Self {
+        Self {
+            files_per_directory,
+            scopes: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            by_container: BTreeMap::new(),
+            waiting: 0,
+            tick: 0,
+        }
+    }
+
+    /// Notes what a container wants. From now on it can be asked for, cancelled and released.
+    pub(super) fn register(
+        &mut self,
+        container: ContainerId,
+        wanted: Vec<Wanted>,
+    ) -> Result<RequestId, TooManyWaiting> {
+        if wanted.len() > WAITING_MAX - self.waiting.min(WAITING_MAX) {
+            return Err(TooManyWaiting);
+        }
+        self.waiting += wanted.len();
+        let request = RequestId(self.next_tick());
+        let new = |wanted| Item {
+            wanted,
+            state: ItemState::New,
+        };
+        let items = wanted.into_iter().map(new).collect();
+        self.requests.insert(request, Request { container, items });
+        self.by_container
+            .entry(container)
+            .or_default()
+            .push(request);
+        Ok(request)
+    }
+
+    /// Where the resources of a request are that the books have: to be looked for on the disk before [`Self::begin`].
+    pub(super) fn known(&self, request: RequestId) -> Vec<(EntryId, Scope, Place)> {
+        let Some(request) = self.requests.get(&request) else {
+            return Vec::new();
+        };
+        let known = request.items.iter().filter_map(|item| {
+            let id = self.find(&item.wanted)?;
+            match &self.entries.get(&id)?.state {
+                EntryState::Ready { place, .. } => {
+                    Some((id, item.wanted.scope.clone(), place.clone()))
+                }
+                EntryState::Downloading(_) => None,
+            }
+        });
+        known.collect()
+    }
+
+    /// Gives a request what is there, lets it wait for what is being downloaded, and says what else to download.
+    /// Entries in `missing` are not on the disk.
+    pub(super) fn begin(&mut self, id: RequestId, missing: &[EntryId]) -> Begun {
+        let mut begun = Begun::default();
+        for entry in missing {
+            self.detach(*entry);
+        }
+        let tick = self.next_tick();
+        let Some(request) = self.requests.get_mut(&id) else {
+            return begun;
+        };
+        for item in &mut request.items {
+            if !matches!(item.state, ItemState::New) {
+                continue;
+            }
+            let wanted = &item.wanted;
+            let books = self.scopes.entry(wanted.scope.clone()).or_default();
+            let entry_id = *books.entries.entry(wanted.key()).or_insert_with(|| {
+                self.tick += 1;
+                EntryId(self.tick)
+            });
+            let entry = self.entries.entry(entry_id).or_insert_with(|| {
+                begun.downloads.push(wanted.download(entry_id));
+                Entry::downloading(wanted)
+            });
+            match &mut entry.state {
+                EntryState::Downloading(waiters) => {
+                    waiters.push(id);
+                    item.state = ItemState::Waiting(entry_id);
+                }
+                EntryState::Ready { .. } => {
+                    entry.users.insert(request.container);
+                    entry.last_used = tick;
+                    item.state = ItemState::Has(entry_id);
+                    self.waiting -= 1;
+                }
+            }
+        }
+        begun.complete = self.complete(id);
+        begun
+    }
+
+    /// Whether somebody still waits for this download.
+    pub(super) fn is_waited_for(&self, entry: EntryId) -> bool {
+        self.entries.contains_key(&entry)
+    }
+
+    /// A new place on a disk for a download; to be given back if it is not used. `None` if nobody waits for it.
+    pub(super) fn take_place(&mut self, entry: EntryId, disk: usize) -> Option<Place> {
+        let limit = self.files_per_directory;
+        let entry = self.entries.get(&entry)?;
+        let books = self.scopes.entry(entry.scope.clone()).or_default();
+        let id = books.next_id;
+        books.next_id += 1;
+        let shard = match entry.scope {
+            Scope::Public | Scope::Private(_) => {
+                let shards = books
+                    .shards
+                    .entry(disk)
+                    .or_insert_with(|| Shards::new(limit));
+                Some(shards.take())
+            }
+            Scope::Application(..) => None,
+        };
+        let name = entry.name.clone();
+        Some(Place {
+            disk,
+            shard,
+            id,
+            name,
+        })
+    }
+
+    /// Nothing is at this place any more.
+    pub(super) fn give_place_back(&mut self, scope: &Scope, place: &Place) {
+        let shards = self
+            .scopes
+            .get_mut(scope)
+            .and_then(|books| books.shards.get_mut(&place.disk));
+        if let (Some(shards), Some(shard)) = (shards, place.shard) {
+            shards.give_back(shard);
+        }
+    }
+
+    /// A download has ended.
+    pub(super) fn finish(
+        &mut self,
+        id: EntryId,
+        result: Result<(Place, u64), Arc<FetchError>>,
+    ) -> Finished {
+        let mut finished = Finished::default();
+        let tick = self.next_tick();
+        let Some(entry) = self.entries.get_mut(&id) else {
+            finished.unwanted = true;
+            return finished;
+        };
+        let EntryState::Downloading(waiters) = &mut entry.state else {
+            return finished;
+        };
+        let waiters: BTreeSet<RequestId> = std::mem::take(waiters).into_iter().collect();
+        match result {
+            Ok((place, bytes)) => {
+                entry.state = EntryState::Ready { place, bytes };
+                entry.last_used = tick;
+                for waiter in waiters {
+                    self.give(waiter, id);
+                    if let Some(complete) = self.complete(waiter) {
+                        finished.complete.push((waiter, complete));
+                    }
+                }
+            }
+            Err(error) => {
+                self.detach(id);
+                for waiter in waiters {
+                    if let Some(failure) = self.fail(waiter, id, &error) {
+                        finished.failed.push((waiter, failure));
+                    }
+                }
+            }
+        }
+        finished
+    }
+
+    /// Gives up what a container still waits for, and returns its requests that were open. What it has, it keeps.
+    pub(super) fn cancel(&mut self, container: ContainerId) -> Vec<RequestId> {
+        let requests = self.by_container.get(&container).cloned();
+        let mut open = requests.unwrap_or_default();
+        open.retain(|request| self.drop_waiting(*request));
+        open
+    }
+
+    /// The container needs nothing any more. Returns its requests that were open.
+    pub(super) fn release(&mut self, container: ContainerId) -> Vec<RequestId> {
+        let open = self.cancel(container);
+        let tick = self.next_tick();
+        for request in self.by_container.remove(&container).unwrap_or_default() {
+            let items = self.requests.remove(&request).map(|request| request.items);
+            for item in items.unwrap_or_default() {
+                if let ItemState::Has(entry) = item.state {
+                    self.stop_using(entry, container, tick);
+                }
+            }
+        }
+        open
+    }
+
+    /// Forgets the cache of an application, whose folders are about to go, and gives up what its containers still wait
+    /// for. Returns their requests that were open.
+    pub(super) fn remove_application(
+        &mut self,
+        scope: &Scope,
+        application: ApplicationId,
+    ) -> Vec<RequestId> {
+        let containers = self.by_container.keys().copied();
+        let its: Vec<_> = containers
+            .filter(|container| container.application_id() == application)
+            .collect();
+        let open = its
+            .into_iter()
+            .flat_map(|container| self.cancel(container))
+            .collect();
+        let books = self.scopes.remove(scope);
+        for entry in books
+            .into_iter()
+            .flat_map(|books| books.entries.into_values())
+        {
+            self.entries.remove(&entry);
+        }
+        open
+    }
+
+    /// Whether the books of this cache are kept: not once its application has ended.
+    pub(super) fn has_scope(&self, scope: &Scope) -> bool {
+        self.scopes.contains_key(scope)
+    }
+
+    /// Takes unused public and private resources out of the books, least recently used first, until all of them
+    /// together are at most `target_bytes`. Returns what is to be deleted.
+    pub(super) fn evict(&mut self, target_bytes: u64) -> Vec<(Scope, Place)> {
+        let mut total = 0_u64;
+        let mut unused = BTreeMap::new();
+        for (id, entry) in &self.entries {
+            let shared = !matches!(entry.scope, Scope::Application(..));
+            if let (true, EntryState::Ready { bytes, .. }) = (shared, &entry.state) {
+                total = total.saturating_add(*bytes);
+                if entry.users.is_empty() {
+                    unused.insert((entry.last_used, *id), *bytes);
+                }
+            }
+        }
+        let mut evicted = Vec::new();
+        let mut kept = unused.len();
+        for ((_, id), bytes) in unused {
+            if total <= target_bytes && kept <= UNUSED_MAX {
+                break;
+            }
+            total = total.saturating_sub(bytes);
+            kept -= 1;
+            self.unlist(id);
+            if let Some(Entry {
+                scope,
+                state: EntryState::Ready { place, .. },
+                ..
+            }) = self.entries.remove(&id)
+            {
+                self.give_place_back(&scope, &place);
+                evicted.push((scope, place));
+            }
+        }
+        evicted
+    }
+
+    /// How far each resource of a container is, in the order they were asked for.
+    pub(super) fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
+        let requests = self.by_container.get(&container).into_iter().flatten();
+        let items = requests
+            .filter_map(|request| self.requests.get(request))
+            .flat_map(|request| &request.items);
+        let status = |item: &Item| {
+            let (state, diagnostics) = match &item.state {
+                ItemState::New | ItemState::Waiting(_) | ItemState::Dropped => {
+                    (LocalizationState::Pending, String::new())
+                }
+                ItemState::Has(_) => (LocalizationState::Completed, String::new()),
+                ItemState::Failed(error) => (LocalizationState::Failed, chain(error.as_ref())),
+            };
+            ResourceStatus {
+                link: item.wanted.link.clone(),
+                state,
+                diagnostics,
+            }
+        };
+        items.map(status).collect()
+    }
+
+    fn next_tick(&mut self) -> u64 {
+        self.tick += 1;
+        self.tick
+    }
+
+    fn find(&self, wanted: &Wanted) -> Option<EntryId> {
+        let books = self.scopes.get(&wanted.scope)?;
+        books.entries.get(&wanted.key()).copied()
+    }
+
+    /// Takes an entry out of the index, so that no request finds it.
+    fn unlist(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get(&id) else {
+            return;
+        };
+        if let Some(books) = self.scopes.get_mut(&entry.scope)
+            && books.entries.get(&entry.key) == Some(&id)
+        {
+            books.entries.remove(&entry.key);
+        }
+    }
+
+    /// As [`Self::unlist`]; the entry goes altogether once nobody uses it.
+    fn detach(&mut self, id: EntryId) {
+        self.unlist(id);
+        if self
+            .entries
+            .get(&id)
+            .is_some_and(|entry| entry.users.is_empty())
+        {
+            self.entries.remove(&id);
+        }
+    }
+
+    /// The resource is there: the request's links to it have what they wait for.
+    fn give(&mut self, request: RequestId, entry: EntryId) {
+        let Some(request) = self.requests.get_mut(&request) else {
+            return;
+        };
+        for item in &mut request.items {
+            if matches!(item.state, ItemState::Waiting(id) if id == entry) {
+                item.state = ItemState::Has(entry);
+                self.waiting -= 1;
+            }
+        }
+        if let Some(entry) = self.entries.get_mut(&entry) {
+            entry.users.insert(request.container);
+        }
+    }
+
+    /// The resource cannot be had: the request fails with it and waits for nothing else.
+    fn fail(&mut self, id: RequestId, entry: EntryId, error: &Arc<FetchError>) -> Option<Failure> {
+        let mut failure = None;
+        let request = self.requests.get_mut(&id)?;
+        for item in &mut request.items {
+            if matches!(item.state, ItemState::Waiting(id) if id == entry) {
+                item.state = ItemState::Failed(error.clone());
+                self.waiting -= 1;
+                failure.get_or_insert_with(|| Failure {
+                    link: item.wanted.link.clone(),
+                    url: item.wanted.spec.url.clone(),
+                    error: error.clone(),
+                });
+            }
+        }
+        self.drop_waiting(id);
+        failure
+    }
+
+    /// The request waits for nothing any more; downloads that only it waited for are given up. Whether it was open.
+    fn drop_waiting(&mut self, id: RequestId) -> bool {
+        let Some(request) = self.requests.get_mut(&id) else {
+            return false;
+        };
+        let mut entries = BTreeSet::new();
+        let mut open = false;
+        for item in &mut request.items {
+            match item.state {
+                ItemState::Waiting(entry) => {
+                    entries.insert(entry);
+                }
+                ItemState::New => {}
+                ItemState::Has(_) | ItemState::Failed(_) | ItemState::Dropped => continue,
+            }
+            item.state = ItemState::Dropped;
+            self.waiting -= 1;
+            open = true;
+        }
+        for entry in entries {
+            if let Some(Entry {
+                state: EntryState::Downloading(waiters),
+                ..
+            }) = self.entries.get_mut(&entry)
+            {
+                waiters.retain(|waiter| *waiter != id);
+                if waiters.is_empty() {
+                    self.detach(entry);
+                }
+            }
+        }
+        open
+    }
+
+    fn stop_using(&mut self, id: EntryId, container: ContainerId, tick: u64) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        entry.users.remove(&container);
+        entry.last_used = tick;
+        let listed = self
+            .scopes
+            .get(&entry.scope)
+            .is_some_and(|books| books.entries.get(&entry.key) == Some(&id));
+        if entry.users.is_empty() && !listed {
+            self.entries.remove(&id);
+        }
+    }
+
+    /// All that the request asked for, if it has it.
+    fn complete(&self, request: RequestId) -> Option<Complete> {
+        let request = self.requests.get(&request)?;
+        let has = |item: &Item| match item.state {
+            ItemState::Has(entry) => match &self.entries.get(&entry)?.state {
+                EntryState::Ready { place, .. } => Some((
+                    item.wanted.link.clone(),
+                    item.wanted.scope.clone(),
+                    place.clone(),
+                )),
+                EntryState::Downloading(_) => None,
+            },
+            ItemState::New | ItemState::Waiting(_) | ItemState::Failed(_) | ItemState::Dropped => {
+                None
+            }
+        };
+        request.items.iter().map(has).collect()
+    }
+}
+
+impl Default for ScopeBooks {
+    fn default() -> Self {
+        Self {
+            next_id: FIRST_ID,
+            entries: BTreeMap::new(),
+            shards: BTreeMap::new(),
+        }
+    }
+}
+
+impl Entry {
+    fn downloading(wanted: &Wanted) -> Self {
+        Self {
+            scope: wanted.scope.clone(),
+            key: wanted.key(),
+            name: wanted.name.clone(),
+            state: EntryState::Downloading(Vec::new()),
+            users: BTreeSet::new(),
+            last_used: 0,
+        }
+    }
+}
+
+impl Wanted {
+    fn key(&self) -> CacheKey {
+        CacheKey {
+            url: self.spec.url.clone(),
+            timestamp_ms: self.spec.timestamp_ms,
+            kind: self.spec.kind.clone(),
+        }
+    }
+
+    fn download(&self, entry: EntryId) -> Download {
+        Download {
+            entry,
+            scope: self.scope.clone(),
+            spec: self.spec.clone(),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Deleting folders in the background (Hadoop: `DeletionService`).
+//!
+//! A few threads take what is due from one queue ordered by time: a channel cannot hold something back for the debug
+//! delay or the three hours that logs are kept. What is queued when the agent stops is found again by its next start.
+
+use std::cmp::Ordering as Order;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::config::DeletionConfig;
+
+use super::dirs::Disk;
+use super::remove_tree::{open_for_removal, remove_tree};
+
+/// Deletions that may wait. One is about 200 bytes, so a full queue is 50 MB; only a long debug delay fills it, at
+/// hundreds of containers a second. What does not fit stays on the disk until the next start of the agent.
+const QUEUED_MAX: usize = 1 << 18;
+
+/// A folder or file below one of the node's directories, to be deleted with all that is in it.
+#[derive(Clone)]
+pub struct Deletion {
+    disk: Arc<Disk>,
+    /// One name per level, never empty.
+    names: Vec<String>,
+}
+
+/// Handle on the deletion threads. Cheap to clone.
+#[derive(Clone)]
+pub struct DeletionService {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    /// Read between two files of a tree, so that stopping does not wait for a large one.
+    stop: AtomicBool,
+    /// `None`: nothing is ever deleted.
+    debug_delay: Option<Duration>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    heap: BinaryHeap<Queued>,
+    /// Deletions being worked on.
+    active: usize,
+    next_sequence: u64,
+}
+
+struct Queued {
+    due: Instant,
+    sequence: u64,
+    deletion: Deletion,
+}
+
+impl Deletion {
+    pub(super) fn new(disk: Arc<Disk>, names: Vec<String>) -> Self {
+        Self { disk, names }
+    }
+
+    /// What is deleted, for people; links in it are not followed when it is.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        let mut path = self.disk.path.clone();
+        path.extend(&self.names);
+        path
+    }
+
+    /// Goes down by handles and removes the last name. A folder on the way that is missing means nothing is left to
+    /// do; a link on the way is an error.
+    fn perform(&self, stop: &AtomicBool) -> io::Result<()> {
+        let Some((last, parents)) = self.names.split_last() else {
+            return Ok(());
+        };
+        let mut folder = self.disk.root.try_clone()?;
+        for name in parents {
+            folder = match open_for_removal(&folder, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                opened => opened?,
+            };
+        }
+        remove_tree(&folder, last.as_ref(), stop)
+    }
+}
+
+impl fmt::Debug for Deletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Deletion").field(&self.path()).finish()
+    }
+}
+
+impl DeletionService {
+    /// Starts the threads `delete-0`, `delete-1`, ….
+    ///
+    /// # Errors
+    /// If the system has no more threads.
+    pub fn start(config: &DeletionConfig) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            debug_delay: config.debug_delay_sec.map(Duration::from_secs),
+            threads: Mutex::default(),
+        });
+        let service = Self { shared };
+        for index in 0..config.thread_count.max(1) {
+            let shared = service.shared.clone();
+            let started = std::thread::Builder::new()
+                .name(format!("delete-{index}"))
+                .spawn(move || shared.work());
+            match started {
+                Ok(thread) => service.shared.threads().push(thread),
+                Err(error) => {
+                    service.stop();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(service)
+    }
+
+    /// Deletes these after the debug delay. Never blocks.
+    pub fn delete(&self, deletions: impl IntoIterator<Item = Deletion>) {
+        self.delete_after(deletions, Duration::ZERO);
+    }
+
+    /// Deletes these after `delay` and the debug delay. Never blocks.
+    pub fn delete_after(&self, deletions: impl IntoIterator<Item = Deletion>, delay: Duration) {
+        let Some(debug_delay) = self.shared.debug_delay else {
+            return;
+        };
+        // A delay beyond the clock's range is as good as for ever.
+        let due = Instant::now().checked_add(delay.saturating_add(debug_delay));
+        let Some(due) = due else {
+            return;
+        };
+        let mut left_out = 0_u64;
+        let mut queue = self.shared.queue();
+        for deletion in deletions {
+            if queue.heap.len() < QUEUED_MAX {
+                queue.push(due, deletion);
+                self.shared.changed.notify_one();
+            } else {
+                left_out += 1;
+            }
+        }
+        drop(queue);
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                "deletion queue is full; left until the next start"
+            );
+        }
+    }
+
+    /// Ends the threads after the file each is at, and waits for them. What is queued stays on the disk.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        // Taken and released so that no thread is between its look at `stop` and its wait.
+        drop(self.shared.queue());
+        self.shared.changed.notify_all();
+        let threads = std::mem::take(&mut *self.shared.threads());
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a deletion thread panicked");
+            }
+        }
+    }
+
+    /// Waits until everything that was queued is deleted.
+    #[cfg(test)]
+    pub(super) fn wait_until_idle(&self) {
+        let mut queue = self.shared.queue();
+        while queue.active > 0 || !queue.heap.is_empty() {
+            queue = self
+                .shared
+                .changed
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Queue {
+    fn push(&mut self, due: Instant, deletion: Deletion) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.heap.push(Queued {
+            due,
+            sequence,
+            deletion,
+        });
+    }
+}
+
+impl Shared {
+    // Nothing panics while holding these locks; were it otherwise, the queue would still be whole.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        while let Some(deletion) = self.next() {
+            if let Err(error) = deletion.perform(&self.stop)
+                && !self.stop.load(Ordering::Relaxed)
+            {
+                let path = deletion.path();
+                tracing::warn!(path = %path.display(), %error, "cannot delete");
+            }
+            self.queue().active -= 1;
+            // For whoever waits until all is done; idle threads look at the queue and wait again.
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next deletion that is due, waiting for it; `None` when the threads are to end.
+    fn next(&self) -> Option<Deletion> {
+        let mut queue = self.queue();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let wait = queue
+                .heap
+                .peek()
+                .map(|first| first.due.saturating_duration_since(Instant::now()));
+            queue = match wait {
+                None => self
+                    .changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    queue.active += 1;
+                    return queue.heap.pop().map(|queued| queued.deletion);
+                }
+                Some(wait) => {
+                    let waited = self.changed.wait_timeout(queue, wait);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+impl Ord for Queued {
+    /// The greatest is the next: the earliest due, and of those the first queued.
+    fn cmp(&self, other: &Self) -> Order {
+        (other.due, other.sequence).cmp(&(self.due, self.sequence))
+    }
+}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Order::Equal
+    }
+}
+
+impl Eq for Queued {}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::super::folder::Folder;
+    use super::*;
+
+    fn service(debug_delay_sec: Option<u64>) -> DeletionService {
+        let config = DeletionConfig {
+            thread_count: 2,
+            debug_delay_sec,
+        };
+        DeletionService::start(&config).unwrap()
+    }
+
+    fn deletion(base: &Path, names: &[&str]) -> Deletion {
+        let disk = Disk {
+            path: base.to_owned(),
+            root: Folder::open_ambient(base).unwrap(),
+        };
+        Deletion::new(
+            Arc::new(disk),
+            names.iter().map(|&name| name.to_owned()).collect(),
+        )
+    }
+
+    const NOW: Option<u64> = Some(0);
+
+    #[test]
+    fn folders_go_and_missing_ones_are_no_error() {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir_all(base.path().join("a/b/c")).unwrap();
+        let service = service(NOW);
+        service.delete([
+            deletion(base.path(), &["a", "b"]),
+            deletion(base.path(), &["x", "y"]),
+        ]);
+        service.wait_until_idle();
+        assert!(base.path().join("a").exists());
+        assert!(!base.path().join("a/b").exists());
+        service.stop();
+    }
+
+    #[test]
+    fn a_link_planted_on_the_way_is_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs::create_dir(outside.path().join("b")).unwrap();
+        symlink(outside.path(), base.path().join("a")).unwrap();
+        let service = service(NOW);
+        service.delete([deletion(base.path(), &["a", "b"])]);
+        service.wait_until_idle();
+        assert!(outside.path().join("b").exists());
+        service.stop();
+    }
+
+    #[test]
+    fn what_is_delayed_stays_and_does_not_hold_up_the_rest() {
+        let base = tempfile::tempdir().unwrap();
+        for name in ["later", "now"] {
+            fs::create_dir(base.path().join(name)).unwrap();
+        }
+        let service = service(NOW);
+        let hour = Duration::from_secs(3600);
+        service.delete_after([deletion(base.path(), &["later"])], hour);
+        let now = deletion(base.path(), &["now"]);
+        service.delete([now.clone()]);
+        let mut queue = service.shared.queue();
+        while queue.active > 0 || queue.heap.len() > 1 {
+            queue = service.shared.changed.wait(queue).unwrap();
+        }
+        drop(queue);
+        assert!(!now.path().exists());
+        assert!(base.path().join("later").exists());
+        service.stop();
+        assert!(base.path().join("later").exists());
+    }
+
+    #[test]
+    fn without_a_debug_delay_everything_is_kept() {
+        let service = service(None);
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir(base.path().join("a")).unwrap();
+        service.delete([deletion(base.path(), &["a"])]);
+        service.wait_until_idle();
+        assert!(base.path().join("a").exists());
+        service.stop();
+    }
+
+    #[test]
+    fn an_endless_delay_is_not_an_overflow() {
+        let service = service(Some(u64::MAX));
+        let base = tempfile::tempdir().unwrap();
+        service.delete_after([deletion(base.path(), &["a"])], Duration::MAX);
+        service.stop();
+    }
+}

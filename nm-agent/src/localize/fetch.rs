@@ -1,0 +1,259 @@
+//! One resource from its source to the disk (Hadoop: `FSDownload`).
+//!
+//! Input: what a container asked for and an empty folder. Output: the resource in that folder under its own name, and
+//! the bytes it takes. Which folder that is, and that it only becomes visible when it is whole, is the caller's part.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use records::EpochMillis;
+use time::OffsetDateTime;
+use time::macros::format_description;
+
+use super::budget::{Budget, CopyError, Exhausted};
+use super::error::FetchError;
+use super::folder::Folder;
+use super::layout::CacheModes;
+use super::local_source::LocalSource;
+use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
+use super::unpack::{self, Packing};
+
+/// Deepest folder of a source that is copied. Each level is one recursion; a link to its own parent ends here.
+const SOURCE_DEPTH_MAX: usize = 64;
+
+/// A file system that resources are read from. Another scheme is another implementation, chosen in [`source_of`].
+pub(super) trait Source {
+    /// Opens a file or looks at a folder. With `public`, refuses with [`io::ErrorKind::PermissionDenied`] what others
+    /// may not read, or may not reach because of a folder above it.
+    fn open(&self, path: &Path, public: bool) -> io::Result<Opened>;
+}
+
+/// What a path of a source stands for.
+pub(super) enum Opened {
+    File(Box<dyn Content>),
+    Folder {
+        modified_ms: i64,
+        names: Box<dyn Iterator<Item = io::Result<OsString>>>,
+    },
+    /// A device, pipe or socket; not opened.
+    Special,
+}
+
+/// The bytes of a file at its source.
+pub(super) trait Content: Read + Seek {
+    /// When they last changed, in milliseconds since the epoch.
+    fn modified_ms(&self) -> io::Result<i64>;
+}
+
+/// One download.
+pub(super) struct Fetch<'a> {
+    pub(super) spec: &'a ResourceSpec,
+    /// Name of the resource in `target`.
+    pub(super) name: &'a str,
+    /// An empty folder.
+    pub(super) target: &'a Folder,
+    /// Whether everybody must be able to read the source.
+    pub(super) public: bool,
+    /// Modes of what is written.
+    pub(super) modes: CacheModes,
+    pub(super) wall_clock: fn() -> EpochMillis,
+    /// Asked now and then; the download ends soon after it says no.
+    pub(super) is_waited_for: &'a dyn Fn() -> bool,
+}
+
+/// Brings the resource into the folder and returns how many bytes that took.
+pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
+    let source = source_of(&job.spec.url)?;
+    let mut copy = Copy {
+        job,
+        source: source.as_ref(),
+        budget: Budget::new(job.target, job.is_waited_for),
+    };
+    copy.resource()?;
+    Ok(copy.budget.written_bytes())
+}
+
+fn source_of(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
+    match url.scheme.as_deref() {
+        None => Ok(Box::new(LocalSource)),
+        Some(scheme) if scheme.eq_ignore_ascii_case("file") => Ok(Box::new(LocalSource)),
+        Some(scheme) => Err(FetchError::UnsupportedScheme {
+            url: url.to_string(),
+            scheme: scheme.to_owned(),
+        }),
+    }
+}
+
+struct Copy<'a> {
+    job: &'a Fetch<'a>,
+    source: &'a dyn Source,
+    budget: Budget<'a>,
+}
+
+impl Copy<'_> {
+    fn resource(&mut self) -> Result<(), FetchError> {
+        let spec = self.job.spec;
+        let path = Path::new(&spec.url.path);
+        match self.open(path)? {
+            Opened::File(mut content) => {
+                self.check_time(content.modified_ms())?;
+                match Packing::of(self.job.name, &spec.kind) {
+                    Some(packing) => self.unpack(packing, content.as_mut())?,
+                    None => {
+                        if spec.kind != ResourceKind::File {
+                            tracing::warn!(url = %spec.url, "no archive by its name; copied");
+                        }
+                        self.file(self.job.target, self.job.name.as_ref(), content.as_mut())?;
+                    }
+                }
+                // What was read is only what was asked for if it did not change meanwhile.
+                self.check_time(content.modified_ms())
+            }
+            Opened::Folder { modified_ms, names } => {
+                self.check_time(Ok(modified_ms))?;
+                let name = self.job.name.as_ref();
+                self.folder(path, names, self.job.target, name, 0)
+            }
+            Opened::Special => Err(special(path)),
+        }
+    }
+
+    fn open(&self, path: &Path) -> Result<Opened, FetchError> {
+        let opened = self.source.open(path, self.job.public);
+        opened.map_err(|source| {
+            if self.job.public && source.kind() == io::ErrorKind::PermissionDenied {
+                FetchError::NotPublic {
+                    url: self.job.spec.url.to_string(),
+                }
+            } else {
+                read_error(path, source)
+            }
+        })
+    }
+
+    fn check_time(&self, modified_ms: io::Result<i64>) -> Result<(), FetchError> {
+        let spec = self.job.spec;
+        let was = modified_ms.map_err(|source| read_error(Path::new(&spec.url.path), source))?;
+        if was == spec.timestamp_ms {
+            return Ok(());
+        }
+        Err(FetchError::Changed {
+            url: spec.url.to_string(),
+            expected: iso_8601(spec.timestamp_ms),
+            was: iso_8601(was),
+            now: iso_8601((self.job.wall_clock)().0),
+        })
+    }
+
+    fn unpack(
+        &mut self,
+        packing: Packing<'_>,
+        content: &mut dyn Content,
+    ) -> Result<(), FetchError> {
+        let job = self.job;
+        let unpacked = unpack::unpack(
+            packing,
+            job.name,
+            content,
+            job.target,
+            job.modes,
+            &mut self.budget,
+        );
+        Ok(unpacked?)
+    }
+
+    fn file(
+        &mut self,
+        target: &Folder,
+        name: &OsStr,
+        content: &mut dyn Content,
+    ) -> Result<(), FetchError> {
+        let spent = self.budget.spend_entry();
+        spent.map_err(|exhausted| give_up(name, exhausted))?;
+        let file = target.create_file(name, self.job.modes.file);
+        let mut file = file.map_err(|source| write_error(name, source))?;
+        let copied = self.budget.copy(content, &mut file);
+        copied.map_err(|error| match error {
+            CopyError::Read(source) => read_error(Path::new(name), source),
+            CopyError::Write(source) => write_error(name, source),
+            CopyError::Exhausted(exhausted) => give_up(name, exhausted),
+        })
+    }
+
+    fn folder(
+        &mut self,
+        path: &Path,
+        names: Box<dyn Iterator<Item = io::Result<OsString>>>,
+        target: &Folder,
+        name: &OsStr,
+        depth: usize,
+    ) -> Result<(), FetchError> {
+        if depth == SOURCE_DEPTH_MAX {
+            return Err(FetchError::TooDeep {
+                path: path.display().to_string(),
+                limit: SOURCE_DEPTH_MAX,
+            });
+        }
+        let spent = self.budget.spend_entry();
+        spent.map_err(|exhausted| give_up(name, exhausted))?;
+        let made = target.create(name, self.job.modes.folder);
+        let made = made.map_err(|source| write_error(name, source))?;
+        for inner in names {
+            let inner = inner.map_err(|source| read_error(path, source))?;
+            let inner_path = path.join(&inner);
+            match self.open(&inner_path)? {
+                Opened::File(mut content) => self.file(&made, &inner, content.as_mut())?,
+                Opened::Folder { names, .. } => {
+                    self.folder(&inner_path, names, &made, &inner, depth + 1)?;
+                }
+                Opened::Special => return Err(special(&inner_path)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn special(path: &Path) -> FetchError {
+    FetchError::SpecialFile {
+        path: path.display().to_string(),
+    }
+}
+
+fn read_error(path: &Path, source: io::Error) -> FetchError {
+    FetchError::Source {
+        action: "read",
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+fn write_error(name: &OsStr, source: io::Error) -> FetchError {
+    FetchError::Write {
+        name: name.display().to_string(),
+        source,
+    }
+}
+
+fn give_up(name: &OsStr, exhausted: Exhausted) -> FetchError {
+    match exhausted {
+        Exhausted::GivenUp => FetchError::GivenUp,
+        Exhausted::Disk => write_error(name, io::ErrorKind::StorageFull.into()),
+        Exhausted::Entries => FetchError::TooManyEntries {
+            name: name.display().to_string(),
+        },
+    }
+}
+
+/// As Hadoop's `Times.formatISO8601` prints it on a machine that lives in UTC; the number itself for times outside the
+/// calendar.
+fn iso_8601(epoch_ms: i64) -> String {
+    let format = format_description!(
+        "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]+0000"
+    );
+    let nanoseconds = i128::from(epoch_ms) * 1_000_000;
+    let formatted = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds)
+        .ok()
+        .and_then(|time| time.format(format).ok());
+    formatted.unwrap_or_else(|| epoch_ms.to_string())
+}

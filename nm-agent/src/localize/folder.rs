@@ -1,0 +1,292 @@
+//! An opened folder, and what may be done to a single name inside it.
+//!
+//! Every operation takes one path component and follows no symbolic link, so whoever owns a folder cannot lead us out
+//! of it. The only ambient path is the one given to [`Folder::open_ambient`], which an operator configured.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::sys::stat::{
+    FchmodatFlags, FileStat, Mode, SFlag, fchmod, fchmodat, fstat, fstatat, mkdirat,
+};
+use nix::sys::statvfs::fstatvfs;
+use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
+
+/// How folders are opened: to list and to go on from, links refused.
+const FOLDER_FLAGS: OFlag = OFlag::O_RDONLY
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// A handle on a folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    fd: OwnedFd,
+}
+
+/// What a name stands for, the link itself rather than what it points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+    Link,
+    /// Device, pipe, socket.
+    Special,
+}
+
+/// Permission bits, without the file type.
+pub(super) const fn mode(bits: u32) -> Mode {
+    Mode::from_bits_truncate(bits)
+}
+
+/// Refuses everything that is not exactly one component of a path.
+fn single(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    let bad = bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/');
+    if bad {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(name)
+}
+
+fn kind_of(stat: &FileStat) -> Kind {
+    match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+        SFlag::S_IFREG => Kind::File,
+        SFlag::S_IFDIR => Kind::Folder,
+        SFlag::S_IFLNK => Kind::Link,
+        _ => Kind::Special,
+    }
+}
+
+impl Folder {
+    /// Opens a folder by its path. Links in the path are followed: only for paths that an operator configured.
+    pub(super) fn open_ambient(path: &Path) -> io::Result<Self> {
+        let flags = FOLDER_FLAGS.difference(OFlag::O_NOFOLLOW);
+        let fd = openat(nix::fcntl::AT_FDCWD, path, flags, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// Opens the folder `name`; a link there is an error.
+    pub(super) fn open(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = single(name.as_ref())?;
+        let fd = openat(&self.fd, name, FOLDER_FLAGS, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// Opens the folder reached by going through `names` one by one.
+    pub(super) fn open_all<N: AsRef<OsStr>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> io::Result<Self> {
+        let mut folder = self.try_clone()?;
+        for name in names {
+            folder = folder.open(name)?;
+        }
+        Ok(folder)
+    }
+
+    /// Makes the folder `name` with exactly this mode, whatever the umask, and opens it; an existing one is opened and
+    /// keeps its mode.
+    pub(super) fn ensure(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
+        let name = single(name.as_ref())?;
+        match mkdirat(&self.fd, name, mode(bits)) {
+            Ok(()) => {
+                let folder = self.open(name)?;
+                fchmod(&folder.fd, mode(bits))?;
+                Ok(folder)
+            }
+            Err(Errno::EEXIST) => self.open(name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the folder `name`, which must not exist, with exactly this mode, and opens it.
+    pub(super) fn create(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
+        let name = single(name.as_ref())?;
+        mkdirat(&self.fd, name, mode(bits))?;
+        let folder = self.open(name)?;
+        fchmod(&folder.fd, mode(bits))?;
+        Ok(folder)
+    }
+
+    /// Makes the file `name`, which must not exist, for writing, with exactly this mode.
+    pub(super) fn create_file(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<File> {
+        let name = single(name.as_ref())?;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, name, flags, mode(bits))?;
+        fchmod(&fd, mode(bits))?;
+        Ok(File::from(fd))
+    }
+
+    /// Makes a symbolic link; where it points is not looked at.
+    pub(super) fn symlink(&self, target: &OsStr, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(symlinkat(target, &self.fd, single(name.as_ref())?)?)
+    }
+
+    /// Makes `name` another name of `old_name` in `old`; a symbolic link there is linked itself, not followed.
+    pub(super) fn hard_link(
+        &self,
+        old: &Self,
+        old_name: &OsStr,
+        name: impl AsRef<OsStr>,
+    ) -> io::Result<()> {
+        let (old_name, name) = (single(old_name)?, single(name.as_ref())?);
+        Ok(linkat(&old.fd, old_name, &self.fd, name, AtFlags::empty())?)
+    }
+
+    /// What `name` is; `None` if there is nothing.
+    pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Kind>> {
+        let name = single(name.as_ref())?;
+        match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(kind_of(&stat))),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves `name` to `new_name` in `new`, replacing a file or an empty folder there.
+    pub(super) fn rename(
+        &self,
+        name: impl AsRef<OsStr>,
+        new: &Self,
+        new_name: impl AsRef<OsStr>,
+    ) -> io::Result<()> {
+        let (name, new_name) = (single(name.as_ref())?, single(new_name.as_ref())?);
+        Ok(renameat(&self.fd, name, &new.fd, new_name)?)
+    }
+
+    /// Removes a name that is not a folder.
+    pub(super) fn unlink(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        Ok(unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    /// Removes an empty folder.
+    pub(super) fn remove_folder(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        Ok(unlinkat(&self.fd, name, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Names in the folder, read one by one as the returned iterator goes.
+    pub(super) fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        // A second description: the position of this handle stays untouched, so it can be listed again.
+        let fd = openat(&self.fd, ".", FOLDER_FLAGS, Mode::empty())?;
+        let entries = nix::dir::Dir::from_fd(fd)?.into_iter();
+        Ok(entries.filter_map(|entry| match entry {
+            Ok(entry) => {
+                let name = entry.file_name().to_bytes();
+                (name != b"." && name != b"..").then(|| Ok(OsString::from_vec(name.to_vec())))
+            }
+            Err(error) => Some(Err(error.into())),
+        }))
+    }
+
+    /// Permission bits of the folder itself.
+    pub(super) fn mode_bits(&self) -> io::Result<u32> {
+        Ok(fstat(&self.fd)?.st_mode & 0o7777)
+    }
+
+    /// Sets the permission bits of `name`; a link there is an error.
+    pub(super) fn set_mode_of(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        Ok(fchmodat(
+            &self.fd,
+            name,
+            mode(bits),
+            FchmodatFlags::NoFollowSymlink,
+        )?)
+    }
+
+    /// Sets the permission bits of the folder itself.
+    pub(super) fn set_mode(&self, bits: u32) -> io::Result<()> {
+        Ok(fchmod(&self.fd, mode(bits))?)
+    }
+
+    /// Bytes that this process may still write to the folder's disk.
+    pub(super) fn free_bytes(&self) -> io::Result<u64> {
+        let space = fstatvfs(&self.fd)?;
+        Ok(space
+            .blocks_available()
+            .saturating_mul(space.fragment_size()))
+    }
+
+    /// Another handle on the same folder.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        let fd = self.fd.try_clone()?;
+        Ok(Self { fd })
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn temporary() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_ambient(dir.path()).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn only_single_names_are_taken() {
+        let (_dir, folder) = temporary();
+        for name in ["", ".", "..", "a/b", "/etc"] {
+            assert!(folder.open(name).is_err(), "{name}");
+            assert!(folder.ensure(name, 0o700).is_err(), "{name}");
+            assert!(folder.create_file(name, 0o600).is_err(), "{name}");
+            assert!(folder.unlink(name).is_err(), "{name}");
+            assert!(folder.kind(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_neither_opened_nor_written_through() {
+        let (dir, folder) = temporary();
+        let outside = tempfile::tempdir().unwrap();
+        symlink(outside.path(), dir.path().join("link")).unwrap();
+        assert!(folder.open("link").is_err());
+        assert!(folder.ensure("link", 0o700).is_err());
+        assert!(folder.create_file("link", 0o600).is_err());
+        assert_eq!(folder.kind("link").unwrap(), Some(Kind::Link));
+    }
+
+    #[test]
+    fn modes_do_not_depend_on_the_umask() {
+        let (dir, folder) = temporary();
+        folder.ensure("f", 0o777).unwrap();
+        folder.create_file("x", 0o666).unwrap();
+        let bits = |name: &str| {
+            std::fs::metadata(dir.path().join(name))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        assert_eq!((bits("f"), bits("x")), (0o777, 0o666));
+    }
+
+    #[test]
+    fn a_folder_can_be_listed_twice() {
+        let (_dir, folder) = temporary();
+        folder.create_file("x", 0o600).unwrap();
+        for _ in 0..2 {
+            let names: Vec<_> = folder.names().unwrap().map(Result::unwrap).collect();
+            assert_eq!(names, ["x"]);
+        }
+    }
+}

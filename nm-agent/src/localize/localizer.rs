@@ -1,0 +1,528 @@
+//! The threads that bring resources to the disk, and the handle on them (Hadoop: `ResourceLocalizationService`).
+//!
+//! ```text
+//! localize() ──► localize-begin ──► localize-0 … localize-N ──► reply
+//!      books: register    begin: what is there, what to download    finish
+//! ```
+//! `localize-begin` only looks whether cached resources are still on the disk, so a container whose resources are all
+//! there does not wait behind somebody's long download. Both queues hold no more than the books let wait, so sending
+//! never blocks. Replies are called on these threads and must not block.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use records::{ApplicationId, ContainerId, EpochMillis};
+
+use crate::config::LocalizerConfig;
+
+use super::cache::{
+    Begun, Cache, Complete, Download, EntryId, Failure, Place, RequestId, TooManyWaiting,
+    WAITING_MAX, Wanted,
+};
+use super::deletion::{Deletion, DeletionService};
+use super::dirs::NodeDirs;
+use super::error::{DirsError, FetchError, LocalizeError};
+use super::fetch::{self, Fetch};
+use super::folder::Folder;
+use super::layout::{self, Scope};
+use super::resource::{
+    LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec, ResourceStatus, Visibility,
+};
+use super::user_name::UserName;
+
+/// Numbers tried for a download whose folder already exists. Only what is still being deleted, or what a user put
+/// there, is in the way.
+const PLACE_TRIES_MAX: u32 = 1000;
+
+/// Handle on localization. Cheap to clone.
+#[derive(Clone)]
+pub struct Localizer {
+    shared: Arc<Shared>,
+}
+
+/// The threads of a [`Localizer`], to be stopped with [`LocalizerThreads::stop`].
+#[must_use]
+pub struct LocalizerThreads {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+type Reply = Box<dyn FnOnce(Result<Vec<LocalizedResource>, LocalizeError>) + Send>;
+
+struct Shared {
+    books: Mutex<Books>,
+    dirs: NodeDirs,
+    deletion: DeletionService,
+    /// For messages about resources that changed.
+    wall_clock: fn() -> EpochMillis,
+}
+
+struct Books {
+    cache: Cache,
+    replies: BTreeMap<RequestId, Reply>,
+    /// Taken away to stop the threads.
+    queues: Option<Queues>,
+}
+
+#[derive(Clone)]
+struct Queues {
+    begin: Sender<RequestId>,
+    download: Sender<Download>,
+}
+
+impl Localizer {
+    /// Starts the threads `localize-begin`, `localize-0`, `localize-1`, …; downloads go to `dirs`, what is evicted to
+    /// `deletion`. `wall_clock` dates messages about resources that changed.
+    ///
+    /// # Errors
+    /// If the system has no more threads.
+    pub fn start(
+        config: &LocalizerConfig,
+        dirs: NodeDirs,
+        deletion: DeletionService,
+        wall_clock: fn() -> EpochMillis,
+    ) -> io::Result<(Self, LocalizerThreads)> {
+        let (begin, to_begin) = bounded(WAITING_MAX);
+        let (download, to_download) = bounded(WAITING_MAX);
+        let books = Books {
+            cache: Cache::new(config.max_files_per_directory),
+            replies: BTreeMap::new(),
+            queues: Some(Queues { begin, download }),
+        };
+        let shared = Arc::new(Shared {
+            books: Mutex::new(books),
+            dirs,
+            deletion,
+            wall_clock,
+        });
+        let mut threads = LocalizerThreads {
+            shared: shared.clone(),
+            threads: Vec::new(),
+        };
+        let begin = shared.clone();
+        let mut spawned = threads.spawn("localize-begin".to_owned(), move || {
+            begin.begin_each(&to_begin);
+        });
+        for index in 0..config.fetch_thread_count.max(1) {
+            let (shared, to_download) = (shared.clone(), to_download.clone());
+            spawned = spawned.and_then(|()| {
+                threads.spawn(format!("localize-{index}"), move || {
+                    shared.download_each(&to_download);
+                })
+            });
+        }
+        if let Err(error) = spawned {
+            threads.stop();
+            return Err(error);
+        }
+        Ok((Self { shared }, threads))
+    }
+
+    /// Brings everything a container needs to the disk and then calls `reply`, exactly once: at once on this thread if
+    /// it needs nothing or cannot be admitted, otherwise on a thread of ours, where it must not block. The resources
+    /// stay until [`Self::release`], also after a failure. A container may ask again for more.
+    pub fn localize(
+        &self,
+        request: LocalizeRequest,
+        reply: impl FnOnce(Result<Vec<LocalizedResource>, LocalizeError>) + Send + 'static,
+    ) {
+        if request.resources.is_empty() {
+            return reply(Ok(Vec::new()));
+        }
+        let container = request.container;
+        match check(request) {
+            Ok(wanted) => self.shared.admit(container, wanted, Box::new(reply)),
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// Gives up what the container still waits for; its open requests are answered with
+    /// [`LocalizeError::Cancelled`], on this thread. What it has stays until [`Self::release`].
+    pub fn cancel(&self, container: ContainerId) {
+        let replies = {
+            let mut books = self.shared.books();
+            let open = books.cache.cancel(container);
+            books.take_replies(open)
+        };
+        answer_all(replies, &LocalizeError::Cancelled);
+    }
+
+    /// The container has ended: what only it used may be evicted from now on. Open requests are cancelled.
+    pub fn release(&self, container: ContainerId) {
+        let replies = {
+            let mut books = self.shared.books();
+            let open = books.cache.release(container);
+            books.take_replies(open)
+        };
+        answer_all(replies, &LocalizeError::Cancelled);
+    }
+
+    /// Forgets the application's cache and cancels what its containers still wait for. The folders are deleted by
+    /// whoever passes [`NodeDirs::application_deletions`] to the deletion service, after this.
+    pub fn application_finished(&self, application: ApplicationId, user: &UserName) {
+        let scope = Scope::Application(user.clone(), application);
+        let replies = {
+            let mut books = self.shared.books();
+            let open = books.cache.remove_application(&scope, application);
+            books.take_replies(open)
+        };
+        answer_all(replies, &LocalizeError::Cancelled);
+    }
+
+    /// How far each resource of a container is, in the order they were asked for; empty for an unknown container.
+    #[must_use]
+    pub fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
+        self.shared.books().cache.status(container)
+    }
+
+    /// Deletes unused public and private resources, least recently used first, until all public and private ones
+    /// together take at most `target_bytes` (`localizer.cache.target-size-mb`; Hadoop does so every
+    /// `localizer.cache.cleanup.interval-ms`). Returns how many go.
+    pub fn clean_up_cache(&self, target_bytes: u64) -> usize {
+        let evicted = self.shared.books().cache.evict(target_bytes);
+        let deletions = evicted
+            .iter()
+            .filter_map(|(scope, place)| self.shared.deletion_of(scope, place));
+        self.shared.deletion.delete(deletions);
+        evicted.len()
+    }
+}
+
+impl LocalizerThreads {
+    fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name(name).spawn(work)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Ends downloads at the next look, answers what is open with [`LocalizeError::Stopping`], and waits for the
+    /// threads.
+    pub fn stop(self) {
+        let replies = {
+            let mut books = self.shared.books();
+            books.queues = None;
+            std::mem::take(&mut books.replies)
+        };
+        answer_all(replies.into_values().collect(), &LocalizeError::Stopping);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a localization thread panicked");
+            }
+        }
+    }
+}
+
+/// Turns a request into what the books take, or says what is wrong with it.
+fn check(request: LocalizeRequest) -> Result<Vec<Wanted>, LocalizeError> {
+    let user: UserName = request.user.parse()?;
+    let application = request.container.application_id();
+    let wanted = |(link, spec): (String, ResourceSpec)| {
+        let Some(name) = spec.url.name().map(str::to_owned) else {
+            let url = spec.url.to_string();
+            return Err(LocalizeError::NoName { link, url });
+        };
+        let scope = match spec.visibility {
+            Visibility::Public => Scope::Public,
+            Visibility::Private => Scope::Private(user.clone()),
+            Visibility::Application => Scope::Application(user.clone(), application),
+        };
+        Ok(Wanted {
+            link,
+            scope,
+            name,
+            spec: Arc::new(spec),
+        })
+    };
+    request.resources.into_iter().map(wanted).collect()
+}
+
+fn answer_all(replies: Vec<Reply>, error: &LocalizeError) {
+    for reply in replies {
+        reply(Err(error.clone()));
+    }
+}
+
+impl Books {
+    fn take_replies(&mut self, requests: Vec<RequestId>) -> Vec<Reply> {
+        let take = |request| self.replies.remove(&request);
+        requests.into_iter().filter_map(take).collect()
+    }
+}
+
+impl Shared {
+    // A panic while the books are locked would be a bug in them; the other containers go on with what they have.
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admit(&self, container: ContainerId, wanted: Vec<Wanted>, reply: Reply) {
+        let mut books = self.books();
+        let error = match &books.queues {
+            None => LocalizeError::Stopping,
+            // Only filled under this lock. Requests that were cancelled may still be in it.
+            Some(queues) if queues.begin.is_full() => LocalizeError::Busy { limit: WAITING_MAX },
+            Some(queues) => {
+                let begin = queues.begin.clone();
+                match books.cache.register(container, wanted) {
+                    Ok(request) => {
+                        books.replies.insert(request, reply);
+                        if begin.try_send(request).is_err() {
+                            tracing::error!("the queue of requests changed under the lock");
+                        }
+                        return;
+                    }
+                    Err(TooManyWaiting) => LocalizeError::Busy { limit: WAITING_MAX },
+                }
+            }
+        };
+        drop(books);
+        reply(Err(error));
+    }
+
+    fn begin_each(&self, requests: &Receiver<RequestId>) {
+        for request in requests {
+            let known = self.books().cache.known(request);
+            let missing: Vec<_> = known
+                .into_iter()
+                .filter(|(_, scope, place)| !self.is_on_disk(scope, place))
+                .map(|(entry, ..)| entry)
+                .collect();
+            let mut books = self.books();
+            let Some(queues) = books.queues.clone() else {
+                return;
+            };
+            let Begun {
+                downloads,
+                complete,
+            } = books.cache.begin(request, &missing);
+            drop(books);
+            if let Some(complete) = complete {
+                self.answer(vec![(request, complete)], Vec::new());
+            }
+            for download in downloads {
+                let entry = download.entry;
+                if queues.download.try_send(download).is_err() {
+                    self.finish(entry, Err(FetchError::QueueFull));
+                }
+            }
+        }
+    }
+
+    fn download_each(&self, downloads: &Receiver<Download>) {
+        for download in downloads {
+            if self.books().queues.is_none() {
+                return;
+            }
+            let result = self.download(&download);
+            let unwanted = result.as_ref().ok().map(|(place, _)| place.clone());
+            let finished_unwanted = self.finish(download.entry, result);
+            if let (Some(place), true) = (unwanted, finished_unwanted) {
+                self.discard(&download.scope, &place);
+            }
+        }
+    }
+
+    /// The end of a download, for the books and for those that waited. Whether nobody did.
+    fn finish(&self, entry: EntryId, result: Result<(Place, u64), FetchError>) -> bool {
+        let result = result.map_err(Arc::new);
+        let finished = self.books().cache.finish(entry, result);
+        self.answer(finished.complete, finished.failed);
+        finished.unwanted
+    }
+
+    fn answer(&self, complete: Vec<(RequestId, Complete)>, failed: Vec<(RequestId, Failure)>) {
+        let complete = complete
+            .into_iter()
+            .map(|(request, complete)| (request, Ok(self.localized(complete))));
+        let failed = failed.into_iter().map(|(request, failure)| {
+            let error = LocalizeError::Resource {
+                link: failure.link,
+                url: failure.url.to_string(),
+                source: failure.error,
+            };
+            (request, Err(error))
+        });
+        for (request, answer) in complete.chain(failed) {
+            let reply = self.books().replies.remove(&request);
+            if let Some(reply) = reply {
+                reply(answer);
+            }
+        }
+    }
+
+    fn localized(&self, complete: Complete) -> Vec<LocalizedResource> {
+        let resource = |(link, scope, place): (String, Scope, Place)| LocalizedResource {
+            link,
+            path: self.path_of(&scope, &place),
+        };
+        complete.into_iter().map(resource).collect()
+    }
+}
+
+/// Places in the file system.
+impl Shared {
+    fn path_of(&self, scope: &Scope, place: &Place) -> PathBuf {
+        let disk = self.dirs.local(place.disk);
+        let mut path = disk.map(|disk| disk.path.clone()).unwrap_or_default();
+        path.extend(folder_names(scope, place));
+        path.push(place.id.to_string());
+        path.push(&place.name);
+        path
+    }
+
+    fn is_on_disk(&self, scope: &Scope, place: &Place) -> bool {
+        let Some(disk) = self.dirs.local(place.disk) else {
+            return false;
+        };
+        let mut names = folder_names(scope, place);
+        names.push(place.id.to_string());
+        let folder = disk.root.open_all(names);
+        folder.is_ok_and(|folder| matches!(folder.kind(&place.name), Ok(Some(_))))
+    }
+
+    fn deletion_of(&self, scope: &Scope, place: &Place) -> Option<Deletion> {
+        self.deletion_in(scope, place, place.id.to_string())
+    }
+
+    fn deletion_in(&self, scope: &Scope, place: &Place, last: String) -> Option<Deletion> {
+        let disk = self.dirs.local(place.disk)?.clone();
+        let mut names = folder_names(scope, place);
+        names.push(last);
+        Some(Deletion::new(disk, names))
+    }
+
+    /// Takes away what was downloaded for nobody.
+    fn discard(&self, scope: &Scope, place: &Place) {
+        let mut books = self.books();
+        books.cache.give_place_back(scope, place);
+        let application_ended = !books.cache.has_scope(scope);
+        drop(books);
+        self.deletion.delete(self.deletion_of(scope, place));
+        if let (Scope::Application(user, application), true) = (scope, application_ended) {
+            // The download may have made the application's folder again after it was deleted.
+            let again = self.dirs.application_deletions(*application, user);
+            self.deletion.delete(again);
+        }
+    }
+
+    fn download(&self, download: &Download) -> Result<(Place, u64), FetchError> {
+        let disk = self
+            .dirs
+            .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
+        let (place, parent, folder) = self.create_folder(download, disk)?;
+        let is_waited_for = || {
+            let books = self.books();
+            books.queues.is_some() && books.cache.is_waited_for(download.entry)
+        };
+        let job = Fetch {
+            spec: &download.spec,
+            name: &place.name,
+            target: &folder,
+            public: download.scope.is_public(),
+            modes: download.scope.modes(),
+            wall_clock: self.wall_clock,
+            is_waited_for: &is_waited_for,
+        };
+        // The archive readers are other people's code fed with other people's bytes: a panic in them fails this
+        // resource, not the thread that all containers wait for. Nothing they touched is used again.
+        let fetched = catch_unwind(AssertUnwindSafe(|| fetch::fetch(&job)));
+        let fetched = fetched.unwrap_or_else(|_| {
+            Err(FetchError::BrokeOff {
+                url: download.spec.url.to_string(),
+            })
+        });
+        let unfinished = unfinished_name(&place);
+        let renamed = fetched.and_then(|bytes| {
+            let renamed = parent.rename(&unfinished, &parent, place.id.to_string());
+            renamed.map(|()| bytes).map_err(|source| FetchError::Write {
+                name: unfinished.clone(),
+                source,
+            })
+        });
+        match renamed {
+            Ok(bytes) => Ok((place, bytes)),
+            Err(error) => {
+                self.books().cache.give_place_back(&download.scope, &place);
+                let unfinished = self.deletion_in(&download.scope, &place, unfinished);
+                self.deletion.delete(unfinished);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the folder that a download goes to, `<id>_tmp`. Returns its place, the folder that holds it, and itself.
+    fn create_folder(
+        &self,
+        download: &Download,
+        disk_index: usize,
+    ) -> Result<(Place, Folder, Folder), FetchError> {
+        let scope = &download.scope;
+        let disk = self.dirs.local(disk_index);
+        let disk = disk.ok_or(DirsError::NoRoom { bytes: 0 })?;
+        let shard_mode = if scope.is_public() {
+            layout::OPEN_MODE
+        } else {
+            layout::INNER_MODE
+        };
+        let mut tries = PLACE_TRIES_MAX;
+        loop {
+            let taken = self.books().cache.take_place(download.entry, disk_index);
+            let place = taken.ok_or(FetchError::GivenUp)?;
+            let mut steps = scope.steps();
+            let shards = place.shard_names().into_iter();
+            steps.extend(shards.map(|name| (name, shard_mode)));
+            let error = match disk.ensure(&steps) {
+                Ok(parent) => match create_unfinished(&parent, &place, scope.modes().folder) {
+                    Ok(folder) => return Ok((place, parent, folder)),
+                    Err(error) => FetchError::Write {
+                        name: unfinished_name(&place),
+                        source: error,
+                    },
+                },
+                Err(error) => FetchError::Dirs(error),
+            };
+            self.books().cache.give_place_back(scope, &place);
+            tries -= 1;
+            let taken = matches!(&error, FetchError::Write { source, .. }
+                if source.kind() == io::ErrorKind::AlreadyExists);
+            if !taken || tries == 0 {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Names from a local directory to the folder that holds the resource's own.
+fn folder_names(scope: &Scope, place: &Place) -> Vec<String> {
+    let mut names = layout::names(scope.steps());
+    names.extend(place.shard_names());
+    names
+}
+
+fn unfinished_name(place: &Place) -> String {
+    format!("{}_tmp", place.id)
+}
+
+/// A number may be taken by a folder that is still being deleted, or that the user made: the next one will do.
+fn create_unfinished(parent: &Folder, place: &Place, mode: u32) -> io::Result<Folder> {
+    if parent.kind(place.id.to_string())?.is_some() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    parent.create(unfinished_name(place), mode)
+}
+
+/// Bytes to look for on a disk, from what the submitter said; 0 if that is nothing (Hadoop:
+/// `ResourceLocalizationService.getEstimatedSize` takes five times the size of an archive).
+fn expected_bytes(spec: &ResourceSpec) -> u64 {
+    const UNPACKED_FACTOR: u64 = 5;
+    let size = u64::try_from(spec.size).unwrap_or(0);
+    match spec.kind {
+        ResourceKind::File => size,
+        ResourceKind::Archive | ResourceKind::Pattern(_) => size.saturating_mul(UNPACKED_FACTOR),
+    }
+}

@@ -1,0 +1,165 @@
+//! What a container asks for and what it gets: plain values, filled in from the launch context by the caller.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use records::ContainerId;
+
+/// Where a resource comes from, in the parts Hadoop's `URLProto` has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceUrl {
+    /// `hdfs`, `file`, …; absent means `file`.
+    pub scheme: Option<String>,
+    /// Name (and password) before the host; not used by any scheme supported here.
+    pub user_info: Option<String>,
+    /// Host or logical name of the file system; absent for `file`.
+    pub host: Option<String>,
+    /// Port; absent when the scheme's own port or a logical name is meant.
+    pub port: Option<u16>,
+    /// Absolute path inside the file system.
+    pub path: String,
+}
+
+impl ResourceUrl {
+    /// Last part of the path, which names the file in the cache. `None` if the path ends in nothing that can be a
+    /// file name (`/`, `..`).
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let name = self.path.trim_end_matches('/').rsplit('/').next()?;
+        let usable = !name.is_empty() && name != "." && name != ".." && !name.contains('\0');
+        usable.then_some(name)
+    }
+}
+
+impl fmt::Display for ResourceUrl {
+    /// As Hadoop's `Path` prints it: `file:/a/b`, `hdfs://host:8020/a/b`. User information is left out, since it may
+    /// hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scheme) = &self.scheme {
+            write!(f, "{scheme}:")?;
+        }
+        if let Some(host) = &self.host {
+            write!(f, "//{host}")?;
+            if let Some(port) = self.port {
+                write!(f, ":{port}")?;
+            }
+        }
+        f.write_str(&self.path)
+    }
+}
+
+/// What becomes of the resource after the download (`LocalResourceTypeProto`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResourceKind {
+    /// Kept as it is.
+    File,
+    /// Unpacked into a folder that has the archive's name.
+    Archive,
+    /// For a jar: the entries that match the regular expression, and the jar itself. Anything else is treated as an
+    /// archive. No expression matches every entry.
+    Pattern(Option<String>),
+}
+
+/// Who shares a resource (`LocalResourceVisibilityProto`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Visibility {
+    /// All users of the node; the source must be readable by everybody.
+    Public,
+    /// All applications of the user.
+    Private,
+    /// The containers of the application.
+    Application,
+}
+
+/// One resource of a launch context (`LocalResourceProto`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceSpec {
+    /// Where it comes from.
+    pub url: ResourceUrl,
+    /// Bytes at the source. Only steers the choice of a disk and is never checked, as in Hadoop; may be wrong or -1.
+    pub size: i64,
+    /// Modification time at the source in milliseconds since the epoch. The download fails unless it is exactly this.
+    pub timestamp_ms: i64,
+    /// What becomes of it.
+    pub kind: ResourceKind,
+    /// Who shares it.
+    pub visibility: Visibility,
+}
+
+/// All that one container needs, or needs in addition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalizeRequest {
+    /// Which container.
+    pub container: ContainerId,
+    /// Submitter of the application, as named by the container token; checked before it becomes part of a path.
+    pub user: String,
+    /// Link name in the work directory, and the resource behind it. Two names may stand for one resource.
+    pub resources: Vec<(String, ResourceSpec)>,
+}
+
+/// A resource on the local disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalizedResource {
+    /// Link name as in the request.
+    pub link: String,
+    /// The file, or for an archive the folder, that the link is to point to. Absolute.
+    pub path: PathBuf,
+}
+
+/// How far one resource is (`LocalizationStateProto`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalizationState {
+    /// Not yet on the disk.
+    Pending,
+    /// On the disk.
+    Completed,
+    /// Could not be had.
+    Failed,
+}
+
+/// One line of `getLocalizationStatuses`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceStatus {
+    /// Link name as in the request.
+    pub link: String,
+    /// How far it is.
+    pub state: LocalizationState,
+    /// Why it failed; empty unless [`LocalizationState::Failed`].
+    pub diagnostics: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(scheme: Option<&str>, host: Option<&str>, port: Option<u16>, path: &str) -> ResourceUrl {
+        ResourceUrl {
+            scheme: scheme.map(str::to_owned),
+            user_info: Some("joe:secret".to_owned()),
+            host: host.map(str::to_owned),
+            port,
+            path: path.to_owned(),
+        }
+    }
+
+    #[test]
+    fn urls_print_as_hadoop_paths_without_user_information() {
+        assert_eq!(
+            url(Some("file"), None, None, "/a/b").to_string(),
+            "file:/a/b"
+        );
+        assert_eq!(url(None, None, None, "/a/b").to_string(), "/a/b");
+        let hdfs = url(Some("hdfs"), Some("nn"), Some(8020), "/a");
+        assert_eq!(hdfs.to_string(), "hdfs://nn:8020/a");
+    }
+
+    #[test]
+    fn only_a_last_part_that_can_be_a_file_name_is_a_name() {
+        let name = |path: &str| url(None, None, None, path).name().map(str::to_owned);
+        assert_eq!(name("/a/job.jar").as_deref(), Some("job.jar"));
+        assert_eq!(name("/a/folder/").as_deref(), Some("folder"));
+        for path in ["", "/", "/a/..", "/a/.", "/a/b\0c"] {
+            assert_eq!(name(path), None, "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Numbered sub-directories of a cache, so that no directory grows without end.
+//!
+//! The rule is Hadoop's `LocalCacheDirectoryManager`: a directory takes files until it holds its limit; then new ones
+//! go to `0`, `1`, … `z`, `0/0`, … `z/z`, `0/0/0`, …. Ids of resources start at 10, so no id is taken for one of these
+//! single characters.
+
+use std::collections::{BTreeSet, VecDeque};
+
+/// Sub-directories of one directory: the digits and the letters.
+const FANOUT: u32 = 36;
+
+/// Lowest value that `yarn.nodemanager.local-cache.max-files-per-directory` may have: room for the sub-directories and
+/// one file.
+pub(super) const FILES_PER_DIRECTORY_MIN: u32 = FANOUT + 1;
+
+/// Which directory of a cache takes the next resource. One for each cache and disk.
+#[derive(Clone, Debug)]
+pub(super) struct Shards {
+    /// Files that one directory takes besides its sub-directories.
+    limit: u32,
+    /// How many files each directory holds, by its number; the root is 0.
+    counts: Vec<u32>,
+    /// Directories with room, in the order they are filled.
+    open: VecDeque<usize>,
+    /// The same as a set.
+    is_open: BTreeSet<usize>,
+}
+
+impl Shards {
+    /// `files_per_directory` counts the sub-directories; less than [`FILES_PER_DIRECTORY_MIN`] is taken as that.
+    pub(super) fn new(files_per_directory: u32) -> Self {
+        let limit = files_per_directory.max(FILES_PER_DIRECTORY_MIN) - FANOUT;
+        Self {
+            limit,
+            counts: vec![0],
+            open: VecDeque::from([0]),
+            is_open: BTreeSet::from([0]),
+        }
+    }
+
+    /// The directory for the next resource, which counts from now on.
+    pub(super) fn take(&mut self) -> usize {
+        let directory = match self.open.front() {
+            Some(first) => *first,
+            None => {
+                self.counts.push(0);
+                let new = self.counts.len() - 1;
+                self.reopen(new);
+                new
+            }
+        };
+        let full = self.counts.get_mut(directory).is_none_or(|count| {
+            *count += 1;
+            *count >= self.limit
+        });
+        if full {
+            self.open.pop_front();
+            self.is_open.remove(&directory);
+        }
+        directory
+    }
+
+    /// A resource in this directory is gone.
+    pub(super) fn give_back(&mut self, directory: usize) {
+        if let Some(count) = self.counts.get_mut(directory) {
+            *count = count.saturating_sub(1);
+            self.reopen(directory);
+        }
+    }
+
+    fn reopen(&mut self, directory: usize) {
+        if self.is_open.insert(directory) {
+            self.open.push_back(directory);
+        }
+    }
+}
+
+/// Path of a directory by its number, one name per level; empty for the root.
+pub(super) fn names(directory: usize) -> Vec<String> {
+    // Directory 1 is "0", 36 is "z", 37 is "0/0": with all the numbers of shorter paths taken off, what is left are
+    // the digits of a number with a fixed count of digits.
+    const BASE: usize = FANOUT as usize;
+    let Some(mut rest) = directory.checked_sub(1) else {
+        return Vec::new();
+    };
+    let (mut levels, mut size) = (1_usize, BASE);
+    while rest >= size {
+        rest -= size;
+        levels += 1;
+        size = size.saturating_mul(BASE);
+    }
+    let mut names = vec![String::new(); levels];
+    for name in names.iter_mut().rev() {
+        let digit = u32::try_from(rest % BASE).unwrap_or(0);
+        name.extend(char::from_digit(digit, FANOUT));
+        rest /= BASE;
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shards(files_per_directory: u32) -> Shards {
+        Shards::new(files_per_directory)
+    }
+
+    /// `Directory.getRelativePath` as Hadoop computes it, for what it gets right (two levels).
+    fn hadoop(directory: usize) -> Vec<String> {
+        let n = directory - 1;
+        let digit = |d: usize| {
+            char::from_digit(u32::try_from(d).unwrap(), 36)
+                .unwrap()
+                .to_string()
+        };
+        if n < 36 {
+            vec![digit(n)]
+        } else {
+            vec![digit(n / 36 - 1), digit(n % 36)]
+        }
+    }
+
+    #[test]
+    fn names_are_hadoops() {
+        assert_eq!(names(0), [""; 0]);
+        for directory in 1..=36 + 35 * 36 {
+            assert_eq!(names(directory), hadoop(directory), "{directory}");
+        }
+        assert_eq!(names(36 + 36 * 36), ["z", "z"]);
+        assert_eq!(names(36 + 36 * 36 + 1), ["0", "0", "0"]);
+    }
+
+    #[test]
+    fn the_root_is_filled_before_the_first_sub_directory() {
+        let mut shards = shards(38);
+        let taken: Vec<_> = (0..5).map(|_| shards.take()).collect();
+        assert_eq!(taken, [0, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn room_that_was_given_back_is_used_again() {
+        let mut shards = shards(37);
+        assert_eq!([shards.take(), shards.take(), shards.take()], [0, 1, 2]);
+        shards.give_back(1);
+        assert_eq!([shards.take(), shards.take()], [1, 3]);
+    }
+
+    #[test]
+    fn a_limit_below_the_least_is_taken_as_the_least() {
+        let mut shards = shards(1);
+        assert_eq!([shards.take(), shards.take()], [0, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_directories_have_one_name(a in 0..200_000_usize, b in 0..200_000_usize) {
+            prop_assert_eq!(names(a) == names(b), a == b);
+        }
+
+        #[test]
+        fn no_directory_holds_more_than_its_limit(limit in 1..5_u32, steps in prop::collection::vec(prop::option::of(0..20_usize), 0..200)) {
+            let mut shards = shards(limit + FANOUT);
+            let mut held: BTreeMap<usize, u32> = BTreeMap::new();
+            for step in steps {
+                match step {
+                    None => *held.entry(shards.take()).or_default() += 1,
+                    Some(directory) => {
+                        if let Some(count) = held.get_mut(&directory).filter(|count| **count > 0) {
+                            *count -= 1;
+                            shards.give_back(directory);
+                        }
+                    }
+                }
+                prop_assert!(held.values().all(|count| *count <= limit));
+            }
+        }
+    }
+}
