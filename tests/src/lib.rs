@@ -8,8 +8,19 @@
 //! The helpers panic instead of returning errors: a cluster that does not come up fails the test, and the panic
 //! makes each process print the tail of its log.
 
+pub mod agent;
+pub mod conf;
+pub mod distributed_shell;
 pub mod hadoop;
+pub mod http;
 pub mod java;
+pub mod java_nm;
+pub mod lab;
+pub mod node;
+pub mod node_logs;
 pub mod ports;
+pub mod proc;
+pub mod process;
 pub mod requirements;
+pub mod rm;
 pub mod wait;

@@ -1,0 +1,107 @@
+//! HTTP as the tests need it: one request at a time, an answer in memory, any status an answer.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// For the whole of one request. A server that takes longer is taken for absent, and the caller's deadline decides.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// More than any page or log file of a test has.
+const BODY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// An answer of whatever status.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The HTTP status, 200 for success.
+    pub status: u16,
+    /// The body; bytes that are not UTF-8 are replaced.
+    pub body: String,
+}
+
+/// Gets `url`, following redirects.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn get(url: &str) -> Result<Answer, String> {
+    answer(url, agent().get(url).header("Accept", "*/*").call())
+}
+
+/// Gets `url` as JSON.
+///
+/// # Errors
+/// Why there is no answer, a status other than 200, or why the body is not JSON.
+pub fn get_json(url: &str) -> Result<Value, String> {
+    let answer = answer(
+        url,
+        agent().get(url).header("Accept", "application/json").call(),
+    )?;
+    if answer.status != 200 {
+        return Err(format!("{url} answered {}: {}", answer.status, answer.body));
+    }
+    parse(url, &answer.body)
+}
+
+/// Posts JSON to `url`.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn post(url: &str, body: &Value) -> Result<Answer, String> {
+    let request = agent().post(url).header("Content-Type", "application/json");
+    answer(
+        url,
+        request
+            .header("Accept", "application/json")
+            .send(body.to_string()),
+    )
+}
+
+/// Puts JSON to `url`.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn put(url: &str, body: &Value) -> Result<Answer, String> {
+    let request = agent().put(url).header("Content-Type", "application/json");
+    answer(
+        url,
+        request
+            .header("Accept", "application/json")
+            .send(body.to_string()),
+    )
+}
+
+/// Parses the body of an answer from `url`.
+///
+/// # Errors
+/// Why it is not JSON.
+pub fn parse(url: &str, body: &str) -> Result<Value, String> {
+    serde_json::from_str(body)
+        .map_err(|error| format!("{url} answered something else than JSON ({error}): {body}"))
+}
+
+/// A connection per request: a pooled one would outlive the server that a test restarts.
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_global(Some(REQUEST_TIMEOUT))
+        .http_status_as_error(false)
+        .build()
+        .new_agent()
+}
+
+fn answer(
+    url: &str,
+    reply: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+) -> Result<Answer, String> {
+    let mut reply = reply.map_err(|error| format!("{url}: {error}"))?;
+    let status = reply.status().as_u16();
+    let body = reply
+        .body_mut()
+        .with_config()
+        .limit(BODY_BYTES_MAX)
+        .lossy_utf8(true)
+        .read_to_string();
+    Ok(Answer {
+        status,
+        body: body.map_err(|error| format!("{url}: {error}"))?,
+    })
+}

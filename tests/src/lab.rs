@@ -1,0 +1,202 @@
+//! What a test owns: the right to run a cluster, a folder, ports, and the configuration written from them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
+use crate::hadoop;
+use crate::ports::Port;
+
+/// One cluster's place. Only one exists at a time on a machine: several clusters of JVMs on a small machine would be slower than one
+/// after the other, and miss their deadlines.
+#[derive(Debug)]
+pub struct Lab {
+    folder: PathBuf,
+    options: Options,
+    core_site: Properties,
+    yarn_site: Properties,
+    rm_ports: RmPorts,
+    user: String,
+    // Freed last.
+    _turn: File,
+}
+
+impl Lab {
+    /// Waits for its turn, makes the folder and writes the configuration of the ResourceManager and of clients.
+    ///
+    /// # Panics
+    /// When the folder cannot be made or Hadoop cannot be fetched.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let cache = hadoop::cache_dir();
+        // Before the turn is taken, so that fetching is not done with others waiting for a cluster.
+        let _ = hadoop::jars();
+        let turn = hadoop::lock(&cache.join("cluster.lock"));
+        let folder = tempfile::Builder::new().prefix("nm-agent-lab-").tempdir();
+        let folder = folder
+            .unwrap_or_else(|error| panic!("cannot create a folder: {error}"))
+            .keep();
+        let rm_ports = reserve_rm_ports();
+        let user = current_user();
+        let core_site = conf::core_site(&folder, &user);
+        let yarn_site = conf::yarn_site(&folder, rm_ports, &options);
+        for name in ["log", "home", "tmp"] {
+            let path = folder.join(name);
+            fs::create_dir(&path)
+                .unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
+        }
+        conf::write(&folder.join("conf"), &core_site, &yarn_site);
+        Self {
+            folder,
+            options,
+            core_site,
+            yarn_site,
+            rm_ports,
+            user,
+            _turn: turn,
+        }
+    }
+
+    /// The folder that everything of this test lies in.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// `HADOOP_CONF_DIR` of the ResourceManager and of clients.
+    #[must_use]
+    pub fn conf(&self) -> PathBuf {
+        self.folder.join("conf")
+    }
+
+    /// Where the output of processes goes.
+    #[must_use]
+    pub fn log_folder(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// The home folder of clients: DistributedShell keeps what it uploads there.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.folder.join("home")
+    }
+
+    /// The ports of this cluster's ResourceManager.
+    #[must_use]
+    pub const fn rm_ports(&self) -> RmPorts {
+        self.rm_ports
+    }
+
+    /// The user that the tests run as.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Sets a property of the ResourceManager and of clients, from their next start on. Nodes keep what they have.
+    pub fn set(&mut self, name: &str, value: impl ToString) {
+        self.yarn_site.set(name, value);
+        conf::write(&self.conf(), &self.core_site, &self.yarn_site);
+    }
+
+    /// Writes the configuration of a node called `name`, with ports and folders of its own.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn node_site(&self, name: &str) -> NodeSite {
+        let ports = reserve_node_ports();
+        let folder = self.folder.join(name);
+        let mut site = self.yarn_site.clone();
+        conf::node_site(&mut site, &folder, ports, &self.options);
+        conf::write(&folder.join("conf"), &self.core_site, &site);
+        NodeSite {
+            name: name.to_owned(),
+            folder,
+            log_folder: self.log_folder(),
+            ports,
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // Containers that outlived their node, as after a test that kills it.
+        crate::proc::kill_mentioning(&self.folder);
+        if std::thread::panicking() {
+            eprintln!("what the test left is in {}", self.folder.display());
+        } else {
+            // A folder that a dying process still writes to is litter, not a failure of the test.
+            drop(fs::remove_dir_all(&self.folder));
+        }
+    }
+}
+
+/// Where one node has its configuration and files.
+#[derive(Debug, Clone)]
+pub struct NodeSite {
+    /// Name of the node in file names.
+    pub name: String,
+    /// All that the node writes lies in it.
+    pub folder: PathBuf,
+    /// Where the output of the node's process goes.
+    pub log_folder: PathBuf,
+    /// The node's ports.
+    pub ports: NodePorts,
+}
+
+impl NodeSite {
+    /// `HADOOP_CONF_DIR` of the node and of its containers.
+    #[must_use]
+    pub fn conf(&self) -> PathBuf {
+        self.folder.join("conf")
+    }
+
+    /// `yarn.nodemanager.log-dirs`.
+    #[must_use]
+    pub fn log_dir(&self) -> PathBuf {
+        self.folder.join("logs")
+    }
+
+    /// `yarn.nodemanager.local-dirs`.
+    #[must_use]
+    pub fn local_dir(&self) -> PathBuf {
+        self.folder.join("local")
+    }
+}
+
+fn reserve_rm_ports() -> RmPorts {
+    let [scheduler, tracker, client, admin, web] = reserve();
+    RmPorts {
+        scheduler,
+        tracker,
+        client,
+        admin,
+        web,
+    }
+}
+
+fn reserve_node_ports() -> NodePorts {
+    let [container_management, localizer, web, amrm_proxy] = reserve();
+    NodePorts {
+        container_management,
+        localizer,
+        web,
+        amrm_proxy,
+    }
+}
+
+/// All are held until all are found, so that they differ. Holding them until the server starts would gain little: only one
+/// cluster runs at a time, and the next reservation goes on behind these.
+fn reserve<const N: usize>() -> [u16; N] {
+    let ports: [Port; N] = std::array::from_fn(|_| Port::reserve());
+    ports.map(Port::release)
+}
+
+fn current_user() -> String {
+    let uid = nix::unistd::Uid::effective();
+    let user = nix::unistd::User::from_uid(uid);
+    let user = user.unwrap_or_else(|error| panic!("cannot look up the user {uid}: {error}"));
+    user.unwrap_or_else(|| panic!("the user {uid} has no name, which Hadoop needs"))
+        .name
+}

@@ -1,0 +1,148 @@
+//! A node of either kind, behind the same operations: what it is to be is decided by the test.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, NodeSite};
+use crate::node_logs::ApplicationLogs;
+use crate::process::Process;
+use crate::rm::ResourceManager;
+use crate::{agent, http, java, java_nm, wait};
+
+/// For a JVM's start and registration on a machine that is busy building.
+const REGISTER_DEADLINE: Duration = Duration::from_secs(90);
+
+/// Which program is the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Hadoop's own NodeManager.
+    Java,
+    /// The agent, at this path.
+    Agent(PathBuf),
+}
+
+/// A running node.
+#[derive(Debug)]
+pub struct Node {
+    /// Where it has its configuration and files.
+    pub site: NodeSite,
+    /// The process; killed on drop.
+    pub process: Process,
+}
+
+impl Node {
+    /// Starts a node and does not wait for anything.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(lab: &Lab, kind: &NodeKind, name: &str) -> Self {
+        let site = lab.node_site(name);
+        let mut command = match kind {
+            NodeKind::Java => java_nm::command(&site),
+            NodeKind::Agent(program) => agent::command(program, &site),
+        };
+        let process = Process::start(name, &mut command, &site.log_folder);
+        Self { site, process }
+    }
+
+    /// Starts a node and waits until the ResourceManager says that it is RUNNING.
+    ///
+    /// # Panics
+    /// When that takes too long or the node ends.
+    #[must_use]
+    pub fn start_registered(lab: &Lab, kind: &NodeKind, name: &str, rm: &ResourceManager) -> Self {
+        let mut node = Self::start(lab, kind, name);
+        node.wait_state(rm, "RUNNING", REGISTER_DEADLINE);
+        node
+    }
+
+    /// The node's id at the ResourceManager.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("localhost:{}", self.site.ports.container_management)
+    }
+
+    /// The node as the ResourceManager's REST shows it (`/ws/v1/cluster/nodes`).
+    ///
+    /// # Errors
+    /// Why it cannot be had, or that the ResourceManager does not know it.
+    pub fn at_rm(&self, rm: &ResourceManager) -> Result<Value, String> {
+        let nodes = rm.nodes()?;
+        let found = nodes.iter().find(|node| node["id"] == self.id().as_str());
+        found
+            .cloned()
+            .ok_or_else(|| format!("{} is not among {} nodes", self.id(), nodes.len()))
+    }
+
+    /// Waits until the ResourceManager shows the node in `state`.
+    ///
+    /// # Panics
+    /// When that takes too long, or when the node ends although it is to be RUNNING.
+    #[track_caller]
+    pub fn wait_state(&mut self, rm: &ResourceManager, state: &str, deadline: Duration) {
+        wait::until(format!("{} {state}", self.site.name), deadline, || {
+            if state == "RUNNING" {
+                assert!(
+                    self.process.exit().is_none(),
+                    "{} ended: {:?}",
+                    self.site.name,
+                    self.process.exit()
+                );
+            }
+            let node = self.at_rm(rm)?;
+            wait::check(node["state"] == state, node.to_string())
+        });
+    }
+
+    /// Gets a path of the node's own REST or pages.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn get(&self, path: &str) -> Result<http::Answer, String> {
+        http::get(&format!("http://localhost:{}{path}", self.site.ports.web))
+    }
+
+    /// The containers that the node's own REST shows (`/ws/v1/node/containers`). None is an empty list.
+    ///
+    /// # Errors
+    /// Why they cannot be had.
+    pub fn containers(&self) -> Result<Vec<Value>, String> {
+        let url = format!(
+            "http://localhost:{}/ws/v1/node/containers",
+            self.site.ports.web
+        );
+        let mut answer = http::get_json(&url)?;
+        match answer["containers"]["container"].take() {
+            Value::Array(list) => Ok(list),
+            Value::Null => Ok(Vec::new()),
+            one @ Value::Object(_) => Ok(vec![one]),
+            other @ (Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                Err(format!("{url} answered {other}"))
+            }
+        }
+    }
+
+    /// The logs of an application on this node.
+    #[must_use]
+    pub fn logs(&self, application_id: &str) -> ApplicationLogs {
+        ApplicationLogs::new(&self.site.log_dir(), application_id)
+    }
+}
+
+/// What a node's environment must have for its containers, which inherit it through the whitelist.
+pub(crate) fn set_environment(command: &mut Command, site: &NodeSite) {
+    let home = java::home().unwrap_or_else(|why| panic!("{why}"));
+    command
+        .env("JAVA_HOME", home)
+        .env("HADOOP_CONF_DIR", site.conf())
+        // Quick and small ApplicationMasters.
+        .env(
+            "JAVA_TOOL_OPTIONS",
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        )
+        .current_dir(&site.folder);
+}

@@ -1,0 +1,113 @@
+//! Which processes of the machine belong to a test: those whose command line or environment names the test's folder.
+//!
+//! A node's containers are in process groups of their own, so killing the node's group does not reach them; but their scripts,
+//! working folders and `HADOOP_CONF_DIR` all lie in the test's folder.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A process as `/proc` shows it.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Its id.
+    pub pid: i32,
+    /// Its command line, arguments separated by blanks.
+    pub command: String,
+    /// The variable `CONTAINER_ID` of its environment: what only a container's processes have.
+    pub container_id: Option<String>,
+}
+
+/// The processes that name `folder`, apart from this one. Zombies have neither command line nor environment and are not
+/// among them.
+#[must_use]
+pub fn mentioning(folder: &Path) -> Vec<Found> {
+    let needle = folder.as_os_str().as_encoded_bytes();
+    let own = Pid::this().as_raw();
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != own)
+        .filter_map(|pid| look(pid, needle))
+        .collect()
+}
+
+/// The processes of containers that name `folder`.
+#[must_use]
+pub fn containers(folder: &Path) -> Vec<Found> {
+    mentioning(folder)
+        .into_iter()
+        .filter(|found| found.container_id.is_some())
+        .collect()
+}
+
+/// Kills every process that names `folder`, and says how many there were.
+pub fn kill_mentioning(folder: &Path) -> usize {
+    let found = mentioning(folder);
+    for process in &found {
+        // It may have ended by itself meanwhile.
+        let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+    }
+    found.len()
+}
+
+/// `None` for a process that is gone or does not name the folder.
+fn look(pid: i32, needle: &[u8]) -> Option<Found> {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    // The environment of another user's process cannot be read; its command line still can.
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if !contains(&command, needle) && !contains(&environment, needle) {
+        return None;
+    }
+    let container_id = environment
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(b"CONTAINER_ID="))
+        .map(|id| String::from_utf8_lossy(id).into_owned());
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    Some(Found {
+        pid,
+        command,
+        container_id,
+    })
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack
+        .windows(needle.len())
+        .any(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::wait;
+
+    #[test]
+    fn a_process_is_found_by_its_environment_and_can_be_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .env("LOCAL_DIRS", folder.path())
+            .env("CONTAINER_ID", "container_1_0001_01_000002")
+            .spawn()
+            .unwrap();
+        let found = wait::until("the process", Duration::from_secs(30), || {
+            // Between fork and exec the child still has the environment of this process.
+            containers(folder.path()).pop().ok_or("not there")
+        });
+        assert_eq!(
+            found.container_id.as_deref(),
+            Some("container_1_0001_01_000002")
+        );
+        assert_eq!(kill_mentioning(folder.path()), 1);
+        assert!(!child.wait().unwrap().success());
+        assert!(mentioning(folder.path()).is_empty());
+    }
+}

@@ -1,0 +1,236 @@
+//! A child in a process group of its own, its output in files, gone when its handle is dropped.
+//!
+//! The group is killed on drop, hence also by a panic, and then the tail of the output is printed. Should the test process itself
+//! be killed (an interrupted `cargo test`), a small watchdog notices that its pipe closed and kills the group.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use crate::wait;
+
+/// Lines of each output file shown when a test fails: enough for a Java stack trace and what led to it.
+const TAIL_LINES: usize = 40;
+
+/// A Java process begins by printing its whole class path in one line.
+const LINE_BYTES_MAX: usize = 1000;
+
+/// A child and all it starts without leaving its process group.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    watchdog: Child,
+    exit: Option<ExitStatus>,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` with its output in `<name>.stdout` and `<name>.stderr` in `folder`; a second start under the same
+    /// name appends.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(name: &str, command: &mut Command, folder: &Path) -> Self {
+        use std::os::unix::process::CommandExt as _;
+        let (stdout, stderr) = (
+            folder.join(format!("{name}.stdout")),
+            folder.join(format!("{name}.stderr")),
+        );
+        let child = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(append(&stdout))
+            .stderr(append(&stderr))
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {name} ({command:?}): {error}"));
+        let watchdog = Command::new("sh")
+            .args(["-c", "read -r _; kill -KILL -- \"-$0\""])
+            .arg(child.id().to_string())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start the watchdog of {name}: {error}"));
+        Self {
+            name: name.to_owned(),
+            child,
+            watchdog,
+            exit: None,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// The process id, which is also that of the group.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All that was written to standard output and to standard error so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        read(&self.stdout) + &read(&self.stderr)
+    }
+
+    /// The exit status, once it has ended.
+    pub fn exit(&mut self) -> Option<ExitStatus> {
+        if self.exit.is_none() {
+            self.exit = self
+                .child
+                .try_wait()
+                .expect("a child that was not waited for can be waited for");
+        }
+        self.exit
+    }
+
+    /// Sends SIGTERM to the process, not to its group.
+    pub fn terminate(&self) {
+        // It may have ended by itself meanwhile.
+        let _ = kill(self.pid(), Signal::SIGTERM);
+    }
+
+    /// Kills the whole group at once and waits for the process.
+    pub fn kill(&mut self) {
+        let _ = killpg(self.pid(), Signal::SIGKILL);
+        if self.exit.is_none() {
+            self.exit = self.child.wait().ok();
+        }
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it has not ended at the deadline.
+    #[track_caller]
+    pub fn wait_exit(&mut self, deadline: Duration) -> ExitStatus {
+        let what = format!("the end of {}", self.name);
+        wait::until(what, deadline, || self.exit().ok_or("it runs"))
+    }
+
+    /// Waits until `text` stands in the log.
+    ///
+    /// # Panics
+    /// When it has not been written at the deadline, or the process has ended without.
+    #[track_caller]
+    pub fn wait_log(&mut self, text: &str, deadline: Duration) {
+        let what = format!("{text:?} in the log of {}", self.name);
+        wait::until(what, deadline, || {
+            let exit = self.exit();
+            if self.log().contains(text) {
+                return Ok(());
+            }
+            assert!(
+                exit.is_none(),
+                "{} ended with {exit:?} and without writing {text:?}",
+                self.name
+            );
+            Err("not written")
+        });
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(
+            i32::try_from(self.child.id()).expect("a process id is a positive 32-bit number"),
+        )
+    }
+
+    fn print_tail(&self) {
+        for file in [&self.stdout, &self.stderr] {
+            let text = read(file);
+            let lines: Vec<&str> = text.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+            eprintln!(
+                "---- end of {} ({} of {} lines)",
+                file.display(),
+                tail.len(),
+                lines.len()
+            );
+            for line in tail {
+                eprintln!("{}", line.get(..LINE_BYTES_MAX).unwrap_or(line));
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // First the watchdog, so that it never sees its pipe close and kills a group whose number was given away.
+        drop(self.watchdog.kill());
+        drop(self.watchdog.wait());
+        self.kill();
+        if std::thread::panicking() {
+            self.print_tail();
+        }
+    }
+}
+
+fn append(path: &Path) -> File {
+    let file = File::options().create(true).append(true).open(path);
+    file.unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()))
+}
+
+/// A file that is not there yet is an empty one.
+fn read(path: &Path) -> String {
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    fn shell(script: &str, folder: &Path) -> Process {
+        Process::start(
+            "shell",
+            Command::new("sh").arg("-c").arg(script).arg(folder),
+            folder,
+        )
+    }
+
+    #[test]
+    fn both_outputs_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell("echo one; echo two >&2", folder.path());
+        assert!(process.wait_exit(DEADLINE).success());
+        assert_eq!(process.log(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn dropping_the_handle_kills_the_children_of_the_child() {
+        let folder = tempfile::tempdir().unwrap();
+        // The folder is in the grandchild's command line, so it can be found.
+        let mut process = shell(
+            "sh -c 'sleep 60; :' \"$0\" & echo started; wait",
+            folder.path(),
+        );
+        process.wait_log("started", DEADLINE);
+        assert!(!crate::proc::mentioning(folder.path()).is_empty());
+        drop(process);
+        wait::until("the end of all", DEADLINE, || {
+            let found = crate::proc::mentioning(folder.path());
+            wait::check(found.is_empty(), format!("{found:?}"))
+        });
+    }
+
+    #[test]
+    fn a_terminated_process_says_so_in_its_exit_status() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell("echo started; exec sleep 60", folder.path());
+        process.wait_log("started", DEADLINE);
+        process.terminate();
+        assert_eq!(process.wait_exit(DEADLINE).signal(), Some(15));
+    }
+}

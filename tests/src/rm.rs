@@ -1,0 +1,220 @@
+//! The ResourceManager: start, kill, start again over the same state, and what its REST says.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+use crate::process::Process;
+use crate::{http, java, wait};
+
+const MAIN_CLASS: &str = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager";
+
+/// Hadoop's own figure for a small cluster is far above what a test's cluster needs.
+const HEAP_MB: u32 = 512;
+
+/// For a JVM's start on a machine that is busy building.
+const START_DEADLINE: Duration = Duration::from_secs(120);
+
+/// A running ResourceManager, or the place of one that was killed.
+#[derive(Debug)]
+pub struct ResourceManager {
+    process: Option<Process>,
+    url: String,
+}
+
+/// An application of one container and no program of Hadoop's: its ApplicationMaster is a shell command. That makes it
+/// the quickest way to a guaranteed container.
+#[derive(Debug, Clone)]
+pub struct ShellApplication<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// What its container asks for, in MiB.
+    pub memory_mb: u32,
+}
+
+impl ResourceManager {
+    /// Starts it and waits until it says STARTED.
+    ///
+    /// # Panics
+    /// When that takes too long or it ends.
+    #[must_use]
+    pub fn start(lab: &Lab) -> Self {
+        let mut rm = Self::absent(lab);
+        rm.start_again(lab);
+        rm
+    }
+
+    /// The place of a ResourceManager that has not been started.
+    #[must_use]
+    pub fn absent(lab: &Lab) -> Self {
+        Self {
+            process: None,
+            url: format!("http://localhost:{}", lab.rm_ports().web),
+        }
+    }
+
+    /// Starts it after [`ResourceManager::kill`], over what its state store kept, and waits until it says STARTED.
+    ///
+    /// # Panics
+    /// When that takes too long or it ends.
+    pub fn start_again(&mut self, lab: &Lab) {
+        let mut command = java::command(&lab.conf(), MAIN_CLASS, HEAP_MB);
+        command.current_dir(lab.folder());
+        let mut process = Process::start("rm", &mut command, &lab.log_folder());
+        wait::until("the ResourceManager STARTED", START_DEADLINE, || {
+            assert!(
+                process.exit().is_none(),
+                "the ResourceManager ended: {:?}",
+                process.exit()
+            );
+            let info = self.cluster_info()?;
+            wait::check(info["state"] == "STARTED", info.to_string())
+        });
+        self.process = Some(process);
+    }
+
+    /// Ends it with SIGKILL.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// What it logged so far; nothing while it is not running.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    /// `/ws/v1/cluster/info`.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn cluster_info(&self) -> Result<Value, String> {
+        Ok(self.get("info")?["clusterInfo"].take())
+    }
+
+    /// Every node in any state (`/ws/v1/cluster/nodes`).
+    ///
+    /// # Errors
+    /// Why they cannot be had.
+    pub fn nodes(&self) -> Result<Vec<Value>, String> {
+        // Without the states only those that are running are listed.
+        let states = "NEW,RUNNING,UNHEALTHY,DECOMMISSIONED,LOST,REBOOTED,DECOMMISSIONING,SHUTDOWN";
+        Ok(list(
+            self.get(&format!("nodes?states={states}"))?["nodes"]["node"].take(),
+        ))
+    }
+
+    /// An application (`/ws/v1/cluster/apps/{id}`).
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn application(&self, application_id: &str) -> Result<Value, String> {
+        Ok(self.get(&format!("apps/{application_id}"))?["app"].take())
+    }
+
+    /// The attempts of an application, first one first.
+    ///
+    /// # Errors
+    /// Why they cannot be had.
+    pub fn attempts(&self, application_id: &str) -> Result<Vec<Value>, String> {
+        let mut answer = self.get(&format!("apps/{application_id}/appattempts"))?;
+        Ok(list(answer["appAttempts"]["appAttempt"].take()))
+    }
+
+    /// The containers of an attempt that have not finished.
+    ///
+    /// # Errors
+    /// Why they cannot be had.
+    pub fn containers(&self, application_id: &str, attempt_id: &str) -> Result<Vec<Value>, String> {
+        let mut answer = self.get(&format!(
+            "apps/{application_id}/appattempts/{attempt_id}/containers"
+        ))?;
+        Ok(list(answer["container"].take()))
+    }
+
+    /// Waits until an application is in `state`.
+    ///
+    /// # Panics
+    /// When that takes too long.
+    #[track_caller]
+    pub fn wait_application(&self, application_id: &str, state: &str, deadline: Duration) -> Value {
+        wait::until(format!("{application_id} {state}"), deadline, || {
+            let application = self.application(application_id)?;
+            if application["state"] == state {
+                Ok(application)
+            } else {
+                Err(application.to_string())
+            }
+        })
+    }
+
+    /// Submits an application and returns its id. It never registers, so the ResourceManager shows it as ACCEPTED while it runs and
+    /// FAILED when its command has ended.
+    ///
+    /// # Panics
+    /// When it is refused.
+    #[must_use]
+    pub fn submit(&self, lab: &Lab, application: &ShellApplication<'_>) -> String {
+        let user = lab.user();
+        let url = format!(
+            "{}/ws/v1/cluster/apps/new-application?user.name={user}",
+            self.url
+        );
+        let answer = http::post(&url, &json!({})).unwrap_or_else(|error| panic!("{error}"));
+        let new = http::parse(&url, &answer.body).unwrap_or_else(|error| panic!("{error}"));
+        let id = new["application-id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{url} answered {new}"))
+            .to_owned();
+        let submission = json!({
+            "application-id": id,
+            "application-name": "shell",
+            "application-type": "SHELL",
+            "max-app-attempts": 1,
+            "resource": {"memory": application.memory_mb, "vCores": 1},
+            "am-container-spec": {
+                "commands": {"command": format!("{} 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr", application.command)}
+            },
+        });
+        let url = format!("{}/ws/v1/cluster/apps?user.name={user}", self.url);
+        let answer = http::post(&url, &submission).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(answer.status, 202, "{url} answered {}", answer.body);
+        id
+    }
+
+    /// Orders the end of an application.
+    ///
+    /// # Panics
+    /// When that is refused.
+    pub fn kill_application(&self, lab: &Lab, application_id: &str) {
+        let user = lab.user();
+        let url = format!(
+            "{}/ws/v1/cluster/apps/{application_id}/state?user.name={user}",
+            self.url
+        );
+        let answer =
+            http::put(&url, &json!({"state": "KILLED"})).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            answer.status == 202 || answer.status == 200,
+            "{url} answered {}: {}",
+            answer.status,
+            answer.body
+        );
+    }
+
+    fn get(&self, path: &str) -> Result<Value, String> {
+        http::get_json(&format!("{}/ws/v1/cluster/{path}", self.url))
+    }
+}
+
+/// Hadoop's REST leaves an empty list out, and shows a list of one sometimes as its element.
+fn list(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(values) => values,
+        Value::Null => Vec::new(),
+        one @ (Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+            vec![one]
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The harness with Hadoop's own NodeManager as the node: when this fails, the harness is wrong, not the agent.
+
+use std::time::Duration;
+
+use tests::conf::Options;
+use tests::distributed_shell::{ContainerType, DistributedShell, Job};
+use tests::lab::Lab;
+use tests::node::{Node, NodeKind};
+use tests::require;
+use tests::rm::ResourceManager;
+
+const JOB_DEADLINE: Duration = Duration::from_secs(180);
+
+#[test]
+fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
+    require!(java, hadoop);
+    // Room for both jobs at once: otherwise the guaranteed one takes the place of opportunistic containers.
+    let lab = Lab::new(Options {
+        node_memory_mb: 6144,
+        ..Options::default()
+    });
+    let rm = ResourceManager::start(&lab);
+    let node = Node::start_registered(&lab, &NodeKind::Java, "node", &rm);
+    let job = Job {
+        command: "sleep 1",
+        containers: 10,
+        container_memory_mb: 256,
+        master_memory_mb: 256,
+        container_type: ContainerType::Guaranteed,
+    };
+    let mut guaranteed = DistributedShell::start(&lab, "guaranteed", &job);
+    let mut opportunistic = DistributedShell::start(
+        &lab,
+        "opportunistic",
+        &Job {
+            container_type: ContainerType::Opportunistic,
+            ..job
+        },
+    );
+    for shell in [&mut guaranteed, &mut opportunistic] {
+        let id = shell.application_id();
+        let outcome = shell.outcome(JOB_DEADLINE);
+        assert!(outcome.succeeded, "{}", outcome.log);
+        let statuses = node.logs(&id).exit_statuses_of_used();
+        assert_eq!(statuses.len(), 10, "{statuses:?}");
+        assert!(
+            statuses.iter().all(|(_, status)| *status == 0),
+            "{statuses:?}"
+        );
+    }
+}
