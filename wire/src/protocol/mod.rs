@@ -9,7 +9,7 @@
 //!   only what it has;
 //! - a [`Service`](crate::rpc::Service) that decodes a call, runs the function and encodes its answer, such as
 //!   [`container_management::ContainerManagementService`];
-//! - `PROTOCOL`, `VERSION` and `METHODS`, for code that does not go through the types.
+//! - `PROTOCOL`, `VERSION`, `METHODS` and `SIGNATURES`, for code that does not go through the types.
 
 use std::future::Future;
 
@@ -17,6 +17,17 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::exception::{HadoopException, RemoteException};
+
+/// A method by names, to compare with the descriptors of other implementations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The method's name on the wire.
+    pub method: &'static str,
+    /// The generated type of the request: the message's name, with abbreviations in Rust's spelling.
+    pub request: &'static str,
+    /// The generated type of the answer, spelt likewise.
+    pub response: &'static str,
+}
 
 /// Writes the markers, the server's trait and the service of one protocol.
 ///
@@ -42,6 +53,15 @@ macro_rules! protocol {
 
         /// The names of the methods on the wire.
         pub const METHODS: &[&str] = &[$($method),+];
+
+        /// The methods with the names of what they take and answer, in the order of `METHODS`.
+        pub const SIGNATURES: &[$crate::protocol::Signature] = &[$(
+            $crate::protocol::Signature {
+                method: $method,
+                request: stringify!($request),
+                response: stringify!($response),
+            }
+        ),+];
 
         $(
             #[doc = concat!("The method `", $method, "`, for the side that calls it.\n\n")]
