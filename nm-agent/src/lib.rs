@@ -1,5 +1,6 @@
 //! The NodeManager as a library, so that a test can run a whole agent.
 
+pub mod admin;
 pub mod config;
 pub mod launch;
 pub mod localize;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, NodeId, Resource,
 };
-use sched::{ContainerQueuingLimit, OpportunisticContainersStatus};
+use sched::{ContainerQueuingLimit, ContainerState, Ending, OpportunisticContainersStatus};
 
 /// Where readers get the picture from.
 pub trait NodeSource: Send + Sync + 'static {
@@ -110,6 +110,42 @@ pub struct PerExecutionType {
     pub guaranteed: u32,
     /// Opportunistic containers.
     pub opportunistic: u32,
+}
+
+impl ContainerCounts {
+    /// Counts containers by their type and the scheduler's state of them.
+    #[must_use]
+    pub fn of(containers: impl IntoIterator<Item = (ExecutionType, ContainerState)>) -> Self {
+        let mut counts = Self::default();
+        for (execution_type, state) in containers {
+            match state {
+                ContainerState::Running { .. }
+                | ContainerState::Pausing
+                | ContainerState::Killing { holds_room: true } => {
+                    *counts.running.of(execution_type) += 1;
+                }
+                ContainerState::Queued { .. } => *counts.queued.of(execution_type) += 1,
+                ContainerState::Paused { .. } | ContainerState::Resuming { .. } => {
+                    counts.paused += 1;
+                }
+                ContainerState::Localizing
+                | ContainerState::Launching { .. }
+                | ContainerState::Killing { holds_room: false }
+                | ContainerState::Completing(_)
+                | ContainerState::Done(_) => {}
+            }
+        }
+        counts
+    }
+}
+
+impl PerExecutionType {
+    fn of(&mut self, execution_type: ExecutionType) -> &mut u32 {
+        match execution_type {
+            ExecutionType::Guaranteed => &mut self.guaranteed,
+            ExecutionType::Opportunistic => &mut self.opportunistic,
+        }
+    }
 }
 
 /// One application on this node.
@@ -255,6 +291,26 @@ impl ContainerRestState {
     }
 }
 
+impl From<ContainerState> for ContainerRestState {
+    /// A container that is queued, and one that is being launched, are both `SCHEDULED` to Hadoop.
+    fn from(state: ContainerState) -> Self {
+        match state {
+            ContainerState::Localizing => Self::Localizing,
+            ContainerState::Queued { .. } | ContainerState::Launching { .. } => Self::Scheduled,
+            ContainerState::Running { .. } => Self::Running,
+            ContainerState::Pausing => Self::Pausing,
+            ContainerState::Paused { .. } => Self::Paused,
+            ContainerState::Resuming { .. } => Self::Resuming,
+            ContainerState::Killing { .. } => Self::Killing,
+            ContainerState::Completing(Ending::Succeeded) => Self::ExitedWithSuccess,
+            ContainerState::Completing(Ending::Failed) => Self::ExitedWithFailure,
+            ContainerState::Completing(Ending::Killed) => Self::ContainerCleanedUpAfterKill,
+            ContainerState::Completing(Ending::LocalizationFailed) => Self::LocalizationFailed,
+            ContainerState::Done(_) => Self::Done,
+        }
+    }
+}
+
 impl NodeSnapshot {
     /// `host:port` of the web pages: what log links point to.
     #[must_use]
@@ -373,6 +429,42 @@ mod tests {
         assert_eq!(node.container(&fixture::container_id(3)), None);
         assert!(node.application(&fixture::APP).is_some());
         assert_eq!(node.http_address(), "node-1.example:8042");
+    }
+
+    #[test]
+    fn containers_are_counted_by_what_they_do() {
+        let counts = ContainerCounts::of([
+            (
+                ExecutionType::Guaranteed,
+                ContainerState::Running { order: 1 },
+            ),
+            (ExecutionType::Opportunistic, ContainerState::Pausing),
+            (
+                ExecutionType::Opportunistic,
+                ContainerState::Paused { place: 1 },
+            ),
+            (
+                ExecutionType::Opportunistic,
+                ContainerState::Queued { place: 2 },
+            ),
+            (ExecutionType::Guaranteed, ContainerState::Localizing),
+            (
+                ExecutionType::Guaranteed,
+                ContainerState::Done(Ending::Killed),
+            ),
+        ]);
+        let expected = ContainerCounts {
+            running: PerExecutionType {
+                guaranteed: 1,
+                opportunistic: 1,
+            },
+            queued: PerExecutionType {
+                guaranteed: 0,
+                opportunistic: 1,
+            },
+            paused: 1,
+        };
+        assert_eq!(counts, expected);
     }
 
     #[test]

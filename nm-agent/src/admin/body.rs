@@ -1,0 +1,177 @@
+//! What an answer's body is made of: bytes, then perhaps a stretch of a file read as the peer takes it, then bytes.
+
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
+
+use super::html;
+
+/// Bytes of a file read at once: what one reader of a log costs in memory, whatever the log's size.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// A body. Nothing is read ahead: a slow peer holds one chunk, and a dropped body reads no further.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    head: Bytes,
+    file: Option<FileRange>,
+    tail: Bytes,
+    /// The share of the server's work that this answer takes until its last byte is handed over.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What is done to a file's bytes on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escape {
+    /// Nothing.
+    Raw,
+    /// They become text of an HTML page.
+    Html,
+}
+
+#[derive(Debug)]
+struct FileRange {
+    file: Arc<File>,
+    left: Range<u64>,
+    escape: Escape,
+    reading: Option<JoinHandle<io::Result<Chunk>>>,
+}
+
+/// Bytes as they go out, and how many of the file they stand for.
+#[derive(Debug)]
+struct Chunk {
+    bytes: Bytes,
+    file_bytes: u64,
+}
+
+impl Body {
+    /// These bytes.
+    pub(super) fn full(bytes: impl Into<Bytes>) -> Self {
+        Self {
+            head: bytes.into(),
+            ..Self::default()
+        }
+    }
+
+    /// `head`, the bytes of `file` in `range`, `tail`. If the file ends early, so does its part.
+    pub(super) fn around_file(
+        head: impl Into<Bytes>,
+        file: File,
+        range: Range<u64>,
+        escape: Escape,
+        tail: impl Into<Bytes>,
+    ) -> Self {
+        Self {
+            head: head.into(),
+            file: Some(FileRange {
+                file: Arc::new(file),
+                left: range,
+                escape,
+                reading: None,
+            }),
+            tail: tail.into(),
+            permit: None,
+        }
+    }
+
+    /// Keeps the permit until the body has been sent or dropped.
+    pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
+        self.permit = Some(permit);
+        self
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if !self.head.is_empty() {
+            let head = std::mem::take(&mut self.head);
+            return Poll::Ready(Some(Ok(Frame::data(head))));
+        }
+        if let Some(file) = &mut self.file {
+            match ready!(file.poll_chunk(cx)) {
+                Ok(Some(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Ok(None) => self.file = None,
+                Err(error) => {
+                    self.file = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+        if !self.tail.is_empty() {
+            let tail = std::mem::take(&mut self.tail);
+            return Poll::Ready(Some(Ok(Frame::data(tail))));
+        }
+        self.permit = None;
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.head.is_empty() && self.file.is_none() && self.tail.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.file {
+            // A log may shrink while it is read, and escaping lengthens it: no promise, so the answer is sent in chunks.
+            Some(_) => SizeHint::new(),
+            None => SizeHint::with_exact(self.head.len() as u64 + self.tail.len() as u64),
+        }
+    }
+}
+
+impl FileRange {
+    /// The next bytes; `None` at the range's or the file's end.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if self.left.is_empty() {
+            return Poll::Ready(Ok(None));
+        }
+        let reading = self.reading.get_or_insert_with(|| {
+            let (file, left, escape) = (Arc::clone(&self.file), self.left.clone(), self.escape);
+            tokio::task::spawn_blocking(move || read_chunk(&file, left, escape))
+        });
+        let joined = ready!(Pin::new(reading).poll(cx));
+        self.reading = None;
+        let chunk = joined.map_err(io::Error::other)??;
+        if chunk.file_bytes == 0 {
+            return Poll::Ready(Ok(None));
+        }
+        self.left.start += chunk.file_bytes;
+        Poll::Ready(Ok(Some(chunk.bytes)))
+    }
+}
+
+fn read_chunk(file: &File, left: Range<u64>, escape: Escape) -> io::Result<Chunk> {
+    let wanted = usize::try_from(left.end - left.start)
+        .unwrap_or(CHUNK_BYTES)
+        .min(CHUNK_BYTES);
+    let mut buffer = vec![0; wanted];
+    let read = loop {
+        match file.read_at(&mut buffer, left.start) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => break result?,
+        }
+    };
+    buffer.truncate(read);
+    let bytes = match escape {
+        Escape::Raw => Bytes::from(buffer),
+        Escape::Html => Bytes::from(html::escape_bytes(&buffer)),
+    };
+    Ok(Chunk {
+        bytes,
+        file_bytes: read as u64,
+    })
+}

@@ -1,0 +1,289 @@
+//! Log files of containers on the local disks: found and opened so that a container cannot lead the agent elsewhere.
+//!
+//! A container owns its log directory and may put anything there: links to `/etc/shadow`, pipes that nobody writes to,
+//! names of any kind. Hence each step below a log root is opened relative to the one before, without following links,
+//! only regular files are read, and opening never waits. Everything here blocks and belongs on a blocking thread.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use records::ContainerId;
+use thiserror::Error;
+
+/// Directory entries looked at in one log directory. A container chooses how many it makes.
+const ENTRIES_MAX: usize = 10_000;
+/// Longest file name of Linux, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A name that can only mean an entry of one directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogName(String);
+
+impl LogName {
+    /// `None` if the text is empty, too long, `.` or `..`, or has a slash or a NUL.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let one_name = !text.is_empty()
+            && text.len() <= NAME_BYTES_MAX
+            && !matches!(text, "." | "..")
+            && !text.contains(['/', '\0']);
+        one_name.then(|| Self(text.to_owned()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A log file as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogFile {
+    pub(super) name: String,
+    /// Bytes.
+    pub(super) length: u64,
+    /// Seconds since 1970-01-01 UTC.
+    pub(super) modified_s: i64,
+}
+
+/// A log file ready to be read.
+#[derive(Debug)]
+pub(super) struct OpenLog {
+    pub(super) file: File,
+    /// Bytes, when it was opened.
+    pub(super) length: u64,
+    /// When it was last written to, as far as the file system says.
+    pub(super) modified_s: i64,
+}
+
+/// Why a log file cannot be read.
+#[derive(Debug, Error)]
+pub(super) enum LogError {
+    /// No such file, or something of that name that is not a regular file.
+    #[error("no log file of this name")]
+    NotFound,
+    /// The system refused.
+    #[error("cannot open a log file below {}", root.display())]
+    Open {
+        root: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The regular files in a container's log directories, in the order of their names, at most `limit`. A name found below
+/// several roots is listed once, as the first of them has it, which is the one that [`open_log`] opens. Names that are not
+/// UTF-8 cannot stand in a link and are left out. What cannot be read is as good as empty.
+pub(super) fn list_logs(roots: &[PathBuf], id: &ContainerId, limit: usize) -> Vec<LogFile> {
+    let mut found = BTreeMap::new();
+    for root in roots {
+        let Ok(directory) = container_directory(root, id) else {
+            continue;
+        };
+        list_directory(directory, &mut found);
+    }
+    found.into_values().take(limit).collect()
+}
+
+fn list_directory(directory: OwnedFd, found: &mut BTreeMap<String, LogFile>) {
+    let Ok(handle) = directory.try_clone() else {
+        return;
+    };
+    let Ok(mut entries) = Dir::from_fd(directory) else {
+        return;
+    };
+    for entry in entries.iter().take(ENTRIES_MAX).flatten() {
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        if found.contains_key(name) {
+            continue;
+        }
+        let Ok(stat) = fstatat(&handle, entry.file_name(), AtFlags::AT_SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        if is_regular(&stat) {
+            let file = LogFile {
+                name: name.to_owned(),
+                length: u64::try_from(stat.st_size).unwrap_or(0),
+                modified_s: stat.st_mtime,
+            };
+            found.insert(file.name.clone(), file);
+        }
+    }
+}
+
+/// Opens a container's log file of this name below the first root that has one.
+///
+/// # Errors
+/// [`LogError::NotFound`] if no root has a regular file of this name, [`LogError::Open`] if the system refused to open
+/// one and no further root has it.
+pub(super) fn open_log(
+    roots: &[PathBuf],
+    id: &ContainerId,
+    name: &LogName,
+) -> Result<OpenLog, LogError> {
+    let mut refusal = LogError::NotFound;
+    for root in roots {
+        match open_below(root, id, name) {
+            Ok(Some(log)) => return Ok(log),
+            Ok(None) | Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENXIO) => {}
+            Err(source) => {
+                refusal = LogError::Open {
+                    root: root.clone(),
+                    source: source.into(),
+                };
+            }
+        }
+    }
+    Err(refusal)
+}
+
+/// `None` if it is not a regular file.
+fn open_below(root: &Path, id: &ContainerId, name: &LogName) -> Result<Option<OpenLog>, Errno> {
+    let directory = container_directory(root, id)?;
+    // Without O_NONBLOCK, opening a pipe waits for a writer.
+    let flags = OFlag::O_RDONLY
+        | OFlag::O_NOFOLLOW
+        | OFlag::O_NONBLOCK
+        | OFlag::O_NOCTTY
+        | OFlag::O_CLOEXEC;
+    let file = File::from(openat(&directory, name.as_str(), flags, Mode::empty())?);
+    let stat = nix::sys::stat::fstat(&file)?;
+    Ok(is_regular(&stat).then(|| OpenLog {
+        length: u64::try_from(stat.st_size).unwrap_or(0),
+        modified_s: stat.st_mtime,
+        file,
+    }))
+}
+
+/// The root may be a link, it is the operator's. What is below it may not.
+fn container_directory(root: &Path, id: &ContainerId) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let below = flags | OFlag::O_NOFOLLOW;
+    let root = open(root, flags, Mode::empty())?;
+    let application = id.application_id().to_string();
+    let application = openat(&root, application.as_str(), below, Mode::empty())?;
+    openat(&application, id.to_string().as_str(), below, Mode::empty())
+}
+
+fn is_regular(stat: &FileStat) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use nix::unistd::mkfifo;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::view::fixture::{APP, container_id};
+
+    /// A log root with the directory of container 1.
+    fn root() -> (TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root
+            .path()
+            .join(APP.to_string())
+            .join(container_id(1).to_string());
+        fs::create_dir_all(&directory).unwrap();
+        (root, directory)
+    }
+
+    fn open_in(root: &TempDir, name: &str) -> Result<OpenLog, LogError> {
+        let name = LogName::new(name).unwrap();
+        open_log(&[root.path().to_owned()], &container_id(1), &name)
+    }
+
+    fn assert_not_found(result: Result<OpenLog, LogError>) {
+        assert!(matches!(result, Err(LogError::NotFound)), "{result:?}");
+    }
+
+    #[test]
+    fn names_of_more_than_one_entry_are_no_log_names() {
+        let too_long = "x".repeat(256);
+        for text in ["", ".", "..", "a/b", "/a", "a\0b", "../a", &too_long] {
+            assert_eq!(LogName::new(text), None, "{text:?}");
+        }
+        for text in ["stdout", "a b", "..x", "-", "ü"] {
+            assert!(LogName::new(text).is_some(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_linked_file_is_neither_listed_nor_opened() {
+        let (root, directory) = root();
+        fs::write(root.path().join("secret"), "secret").unwrap();
+        symlink(root.path().join("secret"), directory.join("stdout")).unwrap();
+        assert_not_found(open_in(&root, "stdout"));
+        let roots = [root.path().to_owned()];
+        assert_eq!(list_logs(&roots, &container_id(1), 10), []);
+    }
+
+    #[test]
+    fn a_linked_container_directory_is_not_entered() {
+        let (root, directory) = root();
+        fs::write(directory.join("stdout"), "x").unwrap();
+        let other = root
+            .path()
+            .join(APP.to_string())
+            .join(container_id(2).to_string());
+        symlink(&directory, other).unwrap();
+        let name = LogName::new("stdout").unwrap();
+        let roots = [root.path().to_owned()];
+        assert_not_found(open_log(&roots, &container_id(2), &name));
+        assert_eq!(list_logs(&roots, &container_id(2), 10), []);
+    }
+
+    #[test]
+    fn a_pipe_without_a_writer_and_a_directory_are_refused_at_once() {
+        let (root, directory) = root();
+        mkfifo(&directory.join("pipe"), Mode::S_IRWXU).unwrap();
+        fs::create_dir(directory.join("folder")).unwrap();
+        assert_not_found(open_in(&root, "pipe"));
+        assert_not_found(open_in(&root, "folder"));
+        let roots = [root.path().to_owned()];
+        assert_eq!(list_logs(&roots, &container_id(1), 10), []);
+    }
+
+    #[test]
+    fn files_of_all_roots_are_listed_once_and_the_listed_one_is_opened() {
+        let (first, directory) = root();
+        fs::write(directory.join("stdout"), "first").unwrap();
+        let (second, directory) = root();
+        fs::write(directory.join("stdout"), "the second").unwrap();
+        fs::write(directory.join("stderr"), "").unwrap();
+        let missing = first.path().join("missing");
+        let roots = [missing, first.path().to_owned(), second.path().to_owned()];
+        let listed: Vec<_> = list_logs(&roots, &container_id(1), 10)
+            .into_iter()
+            .map(|file| (file.name, file.length))
+            .collect();
+        assert_eq!(listed, [("stderr".to_owned(), 0), ("stdout".to_owned(), 5)]);
+        let name = LogName::new("stdout").unwrap();
+        let log = open_log(&roots, &container_id(1), &name).unwrap();
+        assert_eq!(log.length, 5);
+    }
+
+    #[test]
+    fn a_listing_ends_at_its_limit() {
+        let (root, directory) = root();
+        for number in 0..5 {
+            fs::write(directory.join(format!("log{number}")), "").unwrap();
+        }
+        let roots = [root.path().to_owned()];
+        let names: Vec<_> = list_logs(&roots, &container_id(1), 2)
+            .into_iter()
+            .map(|file| file.name)
+            .collect();
+        assert_eq!(names, ["log0", "log1"]);
+    }
+}

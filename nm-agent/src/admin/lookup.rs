@@ -1,0 +1,127 @@
+//! What a container id in a path leads to: its logs, or the reason why not. The reasons are Hadoop's texts.
+
+use records::ContainerId;
+use thiserror::Error;
+
+use super::logs::{LogError, LogFile, LogName, OpenLog, list_logs, open_log};
+use crate::view::{ContainerRestState, ContainerSnapshot, NodeSnapshot};
+
+/// Log files that one answer names: a container chooses how many it makes, and an answer is held in memory.
+const LOG_FILES_MAX: usize = 10_000;
+
+/// Why a container's logs are not shown (Hadoop: `ContainerLogsUtils`).
+#[derive(Debug, Error)]
+pub(super) enum NoLogs {
+    /// Its application is not known here, or no more.
+    #[error(
+        "Unknown container. Container either has not started or has already completed or doesn't belong to this node at all."
+    )]
+    UnknownApplication,
+    /// It has no process yet.
+    #[error("Container is not yet running. Current state is {}", .0.as_str())]
+    NotYetRunning(ContainerRestState),
+    /// It never had a process.
+    #[error("Container wasn't started. Localization failed.")]
+    LocalizationFailed,
+    /// No such file.
+    #[error("Cannot find this log on the local disk.")]
+    NoSuchFile,
+    /// The system refused to open it.
+    #[error("Exception reading log file. It might be because log file was aggregated : {name}")]
+    Unreadable { name: String },
+    /// The thread that looked for it broke.
+    #[error("Exception reading log file.")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// A container whose log directories may be looked into.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Logs<'a> {
+    pub(super) id: ContainerId,
+    /// `None` once the container is forgotten: its logs outlive it.
+    pub(super) container: Option<&'a ContainerSnapshot>,
+    node: &'a NodeSnapshot,
+}
+
+impl<'a> Logs<'a> {
+    /// # Errors
+    /// If the application is unknown, or the container cannot have logs yet.
+    pub(super) fn of(node: &'a NodeSnapshot, id: ContainerId) -> Result<Self, NoLogs> {
+        if node.application(&id.application_id()).is_none() {
+            return Err(NoLogs::UnknownApplication);
+        }
+        let container = node.container(&id);
+        if let Some(container) = container {
+            state_with_logs(container.state)?;
+        }
+        Ok(Self {
+            id,
+            container,
+            node,
+        })
+    }
+
+    /// Whether its process may still write.
+    pub(super) fn is_running(&self) -> bool {
+        self.container
+            .is_some_and(|container| container.state == ContainerRestState::Running)
+    }
+
+    /// Its files, in the order of their names.
+    pub(super) async fn list(&self) -> Result<Vec<LogFile>, NoLogs> {
+        let (roots, id) = (self.node.log_roots.clone(), self.id);
+        let listing = move || list_logs(&roots, &id, LOG_FILES_MAX);
+        Ok(tokio::task::spawn_blocking(listing).await?)
+    }
+
+    /// One of its files, opened.
+    pub(super) async fn open(&self, name: &LogName) -> Result<OpenLog, NoLogs> {
+        let (roots, id, wanted) = (self.node.log_roots.clone(), self.id, name.clone());
+        let opening = move || open_log(&roots, &id, &wanted);
+        match tokio::task::spawn_blocking(opening).await? {
+            Ok(log) => Ok(log),
+            Err(LogError::NotFound) => Err(NoLogs::NoSuchFile),
+            Err(LogError::Open { root, source }) => {
+                // The reader is told; a warning for each try would let readers fill the agent's own log.
+                tracing::debug!(container = %id, root = %root.display(), error = %source, "cannot open a log file");
+                Err(NoLogs::Unreadable {
+                    name: name.as_str().to_owned(),
+                })
+            }
+        }
+    }
+}
+
+/// The log files of each of the node's containers, in their order; none for one that cannot have logs yet. Blocks.
+pub(super) fn list_all(node: &NodeSnapshot) -> impl Iterator<Item = Vec<LogFile>> {
+    let mut left = LOG_FILES_MAX;
+    node.containers.iter().map(move |container| {
+        let files = match Logs::of(node, container.id) {
+            Ok(logs) => list_logs(&node.log_roots, &logs.id, left),
+            Err(_) => Vec::new(),
+        };
+        left -= files.len();
+        files
+    })
+}
+
+fn state_with_logs(state: ContainerRestState) -> Result<(), NoLogs> {
+    match state {
+        ContainerRestState::New
+        | ContainerRestState::Localizing
+        | ContainerRestState::Scheduled => Err(NoLogs::NotYetRunning(state)),
+        ContainerRestState::LocalizationFailed => Err(NoLogs::LocalizationFailed),
+        ContainerRestState::Running
+        | ContainerRestState::Relaunching
+        | ContainerRestState::Reinitializing
+        | ContainerRestState::ReinitializingAwaitingKill
+        | ContainerRestState::Pausing
+        | ContainerRestState::Paused
+        | ContainerRestState::Resuming
+        | ContainerRestState::Killing
+        | ContainerRestState::ExitedWithSuccess
+        | ContainerRestState::ExitedWithFailure
+        | ContainerRestState::ContainerCleanedUpAfterKill
+        | ContainerRestState::Done => Ok(()),
+    }
+}

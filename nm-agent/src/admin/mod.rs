@@ -1,0 +1,240 @@
+//! The agent's web server: metrics, health, Hadoop's REST resources and pages, container logs.
+//!
+//! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET` and `HEAD` are served. Anybody who reaches
+//! the port may ask, so everything is bounded: connections, the time to send a request and to take an answer, the size
+//! of a request, the answers made at once, the memory that a log takes on its way.
+
+mod answer;
+mod body;
+mod html;
+mod logs;
+mod lookup;
+mod model;
+mod pages;
+mod range;
+mod redirect;
+mod rest;
+mod server;
+mod stall;
+mod target;
+mod xml;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Body as _;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use time::UtcOffset;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+pub use server::{AdminError, AdminServer};
+
+use crate::metrics::Metrics;
+use crate::view::{NodeSnapshot, NodeSource};
+use answer::{Answer, METRICS, answer, text};
+use body::Body;
+use target::Target;
+
+/// Answers made or sent at once, besides `/metrics` and `/health`. Each may hold the whole list of containers (megabytes)
+/// or a thread that reads a disk. More wait for a moment, then get 503.
+const WORK_MAX: usize = 16;
+/// How long a request waits for its turn.
+const WORK_WAIT: Duration = Duration::from_secs(5);
+/// How long a request waits for the picture of the node, which takes microseconds unless something is badly wrong.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
+
+/// What the web server has to know of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminOptions {
+    /// `yarn.log-aggregation-enable`: whether logs may be elsewhere once an application is gone.
+    pub log_aggregation_enabled: bool,
+    /// `yarn.log.server.url`: where pages send a reader for such logs.
+    pub log_server_url: Option<String>,
+    /// `yarn.log.server.web-service.url`: the same for REST clients.
+    pub log_server_web_service_url: Option<String>,
+    /// The node's distance from UTC, for dates as Hadoop prints them.
+    pub utc_offset: UtcOffset,
+    /// How patient the server is.
+    pub patience: Patience,
+}
+
+impl Default for AdminOptions {
+    /// No log server, times in UTC.
+    fn default() -> Self {
+        Self {
+            log_aggregation_enabled: false,
+            log_server_url: None,
+            log_server_web_service_url: None,
+            utc_offset: UtcOffset::UTC,
+            patience: Patience::default(),
+        }
+    }
+}
+
+/// How long the server waits for its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For a request's head to arrive, from the connection's begin or from the last answer.
+    pub request: Duration,
+    /// For a client to take some part of an answer.
+    pub stall: Duration,
+    /// For answers under way to end when the agent stops.
+    pub shutdown: Duration,
+}
+
+impl Default for Patience {
+    /// 30 s to send, 30 s to take something, 1 s to end.
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(30),
+            stall: Duration::from_secs(30),
+            shutdown: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Site<S> {
+    source: Arc<S>,
+    metrics: Arc<Metrics>,
+    options: Arc<AdminOptions>,
+    work: Arc<Semaphore>,
+}
+
+/// One request, with what it takes to answer it.
+#[derive(Debug)]
+struct Visit {
+    node: Arc<NodeSnapshot>,
+    options: Arc<AdminOptions>,
+    target: Target,
+    /// The client wants REST documents in XML.
+    xml: bool,
+}
+
+impl<S: NodeSource> Site<S> {
+    fn new(source: Arc<S>, metrics: Arc<Metrics>, options: AdminOptions) -> Self {
+        Self {
+            source,
+            metrics,
+            options: Arc::new(options),
+            work: Arc::new(Semaphore::new(WORK_MAX)),
+        }
+    }
+
+    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Answer {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            refusal.headers_mut().insert(header::ALLOW, allowed);
+            return last(refusal);
+        }
+        if !request.body().is_end_stream() {
+            // Nothing here takes one, and reading it only to throw it away would be work that a client can choose.
+            let refusal = "A request body is not taken.\n";
+            return last(text(StatusCode::PAYLOAD_TOO_LARGE, refusal));
+        }
+        let target = match Target::parse(request.uri()) {
+            Ok(target) => target,
+            Err(bad) if request.uri().path().starts_with("/ws/") => {
+                let xml = wants_xml(request.headers());
+                return rest::RestError::from(bad).into_answer(xml);
+            }
+            Err(bad) => return pages::refusal(StatusCode::BAD_REQUEST, &bad.to_string()),
+        };
+        match target.segments.as_slice() {
+            [only] if only == "metrics" => self.metrics().await,
+            [only] if only == "health" => self.health().await,
+            _ => self.visit(target, wants_xml(request.headers())).await,
+        }
+    }
+
+    /// A page or a REST document, when it is its turn.
+    async fn visit(&self, target: Target, xml: bool) -> Answer {
+        let turn = Arc::clone(&self.work).acquire_owned();
+        let Ok(Ok(permit)) = timeout(WORK_WAIT, turn).await else {
+            let refusal = "Too many requests are being answered.\n";
+            return last(text(StatusCode::SERVICE_UNAVAILABLE, refusal));
+        };
+        let Some(node) = self.snapshot().await else {
+            return stopping();
+        };
+        let visit = Visit {
+            node,
+            options: Arc::clone(&self.options),
+            target,
+            xml,
+        };
+        let path: Vec<&str> = visit.target.segments.iter().map(String::as_str).collect();
+        let answer = match path.as_slice() {
+            ["ws", "v1", "node", path @ ..] => rest::visit(&visit, path).await,
+            [] => pages::visit(&visit, &[]).await,
+            ["node", path @ ..] => pages::visit(&visit, path).await,
+            _ => pages::refusal(StatusCode::NOT_FOUND, "There is no such page."),
+        };
+        answer.map(|body| body.holding(permit))
+    }
+
+    async fn metrics(&self) -> Answer {
+        // Without a picture the gauges keep their last values; the counters are worth having all the same.
+        if let Some(node) = self.snapshot().await {
+            self.metrics.set_node(&node);
+        }
+        answer(StatusCode::OK, METRICS, Body::full(self.metrics.encode()))
+    }
+
+    /// For load balancers and supervisors: 200 while the RM may place containers here.
+    async fn health(&self) -> Answer {
+        let Some(node) = self.snapshot().await else {
+            return stopping();
+        };
+        let (registered, healthy) = (node.registered, node.health.healthy);
+        if registered && healthy {
+            return text(StatusCode::OK, "ok\n");
+        }
+        let why = if healthy {
+            "not registered with the ResourceManager\n".to_owned()
+        } else {
+            format!("unhealthy: {}\n", node.health.report)
+        };
+        text(StatusCode::SERVICE_UNAVAILABLE, why)
+    }
+
+    async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
+        timeout(SNAPSHOT_WAIT, self.source.snapshot())
+            .await
+            .ok()
+            .flatten()
+    }
+}
+
+fn stopping() -> Answer {
+    last(text(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The agent is stopping.\n",
+    ))
+}
+
+/// The connection ends with this answer.
+fn last(mut answer: Answer) -> Answer {
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(header::CONNECTION, close);
+    answer
+}
+
+/// Browsers accept XML too; JSON is what they can show.
+fn wants_xml(headers: &HeaderMap) -> bool {
+    let accepts = |wanted: &str| {
+        headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| value.contains(wanted))
+    };
+    accepts("application/xml") && !accepts("application/json") && !accepts("text/html")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! The REST answers as values: field names, order and types are Hadoop's (`webapp.dao` of the NodeManager). Pure.
+
+use records::EpochMillis;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use time::{OffsetDateTime, UtcOffset};
+
+use super::html;
+use super::logs::LogFile;
+use crate::view::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
+
+/// Java's `EEE MMM dd HH:mm:ss Z yyyy`.
+const JAVA_DATE: &[BorrowedFormatItem<'_>] = format_description!(
+    "[weekday repr:short] [month repr:short] [day] [hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute] [year]"
+);
+
+/// An object with one key.
+#[derive(Debug)]
+pub(super) struct Under<T>(pub(super) &'static str, pub(super) T);
+
+impl<T: Serialize> Serialize for Under<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(self.0, &self.1)?;
+        map.end()
+    }
+}
+
+/// An object with a list under one key; without the key when the list is empty, as Hadoop has it.
+#[derive(Debug)]
+pub(super) struct Items<'a, T>(pub(super) &'static str, pub(super) &'a [T]);
+
+impl<T: Serialize> Serialize for Items<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if !self.1.is_empty() {
+            map.serialize_entry(self.0, self.1)?;
+        }
+        map.end()
+    }
+}
+
+/// `/ws/v1/node/info`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NodeInfo<'a> {
+    health_report: &'a str,
+    #[serde(rename = "totalVmemAllocatedContainersMB")]
+    total_vmem_allocated_containers_mb: u64,
+    #[serde(rename = "totalPmemAllocatedContainersMB")]
+    total_pmem_allocated_containers_mb: u64,
+    #[serde(rename = "totalVCoresAllocatedContainers")]
+    total_vcores_allocated_containers: u32,
+    vmem_check_enabled: bool,
+    pmem_check_enabled: bool,
+    last_node_update_time: i64,
+    resource_types: &'static str,
+    node_healthy: bool,
+    node_manager_version: &'a str,
+    node_manager_build_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    node_manager_version_built_on: &'a str,
+    hadoop_version: &'a str,
+    hadoop_build_version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    hadoop_version_built_on: &'a str,
+    id: String,
+    node_host_name: &'a str,
+    #[serde(rename = "nmStartupTime")]
+    nm_startup_time: i64,
+}
+
+impl<'a> NodeInfo<'a> {
+    pub(super) fn of(node: &'a NodeSnapshot) -> Self {
+        let versions = &node.versions;
+        Self {
+            health_report: &node.health.report,
+            total_vmem_allocated_containers_mb: virtual_mb(node),
+            // The names say "allocated", the numbers always were what the node offers to containers.
+            total_pmem_allocated_containers_mb: node.total.memory_mb,
+            total_vcores_allocated_containers: node.total.vcores,
+            vmem_check_enabled: node.memory_checks.vmem,
+            pmem_check_enabled: node.memory_checks.pmem,
+            last_node_update_time: node.health.updated_at.0,
+            resource_types: "memory-mb (unit=Mi), vcores",
+            node_healthy: node.health.healthy,
+            node_manager_version: &versions.node_manager,
+            node_manager_build_version: &versions.node_manager_build,
+            node_manager_version_built_on: &versions.node_manager_built_on,
+            hadoop_version: &versions.hadoop,
+            hadoop_build_version: &versions.hadoop_build,
+            hadoop_version_built_on: &versions.hadoop_built_on,
+            id: node.node_id.to_string(),
+            node_host_name: &node.node_id.host,
+            nm_startup_time: node.started_at.0,
+        }
+    }
+}
+
+/// Virtual memory for containers, in mebibytes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float cast clamps, and the product of sizes is not negative"
+)]
+fn virtual_mb(node: &NodeSnapshot) -> u64 {
+    (node.total.memory_mb as f64 * node.memory_checks.vmem_pmem_ratio) as u64
+}
+
+/// One of `/ws/v1/node/apps`.
+#[derive(Debug, Serialize)]
+pub(super) struct AppInfo<'a> {
+    id: String,
+    state: &'static str,
+    user: &'a str,
+    containerids: Vec<String>,
+}
+
+impl<'a> AppInfo<'a> {
+    pub(super) fn of(app: &'a ApplicationSnapshot) -> Self {
+        Self {
+            id: app.id.to_string(),
+            state: app.state.as_str(),
+            user: &app.user,
+            containerids: app.containers.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// One of `/ws/v1/node/containers`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ContainerInfo<'a> {
+    id: String,
+    state: &'static str,
+    exit_code: i32,
+    diagnostics: &'a str,
+    user: &'a str,
+    #[serde(rename = "totalMemoryNeededMB")]
+    total_memory_needed_mb: u64,
+    #[serde(rename = "totalVCoresNeeded")]
+    total_vcores_needed: u32,
+    execution_type: &'static str,
+    container_logs_link: String,
+    node_id: String,
+    container_log_files: Vec<String>,
+}
+
+impl<'a> ContainerInfo<'a> {
+    /// The log link names the address registered with the RM, not the one that the request was sent to: that text is the
+    /// client's.
+    pub(super) fn of(
+        node: &NodeSnapshot,
+        container: &'a ContainerSnapshot,
+        log_files: Vec<LogFile>,
+    ) -> Self {
+        let id = container.id.to_string();
+        Self {
+            state: container.state.as_str(),
+            exit_code: container.exit_status.0,
+            diagnostics: &container.diagnostics,
+            user: &container.user,
+            total_memory_needed_mb: container.resource.memory_mb,
+            total_vcores_needed: container.resource.vcores,
+            execution_type: container.execution_type.as_str(),
+            container_logs_link: format!(
+                "http://{}/node/containerlogs/{id}/{}",
+                node.http_address(),
+                html::path_segment(&container.user)
+            ),
+            node_id: node.node_id.to_string(),
+            container_log_files: log_files.into_iter().map(|file| file.name).collect(),
+            id,
+        }
+    }
+}
+
+/// One of `/ws/v1/node/containers/ID/logs`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ContainerLogsInfo {
+    container_log_info: Vec<ContainerLogInfo>,
+    log_aggregation_type: &'static str,
+    container_id: String,
+    node_id: String,
+}
+
+/// A log file; its size is a text in Hadoop too.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerLogInfo {
+    file_name: String,
+    file_size: String,
+    last_modified_time: String,
+}
+
+impl ContainerLogsInfo {
+    pub(super) fn local(
+        node: &NodeSnapshot,
+        container_id: String,
+        files: Vec<LogFile>,
+        offset: UtcOffset,
+    ) -> Self {
+        let info = |file: LogFile| ContainerLogInfo {
+            file_size: file.length.to_string(),
+            last_modified_time: java_date(file.modified_s, offset),
+            file_name: file.name,
+        };
+        Self {
+            container_log_info: files.into_iter().map(info).collect(),
+            log_aggregation_type: "LOCAL",
+            container_id,
+            node_id: node.node_id.to_string(),
+        }
+    }
+}
+
+/// Seconds since the epoch as Java's `Date` prints them; `N/A`, as Hadoop says, for what no calendar holds.
+pub(super) fn java_date(epoch_s: i64, offset: UtcOffset) -> String {
+    OffsetDateTime::from_unix_timestamp(epoch_s)
+        .ok()
+        .and_then(|utc| utc.checked_to_offset(offset))
+        .and_then(|local| local.format(JAVA_DATE).ok())
+        .unwrap_or_else(|| "N/A".to_owned())
+}
+
+/// The same for milliseconds.
+pub(super) fn java_date_of(time: EpochMillis, offset: UtcOffset) -> String {
+    java_date(time.0.div_euclid(1000), offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_javas() {
+        let offset = UtcOffset::from_hms(-5, -30, 0).unwrap();
+        assert_eq!(
+            java_date(1_700_000_000, UtcOffset::UTC),
+            "Tue Nov 14 22:13:20 +0000 2023"
+        );
+        assert_eq!(
+            java_date(1_700_000_000, offset),
+            "Tue Nov 14 16:43:20 -0530 2023"
+        );
+    }
+
+    #[test]
+    fn a_time_outside_the_calendar_is_not_available() {
+        assert_eq!(java_date(i64::MAX, UtcOffset::UTC), "N/A");
+        assert_eq!(java_date(i64::MIN, UtcOffset::UTC), "N/A");
+    }
+}

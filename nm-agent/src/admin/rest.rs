@@ -1,0 +1,323 @@
+//! Hadoop's REST resources of a node, below `/ws/v1/node` (Hadoop: `NMWebServices`).
+//!
+//! JSON, or XML for a client that accepts only that. Errors are Hadoop's `RemoteException` documents.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use records::{ApplicationId, ContainerId};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Visit;
+use super::answer::{Answer, JSON, OCTETS, TEXT, XML, answer, redirect, text};
+use super::body::{Body, Escape};
+use super::logs::LogName;
+use super::lookup::{Logs, NoLogs, list_all};
+use super::model::{AppInfo, ContainerInfo, ContainerLogsInfo, Items, NodeInfo, Under, java_date};
+use super::target::BadTarget;
+use super::{range, redirect as links, xml};
+use crate::view::ApplicationState;
+
+/// An error as Hadoop's clients read it.
+#[derive(Debug)]
+pub(super) struct RestError {
+    status: StatusCode,
+    java_class: &'static str,
+    message: String,
+}
+
+impl RestError {
+    fn bad_request(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            java_class: "org.apache.hadoop.yarn.webapp.BadRequestException",
+            message: message.into(),
+        }
+    }
+
+    fn illegal_argument(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            java_class: "java.lang.IllegalArgumentException",
+            message: message.into(),
+        }
+    }
+
+    fn not_found(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::NOT_FOUND,
+            java_class: "org.apache.hadoop.yarn.webapp.NotFoundException",
+            message: message.into(),
+        }
+    }
+
+    /// The document.
+    pub(super) fn into_answer(self, xml: bool) -> Answer {
+        let simple_name = self.java_class.rsplit('.').next();
+        let document = json!({"RemoteException": {
+            "exception": simple_name,
+            "message": self.message,
+            "javaClassName": self.java_class,
+        }});
+        document_answer(self.status, &document, xml)
+    }
+}
+
+impl From<BadTarget> for RestError {
+    fn from(bad: BadTarget) -> Self {
+        Self::bad_request(bad.to_string())
+    }
+}
+
+impl From<NoLogs> for RestError {
+    /// Hadoop wraps these and answers 503 for all; a client that sees 404 need not try again.
+    fn from(no_logs: NoLogs) -> Self {
+        let message = no_logs.to_string();
+        match no_logs {
+            NoLogs::UnknownApplication
+            | NoLogs::NotYetRunning(_)
+            | NoLogs::LocalizationFailed
+            | NoLogs::NoSuchFile => Self::not_found(message),
+            NoLogs::Unreadable { .. } | NoLogs::Broken(_) => Self {
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                java_class: "org.apache.hadoop.yarn.exceptions.YarnException",
+                message,
+            },
+        }
+    }
+}
+
+/// The answer to a request below `/ws/v1/node`; `path` is what stands behind that.
+pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
+    let result = match path {
+        [] | ["info"] => document(visit, &Under("nodeInfo", NodeInfo::of(&visit.node))),
+        ["apps"] => apps(visit),
+        ["apps", id] => app(visit, id),
+        ["containers"] => containers(visit).await,
+        ["containers", id] => container(visit, id).await,
+        ["containers", id, "logs"] => logs_info(visit, id).await,
+        ["containers", id, "logs", file] | ["containerlogs", id, file] => {
+            log_file(visit, id, file).await
+        }
+        ["resources", _] => document(visit, &json!({})),
+        ["auxiliaryservices"] => Err(RestError::bad_request(
+            "Auxiliary services manifest is not enabled",
+        )),
+        _ => Err(RestError::not_found("HTTP 404 Not Found")),
+    };
+    result.unwrap_or_else(|error| error.into_answer(visit.xml))
+}
+
+/// `/apps?state=&user=`.
+fn apps(visit: &Visit) -> Result<Answer, RestError> {
+    let state = match visit.target.parameter("state") {
+        None | Some("") => None,
+        Some(name) => Some(ApplicationState::from_name(name).ok_or_else(|| {
+            RestError::illegal_argument(format!(
+                "No enum constant org.apache.hadoop.yarn.server.nodemanager.containermanager.application.ApplicationState.{name}"
+            ))
+        })?),
+    };
+    let user = visit.target.parameter("user");
+    if user == Some("") {
+        return Err(RestError::bad_request(
+            "Error: You must specify a non-empty string for the user",
+        ));
+    }
+    let apps: Vec<_> = visit
+        .node
+        .applications
+        .iter()
+        .filter(|app| state.is_none_or(|state| app.state == state))
+        .filter(|app| user.is_none_or(|user| app.user == user))
+        .map(AppInfo::of)
+        .collect();
+    document(visit, &Under("apps", Items("app", &apps)))
+}
+
+/// `/apps/{id}`.
+fn app(visit: &Visit, text: &str) -> Result<Answer, RestError> {
+    if text.is_empty() {
+        return Err(RestError::not_found("appId, , is empty or null"));
+    }
+    let id: ApplicationId = text.parse().map_err(|_| {
+        RestError::bad_request(if text.starts_with("application_") {
+            format!("Invalid ApplicationId: {text}")
+        } else {
+            format!(
+                "Invalid ApplicationId prefix: {text}. The valid ApplicationId should start with prefix application"
+            )
+        })
+    })?;
+    let app = visit
+        .node
+        .application(&id)
+        .ok_or_else(|| RestError::not_found(format!("app with id {text} not found")))?;
+    document(visit, &Under("app", AppInfo::of(app)))
+}
+
+/// `/containers`: files are looked for, and a document of up to megabytes is made, on a blocking thread.
+async fn containers(visit: &Visit) -> Result<Answer, RestError> {
+    let (node, xml) = (Arc::clone(&visit.node), visit.xml);
+    let making = move || {
+        let infos: Vec<_> = node
+            .containers
+            .iter()
+            .zip(list_all(&node))
+            .map(|(container, files)| ContainerInfo::of(&node, container, files))
+            .collect();
+        document_answer(
+            StatusCode::OK,
+            &Under("containers", Items("container", &infos)),
+            xml,
+        )
+    };
+    let made = tokio::task::spawn_blocking(making).await;
+    Ok(made.map_err(NoLogs::from)?)
+}
+
+/// `/containers/{id}`.
+async fn container(visit: &Visit, text: &str) -> Result<Answer, RestError> {
+    let id = container_id(text)?;
+    let container = visit
+        .node
+        .container(&id)
+        .ok_or_else(|| RestError::not_found(format!("container with id, {text}, not found")))?;
+    let files = match Logs::of(&visit.node, id) {
+        Ok(logs) => logs.list().await?,
+        Err(_) => Vec::new(),
+    };
+    let info = ContainerInfo::of(&visit.node, container, files);
+    document(visit, &Under("container", info))
+}
+
+/// `/containers/{id}/logs`.
+async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
+    let id = container_id(text)?;
+    let files = match Logs::of(&visit.node, id) {
+        Ok(logs) => logs.list().await,
+        Err(no_logs) => Err(no_logs),
+    };
+    let files = match (files, &visit.options.log_server_web_service_url) {
+        (Ok(files), _) => files,
+        (Err(_), Some(server)) => {
+            return Ok(redirect(&links::log_service(
+                server,
+                &id,
+                None,
+                &visit.target,
+            )));
+        }
+        (Err(no_logs), None) => return Err(no_logs.into()),
+    };
+    let offset = visit.options.utc_offset;
+    let info = ContainerLogsInfo::local(&visit.node, id.to_string(), files, offset);
+    document(visit, &Under("containerLogsInfo", [info]))
+}
+
+/// `/containers/{id}/logs/{file}?size=&format=`: text, errors too, as Hadoop has it.
+async fn log_file(visit: &Visit, text_id: &str, file: &str) -> Result<Answer, RestError> {
+    let Ok(id) = text_id.parse::<ContainerId>() else {
+        let message = format!("invalid container id, {text_id}");
+        return Ok(text(StatusCode::BAD_REQUEST, message));
+    };
+    let Some(name) = LogName::new(file) else {
+        return Ok(text(StatusCode::NOT_FOUND, NoLogs::NoSuchFile.to_string()));
+    };
+    let size = match visit.target.parameter("size") {
+        None | Some("") => i64::MAX,
+        Some(size) => size.parse().map_err(|_| RestError {
+            status: StatusCode::BAD_REQUEST,
+            java_class: "java.lang.NumberFormatException",
+            message: format!("For input string: \"{size}\""),
+        })?,
+    };
+    let content_type = match visit.target.parameter("format") {
+        None | Some("" | "text") => TEXT,
+        Some("octet-stream") => OCTETS,
+        Some(_) => {
+            return Ok(text(
+                StatusCode::BAD_REQUEST,
+                "The valid values for the parameter : format are [text, octet-stream]",
+            ));
+        }
+    };
+    match framed_log(visit, id, &name, size).await {
+        Ok(body) => Ok(answer(StatusCode::OK, content_type, body)),
+        Err(no_logs) => Ok(no_log_file(visit, &id, &name, &no_logs)),
+    }
+}
+
+fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs) -> Answer {
+    let status = match no_logs {
+        NoLogs::UnknownApplication
+        | NoLogs::NotYetRunning(_)
+        | NoLogs::LocalizationFailed
+        | NoLogs::NoSuchFile => {
+            if let Some(server) = &visit.options.log_server_web_service_url {
+                return redirect(&links::log_service(server, id, Some(name), &visit.target));
+            }
+            StatusCode::NOT_FOUND
+        }
+        NoLogs::Unreadable { .. } | NoLogs::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    text(status, no_logs.to_string())
+}
+
+/// A part of a log file between the lines that the `yarn logs` command prints on (Hadoop: `LogToolUtils`).
+async fn framed_log(
+    visit: &Visit,
+    id: ContainerId,
+    name: &LogName,
+    size: i64,
+) -> Result<Body, NoLogs> {
+    let logs = Logs::of(&visit.node, id)?;
+    let log = logs.open(name).await?;
+    let name = name.as_str();
+    let range = range::sized(log.length, size);
+    let head = if range.is_empty() {
+        String::new()
+    } else {
+        let container = format!("Container: {id} on {}", visit.node.node_id);
+        format!(
+            "{container}\nLogAggregationType: LOCAL\n{}\nLogType:{name}\nLogLastModifiedTime:{}\nLogLength:{}\nLogContents:\n",
+            "=".repeat(container.chars().count()),
+            java_date(log.modified_s, visit.options.utc_offset),
+            log.length,
+        )
+    };
+    let end = format!("End of LogType:{name}");
+    let running = if logs.is_running() {
+        format!("This log file belongs to a running container ({id}) and so may not be complete.")
+    } else {
+        String::new()
+    };
+    let stars = "*".repeat(end.chars().count() + 50);
+    let tail = format!("{end}.{running}\n{stars}\n\n");
+    Ok(Body::around_file(head, log.file, range, Escape::Raw, tail))
+}
+
+fn container_id(text: &str) -> Result<ContainerId, RestError> {
+    text.parse()
+        .map_err(|_| RestError::bad_request(format!("invalid container id, {text}")))
+}
+
+fn document(visit: &Visit, document: &impl Serialize) -> Result<Answer, RestError> {
+    Ok(document_answer(StatusCode::OK, document, visit.xml))
+}
+
+fn document_answer(status: StatusCode, document: &impl Serialize, xml: bool) -> Answer {
+    let made = if xml {
+        serde_json::to_value(document).map(|value| (XML, xml::document(&value)))
+    } else {
+        serde_json::to_string(document).map(|text| (JSON, text))
+    };
+    match made {
+        Ok((content_type, text)) => answer(status, content_type, Body::full(text)),
+        Err(error) => {
+            tracing::error!(%error, "a REST document cannot be written");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "")
+        }
+    }
+}
