@@ -798,3 +798,47 @@ async fn an_agent_that_is_stopping_says_so_and_still_gives_its_counters() {
     }
     assert_eq!(lab.get("/metrics").await.status, 200);
 }
+
+#[tokio::test]
+async fn readers_that_stop_reading_do_not_lock_out_others() {
+    let patience = Patience {
+        stall: Duration::from_millis(50),
+        ..Patience::default()
+    };
+    let options = AdminOptions {
+        patience,
+        ..AdminOptions::default()
+    };
+    let lab = Lab::start_with(busy_node(), options).await;
+    let file = fs::File::create(lab.logs.join("stdout")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let request = format!("GET /ws/v1/node/containerlogs/{ID}/stdout HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut stalled = Vec::new();
+    for _ in 0..WORK_MAX {
+        let mut stream = lab.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // The answer has begun, so this reader holds its share of the work.
+        stream.read_exact(&mut [0; 15]).await.unwrap();
+        stalled.push(stream);
+    }
+    assert_eq!(lab.get("/node").await.status, 200);
+}
+
+#[tokio::test]
+async fn connections_that_send_nothing_do_not_lock_out_others() {
+    let patience = Patience {
+        request: Duration::from_millis(50),
+        ..Patience::default()
+    };
+    let options = AdminOptions {
+        patience,
+        ..AdminOptions::default()
+    };
+    let lab = Lab::start_with(busy_node(), options).await;
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(lab.connect().await);
+    }
+    let reply = timeout(Duration::from_secs(30), lab.get("/node")).await;
+    assert_eq!(reply.unwrap().status, 200);
+}
