@@ -51,7 +51,7 @@ impl Process {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {name} ({command:?}): {error}"));
         let watchdog = Command::new("sh")
-            .args(["-c", "read -r _; kill -KILL -- \"-$0\""])
+            .args(["-c", "read -r _; kill -s KILL -- \"-$0\""])
             .arg(child.id().to_string())
             .process_group(0)
             .stdin(Stdio::piped())
@@ -222,6 +222,17 @@ mod tests {
             let found = crate::proc::mentioning(folder.path());
             wait::check(found.is_empty(), format!("{found:?}"))
         });
+    }
+
+    #[test]
+    fn the_group_is_killed_when_the_pipe_to_the_watchdog_closes() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell("echo started; sleep 60", folder.path());
+        process.wait_log("started", DEADLINE);
+        // What the kernel does when this process ends without dropping anything.
+        drop(process.watchdog.stdin.take());
+        assert_eq!(process.wait_exit(DEADLINE).signal(), Some(9));
     }
 
     #[test]
