@@ -10,19 +10,23 @@
 //! | [`frame`], [`header`] | preamble, frames, and the headers in them |
 //! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, and the files that hold them |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
+//! | [`client`], [`server`] | a connection to a server, and a server of many connections; all sockets are here |
 //! | [`convert`] | protobuf to [`records`] values and back |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
+pub mod client;
 pub mod convert;
 pub mod credentials;
 pub mod digest_md5;
 pub mod exception;
 pub mod frame;
 pub mod header;
+mod outbound;
 pub mod proto;
 pub mod protocol;
 pub mod rpc;
 pub mod sasl;
+pub mod server;
 pub mod token;
 pub mod writable;
 

@@ -10,7 +10,9 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 
+pub use crate::client::{ClientAuth, ClientOptions, LossReason, RpcClient, RpcError};
 use crate::exception::RemoteException;
+pub use crate::server::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
 
 /// A future on the heap, which may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

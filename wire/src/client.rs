@@ -1,0 +1,328 @@
+//! A client's connection to a Hadoop RPC server.
+//!
+//! One [`RpcClient`] is one TCP connection: it is authenticated when [`RpcClient::connect`] returns, carries any number
+//! of calls at once, and dies as a whole. Reconnecting, retrying and choosing among servers is the caller's business.
+//!
+//! ```text
+//! call() ── frame ──▶ Outbound ──▶ socket ──▶ server
+//!   ▲                                           │
+//!   └─ oneshot ◀── call map ◀── connection task ◀┘
+//! ```
+
+mod calls;
+mod error;
+mod handshake;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message as _;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::calls::CallMap;
+pub use self::error::{LossReason, Operation, RpcError};
+use crate::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
+use crate::header::{self, ClientId, MethodName};
+use crate::outbound::Outbound;
+use crate::rpc::Method;
+use crate::token::Token;
+
+/// Calls in flight on one connection unless the options say otherwise. More wait for their turn, within their deadline.
+const CALLS_IN_FLIGHT_MAX: usize = 1024;
+
+/// How a client says who it is.
+#[derive(Clone, Debug)]
+pub enum ClientAuth {
+    /// By a user name, which the server believes.
+    Simple {
+        /// The user.
+        user: String,
+    },
+    /// By proving to hold a token. The server derives the user from the token.
+    Token(Token),
+}
+
+/// How patient a client is, and how much it does at once.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// Longest time from the first packet to the end of authentication.
+    pub connect_timeout: Duration,
+    /// Longest time for one call, waiting for its turn included.
+    pub call_timeout: Duration,
+    /// Silence of the server after which a client with a call outstanding shows that it is alive.
+    pub ping_interval: Duration,
+    /// Calls in flight at most; more wait.
+    pub calls_in_flight_max: usize,
+    /// The user to name when a server does not take the token but lets anybody in, as the ports of a simple cluster
+    /// do. `None`: such a server is an error.
+    pub fallback_user: Option<String>,
+}
+
+impl Default for ClientOptions {
+    /// Hadoop's defaults: `ipc.client.connect.timeout`, `ipc.client.rpc-timeout.ms`, `ipc.ping.interval`.
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(20),
+            call_timeout: Duration::from_secs(120),
+            ping_interval: Duration::from_secs(60),
+            calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
+            fallback_user: None,
+        }
+    }
+}
+
+/// A handle on one connection. Clones share it; the connection closes when the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct RpcClient {
+    connection: Arc<Connection>,
+    _close_when_dropped: Arc<DropGuard>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    address: SocketAddr,
+    outbound: Outbound,
+    calls: CallMap,
+    turns: Semaphore,
+    call_timeout: Duration,
+}
+
+/// The number that names this process to all servers.
+fn client_id() -> &'static ClientId {
+    static CLIENT_ID: OnceLock<ClientId> = OnceLock::new();
+    CLIENT_ID.get_or_init(|| {
+        let mut id: ClientId = rand::random();
+        // Version and variant of a random UUID.
+        id[6] = id[6] & 0x0f | 0x40;
+        id[8] = id[8] & 0x3f | 0x80;
+        id
+    })
+}
+
+impl RpcClient {
+    /// Connects and authenticates. `protocol` is what the connection context names; calls of other protocols may go
+    /// over the same connection.
+    ///
+    /// # Errors
+    /// [`RpcError::Connect`], [`RpcError::Timeout`], [`RpcError::ConnectionLost`] for the network;
+    /// [`RpcError::Remote`] when the server refuses, [`RpcError::Sasl`] when this side does. With [`ClientAuth::Simple`]
+    /// a refusal only shows at the first call.
+    pub async fn connect(
+        address: SocketAddr,
+        protocol: &'static str,
+        auth: ClientAuth,
+        options: &ClientOptions,
+    ) -> Result<Self, RpcError> {
+        let opening = Self::open(address, protocol, auth, options);
+        match timeout(options.connect_timeout, opening).await {
+            Ok(result) => result,
+            Err(_) => Err(RpcError::Timeout {
+                address,
+                operation: Operation::Connect,
+                after: options.connect_timeout,
+            }),
+        }
+    }
+
+    async fn open(
+        address: SocketAddr,
+        protocol: &'static str,
+        auth: ClientAuth,
+        options: &ClientOptions,
+    ) -> Result<Self, RpcError> {
+        let connect = |source| RpcError::Connect { address, source };
+        let mut stream = TcpStream::connect(address).await.map_err(connect)?;
+        stream.set_nodelay(true).map_err(connect)?;
+        let mut decoder = FrameDecoder::new(crate::frame::FRAME_LENGTH_MAX_UNAUTHENTICATED);
+        let fallback_user = options.fallback_user.as_deref();
+        let opening =
+            handshake::run(&mut stream, &mut decoder, address, auth, fallback_user).await?;
+        decoder.set_length_max(FRAME_LENGTH_MAX);
+
+        let (read, write) = stream.into_split();
+        let outbound = Outbound::new(write);
+        outbound
+            .push(|out| {
+                out.extend_from_slice(&opening.unsent);
+                header::put_context(out, client_id(), opening.user.as_deref(), protocol)
+            })
+            .map_err(RpcError::RequestTooLong)?;
+        let connection = Arc::new(Connection {
+            address,
+            outbound,
+            calls: CallMap::default(),
+            turns: Semaphore::new(options.calls_in_flight_max),
+            call_timeout: options.call_timeout,
+        });
+        let closed = CancellationToken::new();
+        let task = Task {
+            read,
+            decoder,
+            connection: Arc::clone(&connection),
+            closed: closed.clone(),
+            ping_interval: options.ping_interval,
+        };
+        // Its first act is to send the context; a call made at once is sent along with it.
+        tokio::spawn(task.run());
+        Ok(Self {
+            connection,
+            _close_when_dropped: Arc::new(closed.drop_guard()),
+        })
+    }
+
+    /// Makes one call.
+    ///
+    /// # Errors
+    /// [`RpcError::Remote`] is the server's answer. [`RpcError::Timeout`] leaves it open whether the call was carried
+    /// out, and so does [`RpcError::ConnectionLost`], after which the client is of no use.
+    pub async fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, RpcError> {
+        let request = request.encode_to_vec().into();
+        let response = self
+            .call_raw(M::NAME, M::PROTOCOL, M::VERSION, request)
+            .await?;
+        M::Response::decode(response).map_err(|source| RpcError::Decode {
+            method: M::NAME,
+            source,
+        })
+    }
+
+    /// Makes one call with messages that stay encoded, for callers that forward them.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_raw(
+        &self,
+        method: &str,
+        protocol: &str,
+        version: u64,
+        request: Bytes,
+    ) -> Result<Bytes, RpcError> {
+        let connection = &*self.connection;
+        let after = connection.call_timeout;
+        let timed_out = |_| RpcError::Timeout {
+            address: connection.address,
+            operation: Operation::Call,
+            after,
+        };
+        let deadline = Instant::now() + after;
+        let _turn = match connection.turns.try_acquire() {
+            Ok(turn) => turn,
+            Err(_) => timeout_at(deadline, connection.turns.acquire())
+                .await
+                .map_err(timed_out)?
+                .expect("the semaphore is never closed"),
+        };
+        let waiting = connection
+            .calls
+            .begin()
+            .map_err(|reason| RpcError::lost(connection.address, &reason))?;
+        let name = MethodName {
+            method,
+            protocol,
+            version,
+        };
+        connection
+            .outbound
+            .push(|out| header::put_call(out, waiting.call_id(), client_id(), name, &request))
+            .map_err(RpcError::RequestTooLong)?;
+        connection.outbound.flush_now();
+        match timeout_at(deadline, waiting.outcome())
+            .await
+            .map_err(timed_out)?
+        {
+            Ok(outcome) => outcome.map_err(RpcError::Remote),
+            Err(reason) => Err(RpcError::lost(connection.address, &reason)),
+        }
+    }
+
+    /// The server's address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.connection.address
+    }
+
+    /// Whether the connection is lost, so that every further call would fail.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.connection.calls.is_lost()
+    }
+}
+
+/// Reads answers, sends what the socket did not take at once, and pings.
+struct Task {
+    read: OwnedReadHalf,
+    decoder: FrameDecoder,
+    connection: Arc<Connection>,
+    closed: CancellationToken,
+    ping_interval: Duration,
+}
+
+impl Task {
+    async fn run(mut self) {
+        let reason = match self.drive().await {
+            Ok(never) => match never {},
+            Err(reason) => reason,
+        };
+        tracing::debug!(address = %self.connection.address, %reason, "RPC connection ended");
+        self.connection.calls.fail_all(reason);
+    }
+
+    async fn drive(&mut self) -> Result<std::convert::Infallible, LossReason> {
+        self.connection.outbound.flush_now();
+        let mut last_read = Instant::now();
+        let ping = sleep_until(last_read + self.ping_interval);
+        tokio::pin!(ping);
+        loop {
+            while let Decoded::Complete(frame) = self.decoder.frame()? {
+                let answer = header::decode_answer(frame)?;
+                if !answer.client_id.is_empty() && answer.client_id != client_id()[..] {
+                    return Err(LossReason::ForeignClientId);
+                }
+                self.connection
+                    .calls
+                    .complete(answer.call_id, answer.outcome)?;
+            }
+            tokio::select! {
+                read = self.read.read_buf(self.decoder.read_buffer()) => {
+                    if read? == 0 {
+                        return Err(LossReason::ClosedByServer);
+                    }
+                    last_read = Instant::now();
+                }
+                error = self.connection.outbound.flush_leftovers() => return Err(error.into()),
+                () = self.closed.cancelled() => return Err(LossReason::ClosedByCaller),
+                () = &mut ping => {
+                    if last_read.elapsed() >= self.ping_interval && self.connection.calls.outstanding() > 0 {
+                        self.ping()?;
+                        last_read = Instant::now();
+                    }
+                    let due = last_read + self.ping_interval;
+                    let now = Instant::now();
+                    ping.as_mut().reset(if due > now { due } else { now + self.ping_interval });
+                }
+            }
+        }
+    }
+
+    fn ping(&self) -> Result<(), LossReason> {
+        let outbound = &self.connection.outbound;
+        if outbound.stalled_for() > self.connection.call_timeout {
+            return Err(LossReason::Stalled);
+        }
+        outbound
+            .push(|out| {
+                header::put_ping(out, client_id());
+                Ok::<(), std::convert::Infallible>(())
+            })
+            .unwrap_or_else(|never| match never {});
+        outbound.flush_now();
+        Ok(())
+    }
+}

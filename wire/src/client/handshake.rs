@@ -1,0 +1,121 @@
+//! From the first byte to the connection context, on the client's side.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use prost::Message as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{ClientAuth, LossReason, RpcError};
+use crate::digest_md5;
+use crate::frame::{AuthProtocol, Decoded, DelimitedError, FrameDecoder, Preamble};
+use crate::header::{self, AnswerError, CALL_ID_SASL, Outcome};
+use crate::proto::hadoop_common::RpcSaslProto;
+use crate::sasl::{ClientStep, SaslClient};
+use crate::token::Token;
+
+/// How the handshake ended.
+pub(super) struct Opening {
+    /// The user to name in the context; none when a token speaks for it.
+    pub(super) user: Option<String>,
+    /// What goes out ahead of the context.
+    pub(super) unsent: BytesMut,
+}
+
+/// Authenticates, as far as that needs answers. A client that only says its name sends nothing yet, so that its
+/// preamble, context and first call may go out together.
+pub(super) async fn run(
+    stream: &mut TcpStream,
+    decoder: &mut FrameDecoder,
+    address: SocketAddr,
+    auth: ClientAuth,
+    fallback_user: Option<&str>,
+) -> Result<Opening, RpcError> {
+    match auth {
+        ClientAuth::Simple { user } => {
+            let preamble = Preamble::new(AuthProtocol::None).encode();
+            Ok(Opening {
+                user: Some(user),
+                unsent: BytesMut::from(&preamble[..]),
+            })
+        }
+        ClientAuth::Token(token) => prove(stream, decoder, address, token, fallback_user).await,
+    }
+}
+
+async fn prove(
+    stream: &mut TcpStream,
+    decoder: &mut FrameDecoder,
+    address: SocketAddr,
+    token: Token,
+    fallback_user: Option<&str>,
+) -> Result<Opening, RpcError> {
+    let mut sasl = SaslClient::new(
+        token,
+        digest_md5::nonce(rand::random()),
+        fallback_user.is_some(),
+    );
+    let mut out = BytesMut::from(&Preamble::new(AuthProtocol::Sasl).encode()[..]);
+    let mut next = sasl.start();
+    loop {
+        header::put_sasl_request(&mut out, &next).map_err(RpcError::RequestTooLong)?;
+        let received = exchange(stream, decoder, &mut out)
+            .await
+            .map_err(|reason| RpcError::lost(address, &Arc::new(reason)))?;
+        match sasl
+            .handle(&received)
+            .map_err(|source| RpcError::Sasl { address, source })?
+        {
+            ClientStep::Send(message) => next = message,
+            ClientStep::Done => {
+                return Ok(Opening {
+                    user: None,
+                    unsent: out,
+                });
+            }
+            ClientStep::SwitchToSimple(choice) => {
+                if let Some(choice) = choice {
+                    header::put_sasl_request(&mut out, &choice)
+                        .map_err(RpcError::RequestTooLong)?;
+                }
+                return Ok(Opening {
+                    user: fallback_user.map(str::to_owned),
+                    unsent: out,
+                });
+            }
+        }
+    }
+}
+
+/// Sends what is in `out` and reads the server's next SASL message.
+async fn exchange(
+    stream: &mut TcpStream,
+    decoder: &mut FrameDecoder,
+    out: &mut BytesMut,
+) -> Result<RpcSaslProto, LossReason> {
+    stream.write_all(out).await?;
+    out.clear();
+    loop {
+        if let Decoded::Complete(frame) = decoder.frame()? {
+            let answer = header::decode_answer(frame)?;
+            return match answer.outcome {
+                Outcome::Success(message) if answer.call_id == CALL_ID_SASL => {
+                    RpcSaslProto::decode(message).map_err(|error| {
+                        LossReason::Answer(AnswerError::Delimited(DelimitedError::Message(error)))
+                    })
+                }
+                Outcome::Success(_) => Err(LossReason::StrangeCallId {
+                    call_id: answer.call_id,
+                }),
+                Outcome::Error(exception) | Outcome::Fatal(exception) => {
+                    Err(LossReason::Fatal(exception))
+                }
+            };
+        }
+        if stream.read_buf(decoder.read_buffer()).await? == 0 {
+            return Err(LossReason::ClosedByServer);
+        }
+    }
+}

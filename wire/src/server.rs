@@ -1,0 +1,283 @@
+//! A Hadoop RPC server: one port, some protocols, one way to authenticate.
+//!
+//! ```text
+//! accept loop ──permit──▶ connection task (handshake, reading) ──▶ call, at once or in a task of its own
+//!                                   ▲                                              │
+//!                                   └────────────── Outbound ◀──── answer ◀────────┘
+//! ```
+//! Everything that a peer can make grow has a bound in [`ServerLimits`]: connections, the time to authenticate, frames,
+//! calls in flight. A bound that is reached makes the peers wait, in the kernel's queues, rather than fail.
+
+mod connection;
+mod handshake;
+mod running;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::running::ServiceCall;
+use crate::exception::{HadoopException, RemoteException};
+use crate::frame::{DelimitedError, FRAME_LENGTH_MAX};
+use crate::proto::hadoop_common::RequestHeaderProto;
+use crate::rpc::{Caller, Service};
+pub use crate::sasl::ServerAuth;
+
+/// Pause after a failed accept. Failures other than of one connection mean that descriptors or memory are short, and
+/// they come back at once.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// What one server allows its peers, all together and each.
+#[derive(Clone, Debug)]
+pub struct ServerLimits {
+    /// Connections at once; further ones wait in the kernel's backlog.
+    pub connections_max: usize,
+    /// Calls in flight on one connection; its further calls are not read.
+    pub calls_per_connection_max: usize,
+    /// Calls in flight on all connections; further calls are not read.
+    pub calls_max: usize,
+    /// Longest frame of an authenticated peer, in bytes.
+    pub frame_length_max: usize,
+    /// Time from accept to connection context, so that half-open peers do not hold their places.
+    pub handshake_timeout: Duration,
+    /// Silence without calls after which a connection ends.
+    pub idle_timeout: Duration,
+    /// The same while more than half of [`connections_max`](Self::connections_max) exist.
+    pub idle_timeout_crowded: Duration,
+    /// How long a peer may leave answers unread.
+    pub stall_timeout: Duration,
+    /// How long calls in flight may take to end once the server shuts down.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServerLimits {
+    /// Hadoop's numbers where it has them: `ipc.maximum.data.length`, twice `ipc.client.connection.maxidletime` when
+    /// crowded.
+    fn default() -> Self {
+        Self {
+            connections_max: 4096,
+            calls_per_connection_max: 256,
+            calls_max: 4096,
+            frame_length_max: FRAME_LENGTH_MAX,
+            handshake_timeout: Duration::from_secs(20),
+            idle_timeout: Duration::from_secs(600),
+            idle_timeout_crowded: Duration::from_secs(20),
+            stall_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A server that is not listening yet.
+#[derive(Debug)]
+pub struct RpcServerBuilder {
+    auth: ServerAuth,
+    services: HashMap<&'static str, Arc<dyn Service>>,
+    limits: ServerLimits,
+}
+
+impl fmt::Debug for dyn Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {}", self.protocol(), self.version())
+    }
+}
+
+impl RpcServerBuilder {
+    /// Hosts one more protocol; a second one of the same name replaces the first.
+    #[must_use]
+    pub fn service(mut self, service: impl Service) -> Self {
+        self.services.insert(service.protocol(), Arc::new(service));
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Listens. Port 0 takes a free one; the address returned has its number. Peers may connect from now on and are
+    /// served once [`RpcServer::serve`] runs.
+    ///
+    /// # Errors
+    /// Those of the operating system, for example that the port is taken.
+    pub async fn bind(self, address: SocketAddr) -> io::Result<(RpcServer, SocketAddr)> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let Self {
+            auth,
+            services,
+            limits,
+        } = self;
+        Ok((
+            RpcServer {
+                listener,
+                auth,
+                services,
+                limits,
+            },
+            address,
+        ))
+    }
+}
+
+/// A server that is listening.
+#[derive(Debug)]
+pub struct RpcServer {
+    listener: TcpListener,
+    auth: ServerAuth,
+    services: HashMap<&'static str, Arc<dyn Service>>,
+    limits: ServerLimits,
+}
+
+/// What all connections of one server have in common.
+struct Shared {
+    auth: ServerAuth,
+    services: HashMap<&'static str, Arc<dyn Service>>,
+    limits: ServerLimits,
+    connections: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
+    /// Calls in tasks of their own.
+    running: TaskTracker,
+    shutdown: CancellationToken,
+    /// Ends calls that did not end by themselves.
+    abandon: CancellationToken,
+}
+
+impl Shared {
+    fn is_crowded(&self) -> bool {
+        let places = self.limits.connections_max;
+        let taken = places.saturating_sub(self.connections.available_permits());
+        taken > places / 2
+    }
+
+    /// Finds what a call asks for.
+    fn resolve(
+        &self,
+        call: Result<(RequestHeaderProto, Bytes), DelimitedError>,
+        caller: &Arc<Caller>,
+    ) -> Result<ServiceCall, RemoteException> {
+        let (header, request) = call.map_err(|error| {
+            RemoteException::new(HadoopException::InvalidProtocolBuffer, error.to_string())
+        })?;
+        let protocol = header.declaring_class_protocol_name;
+        let Some(service) = self.services.get(protocol.as_str()) else {
+            return Err(RemoteException::new(
+                HadoopException::NoSuchProtocol,
+                format!("Unknown protocol: {}", shortened(&protocol)),
+            ));
+        };
+        let version = header.client_protocol_version;
+        if version != service.version() {
+            let text = format!(
+                "Protocol {protocol} version mismatch. (client = {version}, server = {})",
+                service.version()
+            );
+            return Err(RemoteException::new(HadoopException::VersionMismatch, text));
+        }
+        Ok(ServiceCall {
+            service: Arc::clone(service),
+            caller: Arc::clone(caller),
+            method: header.method_name,
+            request,
+        })
+    }
+}
+
+/// A peer's word for use in an answer to it: enough of it to recognise.
+fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+impl RpcServer {
+    /// A server whose callers authenticate like this, with no protocol yet and default limits.
+    #[must_use]
+    pub fn builder(auth: ServerAuth) -> RpcServerBuilder {
+        RpcServerBuilder {
+            auth,
+            services: HashMap::new(),
+            limits: ServerLimits::default(),
+        }
+    }
+
+    /// Serves until `shutdown`, then accepts no more, answers the calls in flight, and closes every connection.
+    pub async fn serve(self, shutdown: CancellationToken) {
+        let Self {
+            listener,
+            auth,
+            services,
+            limits,
+        } = self;
+        let shared = Arc::new(Shared {
+            auth,
+            services,
+            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            calls: Arc::new(Semaphore::new(limits.calls_max)),
+            limits,
+            running: TaskTracker::new(),
+            shutdown: shutdown.clone(),
+            abandon: CancellationToken::new(),
+        });
+        // Also when this future is dropped: nothing of the server outlives it.
+        let _abandoned = shared.abandon.clone().drop_guard();
+        let connections = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                () = shutdown.cancelled() => break,
+                accepted = accept(&listener, &shared.connections) => accepted,
+            };
+            let (stream, peer, permit) = accepted;
+            let abandon = shared.abandon.clone();
+            let serving = connection::serve(Arc::clone(&shared), stream, peer, permit);
+            connections.spawn(async move {
+                tokio::select! {
+                    () = serving => {}
+                    () = abandon.cancelled() => {}
+                }
+            });
+        }
+        drop(listener);
+        connections.close();
+        shared.running.close();
+        let drained = async {
+            shared.running.wait().await;
+            connections.wait().await;
+        };
+        if timeout(shared.limits.drain_timeout, drained).await.is_err() {
+            shared.abandon.cancel();
+            shared.running.wait().await;
+            connections.wait().await;
+        }
+    }
+}
+
+/// The next connection, when there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    let permit = Arc::clone(places)
+        .acquire_owned()
+        .await
+        .expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, permit),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(ACCEPT_RETRY_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! From the first byte to the connection context, on the server's side: bytes in, answers appended, a caller out.
+//!
+//! ```text
+//! preamble NONE ──▶ Simple ──context──▶ caller as it says
+//! preamble SASL ──▶ Sasl ──INITIATE{TOKEN}──▶ Proven ──context──▶ caller as the token says
+//!                     └──── no token wanted, or SIMPLE chosen ──▶ Simple
+//! ```
+
+use std::net::SocketAddr;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
+use crate::frame::{
+    AuthProtocol, DelimitedError, IPC_VERSION, Preamble, PreambleError, take_delimited,
+};
+use crate::header::{
+    self, CALL_ID_CONTEXT, CALL_ID_INVALID, CALL_ID_PING, CALL_ID_SASL, CallRef, HeaderError,
+};
+use crate::proto::hadoop_common::{IpcConnectionContextProto, RpcRequestHeaderProto, RpcSaslProto};
+use crate::rpc::Caller;
+use crate::sasl::{Authenticated, SaslServer, ServerAuth, ServerStep};
+
+/// What an HTTP client gets to read.
+const HTTP_ANSWER: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-type: text/plain\r\nConnection: close\r\n\r\n\
+    This port speaks Hadoop RPC, not HTTP. The web interface of this process has a port of its own.\r\n";
+
+/// The connection ends; what the peer shall read has been appended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error(transparent)]
+    Preamble(#[from] PreambleError),
+    #[error("call id {call_id}: {exception}")]
+    Answered {
+        call_id: i32,
+        exception: RemoteException,
+    },
+}
+
+/// A refusal that ends the connection, appended to `out`.
+pub(super) fn refuse(out: &mut BytesMut, call: &CallRef, exception: RemoteException) -> Refused {
+    let call_id = call.call_id;
+    // Only a message of 128 MiB would not fit, and then nothing is said.
+    let _ = header::put_failure(out, call, &exception);
+    Refused::Answered { call_id, exception }
+}
+
+fn fatal(code: RpcErrorCode, text: impl Into<String>) -> RemoteException {
+    RemoteException::with_code(HadoopException::RpcServer, text, code)
+}
+
+pub(super) fn invalid_header(text: impl Into<String>) -> RemoteException {
+    fatal(RpcErrorCode::FatalInvalidRpcHeader, text)
+}
+
+pub(super) fn undecodable(error: &DelimitedError) -> RemoteException {
+    fatal(RpcErrorCode::FatalDeserializingRequest, error.to_string())
+}
+
+/// Takes and checks a frame's header; a breach is answered and ends the connection.
+pub(super) fn open_frame(
+    frame: &mut Bytes,
+    out: &mut BytesMut,
+) -> Result<RpcRequestHeaderProto, Refused> {
+    let header = header::take_request_header(frame).map_err(|error| {
+        refuse(
+            out,
+            &CallRef::out_of_band(CALL_ID_INVALID),
+            undecodable(&error),
+        )
+    })?;
+    if let Err(error) = header::check_request_header(&header) {
+        let call = CallRef {
+            retry_count: header.retry_count(),
+            ..CallRef::out_of_band(header.call_id)
+        };
+        return Err(refuse(out, &call, fatal(error.code(), header_text(error))));
+    }
+    Ok(header)
+}
+
+fn header_text(error: HeaderError) -> String {
+    error.to_string()
+}
+
+/// What to answer to a frame with a special call id that has no place after the context.
+pub(super) fn out_of_band_after_context(call_id: i32, proven: bool) -> RemoteException {
+    match call_id {
+        CALL_ID_CONTEXT => invalid_header("Connection context already processed"),
+        CALL_ID_SASL if proven => invalid_header("SASL negotiation is over"),
+        CALL_ID_SASL => invalid_header("SASL protocol not requested by client"),
+        _ => invalid_header(format!("Unknown out of band call #{call_id}")),
+    }
+}
+
+#[derive(Debug)]
+enum Phase {
+    Sasl(SaslServer),
+    Simple,
+    Proven(Authenticated),
+}
+
+/// One connection before its context.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    peer: SocketAddr,
+    phase: Phase,
+}
+
+impl Handshake {
+    /// Starts with the outcome of reading the preamble. `nonce` is fresh and unpredictable.
+    pub(super) fn start(
+        preamble: Result<Preamble, PreambleError>,
+        auth: &ServerAuth,
+        nonce: impl FnOnce() -> String,
+        peer: SocketAddr,
+        out: &mut BytesMut,
+    ) -> Result<Self, Refused> {
+        let preamble = preamble.inspect_err(|error| answer_preamble(*error, out))?;
+        let phase = match preamble.auth {
+            AuthProtocol::Sasl => Phase::Sasl(SaslServer::new(auth.clone(), nonce())),
+            AuthProtocol::None => match auth.check_simple() {
+                Ok(()) => Phase::Simple,
+                Err(error) => {
+                    return Err(refuse(out, &CallRef::out_of_band(CALL_ID_INVALID), error));
+                }
+            },
+        };
+        Ok(Self { peer, phase })
+    }
+
+    /// Takes a frame. `Some` when it was the context: the handshake is over.
+    pub(super) fn frame(
+        &mut self,
+        mut frame: Bytes,
+        out: &mut BytesMut,
+    ) -> Result<Option<Caller>, Refused> {
+        let header = open_frame(&mut frame, out)?;
+        let result = match header.call_id {
+            CALL_ID_PING => Ok(None),
+            CALL_ID_SASL => self.sasl(frame, out).map(|()| None),
+            CALL_ID_CONTEXT => self.context(frame).map(Some),
+            0.. => Err(invalid_header("Connection context not established")),
+            other => Err(invalid_header(format!("Unknown out of band call #{other}"))),
+        };
+        result.map_err(|exception| {
+            let call = CallRef {
+                retry_count: header.retry_count(),
+                ..CallRef::out_of_band(header.call_id)
+            };
+            refuse(out, &call, exception)
+        })
+    }
+
+    fn sasl(&mut self, mut payload: Bytes, out: &mut BytesMut) -> Result<(), RemoteException> {
+        let Phase::Sasl(server) = &mut self.phase else {
+            return Err(out_of_band_after_context(
+                CALL_ID_SASL,
+                matches!(self.phase, Phase::Proven(_)),
+            ));
+        };
+        let received: RpcSaslProto =
+            take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
+        let reply = match server.handle(&received)? {
+            ServerStep::Reply(reply) => Some(reply),
+            ServerStep::SwitchToSimple(reply) => {
+                self.phase = Phase::Simple;
+                reply
+            }
+            ServerStep::Done(reply, authenticated) => {
+                self.phase = Phase::Proven(authenticated);
+                Some(reply)
+            }
+        };
+        match reply {
+            Some(reply) => header::put_sasl_response(out, &reply)
+                .map_err(|error| fatal(RpcErrorCode::FatalUnknown, error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    fn context(&self, mut payload: Bytes) -> Result<Caller, RemoteException> {
+        if let Phase::Sasl(_) = self.phase {
+            return Err(invalid_header(
+                "Connection header sent during SASL negotiation",
+            ));
+        }
+        let context: IpcConnectionContextProto =
+            take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
+        let names = context.user_info.unwrap_or_default();
+        let effective_user = names.effective_user.filter(|user| !user.is_empty());
+        let real_user = names.real_user.filter(|user| !user.is_empty());
+        match &self.phase {
+            Phase::Proven(authenticated) => {
+                if let Some(claimed) = effective_user
+                    && claimed != authenticated.user
+                {
+                    let text = format!(
+                        "Authenticated user ({}) doesn't match what the client claims to be",
+                        authenticated.user
+                    );
+                    return Err(RemoteException::with_code(
+                        HadoopException::AccessControl,
+                        text,
+                        RpcErrorCode::FatalUnauthorized,
+                    ));
+                }
+                Ok(Caller {
+                    user: authenticated.user.clone(),
+                    real_user: None,
+                    token_identifier: Some(authenticated.identifier.clone()),
+                    token_kind: Some(authenticated.kind),
+                    peer: self.peer,
+                })
+            }
+            Phase::Simple | Phase::Sasl(_) => Ok(Caller {
+                user: effective_user.unwrap_or_default(),
+                real_user,
+                token_identifier: None,
+                token_kind: None,
+                peer: self.peer,
+            }),
+        }
+    }
+}
+
+/// Answers first bytes that are no preamble in the form that such a client reads: Hadoop changed it with its versions.
+fn answer_preamble(error: PreambleError, out: &mut BytesMut) {
+    let refusal = CallRef::out_of_band(CALL_ID_INVALID);
+    match error {
+        PreambleError::HttpGet => out.put_slice(HTTP_ANSWER),
+        PreambleError::UnknownAuth { auth } => {
+            let exception = RemoteException::with_code(
+                HadoopException::Ipc,
+                format!("Unknown auth protocol:{auth}"),
+                RpcErrorCode::FatalUnauthorized,
+            );
+            let _ = refuse(out, &refusal, exception);
+        }
+        PreambleError::Version { version } => {
+            let text = format!(
+                "Server IPC version {IPC_VERSION} cannot communicate with client version {version}"
+            );
+            match version {
+                // The byte is signed in Java, and negative versions are not answered; neither are those before 3.
+                0..3 | 128.. => {}
+                3..IPC_VERSION => {
+                    out.put_i32(-1);
+                    out.put_i32(-1);
+                    for part in [HadoopException::VersionMismatch.as_class_name(), &text] {
+                        out.put_i32(i32::try_from(part.len()).expect("a class name and one line"));
+                        out.put_slice(part.as_bytes());
+                    }
+                }
+                IPC_VERSION..128 => {
+                    let exception = RemoteException::with_code(
+                        HadoopException::VersionMismatch,
+                        text,
+                        RpcErrorCode::FatalVersionMismatch,
+                    );
+                    let _ = refuse(out, &refusal, exception);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Bounds, shutdown, and the end of connections.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wire::header::Outcome;
+use wire::rpc::{LossReason, RpcError};
+
+use super::*;
+
+#[tokio::test]
+async fn connection_over_the_bound_waits_for_a_place() {
+    let limits = ServerLimits {
+        connections_max: 1,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, limits).await;
+    let first = connect(&server, simple()).await.unwrap();
+    assert_eq!(call(&first, "echo", b"1").await.unwrap(), "1");
+    let second = connect(&server, simple()).await.unwrap();
+    let waiting = tokio::spawn(async move { call(&second, "echo", b"2").await });
+    assert_eq!(call(&first, "echo", b"3").await.unwrap(), "3");
+    assert!(!waiting.is_finished());
+    drop(first);
+    assert_eq!(waiting.await.unwrap().unwrap(), "2");
+}
+
+#[tokio::test]
+async fn calls_over_the_bounds_wait_for_their_turn() {
+    for limits in [
+        ServerLimits {
+            calls_per_connection_max: 2,
+            ..ServerLimits::default()
+        },
+        ServerLimits {
+            calls_max: 2,
+            ..ServerLimits::default()
+        },
+    ] {
+        let server = start_with(ServerAuth::Simple, limits).await;
+        let mut raw = Raw::ready(server.address).await;
+        for call_id in 0..6 {
+            raw.send(&call_frame(call_id, "wait", b"")).await;
+        }
+        for answered in 1..=6 {
+            while server.echo.waiting.load(Ordering::Relaxed) < answered.min(5) {
+                tokio::task::yield_now().await;
+            }
+            assert!(
+                server.echo.waiting.load(Ordering::Relaxed) <= answered + 1,
+                "more than two at once"
+            );
+            server.echo.gate.notify_one();
+            assert!(matches!(raw.answer().await.outcome, Outcome::Success(_)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn shutdown_answers_calls_in_flight_and_then_closes() {
+    let mut server = start(ServerAuth::Simple).await;
+    let client = connect(&server, simple()).await.unwrap();
+    let idle = connect(&server, simple()).await.unwrap();
+    assert_eq!(call(&idle, "echo", b"").await.unwrap(), "");
+    let slow = {
+        let client = client.clone();
+        tokio::spawn(async move { call(&client, "wait", b"slow").await })
+    };
+    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    server.shutdown.cancel();
+    // The listener is gone at once, the call is not.
+    while TcpStream::connect(server.address).await.is_ok() {}
+    server.echo.gate.notify_one();
+    assert_eq!(slow.await.unwrap().unwrap(), "slow");
+    (&mut server.serving).await.unwrap();
+    assert!(matches!(
+        call(&idle, "echo", b"").await,
+        Err(RpcError::ConnectionLost { .. })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_abandons_calls_that_do_not_end() {
+    let mut server = start(ServerAuth::Simple).await;
+    let client = connect(&server, simple()).await.unwrap();
+    assert_eq!(call(&client, "echo", b"").await.unwrap(), "");
+    let hanging = tokio::spawn(async move { call(&client, "hang", b"").await });
+    tokio::task::yield_now().await;
+    server.shutdown.cancel();
+    let begin = Instant::now();
+    (&mut server.serving).await.unwrap();
+    assert!(begin.elapsed() <= ServerLimits::default().drain_timeout + Duration::from_secs(1));
+    assert!(hanging.await.unwrap().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_connection_ends_and_sooner_in_a_crowd() {
+    let roomy = ServerLimits::default();
+    let crowded = ServerLimits {
+        connections_max: 1,
+        ..ServerLimits::default()
+    };
+    for (limits, at_least, at_most) in [(roomy, 600, 625), (crowded, 20, 45)] {
+        let server = start_with(ServerAuth::Simple, limits).await;
+        let mut raw = Raw::ready(server.address).await;
+        raw.send(&call_frame(1, "echo", b"")).await;
+        raw.answer().await;
+        let begin = Instant::now();
+        assert_eq!(raw.frame().await, None);
+        let elapsed = begin.elapsed().as_secs();
+        assert!(
+            (at_least..=at_most).contains(&elapsed),
+            "closed after {elapsed} s"
+        );
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_closes_the_connection() {
+    let limits = ServerLimits {
+        connections_max: 1,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, limits).await;
+    for _ in 0..20 {
+        let client = connect(&server, simple()).await.unwrap();
+        let clone = client.clone();
+        drop(client);
+        assert_eq!(call(&clone, "echo", b"x").await.unwrap(), "x");
+        assert!(!clone.is_lost());
+    }
+}
+
+#[tokio::test]
+async fn lost_connection_fails_every_waiting_call_with_the_same_reason() {
+    let server = start(ServerAuth::Simple).await;
+    let client = connect(&server, simple()).await.unwrap();
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let client = client.clone();
+        calls.spawn(async move { call(&client, "hang", b"").await });
+    }
+    assert_eq!(call(&client, "echo", b"").await.unwrap(), "");
+    // Dropping the server's future ends all its connections.
+    server.serving.abort();
+    while let Some(result) = calls.join_next().await {
+        let Err(RpcError::ConnectionLost { reason, .. }) = result.unwrap() else {
+            panic!("not lost");
+        };
+        assert!(
+            matches!(*reason, LossReason::ClosedByServer | LossReason::Io(_)),
+            "{reason}"
+        );
+    }
+    assert!(client.is_lost());
+    assert!(matches!(
+        call(&client, "echo", b"").await,
+        Err(RpcError::ConnectionLost { .. })
+    ));
+}
+
+#[tokio::test]
+async fn call_outlives_its_connection() {
+    let server = start(ServerAuth::Simple).await;
+    let mut raw = Raw::ready(server.address).await;
+    raw.send(&call_frame(1, "wait", b"")).await;
+    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(raw);
+    let echo = Arc::clone(&server.echo);
+    let client = connect(&server, simple()).await.unwrap();
+    echo.gate.notify_one();
+    assert_eq!(call(&client, "echo", b"").await.unwrap(), "");
+}

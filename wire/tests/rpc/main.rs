@@ -1,0 +1,285 @@
+//! Client and server against each other, and each against a peer that misbehaves, over loopback.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test a failure is to be seen where it happens"
+)]
+
+mod calls;
+mod client_alone;
+mod hostile;
+mod lifecycle;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use wire::exception::{HadoopException, RemoteException};
+use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
+use wire::header::{self, Answer, ClientId, MethodName, Outcome};
+use wire::rpc::{
+    BoxFuture, Caller, ClientAuth, ClientOptions, RpcClient, RpcServer, SecretManager, ServerAuth,
+    ServerLimits, Service, Verified,
+};
+use wire::token::{MasterKey, Token, kind};
+
+const PROTOCOL: &str = "org.example.EchoProtocolPB";
+const CLIENT_ID: ClientId = *b"0123456789abcdef";
+const ATTEMPT: &str = "appattempt_1700000000000_0007_000001";
+
+/// Any free port of this machine.
+fn loopback() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+/// A protocol whose methods do what their names say.
+#[derive(Default)]
+struct Echo {
+    /// Lets calls of `wait` go.
+    gate: Notify,
+    /// Calls of `big` so far.
+    big: AtomicUsize,
+    /// Calls of `wait` so far.
+    waiting: AtomicUsize,
+}
+
+#[derive(Clone, Default)]
+struct EchoService(Arc<Echo>);
+
+impl Service for EchoService {
+    fn protocol(&self) -> &'static str {
+        PROTOCOL
+    }
+
+    fn version(&self) -> u64 {
+        1
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        method: &'a str,
+        request: Bytes,
+    ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
+        Box::pin(async move {
+            match method {
+                "echo" => Ok(request),
+                "yield" => {
+                    tokio::task::yield_now().await;
+                    Ok(request)
+                }
+                "whoami" => Ok(format!("{} {:?}", caller.user, caller.token_kind).into()),
+                "identifier" => Ok(caller.token_identifier.clone().unwrap_or_default()),
+                "fail" => Err(RemoteException::new(
+                    HadoopException::NmNotYetReady,
+                    "not yet",
+                )),
+                "big" => {
+                    self.0.big.fetch_add(1, Ordering::Relaxed);
+                    Ok(vec![7; 1 << 20].into())
+                }
+                "wait" => {
+                    self.0.waiting.fetch_add(1, Ordering::Relaxed);
+                    self.0.gate.notified().await;
+                    Ok(request)
+                }
+                "hang" => std::future::pending().await,
+                "panic" => panic!("a fault in a service, on purpose"),
+                other => Err(RemoteException::new(HadoopException::NoSuchMethod, other)),
+            }
+        })
+    }
+}
+
+/// A running server; stops when dropped.
+struct Running {
+    address: SocketAddr,
+    echo: Arc<Echo>,
+    shutdown: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn start(auth: ServerAuth) -> Running {
+    start_with(auth, ServerLimits::default()).await
+}
+
+async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
+    let service = EchoService::default();
+    let echo = Arc::clone(&service.0);
+    let (server, address) = RpcServer::builder(auth)
+        .service(service)
+        .limits(limits)
+        .bind(loopback())
+        .await
+        .unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(shutdown.clone()));
+    Running {
+        address,
+        echo,
+        shutdown,
+        serving,
+    }
+}
+
+fn master_key() -> MasterKey {
+    MasterKey::new(42, Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]))
+}
+
+/// Knows the key of every token whose identifier does not say otherwise.
+struct Keys;
+
+impl SecretManager for Keys {
+    fn kind(&self) -> &'static str {
+        kind::NM_TOKEN
+    }
+
+    fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
+        if identifier == b"of another node" {
+            return Err(RemoteException::new(
+                HadoopException::InvalidToken,
+                "of another node",
+            ));
+        }
+        Ok(Verified {
+            password: master_key().sign(identifier).to_vec(),
+            user: ATTEMPT.to_owned(),
+        })
+    }
+}
+
+fn token_only() -> ServerAuth {
+    ServerAuth::Token(Arc::new(Keys))
+}
+
+fn token_or_simple() -> ServerAuth {
+    ServerAuth::TokenOrSimple(Arc::new(Keys))
+}
+
+fn token() -> Token {
+    Token::sign(
+        &master_key(),
+        Bytes::from_static(b"identifier"),
+        kind::NM_TOKEN,
+        "127.0.0.1:8041",
+    )
+}
+
+fn simple() -> ClientAuth {
+    ClientAuth::Simple {
+        user: "bob".to_owned(),
+    }
+}
+
+async fn connect(server: &Running, auth: ClientAuth) -> Result<RpcClient, wire::rpc::RpcError> {
+    RpcClient::connect(server.address, PROTOCOL, auth, &ClientOptions::default()).await
+}
+
+async fn call(
+    client: &RpcClient,
+    method: &str,
+    request: &'static [u8],
+) -> Result<Bytes, wire::rpc::RpcError> {
+    client
+        .call_raw(method, PROTOCOL, 1, Bytes::from_static(request))
+        .await
+}
+
+/// A peer made by hand.
+struct Raw {
+    stream: TcpStream,
+    decoder: FrameDecoder,
+}
+
+impl Raw {
+    async fn connect(address: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).await.unwrap())
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            decoder: FrameDecoder::new(FRAME_LENGTH_MAX),
+        }
+    }
+
+    /// A connection with user `bob` that may call.
+    async fn ready(address: SocketAddr) -> Self {
+        let mut raw = Self::connect(address).await;
+        raw.send(&[&b"hrpc\x09\x00\x00"[..], &context()].concat())
+            .await;
+        raw
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// The next frame; none when the peer has closed.
+    async fn frame(&mut self) -> Option<Bytes> {
+        loop {
+            if let Decoded::Complete(frame) = self.decoder.frame().unwrap() {
+                return Some(frame);
+            }
+            if self
+                .stream
+                .read_buf(self.decoder.read_buffer())
+                .await
+                .unwrap_or(0)
+                == 0
+            {
+                return None;
+            }
+        }
+    }
+
+    async fn answer(&mut self) -> Answer {
+        header::decode_answer(self.frame().await.expect("an answer")).unwrap()
+    }
+
+    /// The fatal answer after which the peer closes.
+    async fn fatal(&mut self) -> (i32, RemoteException) {
+        let answer = self.answer().await;
+        let Outcome::Fatal(exception) = answer.outcome else {
+            panic!("not fatal: {answer:?}");
+        };
+        assert_eq!(self.frame().await, None, "closed after a fatal answer");
+        (answer.call_id, exception)
+    }
+
+    /// Everything until the peer closes.
+    async fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest).await;
+        rest
+    }
+}
+
+fn context() -> BytesMut {
+    let mut out = BytesMut::new();
+    header::put_context(&mut out, &CLIENT_ID, Some("bob"), PROTOCOL).unwrap();
+    out
+}
+
+fn call_frame(call_id: i32, method: &str, request: &[u8]) -> BytesMut {
+    let mut out = BytesMut::new();
+    let name = MethodName {
+        method,
+        protocol: PROTOCOL,
+        version: 1,
+    };
+    header::put_call(&mut out, call_id, &CLIENT_ID, name, request).unwrap();
+    out
+}
