@@ -1,13 +1,433 @@
-//! Learns that a container's session leader has ended, without a thread per container and without taking the exit
-//! status of anybody else's child.
+//! One task per container: obeys orders while its leader runs, learns its end, ends what it left behind, reaps it.
+//!
+//! The leader is reaped **last**. While it is a zombie, its pid and so its process group cannot be given to anybody
+//! else, and signals to the group cannot hit a stranger. Everything else is signalled through a handle on the process
+//! that was compared with what was seen in `/proc`.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use records::{ContainerExitStatus, ContainerId};
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::context::LaunchEvent;
+use super::debug_info::DebugTicket;
+use super::diagnostics::{self, StderrPattern};
+use super::files::Directory;
+use super::process_tree::Process;
+use super::registry::{Order, Registry};
+use super::scanner::{Scanner, Scope};
+use super::spawn::{Leader, open_process, signal_process};
+
+/// The longest that an order waits to learn who else must be signalled. A scan takes milliseconds; when `/proc` hangs,
+/// the process group is signalled all the same.
+const SCAN_WAIT: Duration = Duration::from_secs(1);
+/// Left-over processes waited for at once; each takes a descriptor. The rest is found by the next scan.
+const WAITED_FOR_MAX: usize = 64;
+/// After SIGKILL, the time until it is looked again who is left: somebody may have forked meanwhile.
+const RESCAN: Duration = Duration::from_millis(100);
+/// Between two looks when there is nothing to wait for.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long what ignores even SIGKILL (it waits for a device) may hold back the end of its container.
+const GIVE_UP: Duration = Duration::from_secs(10);
+/// Processes outside the leader's group that are remembered from one order to the end.
+const SEEN_MAX: usize = 4_096;
+/// Exits whose files are written and read at the same time.
+const FINISHING_MAX: usize = 4;
+
+/// What all watch tasks share.
+pub(super) struct Shared {
+    pub(super) registry: Arc<Registry>,
+    pub(super) scanner: Scanner,
+    pub(super) events: mpsc::Sender<LaunchEvent>,
+    pub(super) sigkill_delay: Duration,
+    pub(super) stderr_pattern: StderrPattern,
+    pub(super) stderr_tail_bytes: u64,
+    pub(super) finishing: Semaphore,
+}
+
+impl Shared {
+    pub(super) fn finishing() -> Semaphore {
+        Semaphore::new(FINISHING_MAX)
+    }
+
+    /// Reports an event. Nobody listens any more when the agent stops; then nobody needs to know.
+    pub(super) async fn report(&self, event: LaunchEvent) {
+        if self.events.send(event).await.is_err() {
+            tracing::debug!("nobody takes launch events any more");
+        }
+    }
+}
+
+/// A container whose process exists.
+pub(super) struct Watch {
+    pub(super) id: ContainerId,
+    pub(super) leader: AsyncFd<Leader>,
+    pub(super) orders: watch::Receiver<Order>,
+    pub(super) log_dir: PathBuf,
+    pub(super) nm_private: Directory,
+    pub(super) debug_info: Option<DebugTicket>,
+    /// Processes outside the leader's group that were there when an order came. Once their parents are gone, nothing
+    /// but this may tell whose they are.
+    pub(super) seen: Vec<Process>,
+}
+
+/// Registers a leader with the runtime, in whose context this must be called. On failure it is killed.
+pub(super) fn watchable(leader: Leader) -> Result<AsyncFd<Leader>, (i32, std::io::Error)> {
+    register(leader).map_err(|refused| {
+        let (leader, error) = refused.into_parts();
+        let pid = leader.pid();
+        leader.abandon();
+        (pid, error)
+    })
+}
+
+/// A type that opens its descriptor when it is made and closes it when it is dropped, and names no other meanwhile.
+trait OwnsHandle: AsRawFd {}
+impl OwnsHandle for Leader {}
+impl OwnsHandle for OwnedFd {}
+
+#[expect(
+    unsafe_code,
+    reason = "tokio has no registration that knows who owns a descriptor"
+)]
+fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError<T>> {
+    // SAFETY: such a type keeps one descriptor open for as long as it lives, and the registration owns it.
+    unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE) }
+}
+
+impl Watch {
+    /// Watches from the launch to the end.
+    pub(super) async fn run(mut self, shared: Arc<Shared>, launched: LaunchEvent) {
+        shared.report(launched).await;
+        self.until_leader_ends(&shared).await;
+        let status = self.leader.get_ref().peek().ok().flatten();
+        self.end_left_overs(&shared).await;
+        let pid = self.leader.get_ref().pid();
+        shared.registry.remove(self.id);
+        if let Err(error) = self.leader.into_inner().reap() {
+            tracing::error!(pid, %error, container = %self.id, "cannot reap a container's process");
+        }
+        if let Some(ticket) = self.debug_info {
+            ticket.finished().await;
+        }
+        let status = status.unwrap_or_else(|| {
+            // Somebody else has reaped our child. Hadoop says the same when it cannot find an exit code.
+            tracing::error!(pid, container = %self.id, "the exit status is lost");
+            LOST
+        });
+        let finished = Finished {
+            id: self.id,
+            status,
+            log_dir: self.log_dir,
+            nm_private: self.nm_private,
+        };
+        let diagnostics = finished.files(&shared).await;
+        shared
+            .report(LaunchEvent::Exited {
+                id: self.id,
+                status,
+                diagnostics,
+            })
+            .await;
+    }
+
+    async fn until_leader_ends(&mut self, shared: &Shared) {
+        let mut obeyed = Order::Run;
+        loop {
+            let order = *self.orders.borrow_and_update();
+            if order > obeyed {
+                self.obey(order, shared).await;
+                obeyed = order;
+            }
+            tokio::select! {
+                biased;
+                () = ended(&self.leader) => return,
+                changed = self.orders.changed() => if changed.is_err() {
+                    ended(&self.leader).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Signals the group and, by name, whoever left it. They are looked for first: when their parent is gone, some
+    /// could no longer be found.
+    async fn obey(&mut self, order: Order, shared: &Shared) {
+        let leader = self.leader.get_ref().pid();
+        let search = shared.scanner.members(self.id, leader, Scope::Everything);
+        let members = timeout(SCAN_WAIT, search).await.unwrap_or_default();
+        let signal = signal_of(order);
+        signal_group(leader, signal);
+        let elsewhere = members.into_iter().filter(|member| member.group != leader);
+        for member in elsewhere.take(SEEN_MAX) {
+            signal_member(&member, signal);
+            self.seen.push(member);
+        }
+        self.seen.truncate(SEEN_MAX);
+    }
+
+    /// Ends what the leader left behind: SIGTERM, SIGKILL after the configured delay (Hadoop: `ContainerCleanup`, which
+    /// also runs after a normal exit, but for the process group only).
+    async fn end_left_overs(&mut self, shared: &Shared) {
+        let leader = self.leader.get_ref().pid();
+        let mut sweep = Sweep::new(shared.sigkill_delay);
+        loop {
+            let members = self.left_overs(shared, leader).await;
+            if members.is_empty() {
+                return;
+            }
+            if *self.orders.borrow_and_update() == Order::ForceKill {
+                sweep.kill_now();
+            }
+            let now = Instant::now();
+            if sweep.gives_up(now) {
+                tracing::warn!(container = %self.id, left = members.len(), "processes survive SIGKILL");
+                return;
+            }
+            let handles = sweep.signal(leader, &members, now);
+            let all_ended = timeout_at(sweep.look_again(now), ended_all(handles));
+            tokio::select! {
+                // Whether they ended or not: the next look tells.
+                _ = all_ended => {}
+                // After a stronger order, too; and nobody can order once the registry is gone.
+                Ok(()) = self.orders.changed() => {}
+            }
+        }
+    }
+
+    /// What is found now, and what was found when an order came and still lives.
+    async fn left_overs(&mut self, shared: &Shared, leader: i32) -> Vec<Process> {
+        let search = shared.scanner.members(self.id, leader, Scope::LeftOvers);
+        let found = timeout(SCAN_WAIT, search).await.unwrap_or_default();
+        self.seen.retain(|seen| {
+            Process::read(seen.pid)
+                .is_some_and(|now| now.start_time == seen.start_time && !now.is_zombie)
+        });
+        let mut members: Vec<_> = found.into_iter().chain(self.seen.iter().copied()).collect();
+        members.sort_unstable_by_key(|member| (member.pid, member.start_time));
+        members.dedup_by_key(|member| (member.pid, member.start_time));
+        members
+    }
+}
+
+/// Hadoop: `ContainerExecutor.ExitCode.LOST`.
+const LOST: ContainerExitStatus = ContainerExitStatus(154);
+
+fn signal_of(order: Order) -> i32 {
+    match order {
+        Order::Run => 0,
+        Order::Terminate => libc::SIGTERM,
+        Order::ForceKill => libc::SIGKILL,
+    }
+}
+
+/// How far the end of left-over processes has come.
+struct Sweep {
+    delay: Duration,
+    terminated: Option<Instant>,
+    killed: Option<Instant>,
+    force: bool,
+    asked: BTreeSet<Process>,
+}
+
+impl Sweep {
+    fn new(delay: Duration) -> Self {
+        Self {
+            delay,
+            terminated: None,
+            killed: None,
+            force: delay.is_zero(),
+            asked: BTreeSet::new(),
+        }
+    }
+
+    fn kill_now(&mut self) {
+        self.force = true;
+    }
+
+    fn kills(&self, now: Instant) -> bool {
+        self.force || self.terminated.is_some_and(|at| now >= at + self.delay)
+    }
+
+    fn gives_up(&self, now: Instant) -> bool {
+        self.killed.is_some_and(|at| now >= at + GIVE_UP)
+    }
+
+    fn look_again(&self, now: Instant) -> Instant {
+        match (self.killed, self.terminated) {
+            (None, Some(at)) => at + self.delay,
+            (Some(_), _) | (None, None) => now + RESCAN,
+        }
+    }
+
+    /// SIGTERM for each once, or SIGKILL for all. Handles on some of them to wait for.
+    fn signal(&mut self, leader: i32, members: &[Process], now: Instant) -> Vec<OwnedFd> {
+        let signal = if self.kills(now) {
+            self.killed.get_or_insert(now);
+            // Also hits what a member has forked since the scan.
+            signal_group(leader, libc::SIGKILL);
+            libc::SIGKILL
+        } else {
+            self.terminated.get_or_insert(now);
+            libc::SIGTERM
+        };
+        let mut handles = Vec::new();
+        for member in members {
+            let is_new = self.asked.insert(*member);
+            let signal = if is_new || signal == libc::SIGKILL {
+                signal
+            } else {
+                0
+            };
+            if let Some(handle) = signal_member(member, signal)
+                && handles.len() < WAITED_FOR_MAX
+            {
+                handles.push(handle);
+            }
+        }
+        handles
+    }
+}
+
+/// Signals exactly the process that was seen. `None`: it has gone, or may not be signalled.
+fn signal_member(member: &Process, signal: i32) -> Option<OwnedFd> {
+    let handle = open_process(member.pid).ok()?;
+    // The handle may be on a later process with the same pid; the start time tells.
+    let now = Process::read(member.pid)?;
+    if now.start_time != member.start_time || !signal_process(handle.as_fd(), signal) {
+        return None;
+    }
+    Some(handle)
+}
+
+/// Waits until the process behind a handle has ended.
+async fn ended<T: AsRawFd>(process: &AsyncFd<T>) {
+    if let Err(error) = process.readable().await {
+        // Only when the runtime is shutting down, and then this task is dropped at its next wait.
+        tracing::debug!(%error, "cannot wait for a process");
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn ended_all(handles: Vec<OwnedFd>) {
+    if handles.is_empty() {
+        // They have ended since the scan, or may not be signalled: it is looked again soon, but not at full speed.
+        tokio::time::sleep(PAUSE).await;
+    }
+    for handle in handles {
+        match register(handle) {
+            Ok(process) => ended(&process).await,
+            // Cannot be waited for: then until it is looked again.
+            Err(_refused) => std::future::pending().await,
+        }
+    }
+}
 
 /// Signals a process group; whether the kernel did it. The caller knows that the group is still ours.
 pub(super) fn signal_group(leader: i32, signal: i32) -> bool {
-    nix::errno::Errno::result(kill_group(leader, signal)).is_ok()
+    Errno::result(kill_group(leader, signal)).is_ok()
 }
 
-#[expect(unsafe_code, reason = "real-time and null signals have no nix type")]
+#[expect(unsafe_code, reason = "nix has no type for any signal number")]
 fn kill_group(leader: i32, signal: i32) -> i32 {
     // SAFETY: kill takes two integers and touches no memory of ours.
     unsafe { libc::kill(-leader, signal) }
+}
+
+/// A container whose processes are gone.
+struct Finished {
+    id: ContainerId,
+    status: ContainerExitStatus,
+    log_dir: PathBuf,
+    nm_private: Directory,
+}
+
+impl Finished {
+    /// Writes the exit code, reads what the error files say.
+    async fn files(self, shared: &Arc<Shared>) -> String {
+        let permit = shared.finishing.acquire().await;
+        let task_shared = Arc::clone(shared);
+        let task = tokio::task::spawn_blocking(move || {
+            let code = self.status.to_string();
+            let name = exit_code_file(self.id);
+            if let Err(error) = self.nm_private.replace(&name, 0o644, code.as_bytes()) {
+                let error = super::error::chain(&error);
+                tracing::warn!(container = %self.id, error, "the exit code is not kept");
+            }
+            diagnostics::of_exit(
+                self.id,
+                self.status,
+                &self.log_dir,
+                &task_shared.stderr_pattern,
+                task_shared.stderr_tail_bytes,
+            )
+        });
+        let diagnostics = task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the diagnostics of a container are lost");
+            String::new()
+        });
+        drop(permit);
+        diagnostics
+    }
+}
+
+/// In nmPrivate: the leader's pid as text.
+pub(super) fn pid_file(id: ContainerId) -> String {
+    format!("{id}.pid")
+}
+
+/// In nmPrivate: the exit code as text.
+pub(super) fn exit_code_file(id: ContainerId) -> String {
+    format!("{id}.pid.exitcode")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn left_overs_are_terminated_first_and_killed_after_the_delay() {
+        let start = Instant::now();
+        let mut sweep = Sweep::new(Duration::from_millis(250));
+        assert!(!sweep.kills(start));
+        sweep.terminated = Some(start);
+        assert!(!sweep.kills(start + Duration::from_millis(249)));
+        assert!(sweep.kills(start + Duration::from_millis(250)));
+        assert_eq!(sweep.look_again(start), start + Duration::from_millis(250));
+    }
+
+    #[test]
+    fn a_force_kill_or_no_delay_kills_at_once() {
+        assert!(Sweep::new(Duration::ZERO).kills(Instant::now()));
+        let mut sweep = Sweep::new(Duration::from_secs(9));
+        sweep.kill_now();
+        assert!(sweep.kills(Instant::now()));
+    }
+
+    #[test]
+    fn what_survives_sigkill_does_not_hold_its_container_back_for_ever() {
+        let start = Instant::now();
+        let mut sweep = Sweep::new(Duration::ZERO);
+        assert!(!sweep.gives_up(start + GIVE_UP));
+        sweep.killed = Some(start);
+        assert!(!sweep.gives_up(start));
+        assert!(sweep.gives_up(start + GIVE_UP));
+    }
+
+    #[test]
+    fn a_pid_that_changed_hands_is_not_signalled() {
+        let own_pid = i32::try_from(std::process::id()).unwrap();
+        let mut own = Process::read(own_pid).unwrap();
+        assert!(signal_member(&own, 0).is_some());
+        own.start_time += 1;
+        assert!(signal_member(&own, libc::SIGKILL).is_none());
+    }
 }

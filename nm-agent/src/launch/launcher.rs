@@ -1,20 +1,41 @@
 //! The thin shell: threads that prepare and spawn, tasks that watch, and the handle that orders them about.
 
+use std::ffi::CString;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use records::ContainerId;
+use records::{ContainerExitStatus, ContainerId};
 use thiserror::Error;
 use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
-use super::context::{ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan};
+use super::LINKS_MAX;
+use super::context::{
+    ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, PlanError,
+};
+use super::debug_info::{DebugInfo, DebugJob};
+use super::diagnostics::StderrPattern;
+use super::environment::{container_environment, text};
+use super::error::{LaunchError, chain};
+use super::exit_watch::{Shared, Watch, exit_code_file, pid_file, watchable};
+use super::files::{Directory, LAUNCH_SCRIPT, entry_names, fill_work_dir};
+use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
+use super::scanner::Scanner;
+use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, ResolvedLink, launch_script, resolve_links};
+use super::spawn::{BASH, Command, Leader, spawn};
 
 /// Launches that may wait for a launch thread. Filled by the scheduler when many containers fit at once; more than
 /// two seconds of work at 300 launches/s. When full, [`Launcher::launch`] says so and the scheduler fails the launch.
 pub const LAUNCH_QUEUE_MAX: usize = 1_024;
+
+/// Dead orphans are reaped at most this often. They hold nothing but their number.
+const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a launch was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -34,14 +55,34 @@ struct Job {
 }
 
 /// Launches containers, watches them, and ends them with all that they started.
+///
+/// Dropping it fails launches that still wait. Containers that run are watched as long as the runtime lives.
 pub struct Launcher {
     registry: Arc<Registry>,
     queue: Sender<Job>,
-    _jobs: Receiver<Job>,
+    reaper: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launcher")
+            .field("containers", &self.registry.len())
+            .field("queued", &self.queue.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        self.registry.terminate_waiting();
+        if let Some(reaper) = &self.reaper {
+            reaper.abort();
+        }
+    }
 }
 
 impl Launcher {
-    /// Starts the threads. `events` gets every [`LaunchEvent`]; a full channel makes launches and reports wait.
+    /// Starts the threads. `events` gets every [`LaunchEvent`]; while it is full, launches and reports wait.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -49,13 +90,38 @@ impl Launcher {
         config: LaunchConfig,
         events: mpsc::Sender<LaunchEvent>,
         runtime: Handle,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
+        let registry = Arc::<Registry>::default();
+        let scanner = Scanner::start(Arc::clone(&registry))?;
+        let reaper = adopts_orphans().then(|| runtime.spawn(reap_orphans(scanner.clone())));
+        let shared = Arc::new(Shared {
+            registry: Arc::clone(&registry),
+            scanner,
+            events,
+            sigkill_delay: config.sigkill_delay,
+            stderr_pattern: StderrPattern::new(&config.stderr_pattern),
+            stderr_tail_bytes: config.stderr_tail_bytes,
+            finishing: Shared::finishing(),
+        });
+        let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
         let (queue, jobs) = bounded(LAUNCH_QUEUE_MAX);
-        drop((config, events, runtime));
+        let threads = config.launch_threads.max(1);
+        let worker = Arc::new(Worker {
+            config,
+            shared,
+            debug_info,
+            runtime,
+        });
+        for number in 1..=threads {
+            let (worker, jobs) = (Arc::clone(&worker), jobs.clone());
+            thread::Builder::new()
+                .name(format!("launch-{number}"))
+                .spawn(move || worker.serve(&jobs))?;
+        }
         Ok(Self {
-            registry: Arc::default(),
+            registry,
             queue,
-            _jobs: jobs,
+            reaper,
         })
     }
 
@@ -111,4 +177,208 @@ impl Launcher {
     pub fn processes(&self) -> Vec<RunningProcess> {
         self.registry.processes()
     }
+}
+
+/// Reaps orphans that end while their container goes on, so that they do not pile up as zombies.
+async fn reap_orphans(scanner: Scanner) {
+    let mut children = match signal(SignalKind::child()) {
+        Ok(children) => children,
+        Err(error) => {
+            tracing::warn!(%error, "dead orphans are reaped only when a container ends");
+            return;
+        }
+    };
+    while children.recv().await.is_some() {
+        scanner.reap().await;
+        tokio::time::sleep(ORPHAN_REAP_INTERVAL).await;
+    }
+}
+
+/// What the launch threads share.
+struct Worker {
+    config: LaunchConfig,
+    shared: Arc<Shared>,
+    debug_info: Option<DebugInfo>,
+    runtime: Handle,
+}
+
+/// Why there is no process.
+enum NotLaunched {
+    /// It was ordered to end before it began.
+    Terminated,
+    Failed(LaunchError),
+}
+
+impl<E: Into<LaunchError>> From<E> for NotLaunched {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl NotLaunched {
+    fn event(&self, id: ContainerId) -> LaunchEvent {
+        let (status, diagnostics) = match self {
+            Self::Terminated => (
+                ContainerExitStatus::TERMINATED,
+                "Container terminated before launch.".to_owned(),
+            ),
+            Self::Failed(error) => (ContainerExitStatus::LAUNCH_FAILED, chain(error)),
+        };
+        LaunchEvent::LaunchFailed {
+            id,
+            status,
+            diagnostics,
+        }
+    }
+}
+
+/// Everything that bash needs, ready on disk.
+struct Prepared {
+    work_dir: Directory,
+    log_dir: Directory,
+    nm_private: Directory,
+    script_path: CString,
+    environment: Vec<CString>,
+    script: String,
+    links: Vec<ResolvedLink>,
+}
+
+impl Worker {
+    fn serve(&self, jobs: &Receiver<Job>) {
+        for job in jobs {
+            let id = job.plan.container_id;
+            if let Err(reason) = self.launch(job) {
+                self.shared.registry.remove(id);
+                // This thread is no task: waiting for room in the channel is what back-pressure is for.
+                if self.shared.events.blocking_send(reason.event(id)).is_err() {
+                    tracing::debug!(container = %id, "nobody takes launch events any more");
+                }
+            }
+        }
+    }
+
+    fn launch(&self, job: Job) -> Result<(), NotLaunched> {
+        let taken = Instant::now();
+        unless_ordered_to_end(&job)?;
+        let prepared = self.prepare(&job.plan)?;
+        // Once more, since the disk may have been slow. After this, an order finds a process to signal.
+        unless_ordered_to_end(&job)?;
+        let ready = Instant::now();
+        let leader = self.spawn(&prepared)?;
+        let pid = leader.pid();
+        let spawned = Instant::now();
+        // Before anybody can signal it by its number: a leader that cannot be watched is reaped at once.
+        let leader = {
+            let _runtime = self.runtime.enter();
+            watchable(leader).map_err(|(pid, source)| LaunchError::Watch { pid, source })?
+        };
+        let id = job.plan.container_id;
+        self.shared.registry.started(id, pid);
+        if let Err(error) =
+            prepared
+                .nm_private
+                .replace(&pid_file(id), 0o644, pid.to_string().as_bytes())
+        {
+            // The container does not need the file; only a later agent would, to find it again.
+            tracing::warn!(container = %id, error = chain(&error), "the pid is not kept");
+        }
+        let launched = LaunchEvent::Launched {
+            id,
+            pid,
+            timings: LaunchTimings {
+                queue_us: micros(job.queued, taken),
+                prepare_us: micros(taken, ready),
+                spawn_us: micros(ready, spawned),
+            },
+        };
+        let watch = self.watch(job, prepared, leader);
+        self.runtime
+            .spawn(watch.run(Arc::clone(&self.shared), launched));
+        Ok(())
+    }
+
+    fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, LaunchError> {
+        let environment = container_environment(&self.config, plan)?;
+        let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX))?;
+        let script = launch_script(&self.config, plan, &environment, &links)?;
+        let environment = environment.process_environment()?;
+        let script_path = plan.work_dir.join(LAUNCH_SCRIPT);
+        let script_path = CString::new(text(&script_path)?).map_err(|_nul| PlanError::Path {
+            path: plan.work_dir.clone(),
+        })?;
+        let work_dir = Directory::open(&plan.work_dir)?;
+        let log_dir = Directory::open(&plan.log_dir)?;
+        let nm_private = Directory::open(&plan.nm_private_dir)?;
+        fill_work_dir(&work_dir, &script, &plan.credentials, &links)?;
+        // What an earlier launch of the same container left would be taken for this one's.
+        nm_private.remove(&exit_code_file(plan.container_id))?;
+        Ok(Prepared {
+            work_dir,
+            log_dir,
+            nm_private,
+            script_path,
+            environment,
+            script,
+            links,
+        })
+    }
+
+    fn spawn(&self, prepared: &Prepared) -> Result<Leader, LaunchError> {
+        let command = Command {
+            script: &prepared.script_path,
+            environment: &prepared.environment,
+            work_dir: std::os::fd::AsFd::as_fd(&prepared.work_dir),
+            // The script opens the same files; until then, bash's own complaints go there too.
+            output: [
+                prepared.log_dir.output(PRELAUNCH_OUT),
+                prepared.log_dir.output(PRELAUNCH_ERR),
+            ],
+        };
+        spawn(&command).map_err(|source| LaunchError::Spawn {
+            program: BASH,
+            source,
+        })
+    }
+
+    fn watch(
+        &self,
+        job: Job,
+        prepared: Prepared,
+        leader: tokio::io::unix::AsyncFd<Leader>,
+    ) -> Watch {
+        let LaunchPlan {
+            container_id,
+            work_dir,
+            log_dir,
+            ..
+        } = *job.plan;
+        let debug_info = self.debug_info.as_ref().and_then(|debug_info| {
+            debug_info.describe(DebugJob {
+                script: prepared.script,
+                work_dir,
+                log_dir: log_dir.clone(),
+                links: prepared.links,
+            })
+        });
+        Watch {
+            id: container_id,
+            leader,
+            orders: job.orders,
+            log_dir,
+            nm_private: prepared.nm_private,
+            debug_info,
+            seen: Vec::new(),
+        }
+    }
+}
+
+fn unless_ordered_to_end(job: &Job) -> Result<(), NotLaunched> {
+    match *job.orders.borrow() {
+        Order::Run => Ok(()),
+        Order::Terminate | Order::ForceKill => Err(NotLaunched::Terminated),
+    }
+}
+
+fn micros(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.duration_since(from).as_micros()).unwrap_or(u64::MAX)
 }

@@ -9,20 +9,33 @@
 //! ```
 //! Pure: [`context`](self), `environment`, `script`. Knows nothing of localization and of why a container is killed.
 
-#![expect(dead_code, reason = "the threads that use these parts come next")]
-
 mod context;
+mod debug_info;
+mod diagnostics;
+mod environment;
+mod error;
 mod exit_watch;
+mod files;
+mod glob;
 mod launcher;
+mod markers;
+mod process_tree;
 mod registry;
+mod scanner;
+mod script;
+mod spawn;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use context::{
     ContainerSignal, LAUNCH_THREADS, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
     LocalizationCounters, PlanError,
 };
 pub use launcher::{LAUNCH_QUEUE_MAX, LaunchRefused, Launcher};
+pub use markers::java_feature_version;
+pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 
 /// Links of one container that the script makes. Hadoop has no limit; a job with more than this uses an archive, and

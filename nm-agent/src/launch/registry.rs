@@ -94,6 +94,15 @@ impl Registry {
         true
     }
 
+    /// Terminates what has no process yet, so that it is never launched.
+    pub(super) fn terminate_waiting(&self) {
+        for entry in self.lock().values().filter(|e| e.leader.is_none()) {
+            entry
+                .order
+                .send_modify(|order| *order = (*order).max(Order::Terminate));
+        }
+    }
+
     /// Signals the process group. `None`: there is no process. `Some(false)`: the kernel refused.
     pub(super) fn signal(&self, id: ContainerId, signal: i32) -> Option<(i32, bool)> {
         let entries = self.lock();

@@ -1,0 +1,458 @@
+//! `launch_container.sh` and `directory.info` in a container's log directory, for people who ask why it did not run.
+//!
+//! Hadoop's script makes them before it starts the command: `cp`, `chmod`, `ls` and two `find`s, each a process. That
+//! is more work than starting bash itself, for files that are rarely read. Here a thread makes them while the command
+//! starts already. `directory.info` says the same in the same order; it shows numbers instead of user names (looking
+//! them up may ask a directory server), times in UTC, and ends where a bound is reached. Links are followed only to
+//! the container's own resources: the agent may be allowed to read what the container's user may not.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use time::OffsetDateTime;
+use time::macros::format_description;
+use tokio::sync::oneshot;
+
+use super::files::{Directory, LAUNCH_SCRIPT};
+use super::script::ResolvedLink;
+
+/// The listing's name (Hadoop: `ContainerLaunch.DIRECTORY_CONTENTS`).
+const DIRECTORY_INFO: &str = "directory.info";
+/// Launches that may wait to be described. When full, a launch is not described.
+const JOBS_MAX: usize = 1_024;
+/// As `find -maxdepth 5`.
+const DEPTH_MAX: usize = 5;
+/// Lines of a listing.
+const ENTRIES_MAX: usize = 2_000;
+/// The script makes links after it was started. They are waited for, as they are what the listing is good for.
+const LINKS_WAIT: Duration = Duration::from_secs(2);
+/// How often it is looked whether the links are there.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest that the end of a container waits for its description.
+const FINISH_WAIT: Duration = Duration::from_secs(1);
+
+/// What to describe.
+pub(super) struct DebugJob {
+    pub(super) script: String,
+    pub(super) work_dir: PathBuf,
+    pub(super) log_dir: PathBuf,
+    pub(super) links: Vec<ResolvedLink>,
+}
+
+struct Queued {
+    job: DebugJob,
+    wait_until: Instant,
+    leader_ended: Arc<AtomicBool>,
+    _done: oneshot::Sender<()>,
+}
+
+/// Held by whoever ends the container, since after that its directories may go.
+pub(super) struct DebugTicket {
+    leader_ended: Arc<AtomicBool>,
+    done: oneshot::Receiver<()>,
+}
+
+impl DebugTicket {
+    /// Has the files written now, and waits for that, but not for ever.
+    pub(super) async fn finished(self) {
+        self.leader_ended.store(true, Ordering::Relaxed);
+        if tokio::time::timeout(FINISH_WAIT, self.done).await.is_err() {
+            tracing::debug!("a container ends before its directory is listed");
+        }
+    }
+}
+
+/// The handle. The thread ends when it is dropped.
+#[derive(Clone)]
+pub(super) struct DebugInfo {
+    jobs: Sender<Queued>,
+}
+
+impl DebugInfo {
+    pub(super) fn start() -> io::Result<Self> {
+        let (jobs, queued) = bounded(JOBS_MAX);
+        thread::Builder::new()
+            .name("debug-info".to_owned())
+            .spawn(move || serve(&queued))?;
+        Ok(Self { jobs })
+    }
+
+    /// Queues a job, or drops it when too many wait.
+    pub(super) fn describe(&self, job: DebugJob) -> Option<DebugTicket> {
+        let leader_ended = Arc::new(AtomicBool::new(false));
+        let (sender, done) = oneshot::channel();
+        let queued = Queued {
+            wait_until: Instant::now() + LINKS_WAIT,
+            leader_ended: Arc::clone(&leader_ended),
+            _done: sender,
+            job,
+        };
+        match self.jobs.try_send(queued) {
+            Ok(()) => Some(DebugTicket { leader_ended, done }),
+            Err(TrySendError::Full(queued) | TrySendError::Disconnected(queued)) => {
+                let log_dir = queued.job.log_dir.display();
+                tracing::debug!(%log_dir, "too busy to describe a launch");
+                None
+            }
+        }
+    }
+}
+
+fn serve(jobs: &Receiver<Queued>) {
+    let mut waiting: Vec<Queued> = Vec::new();
+    loop {
+        let received = if waiting.is_empty() {
+            jobs.recv()
+                .map_err(|_closed| RecvTimeoutError::Disconnected)
+        } else if waiting.len() < JOBS_MAX {
+            jobs.recv_timeout(LOOK)
+        } else {
+            thread::sleep(LOOK);
+            Err(RecvTimeoutError::Timeout)
+        };
+        match received {
+            Ok(job) => waiting.push(job),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        for queued in waiting.extract_if(.., |queued| is_ready(queued)) {
+            if let Err(error) = describe(&queued.job) {
+                let error = super::error::chain(&error);
+                tracing::debug!(error, "cannot describe a launch");
+            }
+        }
+    }
+}
+
+fn is_ready(queued: &Queued) -> bool {
+    let last_link = queued.job.links.last();
+    last_link.is_none_or(|last| queued.job.work_dir.join(&last.link).is_symlink())
+        || queued.leader_ended.load(Ordering::Relaxed)
+        || Instant::now() >= queued.wait_until
+}
+
+fn describe(job: &DebugJob) -> Result<(), super::error::LaunchError> {
+    let log_dir = Directory::open(&job.log_dir)?;
+    // 0640, so that log aggregation running as another member of the group can read it.
+    log_dir.create(LAUNCH_SCRIPT, 0o640, job.script.as_bytes())?;
+    let work_dir = Directory::open(&job.work_dir)?;
+    log_dir.create(DIRECTORY_INFO, 0o640, listing(job, work_dir).as_bytes())
+}
+
+fn listing(job: &DebugJob, work_dir: Directory) -> String {
+    let mut lister = Lister {
+        targets: job.links.iter().map(|link| link.target.as_path()).collect(),
+        entries_left: ENTRIES_MAX,
+    };
+    let mut text = String::from("ls -l:\n");
+    let work_dir = Rc::new(work_dir);
+    for entry in lister.entries(&work_dir, Path::new(".")) {
+        append(&mut text, format_args!("{}", columns(&entry.metadata)));
+        append_name(&mut text, &entry.name, entry.target.as_deref());
+    }
+    text.push_str("find -L . -maxdepth 5 -ls:\n");
+    let broken = lister.list_tree(&work_dir, &mut text);
+    text.push_str("broken symlinks(find -L . -maxdepth 5 -type l -ls):\n");
+    text.push_str(&broken);
+    if lister.entries_left == 0 {
+        append(
+            &mut text,
+            format_args!("(cut after {ENTRIES_MAX} entries)\n"),
+        );
+    }
+    text
+}
+
+fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments)
+        .expect("writing to a String cannot fail");
+}
+
+struct Lister<'a> {
+    /// Links to these are followed.
+    targets: Vec<&'a Path>,
+    entries_left: usize,
+}
+
+/// An entry of a directory, itself and not what it may link to.
+struct Entry {
+    name: PathBuf,
+    metadata: Metadata,
+    /// Where it points, if it is a link.
+    target: Option<PathBuf>,
+}
+
+/// A directory that is still to be listed.
+struct Pending {
+    base: Rc<Directory>,
+    /// Relative to `base`.
+    path: PathBuf,
+    shown: PathBuf,
+    depth: usize,
+}
+
+impl Lister<'_> {
+    /// The entries of a directory, by name; an unreadable one has none.
+    fn entries(&mut self, base: &Directory, path: &Path) -> Vec<Entry> {
+        let Ok(directory) = base.open_beneath(path) else {
+            return Vec::new();
+        };
+        let directory_path = directory.handle_path();
+        let Ok(names) = std::fs::read_dir(&directory_path) else {
+            return Vec::new();
+        };
+        let mut entries: Vec<_> = names
+            .take(self.entries_left)
+            .filter_map(|entry| {
+                let name = PathBuf::from(entry.ok()?.file_name());
+                let path = directory_path.join(&name);
+                Some(Entry {
+                    metadata: path.symlink_metadata().ok()?,
+                    target: std::fs::read_link(&path).ok(),
+                    name,
+                })
+            })
+            .collect();
+        self.entries_left -= entries.len();
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        entries
+    }
+
+    /// Like `find -L . -maxdepth 5 -ls`, one directory after the other. Returns the lines of broken links.
+    fn list_tree(&mut self, work_dir: &Rc<Directory>, text: &mut String) -> String {
+        let mut broken = String::new();
+        let mut pending = VecDeque::from([Pending {
+            base: Rc::clone(work_dir),
+            path: PathBuf::from("."),
+            shown: PathBuf::from("."),
+            depth: 1,
+        }]);
+        while let Some(directory) = pending.pop_front() {
+            for entry in self.entries(&directory.base, &directory.path) {
+                let shown = directory.shown.join(&entry.name);
+                let followed = self.follow(&entry);
+                let mut line = String::new();
+                append_line(&mut line, &shown, &entry, followed.as_ref());
+                text.push_str(&line);
+                if is_broken(&entry) {
+                    broken.push_str(&line);
+                }
+                if directory.depth == DEPTH_MAX {
+                    continue;
+                }
+                let (base, path) = if let Some((target, metadata)) = followed {
+                    let Some(base) = metadata
+                        .is_dir()
+                        .then(|| Directory::open(&target).ok())
+                        .flatten()
+                    else {
+                        continue;
+                    };
+                    (Rc::new(base), PathBuf::from("."))
+                } else if entry.metadata.is_dir() {
+                    (Rc::clone(&directory.base), directory.path.join(&entry.name))
+                } else {
+                    continue;
+                };
+                pending.push_back(Pending {
+                    base,
+                    path,
+                    shown,
+                    depth: directory.depth + 1,
+                });
+            }
+        }
+        broken
+    }
+
+    /// Where a link to a resource of the container leads; anything else stays itself.
+    fn follow(&self, entry: &Entry) -> Option<(PathBuf, Metadata)> {
+        let target = entry.target.as_ref()?;
+        if !self.targets.contains(&target.as_path()) {
+            return None;
+        }
+        let metadata = target.symlink_metadata().ok()?;
+        (!metadata.is_symlink()).then(|| (target.clone(), metadata))
+    }
+}
+
+/// A link whose target is not there. Relative targets are taken for good: where they lead is the container's business.
+fn is_broken(entry: &Entry) -> bool {
+    let target = entry.target.as_deref().filter(|t| t.is_absolute());
+    target.is_some_and(|target| target.symlink_metadata().is_err())
+}
+
+fn append_line(
+    line: &mut String,
+    shown: &Path,
+    entry: &Entry,
+    followed: Option<&(PathBuf, Metadata)>,
+) {
+    let metadata = followed.map_or(&entry.metadata, |(_, metadata)| metadata);
+    append(
+        line,
+        format_args!(
+            "{:>9} {:>6} {}",
+            metadata.ino(),
+            metadata.blocks().div_ceil(2),
+            columns(metadata)
+        ),
+    );
+    let target = entry.target.as_deref().filter(|_| followed.is_none());
+    append_name(line, shown, target);
+}
+
+fn append_name(text: &mut String, shown: &Path, target: Option<&Path>) {
+    append(text, format_args!("{}", shown.display()));
+    if let Some(target) = target {
+        append(text, format_args!(" -> {}", target.display()));
+    }
+    text.push('\n');
+}
+
+/// Mode, links, owner, group, size and time of last change.
+fn columns(metadata: &Metadata) -> String {
+    let time = OffsetDateTime::from_unix_timestamp(metadata.mtime())
+        .ok()
+        .and_then(|time| {
+            time.format(format_description!("[year]-[month]-[day] [hour]:[minute]Z"))
+                .ok()
+        })
+        .unwrap_or_default();
+    format!(
+        "{} {:>3} {:>5} {:>5} {:>11} {time} ",
+        mode(metadata),
+        metadata.nlink(),
+        metadata.uid(),
+        metadata.gid(),
+        metadata.size()
+    )
+}
+
+/// As `ls` shows it, without the special bits.
+fn mode(metadata: &Metadata) -> String {
+    let kind = if metadata.is_dir() {
+        'd'
+    } else if metadata.is_symlink() {
+        'l'
+    } else if metadata.is_file() {
+        '-'
+    } else {
+        '?'
+    };
+    let bits = (0..9).rev().zip("rwx".chars().cycle());
+    let bits = bits.map(|(bit, letter)| {
+        if metadata.mode() >> bit & 1 == 1 {
+            letter
+        } else {
+            '-'
+        }
+    });
+    std::iter::once(kind).chain(bits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn job(root: &Path, links: &[(&str, &Path)]) -> DebugJob {
+        let (work_dir, log_dir) = (root.join("work"), root.join("log"));
+        std::fs::create_dir_all(&work_dir).unwrap();
+        std::fs::create_dir_all(&log_dir).unwrap();
+        let links = links.iter().map(|(link, target)| ResolvedLink {
+            link: (*link).to_owned(),
+            target: target.to_path_buf(),
+        });
+        DebugJob {
+            script: "#!/bin/bash\n".to_owned(),
+            work_dir,
+            log_dir,
+            links: links.collect(),
+        }
+    }
+
+    fn listed(job: &DebugJob) -> String {
+        listing(job, Directory::open(&job.work_dir).unwrap())
+    }
+
+    #[test]
+    fn the_listing_shows_files_resources_and_broken_links() {
+        let root = tempfile::tempdir().unwrap();
+        let resource = root.path().join("resource");
+        std::fs::create_dir(&resource).unwrap();
+        std::fs::write(resource.join("inner.jar"), "x").unwrap();
+        let job = job(root.path(), &[("lib", &resource)]);
+        std::fs::write(job.work_dir.join("file"), "12345").unwrap();
+        symlink(&resource, job.work_dir.join("lib")).unwrap();
+        symlink("/nowhere", job.work_dir.join("broken")).unwrap();
+
+        let text = listed(&job);
+        let (flat, rest) = text.split_once("find -L . -maxdepth 5 -ls:\n").unwrap();
+        let (tree, broken) = rest.split_once("broken symlinks").unwrap();
+        assert!(flat.starts_with("ls -l:\nlrwxrwxrwx"), "{flat}");
+        assert!(
+            flat.contains("          5 20")
+                && flat.contains(&format!(" lib -> {}", resource.display()))
+        );
+        assert!(
+            tree.contains(" ./lib/inner.jar\n") && tree.contains(" ./file\n"),
+            "{tree}"
+        );
+        assert_eq!(broken.lines().count(), 2, "{broken}");
+        assert!(broken.ends_with(" ./broken -> /nowhere\n"), "{broken}");
+    }
+
+    #[test]
+    fn links_that_the_container_made_itself_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let secret = root.path().join("secret");
+        std::fs::create_dir(&secret).unwrap();
+        std::fs::write(secret.join("hidden"), "").unwrap();
+        let job = job(root.path(), &[]);
+        symlink(&secret, job.work_dir.join("mine")).unwrap();
+        let text = listed(&job);
+        assert!(!text.contains("hidden"), "{text}");
+    }
+
+    #[test]
+    fn depth_and_size_are_bounded() {
+        let root = tempfile::tempdir().unwrap();
+        let job = job(root.path(), &[]);
+        std::fs::create_dir_all(job.work_dir.join("1/2/3/4/5/6")).unwrap();
+        let text = listed(&job);
+        assert!(
+            text.contains("./1/2/3/4/5\n") && !text.contains("/6"),
+            "{text}"
+        );
+        for n in 0..ENTRIES_MAX + 10 {
+            std::fs::write(job.work_dir.join(format!("f{n}")), "").unwrap();
+        }
+        let text = listed(&job);
+        assert!(text.lines().count() < ENTRIES_MAX + 10 && text.ends_with("entries)\n"));
+    }
+
+    #[tokio::test]
+    async fn the_files_are_there_once_the_ticket_is_finished() {
+        let root = tempfile::tempdir().unwrap();
+        // The link never comes, since no script runs.
+        let job = job(root.path(), &[("late", Path::new("/nowhere"))]);
+        let log_dir = job.log_dir.clone();
+        let info = DebugInfo::start().unwrap();
+        info.describe(job).unwrap().finished().await;
+        let script = std::fs::read_to_string(log_dir.join(LAUNCH_SCRIPT)).unwrap();
+        assert_eq!(script, "#!/bin/bash\n");
+        assert!(log_dir.join(DIRECTORY_INFO).exists());
+    }
+}

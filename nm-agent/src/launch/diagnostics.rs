@@ -1,0 +1,279 @@
+//! What a container's end looks like to its AM and to people: Hadoop's texts with the tails of the error files.
+//!
+//! Clients match these texts, so they are Hadoop's to the letter, except that the block about the exit code comes once
+//! (Hadoop: `DefaultContainerExecutor.launchContainer`, `ContainerLaunch.handleContainerExitWithFailure`). The files
+//! belong to the container's user: reads are bounded, links are not followed, and nothing that could block is opened.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use records::{ContainerExitStatus, ContainerId};
+
+use super::files::Directory;
+use super::glob::Glob;
+use super::script::PRELAUNCH_ERR;
+
+/// Bytes kept of one file, whatever is configured; diagnostics as a whole are cut to far less.
+const TAIL_MAX: u64 = 64 * 1024;
+/// Entries of the log directory that are looked at. A container that writes more log files than this has named its
+/// error output among the first.
+const LOG_FILES_MAX: usize = 10_000;
+/// Names listed when several files match.
+const NAMES_MAX: usize = 16;
+
+/// Which files hold a container's error output.
+#[derive(Clone, Debug)]
+pub(super) struct StderrPattern(Glob);
+
+impl StderrPattern {
+    pub(super) fn new(pattern: &str) -> Self {
+        Self(Glob::new(pattern))
+    }
+}
+
+/// The diagnostics of an exit; empty for success.
+pub(super) fn of_exit(
+    id: ContainerId,
+    status: ContainerExitStatus,
+    log_dir: &Path,
+    pattern: &StderrPattern,
+    tail_bytes: u64,
+) -> String {
+    if status == ContainerExitStatus::SUCCESS {
+        return String::new();
+    }
+    if status.is_signalled() {
+        return format!(
+            "Container killed on request. Exit code is {status}\n\
+             Container exited with a non-zero exit code {status}. \n"
+        );
+    }
+    let mut text = format!(
+        "Exception from container-launch.\nContainer id: {id}\nExit code: {status}\n\n\
+         Container exited with a non-zero exit code {status}. "
+    );
+    let tail_bytes = tail_bytes.min(TAIL_MAX);
+    match Directory::open(log_dir) {
+        Ok(directory) => {
+            append_prelaunch(&mut text, &directory, tail_bytes);
+            append_stderr(&mut text, &directory, log_dir, pattern, tail_bytes);
+        }
+        Err(error) => {
+            tracing::debug!(container = %id, error = super::error::chain(&error), "no error files");
+        }
+    }
+    text
+}
+
+fn append_prelaunch(text: &mut String, directory: &Directory, tail_bytes: u64) {
+    if let Ok(tail) = tail(directory, PRELAUNCH_ERR.as_ref(), tail_bytes) {
+        write(text, format_args!("Error file: {PRELAUNCH_ERR}.\n"));
+        append_tail(text, PRELAUNCH_ERR, tail_bytes, &tail);
+    }
+}
+
+fn append_stderr(
+    text: &mut String,
+    directory: &Directory,
+    log_dir: &Path,
+    pattern: &StderrPattern,
+    tail_bytes: u64,
+) {
+    let files = match error_files(directory, log_dir, pattern) {
+        Ok(files) => files,
+        Err(error) => {
+            tracing::debug!(%error, log_dir = %log_dir.display(), "cannot look for error files");
+            return;
+        }
+    };
+    // The first by name among equally new ones.
+    let newest = files
+        .iter()
+        .enumerate()
+        .max_by_key(|(index, (_, modified))| (*modified, std::cmp::Reverse(*index)));
+    let Some((_, (name, _))) = newest else {
+        return;
+    };
+    if files.len() > 1 {
+        let names: Vec<_> = files
+            .iter()
+            .take(NAMES_MAX)
+            .map(|(name, _)| name.to_string_lossy())
+            .collect();
+        write(text, format_args!("Error files: {}.\n", names.join(", ")));
+    }
+    if let Ok(tail) = tail(directory, name, tail_bytes) {
+        append_tail(text, &name.to_string_lossy(), tail_bytes, &tail);
+    }
+}
+
+fn append_tail(text: &mut String, name: &str, tail_bytes: u64, tail: &[u8]) {
+    let tail = String::from_utf8_lossy(tail);
+    let end = if tail.is_empty() || tail.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    write(
+        text,
+        format_args!("Last {tail_bytes} bytes of {name} :\n{tail}{end}"),
+    );
+}
+
+fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments)
+        .expect("writing to a String cannot fail");
+}
+
+/// Regular files that match, by name, with the time of their last change.
+fn error_files(
+    directory: &Directory,
+    log_dir: &Path,
+    pattern: &StderrPattern,
+) -> io::Result<Vec<(OsString, SystemTime)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(log_dir)?.take(LOG_FILES_MAX) {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(|name| pattern.0.matches(name))
+            && let Ok(file) = directory.open_regular(&name)
+            && let Ok(modified) = file.metadata().and_then(|metadata| metadata.modified())
+        {
+            files.push((name, modified));
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// The last bytes of a regular file.
+fn tail(directory: &Directory, name: &std::ffi::OsStr, tail_bytes: u64) -> io::Result<Vec<u8>> {
+    let file = directory.open_regular(name)?;
+    let length = file.metadata()?.len();
+    let start = length.saturating_sub(tail_bytes);
+    let wanted = usize::try_from(length - start).map_err(io::Error::other)?;
+    read_at(&file, start, wanted)
+}
+
+/// Reads until the end or until enough: the file may be cut while it is read.
+fn read_at(file: &File, start: u64, wanted: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; wanted];
+    let mut length = 0;
+    let mut offset = start;
+    while length < wanted {
+        let read = file.read_at(&mut bytes[length..], offset)?;
+        if read == 0 {
+            break;
+        }
+        length += read;
+        offset += u64::try_from(read).map_err(io::Error::other)?;
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::launch::testing::container_id;
+
+    fn diagnostics_of(log_dir: &Path, status: i32) -> String {
+        let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
+        let status = ContainerExitStatus(status);
+        of_exit(container_id(), status, log_dir, &pattern, 4096)
+    }
+
+    #[test]
+    fn a_failure_shows_hadoops_block_once_with_both_tails() {
+        let log_dir = tempfile::tempdir().unwrap();
+        std::fs::write(log_dir.path().join("prelaunch.err"), "line 3: oops\n").unwrap();
+        std::fs::write(log_dir.path().join("stderr"), "boom").unwrap();
+        let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
+        let id = container_id();
+        let text = of_exit(id, ContainerExitStatus(7), log_dir.path(), &pattern, 4096);
+        let expected = format!(
+            "Exception from container-launch.\nContainer id: {id}\nExit code: 7\n\n\
+             Container exited with a non-zero exit code 7. Error file: prelaunch.err.\n\
+             Last 4096 bytes of prelaunch.err :\nline 3: oops\n\
+             Last 4096 bytes of stderr :\nboom\n"
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn success_says_nothing() {
+        assert_eq!(diagnostics_of(Path::new("/nowhere"), 0), "");
+    }
+
+    #[test]
+    fn a_kill_shows_no_files() {
+        assert_eq!(
+            diagnostics_of(Path::new("/nowhere"), 143),
+            "Container killed on request. Exit code is 143\n\
+             Container exited with a non-zero exit code 143. \n"
+        );
+    }
+
+    #[test]
+    fn a_missing_log_directory_leaves_the_exit_code() {
+        let text = diagnostics_of(Path::new("/nowhere"), 3);
+        assert!(
+            text.ends_with("Container exited with a non-zero exit code 3. "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_newest_of_several_error_files_is_shown() {
+        let log_dir = tempfile::tempdir().unwrap();
+        for (name, age) in [("a.stderr", 5), ("b.STDERR", 1), ("c.stderr", 9)] {
+            std::fs::write(log_dir.path().join(name), name).unwrap();
+            let file = File::options().write(true).open(log_dir.path().join(name));
+            let modified = SystemTime::now() - Duration::from_secs(age);
+            file.unwrap().set_modified(modified).unwrap();
+        }
+        let text = diagnostics_of(log_dir.path(), 1);
+        assert!(
+            text.ends_with("Error files: a.stderr, b.STDERR, c.stderr.\nLast 4096 bytes of b.STDERR :\nb.STDERR\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn only_the_tail_of_a_large_file_is_read() {
+        let log_dir = tempfile::tempdir().unwrap();
+        let content = "x".repeat(100_000) + &"é".repeat(2_048);
+        std::fs::write(log_dir.path().join("stderr"), content).unwrap();
+        let text = diagnostics_of(log_dir.path(), 1);
+        assert!(text.ends_with(&format!(":\n{}\n", "é".repeat(2_048))));
+    }
+
+    #[test]
+    fn links_fifos_and_directories_are_not_read() {
+        let (log_dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(outside.path().join("secret"), "hunter2").unwrap();
+        let (link, fifo) = (
+            log_dir.path().join("stderr"),
+            log_dir.path().join("prelaunch.err"),
+        );
+        std::os::unix::fs::symlink(outside.path().join("secret"), link).unwrap();
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(log_dir.path().join("x.stderr")).unwrap();
+        let text = diagnostics_of(log_dir.path(), 1);
+        assert!(text.ends_with("exit code 1. "), "{text}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        let log_dir = tempfile::tempdir().unwrap();
+        std::fs::write(log_dir.path().join("stderr"), b"\xff\0x").unwrap();
+        let text = diagnostics_of(log_dir.path(), 1);
+        assert!(text.ends_with(":\n\u{fffd}\0x\n"), "{text}");
+    }
+}

@@ -1,0 +1,545 @@
+//! The environment of a container: what the script exports and in which order, and what the process is started with.
+//!
+//! Pure. Follows Hadoop's `ContainerLaunch` (`addConfigsToEnv`, `expandEnvironment`, `sanitizeEnv`) and
+//! `ContainerExecutor.writeLaunchEnv`: the administrator's variables first, then markers, then the NodeManager's own
+//! variables over everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::context::{LaunchConfig, LaunchPlan, PlanError, excerpt};
+use super::markers::expand;
+
+/// Docker's entry point mode: the image's environment is to stay as it is.
+const OVERRIDE_DISABLE: &str = "YARN_CONTAINER_RUNTIME_DOCKER_RUN_OVERRIDE_DISABLE";
+
+/// What bash itself sets and refuses to export anew: an `export` of these would end the script.
+const READONLY_IN_BASH: [&str; 6] = [
+    "BASHOPTS",
+    "BASH_VERSINFO",
+    "EUID",
+    "PPID",
+    "SHELLOPTS",
+    "UID",
+];
+
+/// Characters that mean something between double quotes.
+const ACTIVE_IN_QUOTES: [char; 4] = ['$', '`', '\\', '"'];
+
+type Variable = (String, String);
+
+/// A container's variables, in the groups and the order in which the script exports them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ContainerEnvironment {
+    /// From the agent's own environment, unless the process has them already.
+    pub(super) whitelisted: Vec<Variable>,
+    /// Set by the NodeManager, in Hadoop's order.
+    pub(super) node: Vec<Variable>,
+    /// The launch context's and the administrator's; each after those it mentions.
+    pub(super) others: Vec<Variable>,
+    /// Names that bash cannot export. Hadoop writes an `export` for them all the same, which ends the script before
+    /// anything runs. Here they reach the command through the process's environment, which bash hands on.
+    pub(super) not_exportable: Vec<Variable>,
+}
+
+impl ContainerEnvironment {
+    /// The environment that bash is started with, as `NAME=value`.
+    ///
+    /// It is the container's own and nothing of the agent's. Variables whose value bash would still change (it
+    /// contains `$`, a back-quote, a backslash or a quote) are left to the script: started with `PATH=$PATH:/x`
+    /// taken literally, bash would no longer find `ln`. (Hadoop's default executor does just that; its Linux executor
+    /// starts with an empty environment, which gives the same values as here.)
+    pub(super) fn process_environment(&self) -> Result<Vec<CString>, PlanError> {
+        let settled = self
+            .node
+            .iter()
+            .chain(&self.others)
+            .filter(|(_, value)| !value.contains(ACTIVE_IN_QUOTES));
+        settled
+            .chain(&self.not_exportable)
+            .map(|(name, value)| {
+                CString::new(format!("{name}={value}")).map_err(|_nul| PlanError::VariableValue {
+                    name: excerpt(name),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Computes the environment of a container.
+pub(super) fn container_environment(
+    config: &LaunchConfig,
+    plan: &LaunchPlan,
+) -> Result<ContainerEnvironment, PlanError> {
+    let mut environment = plan.environment.clone();
+    add_admin_environment(config, &mut environment);
+    force_path(&config.force_path, &mut environment);
+    let log_dir = text(&plan.log_dir)?;
+    for value in environment.values_mut() {
+        *value = expand(value, log_dir, config.java_feature_version);
+    }
+
+    let node = node_variables(config, plan, &environment)?;
+    if overrides_are_disabled(&environment) {
+        environment.remove("WORK_DIR");
+    }
+    for (name, _) in &node {
+        environment.remove(name);
+    }
+    for (name, value) in environment.iter().chain(node.iter().map(|(n, v)| (n, v))) {
+        check_variable(name, value)?;
+    }
+
+    let is_set =
+        |name: &str| environment.contains_key(name) || node.iter().any(|(other, _)| other == name);
+    let whitelisted = whitelisted_variables(config, is_set);
+    let (others, not_exportable) = environment
+        .into_iter()
+        .partition::<BTreeMap<_, _>, _>(|(name, _)| is_exportable(name));
+    Ok(ContainerEnvironment {
+        whitelisted,
+        node,
+        others: order_by_dependencies(others),
+        not_exportable: not_exportable.into_iter().collect(),
+    })
+}
+
+/// Whitelisted variables of the agent that the container does not set; each once.
+fn whitelisted_variables(config: &LaunchConfig, is_set: impl Fn(&str) -> bool) -> Vec<Variable> {
+    let mut seen = BTreeSet::new();
+    config
+        .env_whitelist
+        .iter()
+        .filter(|name| is_exportable(name) && !is_set(name) && seen.insert(name.as_str()))
+        .filter_map(|name| {
+            let value = config.agent_environment.get(name)?;
+            Some((name.clone(), value.clone()))
+        })
+        .collect()
+}
+
+/// Adds the administrator's variables; to one that the container has too, after a `:` (Hadoop:
+/// `Apps.setEnvFromInputProperty`).
+fn add_admin_environment(config: &LaunchConfig, environment: &mut BTreeMap<String, String>) {
+    for (name, value) in &config.admin_env {
+        let value = substitute(value, |name| {
+            environment
+                .get(name)
+                .or_else(|| config.agent_environment.get(name))
+                .map(String::as_str)
+        });
+        match environment.get_mut(name) {
+            Some(existing) => {
+                existing.push(':');
+                existing.push_str(&value);
+            }
+            None => {
+                environment.insert(name.clone(), value);
+            }
+        }
+    }
+}
+
+/// Replaces each `$NAME` by what `lookup` knows, or by nothing.
+fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str>) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        result.push_str(before);
+        let (name, tail) = after.split_at(name_length(after));
+        if name.is_empty() {
+            result.push('$');
+        } else {
+            result.push_str(lookup(name).unwrap_or_default());
+        }
+        rest = tail;
+    }
+    result.push_str(rest);
+    result
+}
+
+/// Puts the administrator's directories in front of the container's `PATH`.
+fn force_path(force_path: &str, environment: &mut BTreeMap<String, String>) {
+    if force_path.is_empty() {
+        return;
+    }
+    let user_path = environment
+        .get("PATH")
+        .filter(|path| !path.is_empty())
+        .map_or("$PATH", String::as_str);
+    let path = format!("{force_path}:{user_path}");
+    environment.insert("PATH".to_owned(), path);
+}
+
+/// Java's `Boolean.parseBoolean`.
+fn overrides_are_disabled(environment: &BTreeMap<String, String>) -> bool {
+    environment
+        .get(OVERRIDE_DISABLE)
+        .is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// The NodeManager's variables in Hadoop's order. In entry point mode only the place of the tokens.
+fn node_variables(
+    config: &LaunchConfig,
+    plan: &LaunchPlan,
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<Variable>, PlanError> {
+    let work_dir = text(&plan.work_dir)?;
+    let tokens = format!("{work_dir}/{}", super::files::CONTAINER_TOKENS);
+    let mut variables = vec![("HADOOP_TOKEN_FILE_LOCATION".to_owned(), tokens)];
+    if overrides_are_disabled(environment) {
+        return Ok(variables);
+    }
+    let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
+    set("CONTAINER_ID", plan.container_id.to_string());
+    set("NM_PORT", config.node_id.port.to_string());
+    set("NM_HOST", config.node_id.host.clone());
+    set("NM_HTTP_PORT", config.http_port.to_string());
+    set("LOCAL_DIRS", comma_list(&plan.local_dirs, "")?);
+    set("LOCAL_USER_DIRS", comma_list(&plan.local_user_dirs, "/")?);
+    set("LOG_DIRS", comma_list(&plan.log_dirs, "")?);
+    set("USER", plan.user.clone());
+    set("LOGNAME", plan.user.clone());
+    set("HOME", config.user_home_dir.clone());
+    set("PWD", work_dir.to_owned());
+    set(
+        "LOCALIZATION_COUNTERS",
+        plan.localization_counters.to_string(),
+    );
+    // Expands in the script, which `exec`s the command: the pid stays.
+    set("JVM_PID", "$$".to_owned());
+    for (service, metadata) in &plan.service_metadata {
+        let name = format!("NM_AUX_SERVICE_{service}");
+        if is_exportable(&name) {
+            set(&name, STANDARD.encode(metadata));
+        } else {
+            tracing::warn!(
+                service,
+                "the auxiliary service's name cannot be part of a variable"
+            );
+        }
+    }
+    Ok(variables)
+}
+
+/// Paths joined by `,`, each ending in `end`.
+fn comma_list(paths: &[PathBuf], end: &str) -> Result<String, PlanError> {
+    let texts = paths
+        .iter()
+        .map(|path| {
+            let path = text(path)?;
+            let missing = if path.ends_with(end) { "" } else { end };
+            Ok(format!("{path}{missing}"))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(texts.join(","))
+}
+
+/// A path as the text that goes into script and variables.
+pub(super) fn text(path: &Path) -> Result<&str, PlanError> {
+    path.to_str()
+        .filter(|text| !text.contains('\0'))
+        .ok_or_else(|| PlanError::Path {
+            path: path.to_owned(),
+        })
+}
+
+/// Refuses what the kernel cannot pass on, as Java's `ProcessBuilder` does.
+fn check_variable(name: &str, value: &str) -> Result<(), PlanError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(PlanError::VariableName {
+            name: excerpt(name),
+        });
+    }
+    if value.contains('\0') {
+        return Err(PlanError::VariableValue {
+            name: excerpt(name),
+        });
+    }
+    Ok(())
+}
+
+/// Whether bash takes `export NAME=…`.
+fn is_exportable(name: &str) -> bool {
+    !name.is_empty() && name_length(name) == name.len() && !READONLY_IN_BASH.contains(&name)
+}
+
+/// The length of the shell identifier at the start of a text.
+fn name_length(text: &str) -> usize {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return 0;
+    }
+    text.bytes()
+        .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        .count()
+}
+
+/// Puts each variable after those whose value it uses, otherwise in order of the names. Where variables use each other
+/// in a circle, the first by name comes last of the circle (Hadoop: `ShellScriptBuilder.orderEnvByDependencies`).
+fn order_by_dependencies(variables: BTreeMap<String, String>) -> Vec<Variable> {
+    let mut ordered = Vec::with_capacity(variables.len());
+    let mut visited = BTreeSet::new();
+    // A stack of our own: a client may chain as many variables as a request holds.
+    let mut path: Vec<(&String, &String, Vec<&str>)> = Vec::new();
+    for (name, value) in &variables {
+        if visited.insert(name.as_str()) {
+            path.push((name, value, dependencies(value)));
+        }
+        while let Some((_, _, pending)) = path.last_mut() {
+            let Some(dependency) = pending.pop() else {
+                let (name, value, _) = path.pop().expect("the loop condition saw an element");
+                ordered.push((name.clone(), value.clone()));
+                continue;
+            };
+            if let Some((name, value)) = variables.get_key_value(dependency)
+                && visited.insert(name.as_str())
+            {
+                path.push((name, value, dependencies(value)));
+            }
+        }
+    }
+    ordered
+}
+
+/// Names that a value uses as `$X`, `${X…}` or `${#X}` when bash reads it between double quotes, last first (Hadoop:
+/// `UnixShellScriptBuilder.getEnvDependencies`).
+fn dependencies(value: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut in_double_quotes = true;
+    let mut rest = value;
+    while let Some(at) = rest.find(['"', '\'', '\\', '$']) {
+        let found = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match found {
+            b'"' => in_double_quotes = !in_double_quotes,
+            // Between single quotes nothing is expanded; a single quote between double quotes is only a character.
+            b'\'' if !in_double_quotes => {
+                rest = rest.split_once('\'').map_or("", |(_, after)| after);
+            }
+            b'\\' => rest = skip_character(rest),
+            b'$' => {
+                let braced = rest.strip_prefix('{');
+                let start = braced.map_or(rest, |name| name.strip_prefix('#').unwrap_or(name));
+                let (name, after) = start.split_at(name_length(start));
+                if !name.is_empty() {
+                    names.push(name);
+                }
+                rest = after;
+            }
+            _other => {}
+        }
+    }
+    names.reverse();
+    names
+}
+
+fn skip_character(text: &str) -> &str {
+    let mut characters = text.chars();
+    characters.next();
+    characters.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::launch::testing;
+
+    fn map(variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+        variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    fn names(variables: &[Variable]) -> Vec<&str> {
+        variables.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn environment_of(variables: &[(&str, &str)], config: &LaunchConfig) -> ContainerEnvironment {
+        let mut plan = testing::plan(Path::new("/w"));
+        plan.environment = map(variables);
+        container_environment(config, &plan).unwrap()
+    }
+
+    fn value<'a>(variables: &'a [Variable], name: &str) -> &'a str {
+        let found = variables.iter().find(|(other, _)| other == name);
+        &found.unwrap_or_else(|| panic!("{name} is not set")).1
+    }
+
+    #[test]
+    fn a_variable_comes_after_those_it_mentions() {
+        let ordered = order_by_dependencies(map(&[
+            ("A", "$B:${C:-x}"),
+            ("B", "$C"),
+            ("C", "c"),
+            ("D", "d"),
+        ]));
+        assert_eq!(names(&ordered), ["C", "B", "A", "D"]);
+    }
+
+    #[test]
+    fn variables_in_a_circle_are_all_kept() {
+        let ordered =
+            order_by_dependencies(map(&[("A", "$B"), ("B", "$C"), ("C", "$A$D"), ("D", "$D")]));
+        assert_eq!(names(&ordered), ["D", "C", "B", "A"]);
+    }
+
+    #[test]
+    fn a_long_chain_of_variables_does_not_overflow_the_stack() {
+        let chain: BTreeMap<_, _> = (0..100_000)
+            .map(|n| (format!("V{n:06}"), format!("$V{:06}", n + 1)))
+            .collect();
+        let ordered = order_by_dependencies(chain);
+        assert_eq!(ordered.first().unwrap().0, "V099999");
+        assert_eq!(ordered.len(), 100_000);
+    }
+
+    #[test]
+    fn only_what_bash_expands_is_a_dependency() {
+        for (value, expected) in [
+            ("$A/${B}/${#C}/${D:-$E}", vec!["E", "D", "C", "B", "A"]),
+            (r"\$A \\$B", vec!["B"]),
+            ("it's $A", vec!["A"]),
+            (r#""'$A'"$B"#, vec!["B"]),
+            ("$$ $1 ${ $ é$", vec![]),
+            ("$é", vec![]),
+            ("\\", vec![]),
+        ] {
+            assert_eq!(dependencies(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_agents_variables_enter_only_through_the_whitelist() {
+        let mut config = testing::config();
+        config.agent_environment = map(&[
+            ("JAVA_HOME", "/jdk"),
+            ("LANG", "C"),
+            ("AWS_SECRET", "hunter2"),
+        ]);
+        config.env_whitelist.push("JAVA_HOME".to_owned());
+        let environment = environment_of(&[("LANG", "de_DE")], &config);
+        assert_eq!(
+            environment.whitelisted,
+            [("JAVA_HOME".to_owned(), "/jdk".to_owned())]
+        );
+        let started_with = environment.process_environment().unwrap();
+        let shown = format!("{started_with:?}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("/jdk"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_node_variables_win_over_the_containers() {
+        let environment = environment_of(
+            &[("USER", "root"), ("LOG_DIRS", "/etc")],
+            &testing::config(),
+        );
+        assert_eq!(value(&environment.node, "USER"), "alice");
+        assert_eq!(value(&environment.node, "LOG_DIRS"), "/w/log");
+        assert_eq!(value(&environment.node, "LOCAL_USER_DIRS"), "/w/user/");
+        assert!(environment.others.is_empty(), "{:?}", environment.others);
+    }
+
+    #[test]
+    fn entry_point_mode_suppresses_the_node_variables() {
+        let environment = environment_of(
+            &[
+                (OVERRIDE_DISABLE, "TRUE"),
+                ("WORK_DIR", "x"),
+                ("USER", "bob"),
+            ],
+            &testing::config(),
+        );
+        assert_eq!(names(&environment.node), ["HADOOP_TOKEN_FILE_LOCATION"]);
+        assert_eq!(names(&environment.others), ["USER", OVERRIDE_DISABLE]);
+    }
+
+    #[test]
+    fn admin_variables_are_resolved_and_appended() {
+        let mut config = testing::config();
+        config.admin_env = map(&[
+            ("MALLOC_ARENA_MAX", "$MALLOC_ARENA_MAX"),
+            ("OPTS", "-a$FROM_CONTAINER-$FROM_AGENT-$NOWHERE-$"),
+        ]);
+        config.agent_environment = map(&[("MALLOC_ARENA_MAX", "4"), ("FROM_AGENT", "n")]);
+        let environment = environment_of(&[("FROM_CONTAINER", "c"), ("OPTS", "-x")], &config);
+        assert_eq!(value(&environment.others, "MALLOC_ARENA_MAX"), "4");
+        assert_eq!(value(&environment.others, "OPTS"), "-x:-ac-n--$");
+    }
+
+    #[test]
+    fn the_forced_path_comes_first() {
+        let mut config = testing::config();
+        config.force_path = "/opt/safe".to_owned();
+        let environment = environment_of(&[("PATH", "/mine")], &config);
+        assert_eq!(value(&environment.others, "PATH"), "/opt/safe:/mine");
+        let environment = environment_of(&[], &config);
+        assert_eq!(value(&environment.others, "PATH"), "/opt/safe:$PATH");
+    }
+
+    #[test]
+    fn names_that_bash_cannot_export_go_through_the_process_environment() {
+        let environment = environment_of(
+            &[("a.b", "$1"), ("1X", "2"), ("UID", "7"), ("OK", "3")],
+            &testing::config(),
+        );
+        assert_eq!(names(&environment.others), ["OK"]);
+        let started_with = environment.process_environment().unwrap();
+        for expected in [c"a.b=$1", c"1X=2", c"UID=7", c"OK=3"] {
+            assert!(started_with.iter().any(|v| v.as_c_str() == expected));
+        }
+    }
+
+    #[test]
+    fn values_that_bash_would_change_are_left_to_the_script() {
+        let environment =
+            environment_of(&[("PATH", "$PATH:/x"), ("A", "a b'c")], &testing::config());
+        let started_with = environment.process_environment().unwrap();
+        assert!(started_with.iter().any(|v| v.as_c_str() == c"A=a b'c"));
+        let shown = format!("{started_with:?}");
+        assert!(
+            !shown.contains("\"PATH=") && !shown.contains("JVM_PID"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn variables_that_the_kernel_cannot_pass_are_refused() {
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0y")] {
+            let mut plan = testing::plan(Path::new("/w"));
+            plan.environment = map(&[(name, value)]);
+            let result = container_environment(&testing::config(), &plan);
+            assert!(result.is_err(), "{name:?}={value:?}");
+        }
+    }
+
+    #[test]
+    fn service_metadata_is_base64() {
+        let mut plan = testing::plan(Path::new("/w"));
+        plan.service_metadata
+            .insert("mapreduce_shuffle".to_owned(), vec![0, 0, 52, 250]);
+        plan.service_metadata.insert("a b".to_owned(), vec![]);
+        let environment = container_environment(&testing::config(), &plan).unwrap();
+        let name = "NM_AUX_SERVICE_mapreduce_shuffle";
+        assert_eq!(value(&environment.node, name), "AAA0+g==");
+        assert!(!names(&environment.node).contains(&"NM_AUX_SERVICE_a b"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_are_ordered_without_loss(values in proptest::collection::btree_map("[A-E]", "[$A-F{}#'\"\\\\é]{0,8}", 0..6)) {
+            let mut ordered = order_by_dependencies(values.clone());
+            ordered.sort();
+            prop_assert_eq!(ordered, values.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

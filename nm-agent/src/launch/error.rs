@@ -1,0 +1,54 @@
+//! Why a container could not be launched.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::context::PlanError;
+
+/// Why a container could not be launched. Becomes the diagnostics of a launch that failed.
+#[derive(Debug, Error)]
+pub(super) enum LaunchError {
+    /// The launch context asks for what cannot be done.
+    #[error("the launch context is invalid")]
+    Plan(#[from] PlanError),
+    /// A file or directory of the container.
+    #[error("cannot {operation} {path}")]
+    File {
+        /// What was tried.
+        operation: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The process could not be started.
+    #[error("cannot start {program}")]
+    Spawn {
+        /// The program.
+        program: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The process was started, but its end could not be learned, so it was killed.
+    #[error("cannot watch process {pid}")]
+    Watch {
+        /// The process that was.
+        pid: i32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// An error and its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,358 @@
+//! Which processes belong to a container, from `/proc`.
+//!
+//! A container's processes are those of its leader's session or process group, their descendants, and processes that
+//! lost their parent and carry the container's id in their environment, with their descendants. The last kind is found
+//! reliably only when orphans become children of the agent ([`adopt_orphans`]). A process that leaves the session,
+//! loses its parent **and** changes its environment is not found once its parent is gone; that takes a cgroup.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+
+use records::ContainerId;
+
+use super::spawn::wait_for_pid;
+
+/// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB stack).
+const ENVIRON_READ_MAX: u64 = 4 * 1024 * 1024;
+
+/// Makes processes that lose their parent children of the agent, so that none of a container's can hide behind init.
+/// For `main`, before anything is launched: it holds for the whole process. Child processes of the agent itself must
+/// stay in its session, since a dead child in another session is taken for an adopted one and reaped.
+///
+/// # Errors
+/// The kernel refuses (before Linux 3.4).
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}
+
+/// Whether orphans become children of the agent.
+pub(super) fn adopts_orphans() -> bool {
+    nix::sys::prctl::get_child_subreaper().unwrap_or(false)
+}
+
+/// A process as `/proc/PID/stat` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Process {
+    /// Its number, for now.
+    pub(super) pid: i32,
+    /// Clock ticks since boot: together with the pid, the same process and no other.
+    pub(super) start_time: u64,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    pub(super) session: i32,
+    /// Ended, but not reaped.
+    pub(super) is_zombie: bool,
+}
+
+impl Process {
+    /// Reads one process; `None` when there is none.
+    pub(super) fn read(pid: i32) -> Option<Self> {
+        // A line has at most 52 numbers and a name of 64 bytes.
+        let mut buffer = [0; 2_048];
+        let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
+        let length = file.read(&mut buffer).ok()?;
+        Self::parse(buffer.get(..length)?)
+    }
+
+    /// The name in parentheses may contain anything, parentheses too, so the fields are counted from its end.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let name_start = stat.iter().position(|b| *b == b'(')?;
+        let name_end = stat.iter().rposition(|b| *b == b')')?;
+        let pid = std::str::from_utf8(stat.get(..name_start)?).ok()?;
+        let fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+        let mut fields = fields.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        // `starttime` is field 22; the session is field 6.
+        let start_time = fields.nth(15)?.parse().ok()?;
+        Some(Self {
+            pid: pid.trim().parse().ok()?,
+            start_time,
+            parent,
+            group,
+            session,
+            is_zombie: matches!(state, "Z" | "X"),
+        })
+    }
+
+    fn belongs_to(&self, leader: i32) -> bool {
+        self.session == leader || self.group == leader
+    }
+}
+
+/// All processes at one time.
+pub(super) struct ProcessTable {
+    processes: HashMap<i32, Process>,
+    children: HashMap<i32, Vec<i32>>,
+}
+
+impl ProcessTable {
+    /// Reads all of `/proc`: about 10 µs for each process.
+    pub(super) fn read() -> io::Result<Self> {
+        let mut processes = Vec::new();
+        for entry in std::fs::read_dir("/proc")? {
+            let name = entry?.file_name();
+            let pid = name.to_str().and_then(|name| name.parse().ok());
+            processes.extend(pid.and_then(Process::read));
+        }
+        Ok(Self::of(processes))
+    }
+
+    fn of(processes: Vec<Process>) -> Self {
+        let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+        for process in &processes {
+            children
+                .entry(process.parent)
+                .or_default()
+                .push(process.pid);
+        }
+        let processes = processes.into_iter().map(|p| (p.pid, p)).collect();
+        Self {
+            processes,
+            children,
+        }
+    }
+
+    /// A process and its ancestors.
+    fn lineage(&self, pid: i32) -> Vec<i32> {
+        let mut lineage = vec![pid];
+        let mut next = pid;
+        // Pids may have changed hands while the table was read, so even a circle is possible.
+        while let Some(process) = self.processes.get(&next)
+            && !lineage.contains(&process.parent)
+        {
+            next = process.parent;
+            lineage.push(next);
+        }
+        lineage
+    }
+
+    /// Processes that may have lost their parent: children of the agent, and, where it does not adopt orphans, of its
+    /// ancestors, one of which does; and those whose parent ended while the table was read.
+    pub(super) fn orphans(&self, agent: i32, adopts: bool) -> impl Iterator<Item = Process> {
+        let mut adopters = self.lineage(agent);
+        if adopts {
+            adopters.truncate(1);
+        }
+        self.processes.values().copied().filter(move |process| {
+            adopters.contains(&process.parent) || !self.processes.contains_key(&process.parent)
+        })
+    }
+
+    /// The living processes of the container with this leader, without the leader itself, given the orphans that are
+    /// known to be the container's. The agent and its ancestors are never among them.
+    pub(super) fn members(&self, leader: i32, orphans: &[Process], agent: i32) -> Vec<Process> {
+        let protected = self.lineage(agent);
+        // An orphan may be younger than the table.
+        let mut found: HashMap<i32, Process> = HashMap::new();
+        for orphan in orphans.iter().filter(|p| !protected.contains(&p.pid)) {
+            found.insert(orphan.pid, *orphan);
+        }
+        let roots = self.processes.values().filter(|p| p.belongs_to(leader));
+        let mut pending: Vec<i32> = roots.map(|p| p.pid).collect();
+        pending.push(leader);
+        for orphan in found.keys() {
+            pending.extend(self.children.get(orphan).into_iter().flatten());
+        }
+        while let Some(pid) = pending.pop() {
+            if protected.contains(&pid) || found.contains_key(&pid) {
+                continue;
+            }
+            if let Some(process) = self.processes.get(&pid) {
+                found.insert(pid, *process);
+                pending.extend(self.children.get(&pid).into_iter().flatten());
+            }
+        }
+        found.remove(&leader);
+        let mut members: Vec<_> = found.into_values().filter(|p| !p.is_zombie).collect();
+        members.sort_unstable();
+        members
+    }
+}
+
+/// Children of the agent that it did not start: orphans that it adopted. Those that have ended are reaped, the others
+/// returned. The kernel gives orphans to the first thread, which starts no containers, so its list is short.
+///
+/// `is_leader` tells the session leaders that others watch and reap; children in the agent's own session were started
+/// by the agent for other purposes, and whoever started them reaps them.
+pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Vec<Process>> {
+    let list = std::fs::read_to_string(format!("/proc/{agent}/task/{agent}/children"))?;
+    let own_session = Process::read(agent).map(|process| process.session);
+    let pids = list
+        .split_ascii_whitespace()
+        .filter_map(|pid| pid.parse().ok());
+    let foreign = pids
+        .filter(|pid| !is_leader(*pid))
+        .filter_map(Process::read)
+        .filter(|child| Some(child.session) != own_session && child.parent == agent);
+    let mut alive = Vec::new();
+    for child in foreign {
+        if !child.is_zombie {
+            alive.push(child);
+        } else if let Err(error) = wait_for_pid(child.pid, libc::WNOHANG) {
+            tracing::debug!(pid = child.pid, %error, "cannot reap an orphan");
+        }
+    }
+    Ok(alive)
+}
+
+/// The value of `CONTAINER_ID` in a process's environment; `None` also when it may not be read.
+pub(super) fn container_of(process: &Process) -> Option<ContainerId> {
+    let file = File::open(format!("/proc/{}/environ", process.pid)).ok()?;
+    let mut environment = Vec::new();
+    file.take(ENVIRON_READ_MAX)
+        .read_to_end(&mut environment)
+        .ok()?;
+    let value = environment
+        .split(|b| *b == 0)
+        .find_map(|variable| variable.strip_prefix(b"CONTAINER_ID="))?;
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Whether an orphan is the container's by session or group.
+pub(super) fn shares_session(orphan: &Process, leader: i32) -> bool {
+    orphan.belongs_to(leader)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGENT: i32 = 50;
+
+    fn process(pid: i32, parent: i32, session: i32) -> Process {
+        Process {
+            pid,
+            start_time: 1,
+            parent,
+            group: session,
+            session,
+            is_zombie: false,
+        }
+    }
+
+    fn pids(processes: &[Process]) -> Vec<i32> {
+        processes.iter().map(|p| p.pid).collect()
+    }
+
+    /// init 1, a shell 40, the agent 50, a leader 100 with two children, one of which changed its session.
+    fn table(more: &[Process]) -> ProcessTable {
+        let mut processes = vec![
+            process(1, 0, 1),
+            process(40, 1, 40),
+            process(AGENT, 40, 40),
+            process(100, AGENT, 100),
+            process(101, 100, 100),
+            process(102, 101, 102),
+            process(200, AGENT, 200),
+        ];
+        processes.extend_from_slice(more);
+        ProcessTable::of(processes)
+    }
+
+    #[test]
+    fn descendants_are_members_whatever_their_session() {
+        let table = table(&[process(103, 102, 103)]);
+        assert_eq!(pids(&table.members(100, &[], AGENT)), [101, 102, 103]);
+    }
+
+    #[test]
+    fn the_session_of_a_dead_parent_still_tells() {
+        let table = table(&[process(104, 1, 100)]);
+        assert_eq!(pids(&table.members(100, &[], AGENT)), [101, 102, 104]);
+    }
+
+    #[test]
+    fn orphans_bring_their_descendants() {
+        let orphan = process(105, AGENT, 105);
+        let table = table(&[orphan, process(106, 105, 106)]);
+        assert_eq!(pids(&table.members(100, &[], AGENT)), [101, 102]);
+        assert_eq!(
+            pids(&table.members(100, &[orphan], AGENT)),
+            [101, 102, 105, 106]
+        );
+    }
+
+    #[test]
+    fn the_dead_are_no_members_but_their_children_are() {
+        let mut dead = process(107, 100, 100);
+        dead.is_zombie = true;
+        let table = table(&[dead, process(108, 107, 108)]);
+        assert_eq!(pids(&table.members(100, &[], AGENT)), [101, 102, 108]);
+    }
+
+    #[test]
+    fn the_agent_and_its_ancestors_are_never_members() {
+        let table = table(&[]);
+        assert!(table.members(40, &[], AGENT).is_empty());
+        assert!(
+            table
+                .members(1, &[process(1, 0, 1)], AGENT)
+                .iter()
+                .all(|p| p.pid != AGENT)
+        );
+    }
+
+    #[test]
+    fn a_circle_of_parents_ends() {
+        let table = ProcessTable::of(vec![process(AGENT, 60, 1), process(60, AGENT, 1)]);
+        assert_eq!(table.lineage(AGENT), [AGENT, 60]);
+        assert!(table.members(60, &[], AGENT).is_empty());
+    }
+
+    #[test]
+    fn orphans_are_looked_for_where_the_kernel_puts_them() {
+        let table = table(&[process(109, 40, 109), process(110, 1, 110)]);
+        let mut all: Vec<_> = table.orphans(AGENT, false).map(|p| p.pid).collect();
+        all.sort_unstable();
+        assert_eq!(all, [1, 40, 50, 100, 109, 110, 200]);
+        let mut adopted: Vec<_> = table.orphans(AGENT, true).map(|p| p.pid).collect();
+        adopted.sort_unstable();
+        assert_eq!(adopted, [1, 100, 200]);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_and_newlines_is_parsed() {
+        let rest = "S 7 8 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 8192 100";
+        for name in ["bash", ") S 1 1 1", "a\nb (c)", ""] {
+            let stat = format!("42 ({name}) {rest}\n");
+            let expected = Process {
+                pid: 42,
+                start_time: 4_711,
+                parent: 7,
+                group: 8,
+                session: 9,
+                is_zombie: false,
+            };
+            assert_eq!(Process::parse(stat.as_bytes()), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn broken_stat_lines_are_no_process() {
+        for stat in [
+            "",
+            "42",
+            "42 (x",
+            ")(",
+            "42 (x)",
+            "42 (x) S",
+            "x (x) S 1 2 3",
+            "42 (x) S 1 2 3 4",
+        ] {
+            assert_eq!(Process::parse(stat.as_bytes()), None, "{stat}");
+        }
+    }
+
+    #[test]
+    fn the_test_itself_is_found() {
+        let own_pid = i32::try_from(std::process::id()).unwrap();
+        let own = Process::read(own_pid).unwrap();
+        assert_eq!(own.pid, own_pid);
+        let table = ProcessTable::read().unwrap();
+        assert_eq!(table.processes.get(&own_pid), Some(&own));
+    }
+}

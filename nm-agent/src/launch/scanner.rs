@@ -1,0 +1,206 @@
+//! The thread that reads `/proc` for everybody: one scan serves all who asked before it began.
+//!
+//! A thread, because reading another process's environment may wait for that process's memory lock.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use records::ContainerId;
+use tokio::sync::{mpsc, oneshot};
+
+use super::process_tree::{
+    Process, ProcessTable, adopted, adopts_orphans, container_of, shares_session,
+};
+use super::registry::Registry;
+
+/// Questions that may wait for the scan under way. Each container has at most one open, so when this is full, the
+/// askers wait a scan longer.
+const REQUESTS_MAX: usize = 1_024;
+
+/// How much of a container is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Everything that belongs to it: all of `/proc` is read.
+    Everything,
+    /// What it left behind. Its leader has ended, so, where the agent adopts orphans, anything left has an ancestor
+    /// among the agent's adopted children, and when there are none nothing else needs to be read.
+    LeftOvers,
+}
+
+enum Request {
+    Members(Question),
+    /// Only what every scan does on the way: reap adopted orphans that have ended.
+    Reap,
+}
+
+struct Question {
+    id: ContainerId,
+    leader: i32,
+    scope: Scope,
+    answer: oneshot::Sender<Vec<Process>>,
+}
+
+/// The handle.
+#[derive(Clone)]
+pub(super) struct Scanner {
+    requests: mpsc::Sender<Request>,
+}
+
+impl Scanner {
+    /// Starts the thread; it ends when the last handle is dropped.
+    pub(super) fn start(registry: Arc<Registry>) -> io::Result<Self> {
+        let (requests, asked) = mpsc::channel(REQUESTS_MAX);
+        let agent = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        let mut scan = Scan {
+            agent,
+            registry,
+            known: HashMap::new(),
+        };
+        thread::Builder::new()
+            .name("process-scan".to_owned())
+            .spawn(move || scan.serve(asked))?;
+        Ok(Self { requests })
+    }
+
+    /// The living processes of a container without its leader. Empty when the scanner has gone.
+    pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Vec<Process> {
+        let (answer, answered) = oneshot::channel();
+        let question = Question {
+            id,
+            leader,
+            scope,
+            answer,
+        };
+        if self
+            .requests
+            .send(Request::Members(question))
+            .await
+            .is_err()
+        {
+            return Vec::new();
+        }
+        answered.await.unwrap_or_default()
+    }
+
+    /// Reaps adopted orphans that have ended, soon.
+    pub(super) async fn reap(&self) {
+        if self.requests.send(Request::Reap).await.is_err() {
+            tracing::debug!("the scanner has gone");
+        }
+    }
+}
+
+struct Scan {
+    agent: i32,
+    registry: Arc<Registry>,
+    /// Containers of living orphans, so that an environment is read once. Only orphans of the last scan are kept.
+    known: HashMap<(i32, u64), ContainerId>,
+}
+
+impl Scan {
+    fn serve(&mut self, mut asked: mpsc::Receiver<Request>) {
+        let mut questions = Vec::new();
+        while let Some(first) = asked.blocking_recv() {
+            let mut next = Some(first);
+            // Not more than fit the channel, so that those who ask all the time do not hold up those who asked.
+            while let Some(request) = next
+                && questions.len() < REQUESTS_MAX
+            {
+                match request {
+                    Request::Members(question) => questions.push(question),
+                    Request::Reap => {}
+                }
+                next = asked.try_recv().ok();
+            }
+            self.answer(&mut questions);
+        }
+    }
+
+    fn answer(&mut self, questions: &mut Vec<Question>) {
+        let adopts = adopts_orphans();
+        if adopts && let Some(orphans) = self.adopted_orphans() {
+            let has_left_overs = |question: &Question| {
+                orphans
+                    .iter()
+                    .any(|(orphan, of)| is_orphan_of(question, orphan, *of))
+            };
+            for question in questions.extract_if(.., |question| {
+                question.scope == Scope::LeftOvers && !has_left_overs(question)
+            }) {
+                // Who no longer waits does not need the answer.
+                drop(question.answer.send(Vec::new()));
+            }
+        }
+        if questions.is_empty() {
+            return;
+        }
+        match ProcessTable::read() {
+            Ok(table) => self.answer_from(&table, adopts, questions),
+            Err(error) => {
+                tracing::error!(%error, "cannot read /proc, so left-over processes are not found");
+                questions.clear();
+            }
+        }
+    }
+
+    fn answer_from(&mut self, table: &ProcessTable, adopts: bool, questions: &mut Vec<Question>) {
+        // Asked again after the table was read: what lost its parent meanwhile would otherwise be in neither.
+        let adopted = if adopts { self.adopted_orphans() } else { None };
+        let orphans = adopted.unwrap_or_else(|| {
+            let leaders = self.registry.processes();
+            let is_leader = |pid| leaders.iter().any(|process| process.pid == pid);
+            let orphans = table.orphans(self.agent, adopts);
+            self.attribute(orphans.filter(|orphan| !is_leader(orphan.pid)))
+        });
+        for question in questions.drain(..) {
+            let own: Vec<_> = orphans
+                .iter()
+                .filter(|(orphan, of)| is_orphan_of(&question, orphan, *of))
+                .map(|(orphan, _)| *orphan)
+                .collect();
+            let members = table.members(question.leader, &own, self.agent);
+            drop(question.answer.send(members));
+        }
+    }
+
+    /// The agent's adopted children with the containers they name; the dead ones are reaped. `None`: the kernel does
+    /// not list children, so only a full scan can tell.
+    fn adopted_orphans(&mut self) -> Option<Vec<(Process, Option<ContainerId>)>> {
+        let leaders: Vec<_> = self.registry.processes();
+        let is_leader = |pid| leaders.iter().any(|process| process.pid == pid);
+        match adopted(self.agent, is_leader) {
+            Ok(orphans) => Some(self.attribute(orphans.into_iter())),
+            Err(error) => {
+                tracing::debug!(%error, "cannot list the agent's children");
+                None
+            }
+        }
+    }
+
+    fn attribute(
+        &mut self,
+        orphans: impl Iterator<Item = Process>,
+    ) -> Vec<(Process, Option<ContainerId>)> {
+        let before = std::mem::take(&mut self.known);
+        orphans
+            .filter(|orphan| !orphan.is_zombie)
+            .map(|orphan| {
+                let identity = (orphan.pid, orphan.start_time);
+                let container = before
+                    .get(&identity)
+                    .copied()
+                    .or_else(|| container_of(&orphan));
+                if let Some(container) = container {
+                    self.known.insert(identity, container);
+                }
+                (orphan, container)
+            })
+            .collect()
+    }
+}
+
+fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerId>) -> bool {
+    shares_session(orphan, question.leader) || of == Some(question.id)
+}

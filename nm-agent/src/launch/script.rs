@@ -1,0 +1,363 @@
+//! The text of `launch_container.sh`.
+//!
+//! Pure. Line for line what Hadoop's `ContainerExecutor.writeLaunchEnv` writes with its `UnixShellScriptBuilder`, with
+//! these differences:
+//! - The lines that copy the script and list the work directory into the log directory are missing. They cost seven
+//!   forks before each command; [`super::debug_info`] writes the same files off the way to the first instruction.
+//! - `mkdir -p` is written once for each directory, and quoted when bash would split or expand the name.
+//! - Names that bash cannot export have no line; see [`super::environment`].
+//!
+//! Values and commands stand between double quotes **without any escaping**: clients count on bash expanding
+//! `$JAVA_HOME`, `$PWD/*`, back-quotes and redirections in them. The script runs with the container's own rights, so
+//! what a client makes bash do there it could do in its command as well.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::LINKS_MAX;
+use super::context::{LaunchConfig, LaunchPlan, Link, PlanError, excerpt};
+use super::environment::{ContainerEnvironment, text};
+use super::markers::expand;
+
+/// Where the script's own output goes, in the log directory.
+pub(super) const PRELAUNCH_OUT: &str = "prelaunch.out";
+/// Where the script's own errors go, in the log directory.
+pub(super) const PRELAUNCH_ERR: &str = "prelaunch.err";
+
+/// A link as the script makes it: checked and without `*`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ResolvedLink {
+    /// Relative to the work directory, made of names only.
+    pub(super) link: String,
+    /// Absolute.
+    pub(super) target: PathBuf,
+}
+
+/// Writes the script.
+pub(super) fn launch_script(
+    config: &LaunchConfig,
+    plan: &LaunchPlan,
+    environment: &ContainerEnvironment,
+    links: &[ResolvedLink],
+) -> Result<String, PlanError> {
+    let log_dir = text(&plan.log_dir)?;
+    let command = command(config, plan, log_dir)?;
+    let mut script = String::with_capacity(4_096 + command.len());
+    let out = &mut script;
+    line(out, format_args!("#!/bin/bash\n\nset -o pipefail -e"));
+    line(
+        out,
+        format_args!("export PRELAUNCH_OUT=\"{log_dir}/{PRELAUNCH_OUT}\""),
+    );
+    line(out, format_args!("exec >\"${{PRELAUNCH_OUT}}\""));
+    line(
+        out,
+        format_args!("export PRELAUNCH_ERR=\"{log_dir}/{PRELAUNCH_ERR}\""),
+    );
+    line(out, format_args!("exec 2>\"${{PRELAUNCH_ERR}}\""));
+    line(out, format_args!("echo \"Setting up env variables\""));
+    for (name, value) in &environment.whitelisted {
+        line(out, format_args!("export {name}=${{{name}:-\"{value}\"}}"));
+    }
+    for (name, value) in environment.node.iter().chain(&environment.others) {
+        line(out, format_args!("export {name}=\"{value}\""));
+    }
+    line(out, format_args!("echo \"Setting up job resources\""));
+    write_links(out, links)?;
+    line(out, format_args!("echo \"Launching container\""));
+    line(out, format_args!("exec /bin/bash -c \"{command}\""));
+    Ok(script)
+}
+
+fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(script, "{text}").expect("writing to a String cannot fail");
+}
+
+/// The commands, joined by one space, markers filled in.
+fn command(config: &LaunchConfig, plan: &LaunchPlan, log_dir: &str) -> Result<String, PlanError> {
+    if plan.commands.is_empty() {
+        return Err(PlanError::NoCommand);
+    }
+    let command = expand(
+        &plan.commands.join(" "),
+        log_dir,
+        config.java_feature_version,
+    );
+    if command.contains('\0') {
+        return Err(PlanError::Command);
+    }
+    Ok(command)
+}
+
+fn write_links(script: &mut String, links: &[ResolvedLink]) -> Result<(), PlanError> {
+    let mut made = BTreeSet::new();
+    for ResolvedLink { link, target } in links {
+        if let Some((parent, _)) = link.rsplit_once('/')
+            && made.insert(parent)
+        {
+            if is_plain(parent) {
+                line(script, format_args!("mkdir -p {parent}"));
+            } else {
+                line(script, format_args!("mkdir -p -- \"{parent}\""));
+            }
+        }
+        let target = text(target)?;
+        line(script, format_args!("ln -sf -- \"{target}\" \"{link}\""));
+    }
+    Ok(())
+}
+
+/// Whether bash reads a name as one word that is no option.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('-')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_./+=,@%-".contains(&b))
+}
+
+/// Checks links and replaces those ending in `*` by one for each entry that `entries` finds in the target (Hadoop:
+/// `ContainerExecutor.resolveSymLinks`: such links lie in the work directory itself, whatever stands before the `*`).
+pub(super) fn resolve_links<E: From<PlanError>>(
+    links: &[Link],
+    mut entries: impl FnMut(&Path) -> Result<Vec<String>, E>,
+) -> Result<Vec<ResolvedLink>, E> {
+    check_link_count(links.len())?;
+    let mut resolved = Vec::with_capacity(links.len());
+    for Link { link, target } in links {
+        if !target.is_absolute() {
+            return Err(PlanError::LinkTarget {
+                target: target.clone(),
+            }
+            .into());
+        }
+        let link = normalize_link(link)?;
+        if link.rsplit('/').next() == Some("*") {
+            let names = entries(target)?;
+            check_link_count(resolved.len().saturating_add(names.len()))?;
+            resolved.extend(names.into_iter().map(|name| ResolvedLink {
+                target: target.join(&name),
+                link: name,
+            }));
+        } else {
+            resolved.push(ResolvedLink {
+                link,
+                target: target.clone(),
+            });
+        }
+    }
+    check_link_count(resolved.len())?;
+    Ok(resolved)
+}
+
+fn check_link_count(count: usize) -> Result<(), PlanError> {
+    if count > LINKS_MAX {
+        return Err(PlanError::TooManyLinks {
+            count,
+            max: LINKS_MAX,
+        });
+    }
+    Ok(())
+}
+
+/// A link's name without empty and `.` components.
+fn normalize_link(link: &str) -> Result<String, PlanError> {
+    let refuse = || PlanError::LinkName {
+        link: excerpt(link),
+    };
+    if link.starts_with('/') || link.contains('\0') || link.split('/').any(|part| part == "..") {
+        return Err(refuse());
+    }
+    let parts: Vec<_> = link
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
+    if parts.is_empty() {
+        return Err(refuse());
+    }
+    Ok(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::environment::container_environment;
+    use crate::launch::testing;
+
+    fn no_entries(_: &Path) -> Result<Vec<String>, PlanError> {
+        Ok(Vec::new())
+    }
+
+    fn link(link: &str, target: &str) -> Link {
+        Link {
+            link: link.to_owned(),
+            target: PathBuf::from(target),
+        }
+    }
+
+    fn script_of(config: &LaunchConfig, plan: &LaunchPlan) -> String {
+        let environment = container_environment(config, plan).unwrap();
+        let links = resolve_links(&plan.links, |_| {
+            Ok::<_, PlanError>(vec!["a.jar".to_owned(), "b c.jar".to_owned()])
+        })
+        .unwrap();
+        launch_script(config, plan, &environment, &links).unwrap()
+    }
+
+    #[test]
+    fn the_smallest_script_is_hadoops() {
+        let mut plan = testing::plan(Path::new("/w"));
+        plan.commands = vec!["sleep".to_owned(), "1".to_owned()];
+        let id = plan.container_id;
+        let expected = format!(
+            r#"#!/bin/bash
+
+set -o pipefail -e
+export PRELAUNCH_OUT="/w/log/prelaunch.out"
+exec >"${{PRELAUNCH_OUT}}"
+export PRELAUNCH_ERR="/w/log/prelaunch.err"
+exec 2>"${{PRELAUNCH_ERR}}"
+echo "Setting up env variables"
+export HADOOP_TOKEN_FILE_LOCATION="/w/work/container_tokens"
+export CONTAINER_ID="{id}"
+export NM_PORT="8041"
+export NM_HOST="node1.example.com"
+export NM_HTTP_PORT="8042"
+export LOCAL_DIRS="/w/local"
+export LOCAL_USER_DIRS="/w/user/"
+export LOG_DIRS="/w/log"
+export USER="alice"
+export LOGNAME="alice"
+export HOME="/home/"
+export PWD="/w/work"
+export LOCALIZATION_COUNTERS="0,0,0,0,0"
+export JVM_PID="$$"
+echo "Setting up job resources"
+echo "Launching container"
+exec /bin/bash -c "sleep 1"
+"#
+        );
+        assert_eq!(script_of(&testing::config(), &plan), expected);
+    }
+
+    #[test]
+    fn a_mapreduce_like_script_is_hadoops() {
+        let mut config = testing::config();
+        config.java_feature_version = Some(17);
+        for (name, value) in [("JAVA_HOME", "/usr/lib/jvm/java-17"), ("SECRET", "x")] {
+            config
+                .agent_environment
+                .insert(name.to_owned(), value.to_owned());
+        }
+        let mut plan = testing::plan(Path::new("/w"));
+        for (name, value) in [
+            ("CLASSPATH", "{{PWD}}<CPS>$HADOOP_CONF_DIR<CPS>job.jar/*"),
+            ("HADOOP_CONF_DIR", "/etc/hadoop"),
+            ("QUOTED", "a \\\"b\\\" `date`"),
+            ("bad.name", "kept out"),
+        ] {
+            plan.environment.insert(name.to_owned(), value.to_owned());
+        }
+        plan.links = vec![
+            link("job.jar", "/cache/10/job.jar"),
+            link("jobSubmitDir/job.split", "/cache/11/job.split"),
+            link("jobSubmitDir//job.xml", "/cache/12/job.xml"),
+            link("my dir/x", "/cache/13/x"),
+            link("libs/*", "/cache/14/libs"),
+        ];
+        plan.service_metadata
+            .insert("mapreduce_shuffle".to_owned(), vec![0, 0, 52, 250]);
+        plan.commands = vec![
+            "$JAVA_HOME/bin/java <ADD_OPENS>".to_owned(),
+            "-Dx=\\\"y\\\"".to_owned(),
+            "1><LOG_DIR>/stdout 2><LOG_DIR>/stderr ".to_owned(),
+        ];
+        let script = script_of(&config, &plan);
+        let (_, tail) = script
+            .split_once("echo \"Setting up env variables\"\n")
+            .unwrap();
+        let (head, tail) = tail.split_once("export JVM_PID=\"$$\"\n").unwrap();
+        assert!(
+            head.starts_with(
+                "export JAVA_HOME=${JAVA_HOME:-\"/usr/lib/jvm/java-17\"}\nexport HADOOP_TOKEN"
+            ),
+            "{head}"
+        );
+        let expected = r#"export NM_AUX_SERVICE_mapreduce_shuffle="AAA0+g=="
+export HADOOP_CONF_DIR="/etc/hadoop"
+export CLASSPATH="$PWD:$HADOOP_CONF_DIR:job.jar/*"
+export QUOTED="a \"b\" `date`"
+echo "Setting up job resources"
+ln -sf -- "/cache/10/job.jar" "job.jar"
+mkdir -p jobSubmitDir
+ln -sf -- "/cache/11/job.split" "jobSubmitDir/job.split"
+ln -sf -- "/cache/12/job.xml" "jobSubmitDir/job.xml"
+mkdir -p -- "my dir"
+ln -sf -- "/cache/13/x" "my dir/x"
+ln -sf -- "/cache/14/libs/a.jar" "a.jar"
+ln -sf -- "/cache/14/libs/b c.jar" "b c.jar"
+echo "Launching container"
+exec /bin/bash -c "$JAVA_HOME/bin/java --add-opens=java.base/java.lang=ALL-UNNAMED --add-exports=java.base/sun.net.dns=ALL-UNNAMED --add-exports=java.base/sun.net.util=ALL-UNNAMED -Dx=\"y\" 1>/w/log/stdout 2>/w/log/stderr "
+"#;
+        assert_eq!(tail, expected);
+    }
+
+    #[test]
+    fn links_outside_the_work_directory_are_refused() {
+        for name in [
+            "",
+            "/",
+            "/etc/x",
+            "../x",
+            "a/../../x",
+            "a/..",
+            "..",
+            ".",
+            "./",
+            "a\0b",
+        ] {
+            let result = resolve_links(&[link(name, "/t")], no_entries);
+            assert!(
+                matches!(result, Err(PlanError::LinkName { .. })),
+                "{name:?} gave {result:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn dots_in_link_names_are_names() {
+        let resolved = resolve_links(&[link("./..a/b../.c", "/t")], no_entries).unwrap();
+        assert_eq!(resolved[0].link, "..a/b../.c");
+    }
+
+    #[test]
+    fn relative_targets_are_refused() {
+        let result = resolve_links(&[link("a", "t")], no_entries);
+        assert!(matches!(result, Err(PlanError::LinkTarget { .. })));
+    }
+
+    #[test]
+    fn more_links_than_a_script_should_make_are_refused() {
+        let entries = |_: &Path| Ok::<_, PlanError>(vec!["x".to_owned(); LINKS_MAX]);
+        let result = resolve_links(&[link("a", "/t"), link("*", "/t")], entries);
+        assert!(matches!(result, Err(PlanError::TooManyLinks { .. })));
+    }
+
+    #[test]
+    fn two_names_for_one_resource_are_both_made() {
+        let mut plan = testing::plan(Path::new("/w"));
+        plan.commands = vec!["true".to_owned()];
+        plan.links = vec![link("a", "/t"), link("b", "/t")];
+        let script = script_of(&testing::config(), &plan);
+        assert!(script.contains("\"/t\" \"a\"\n") && script.contains("\"/t\" \"b\"\n"));
+    }
+
+    #[test]
+    fn commands_that_bash_would_misread_are_refused() {
+        let config = testing::config();
+        let mut plan = testing::plan(Path::new("/w"));
+        assert_eq!(command(&config, &plan, "/l"), Err(PlanError::NoCommand));
+        plan.commands = vec!["a\0b".to_owned()];
+        assert_eq!(command(&config, &plan, "/l"), Err(PlanError::Command));
+    }
+}
