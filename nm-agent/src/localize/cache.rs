@@ -10,6 +10,9 @@
 //! ```
 //! A resource found missing on the disk is *detached*: requests no longer find it, those that use it keep it.
 
+mod evict;
+mod values;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,121 +20,20 @@ use records::{ApplicationId, ContainerId};
 
 use super::error::{FetchError, chain};
 use super::layout::Scope;
-use super::resource::{LocalizationState, ResourceKind, ResourceSpec, ResourceStatus, ResourceUrl};
-use super::shard::{self, Shards};
+use super::resource::{LocalizationState, ResourceStatus};
+use super::shard::Shards;
+
+pub(super) use values::{
+    Begun, Complete, Download, EntryId, Failure, Finished, Place, RequestId, Wanted,
+};
+use values::{CacheKey, Entry, EntryState};
 
 /// Resources that requests may be waiting for at once. A container rarely has more than 100, so this is some hundred
 /// containers starting together; a status line of a waiting resource is a few hundred bytes.
 pub(super) const WAITING_MAX: usize = 1 << 16;
 
-/// Unused resources kept for later, besides the limit in bytes: without it empty files would pile up for ever.
-const UNUSED_MAX: usize = 1 << 16;
-
 /// First id of a cache (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
 const FIRST_ID: u64 = 10;
-
-/// What makes two resources the same (Hadoop: `LocalResourceRequest.equals`): size and visibility are not part of it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CacheKey {
-    pub(super) url: ResourceUrl,
-    pub(super) timestamp_ms: i64,
-    pub(super) kind: ResourceKind,
-}
-
-/// One call of `localize`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RequestId(u64);
-
-/// One resource in one cache; a later download of the same resource is another entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EntryId(u64);
-
-/// Where a resource is, below the root of its cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Index of the local directory.
-    pub(super) disk: usize,
-    /// Number of the sub-directory; `None` for caches that have none.
-    pub(super) shard: Option<usize>,
-    /// Number of the resource, the name of its own folder.
-    pub(super) id: u64,
-    /// Name of the file or folder in it.
-    pub(super) name: String,
-}
-
-impl Place {
-    /// Names of the folders from the cache's root to the one that holds the resource's own.
-    pub(super) fn shard_names(&self) -> Vec<String> {
-        self.shard.map(shard::names).unwrap_or_default()
-    }
-}
-
-/// One resource of a request.
-#[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    pub(super) link: String,
-    pub(super) scope: Scope,
-    /// File name of the resource.
-    pub(super) name: String,
-    pub(super) spec: Arc<ResourceSpec>,
-}
-
-/// What a thread has to download.
-#[derive(Clone, Debug)]
-pub(super) struct Download {
-    pub(super) entry: EntryId,
-    pub(super) scope: Scope,
-    pub(super) spec: Arc<ResourceSpec>,
-}
-
-/// A request that has all it needs: link, cache and place of each resource, in the order of the request.
-pub(super) type Complete = Vec<(String, Scope, Place)>;
-
-/// What [`Cache::begin`] leaves to do.
-#[derive(Debug, Default)]
-pub(super) struct Begun {
-    pub(super) downloads: Vec<Download>,
-    /// Set if nothing has to be waited for.
-    pub(super) complete: Option<Complete>,
-}
-
-/// Why a request cannot be satisfied.
-#[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(super) link: String,
-    pub(super) url: ResourceUrl,
-    pub(super) error: Arc<FetchError>,
-}
-
-/// What the end of a download means.
-#[derive(Debug, Default)]
-pub(super) struct Finished {
-    pub(super) complete: Vec<(RequestId, Complete)>,
-    pub(super) failed: Vec<(RequestId, Failure)>,
-    /// Nobody wants it any more: what was downloaded is to be deleted.
-    pub(super) unwanted: bool,
-}
-
-#[derive(Debug)]
-struct Entry {
-    scope: Scope,
-    key: CacheKey,
-    name: String,
-    state: EntryState,
-    users: BTreeSet<ContainerId>,
-    /// Ticks of the cache's own counter.
-    last_used: u64,
-}
-
-#[derive(Debug)]
-enum EntryState {
-    /// Requests that wait, one entry for each link name.
-    Downloading(Vec<RequestId>),
-    Ready {
-        place: Place,
-        bytes: u64,
-    },
-}
 
 #[derive(Debug)]
 struct Request {
@@ -413,42 +315,6 @@ impl Cache {
         self.scopes.contains_key(scope)
     }
 
-    /// Takes unused public and private resources out of the books, least recently used first, until all of them
-    /// together are at most `target_bytes`. Returns what is to be deleted.
-    pub(super) fn evict(&mut self, target_bytes: u64) -> Vec<(Scope, Place)> {
-        let mut total = 0_u64;
-        let mut unused = BTreeMap::new();
-        for (id, entry) in &self.entries {
-            let shared = !matches!(entry.scope, Scope::Application(..));
-            if let (true, EntryState::Ready { bytes, .. }) = (shared, &entry.state) {
-                total = total.saturating_add(*bytes);
-                if entry.users.is_empty() {
-                    unused.insert((entry.last_used, *id), *bytes);
-                }
-            }
-        }
-        let mut evicted = Vec::new();
-        let mut kept = unused.len();
-        for ((_, id), bytes) in unused {
-            if total <= target_bytes && kept <= UNUSED_MAX {
-                break;
-            }
-            total = total.saturating_sub(bytes);
-            kept -= 1;
-            self.unlist(id);
-            if let Some(Entry {
-                scope,
-                state: EntryState::Ready { place, .. },
-                ..
-            }) = self.entries.remove(&id)
-            {
-                self.give_place_back(&scope, &place);
-                evicted.push((scope, place));
-            }
-        }
-        evicted
-    }
-
     /// How far each resource of a container is, in the order they were asked for.
     pub(super) fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
         let requests = self.by_container.get(&container).into_iter().flatten();
@@ -620,33 +486,5 @@ impl Default for ScopeBooks {
     }
 }
 
-impl Entry {
-    fn downloading(wanted: &Wanted) -> Self {
-        Self {
-            scope: wanted.scope.clone(),
-            key: wanted.key(),
-            name: wanted.name.clone(),
-            state: EntryState::Downloading(Vec::new()),
-            users: BTreeSet::new(),
-            last_used: 0,
-        }
-    }
-}
-
-impl Wanted {
-    fn key(&self) -> CacheKey {
-        CacheKey {
-            url: self.spec.url.clone(),
-            timestamp_ms: self.spec.timestamp_ms,
-            kind: self.spec.kind.clone(),
-        }
-    }
-
-    fn download(&self, entry: EntryId) -> Download {
-        Download {
-            entry,
-            scope: self.scope.clone(),
-            spec: self.spec.clone(),
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

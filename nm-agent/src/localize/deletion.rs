@@ -18,7 +18,7 @@ use crate::config::DeletionConfig;
 use super::dirs::Disk;
 use super::remove_tree::{open_for_removal, remove_tree};
 
-/// Deletions that may wait. One is about 200 bytes, so a full queue is 50 MB; only a long debug delay fills it, at
+/// Deletions that may wait. One is about 400 bytes, so a full queue is 100 MB; only a long debug delay fills it, at
 /// hundreds of containers a second. What does not fit stays on the disk until the next start of the agent.
 const QUEUED_MAX: usize = 1 << 18;
 

@@ -257,3 +257,6 @@ fn iso_8601(epoch_ms: i64) -> String {
         .and_then(|time| time.format(format).ok());
     formatted.unwrap_or_else(|| epoch_ms.to_string())
 }
+
+#[cfg(test)]
+mod tests;

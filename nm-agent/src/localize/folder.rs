@@ -94,15 +94,15 @@ impl Folder {
     /// Makes the folder `name` with exactly this mode, whatever the umask, and opens it; an existing one is opened and
     /// keeps its mode.
     pub(super) fn ensure(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
-        let name = single(name.as_ref())?;
-        match mkdirat(&self.fd, name, mode(bits)) {
-            Ok(()) => {
-                let folder = self.open(name)?;
-                fchmod(&folder.fd, mode(bits))?;
-                Ok(folder)
-            }
-            Err(Errno::EEXIST) => self.open(name),
-            Err(error) => Err(error.into()),
+        let name = name.as_ref();
+        // Most are there: looking first keeps containers that start together from queueing for the parent's lock.
+        match self.open(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match self.create(name, bits) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name),
+            created => created,
         }
     }
 

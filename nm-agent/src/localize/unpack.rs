@@ -257,3 +257,6 @@ impl<R: Seek> Seek for Metered<R> {
         self.inner.seek(position)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! One download: a place for it, the bytes, and that it is seen only when it is whole.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+
+use super::super::cache::{Download, Place};
+use super::super::deletion::Deletion;
+use super::super::error::{DirsError, FetchError};
+use super::super::fetch::{self, Fetch};
+use super::super::folder::Folder;
+use super::super::layout::{self, Scope};
+use super::super::resource::{ResourceKind, ResourceSpec};
+use super::Shared;
+
+/// Numbers tried for a download whose folder already exists. Only what is still being deleted, or what a user put
+/// there, is in the way.
+const PLACE_TRIES_MAX: u32 = 1000;
+
+impl Shared {
+    pub(super) fn path_of(&self, scope: &Scope, place: &Place) -> PathBuf {
+        let disk = self.dirs.local(place.disk);
+        let mut path = disk.map(|disk| disk.path.clone()).unwrap_or_default();
+        path.extend(folder_names(scope, place));
+        path.push(place.id.to_string());
+        path.push(&place.name);
+        path
+    }
+
+    pub(super) fn is_on_disk(&self, scope: &Scope, place: &Place) -> bool {
+        let Some(disk) = self.dirs.local(place.disk) else {
+            return false;
+        };
+        let mut names = folder_names(scope, place);
+        names.push(place.id.to_string());
+        let folder = disk.root.open_all(names);
+        let kind = folder.and_then(|folder| folder.kind(&place.name));
+        match kind {
+            Ok(kind) => kind.is_some(),
+            // That the agent is short of handles says nothing about the file.
+            Err(error) => matches!(
+                error.raw_os_error().map(Errno::from_raw),
+                Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
+            ),
+        }
+    }
+
+    pub(super) fn deletion_of(&self, scope: &Scope, place: &Place) -> Option<Deletion> {
+        self.deletion_in(scope, place, place.id.to_string())
+    }
+
+    fn deletion_in(&self, scope: &Scope, place: &Place, last: String) -> Option<Deletion> {
+        let disk = self.dirs.local(place.disk)?.clone();
+        let mut names = folder_names(scope, place);
+        names.push(last);
+        Some(Deletion::new(disk, names))
+    }
+
+    /// Takes away what was downloaded for nobody.
+    pub(super) fn discard(&self, scope: &Scope, place: &Place) {
+        let mut books = self.books();
+        books.cache.give_place_back(scope, place);
+        let application_ended = !books.cache.has_scope(scope);
+        drop(books);
+        self.deletion.delete(self.deletion_of(scope, place));
+        if let (Scope::Application(user, application), true) = (scope, application_ended) {
+            // The download may have made the application's folder again after it was deleted.
+            let again = self.dirs.application_deletions(*application, user);
+            self.deletion.delete(again);
+        }
+    }
+
+    pub(super) fn download(&self, download: &Download) -> Result<(Place, u64), FetchError> {
+        let disk = self
+            .dirs
+            .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
+        let (place, parent, folder) = self.create_folder(download, disk)?;
+        let is_waited_for = || {
+            let books = self.books();
+            books.queues.is_some() && books.cache.is_waited_for(download.entry)
+        };
+        let job = Fetch {
+            spec: &download.spec,
+            name: &place.name,
+            target: &folder,
+            public: download.scope.is_public(),
+            modes: download.scope.modes(),
+            wall_clock: self.wall_clock,
+            is_waited_for: &is_waited_for,
+        };
+        // The archive readers are other people's code fed with other people's bytes: a panic in them fails this
+        // resource, not the thread that all containers wait for. Nothing they touched is used again.
+        let fetched = catch_unwind(AssertUnwindSafe(|| fetch::fetch(&job)));
+        let fetched = fetched.unwrap_or_else(|_| {
+            Err(FetchError::BrokeOff {
+                url: download.spec.url.to_string(),
+            })
+        });
+        let unfinished = unfinished_name(&place);
+        let renamed = fetched.and_then(|bytes| {
+            let renamed = parent.rename(&unfinished, &parent, place.id.to_string());
+            renamed.map(|()| bytes).map_err(|source| FetchError::Write {
+                name: unfinished.clone(),
+                source,
+            })
+        });
+        match renamed {
+            Ok(bytes) => Ok((place, bytes)),
+            Err(error) => {
+                self.books().cache.give_place_back(&download.scope, &place);
+                let unfinished = self.deletion_in(&download.scope, &place, unfinished);
+                self.deletion.delete(unfinished);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the folder that a download goes to, `<id>_tmp`. Returns its place, the folder that holds it, and itself.
+    fn create_folder(
+        &self,
+        download: &Download,
+        disk_index: usize,
+    ) -> Result<(Place, Folder, Folder), FetchError> {
+        let scope = &download.scope;
+        let disk = self.dirs.local(disk_index);
+        let disk = disk.ok_or(DirsError::NoRoom { bytes: 0 })?;
+        let shard_mode = if scope.is_public() {
+            layout::OPEN_MODE
+        } else {
+            layout::INNER_MODE
+        };
+        let mut tries = PLACE_TRIES_MAX;
+        loop {
+            let taken = self.books().cache.take_place(download.entry, disk_index);
+            let place = taken.ok_or(FetchError::GivenUp)?;
+            let mut steps = scope.steps();
+            let shards = place.shard_names().into_iter();
+            steps.extend(shards.map(|name| (name, shard_mode)));
+            let error = match disk.ensure(&steps) {
+                Ok(parent) => match create_unfinished(&parent, &place, scope.modes().folder) {
+                    Ok(folder) => return Ok((place, parent, folder)),
+                    Err(error) => FetchError::Write {
+                        name: unfinished_name(&place),
+                        source: error,
+                    },
+                },
+                Err(error) => FetchError::Dirs(error),
+            };
+            self.books().cache.give_place_back(scope, &place);
+            tries -= 1;
+            let taken = matches!(&error, FetchError::Write { source, .. }
+                if source.kind() == io::ErrorKind::AlreadyExists);
+            if !taken || tries == 0 {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Names from a local directory to the folder that holds the resource's own.
+fn folder_names(scope: &Scope, place: &Place) -> Vec<String> {
+    let mut names = layout::names(scope.steps());
+    names.extend(place.shard_names());
+    names
+}
+
+fn unfinished_name(place: &Place) -> String {
+    format!("{}_tmp", place.id)
+}
+
+/// A number may be taken by a folder that is still being deleted, or that the user made: the next one will do.
+fn create_unfinished(parent: &Folder, place: &Place, mode: u32) -> io::Result<Folder> {
+    if parent.kind(place.id.to_string())?.is_some() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    parent.create(unfinished_name(place), mode)
+}
+
+/// Bytes to look for on a disk, from what the submitter said; 0 if that is nothing (Hadoop:
+/// `ResourceLocalizationService.getEstimatedSize` takes five times the size of an archive).
+fn expected_bytes(spec: &ResourceSpec) -> u64 {
+    const UNPACKED_FACTOR: u64 = 5;
+    let size = u64::try_from(spec.size).unwrap_or(0);
+    match spec.kind {
+        ResourceKind::File => size,
+        ResourceKind::Archive | ResourceKind::Pattern(_) => size.saturating_mul(UNPACKED_FACTOR),
+    }
+}

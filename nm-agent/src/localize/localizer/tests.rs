@@ -1,0 +1,343 @@
+//! The whole of localization on folders of the test, with real threads and files.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::config::{DeletionConfig, DirsConfig};
+
+use super::super::resource::{LocalizationState, ResourceKind, ResourceUrl};
+use super::*;
+
+/// No test waits this long unless it fails.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+struct Node {
+    base: tempfile::TempDir,
+    localizer: Localizer,
+    threads: Option<LocalizerThreads>,
+    dirs: NodeDirs,
+    deletion: DeletionService,
+}
+
+type Answer = Result<Vec<LocalizedResource>, LocalizeError>;
+
+impl Node {
+    fn new() -> Self {
+        let base = tempfile::tempdir().unwrap();
+        fs::create_dir(base.path().join("source")).unwrap();
+        // Whatever the umask of whoever runs the tests.
+        for path in [base.path(), &base.path().join("source")] {
+            fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let dirs = DirsConfig {
+            local_dirs: vec![base.path().join("l0"), base.path().join("l1")],
+            log_dirs: vec![base.path().join("logs")],
+            log_dir_permissions: 0o710,
+        };
+        let dirs = NodeDirs::start(&dirs, EpochMillis(1)).unwrap().dirs;
+        let deletion = DeletionService::start(&DeletionConfig {
+            thread_count: 1,
+            debug_delay_sec: Some(0),
+        })
+        .unwrap();
+        let config = LocalizerConfig {
+            cache_target_size_mb: 10_240,
+            cache_cleanup_interval_ms: 600_000,
+            fetch_thread_count: 2,
+            max_files_per_directory: 8192,
+        };
+        let clock = || EpochMillis(0);
+        let started = Localizer::start(&config, dirs.clone(), deletion.clone(), clock);
+        let (localizer, threads) = started.unwrap();
+        Self {
+            base,
+            localizer,
+            threads: Some(threads),
+            dirs,
+            deletion,
+        }
+    }
+
+    /// Writes a source file and returns what a container would ask for to get it.
+    fn source(&self, name: &str, content: &str, visibility: Visibility) -> ResourceSpec {
+        let path = self.base.path().join("source").join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        let status = fs::metadata(&path).unwrap();
+        ResourceSpec {
+            url: ResourceUrl {
+                scheme: Some("file".to_owned()),
+                user_info: None,
+                host: None,
+                port: None,
+                path: path.to_str().unwrap().to_owned(),
+            },
+            size: i64::try_from(content.len()).unwrap(),
+            timestamp_ms: status.mtime() * 1000 + status.mtime_nsec() / 1_000_000,
+            kind: ResourceKind::File,
+            visibility,
+        }
+    }
+
+    fn ask(&self, n: i64, user: &str, specs: &[&ResourceSpec]) -> mpsc::Receiver<Answer> {
+        let (sender, receiver) = mpsc::channel();
+        let named = specs.iter().enumerate();
+        let request = LocalizeRequest {
+            container: container(n),
+            user: user.to_owned(),
+            resources: named
+                .map(|(n, spec)| (format!("link{n}"), (*spec).clone()))
+                .collect(),
+        };
+        self.localizer
+            .localize(request, move |answer| sender.send(answer).unwrap());
+        receiver
+    }
+
+    fn get(&self, n: i64, specs: &[&ResourceSpec]) -> Answer {
+        self.ask(n, "joe", specs).recv_timeout(DEADLINE).unwrap()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.stop();
+        }
+        self.deletion.stop();
+    }
+}
+
+fn container(n: i64) -> ContainerId {
+    format!("container_1700000000000_0007_01_{n:06}")
+        .parse()
+        .unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_container_that_needs_nothing_is_answered_on_the_spot() {
+    let node = Node::new();
+    let answer = node
+        .ask(1, "not even a good name/", &[])
+        .try_recv()
+        .unwrap();
+    assert!(answer.unwrap().is_empty());
+}
+
+#[test]
+fn resources_arrive_where_hadoop_puts_them() {
+    let node = Node::new();
+    let specs = [
+        node.source("a", "1", Visibility::Public),
+        node.source("b", "2", Visibility::Private),
+        node.source("c", "3", Visibility::Application),
+    ];
+    let got = node.get(1, &[&specs[0], &specs[1], &specs[2]]).unwrap();
+    let below = |resource: &LocalizedResource| {
+        let path = resource.path.strip_prefix(node.base.path()).unwrap();
+        path.components()
+            .skip(1)
+            .collect::<PathBuf>()
+            .display()
+            .to_string()
+    };
+    assert_eq!(below(&got[0]), "filecache/10/a");
+    assert_eq!(below(&got[1]), "usercache/joe/filecache/10/b");
+    let application = "usercache/joe/appcache/application_1700000000000_0007/filecache/10/c";
+    assert_eq!(below(&got[2]), application);
+    let modes: Vec<_> = got.iter().map(|resource| mode(&resource.path)).collect();
+    assert_eq!(modes, [0o555, 0o500, 0o500]);
+    assert_eq!(mode(got[0].path.parent().unwrap()), 0o755);
+    assert_eq!(mode(got[1].path.parent().unwrap()), 0o700);
+    assert_eq!(got[1].link, "link1");
+    let done = node.localizer.status(container(1));
+    assert!(done.iter().all(|s| s.state == LocalizationState::Completed));
+}
+
+#[test]
+fn containers_that_ask_at_once_get_the_same_file() {
+    let node = Node::new();
+    let spec = node.source("a", "content", Visibility::Public);
+    let answers: Vec<_> = (1..20)
+        .map(|n| node.ask(n, "joe", &[&spec, &spec]))
+        .collect();
+    for answer in answers {
+        let got = answer.recv_timeout(DEADLINE).unwrap().unwrap();
+        assert_eq!(got.len(), 2);
+        assert!(
+            got.iter()
+                .all(|resource| resource.path.ends_with("filecache/10/a"))
+        );
+    }
+    let ids = ["l0", "l1"].map(|l| fs::read_dir(node.base.path().join(l).join("filecache")));
+    assert_eq!(
+        ids.into_iter()
+            .map(|ids| ids.unwrap().count())
+            .sum::<usize>(),
+        1
+    );
+}
+
+#[test]
+fn a_failure_is_told_with_its_cause_and_leaves_nothing() {
+    let node = Node::new();
+    let mut spec = node.source("a", "content", Visibility::Private);
+    spec.timestamp_ms += 1000;
+    let error = node.get(1, &[&spec]).unwrap_err();
+    let text = error.diagnostics();
+    assert!(text.starts_with("failed to localize file:/"), "{text}");
+    assert!(
+        text.contains(" changed on src filesystem - expected: "),
+        "{text}"
+    );
+    let status = node.localizer.status(container(1));
+    assert_eq!(status[0].state, LocalizationState::Failed);
+    assert!(status[0].diagnostics.contains("changed on src filesystem"));
+    node.deletion.wait_until_idle();
+    for local in node.dirs.local_dirs() {
+        let cache = local.join("usercache/joe/filecache");
+        assert_eq!(fs::read_dir(cache).map_or(0, Iterator::count), 0);
+    }
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused_on_the_spot() {
+    let node = Node::new();
+    let spec = node.source("a", "content", Visibility::Private);
+    let error = node
+        .ask(1, "../root", &[&spec])
+        .try_recv()
+        .unwrap()
+        .unwrap_err();
+    assert!(matches!(error, LocalizeError::InvalidUser(_)), "{error:?}");
+    let mut spec = spec;
+    spec.url.path = "/..".to_owned();
+    let error = node
+        .ask(1, "joe", &[&spec])
+        .try_recv()
+        .unwrap()
+        .unwrap_err();
+    assert!(matches!(error, LocalizeError::NoName { .. }), "{error:?}");
+}
+
+#[test]
+fn a_cached_file_that_is_gone_is_downloaded_again() {
+    let node = Node::new();
+    let spec = node.source("a", "content", Visibility::Public);
+    let first = node.get(1, &[&spec]).unwrap();
+    assert_eq!(node.get(2, &[&spec]).unwrap()[0].path, first[0].path);
+    fs::remove_dir_all(first[0].path.parent().unwrap()).unwrap();
+    let again = node.get(3, &[&spec]).unwrap();
+    assert_eq!(fs::read(&again[0].path).unwrap(), b"content");
+    assert_ne!(again[0].path, first[0].path);
+}
+
+#[test]
+fn folders_in_the_way_of_a_number_are_passed_over() {
+    let node = Node::new();
+    for local in node.dirs.local_dirs() {
+        fs::create_dir(local.join("filecache/10")).unwrap();
+        fs::create_dir(local.join("filecache/11_tmp")).unwrap();
+    }
+    let spec = node.source("a", "content", Visibility::Public);
+    let got = node.get(1, &[&spec]).unwrap();
+    assert!(got[0].path.ends_with("filecache/12/a"), "{got:?}");
+}
+
+#[test]
+fn a_cache_that_a_user_replaced_by_a_link_is_not_used() {
+    let node = Node::new();
+    let outside = node.base.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for local in node.dirs.local_dirs() {
+        fs::create_dir(local.join("usercache/joe")).unwrap();
+        std::os::unix::fs::symlink(&outside, local.join("usercache/joe/filecache")).unwrap();
+    }
+    let spec = node.source("a", "content", Visibility::Private);
+    let error = node.get(1, &[&spec]).unwrap_err();
+    assert!(matches!(error, LocalizeError::Resource { .. }), "{error:?}");
+    assert_eq!(fs::read_dir(outside).unwrap().count(), 0);
+}
+
+#[test]
+fn unused_files_go_when_the_cache_is_too_large() {
+    let node = Node::new();
+    let specs = ["a", "b"].map(|name| node.source(name, "content", Visibility::Private));
+    let kept = node.get(1, &[&specs[0]]).unwrap();
+    let gone = node.get(2, &[&specs[1]]).unwrap();
+    node.localizer.release(container(2));
+    assert_eq!(node.localizer.clean_up_cache(14), 0);
+    assert_eq!(node.localizer.clean_up_cache(13), 1);
+    node.deletion.wait_until_idle();
+    assert!(kept[0].path.exists());
+    assert!(!gone[0].path.parent().unwrap().exists());
+}
+
+#[test]
+fn an_application_takes_its_folders_along() {
+    let node = Node::new();
+    let spec = node.source("a", "content", Visibility::Application);
+    let got = node.get(1, &[&spec]).unwrap();
+    let (id, user) = (container(1), "joe".parse().unwrap());
+    let made = node.dirs.create_container_dirs(&id, &user).unwrap();
+    node.deletion
+        .delete(node.dirs.container_deletions(&id, &user));
+    node.deletion.wait_until_idle();
+    assert!(!made.work_dir.exists() && !made.nm_private_dir.exists());
+    assert!(got[0].path.exists() && made.log_dir.exists());
+    let application = id.application_id();
+    node.localizer.release(id);
+    node.localizer.application_finished(application, &user);
+    node.deletion
+        .delete(node.dirs.application_deletions(application, &user));
+    node.deletion.delete(node.dirs.log_deletions(application));
+    node.deletion.wait_until_idle();
+    assert!(made.local_dirs.iter().all(|dir| !dir.exists()));
+    assert!(!made.log_dir.parent().unwrap().exists());
+}
+
+#[test]
+fn open_requests_are_answered_when_the_container_is_given_up_or_the_node_stops() {
+    let mut node = Node::new();
+    let spec = node.source("a", "content", Visibility::Private);
+    let cancelled = {
+        // Registered, and the thread that begins is not told: the request stays open.
+        let mut books = node.localizer.shared.books();
+        let (sender, receiver) = mpsc::channel();
+        let request = LocalizeRequest {
+            container: container(1),
+            user: "joe".to_owned(),
+            resources: vec![("link".to_owned(), spec.clone())],
+        };
+        let wanted = check(request).unwrap();
+        let id = books.cache.register(container(1), wanted).unwrap();
+        let reply: Reply = Box::new(move |answer| sender.send(answer).unwrap());
+        books.replies.insert(id, reply);
+        receiver
+    };
+    node.localizer.cancel(container(1));
+    let answer = cancelled.try_recv().unwrap();
+    assert!(
+        matches!(answer, Err(LocalizeError::Cancelled)),
+        "{answer:?}"
+    );
+
+    let localizer = node.localizer.clone();
+    node.threads.take().unwrap().stop();
+    let (sender, receiver) = mpsc::channel();
+    let request = LocalizeRequest {
+        container: container(2),
+        user: "joe".to_owned(),
+        resources: vec![("link".to_owned(), spec)],
+    };
+    localizer.localize(request, move |answer| sender.send(answer).unwrap());
+    let answer = receiver.try_recv().unwrap();
+    assert!(matches!(answer, Err(LocalizeError::Stopping)), "{answer:?}");
+}
