@@ -5,4 +5,5 @@ pub mod config;
 pub mod launch;
 pub mod localize;
 pub mod metrics;
+pub mod site_xml;
 pub mod view;
