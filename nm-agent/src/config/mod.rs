@@ -4,13 +4,25 @@
 //! Parts of the agent get their own section only. Nothing here reads the process's environment or opens a socket.
 
 mod capacity;
+pub mod keys;
+mod load;
+mod parse;
+mod problem;
+mod read_node;
+mod read_work;
+mod reader;
+mod secret;
 mod sections;
+mod unknown;
 mod values;
 
 pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
     NodeCapacityConfig, VcoreCapacity,
 };
+pub use load::{Loaded, conf_dirs};
+pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
+pub use secret::{REDACTED, Secrets};
 pub use sections::{
     AddressConfig, AuxServiceConfig, Config, ContainerExecutor, DeletionConfig, DirsConfig,
     DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LocalizerConfig, LogConfig,
@@ -19,3 +31,6 @@ pub use sections::{
 pub use values::{
     HostPort, MinimumVersion, OpportunisticContainersQueuePolicy, ParseHostPortError,
 };
+
+#[cfg(test)]
+mod tests;

@@ -161,8 +161,6 @@ pub struct LaunchConfig {
     pub debug_info_on_error: bool,
     /// Least time between two tries of a container with a retry policy.
     pub retry_minimum_interval_ms: u64,
-    /// `nice` value; `None`: as the agent.
-    pub priority_adjustment: Option<i32>,
 }
 
 /// Folders of the node.

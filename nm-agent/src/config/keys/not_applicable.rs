@@ -1,0 +1,52 @@
+//! The NodeManager's properties that mean something only to Java, to Windows or to plug-ins.
+
+use super::DefaultSource::{Code, YarnDefault};
+use super::KeyClass::NotApplicable;
+use super::Unit::{Address, ClassName, Count, Flag, Ratio, Seconds, Text};
+use super::{Key, key};
+
+/// `yarn.nodemanager.*`, without meaning here.
+#[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
+pub(super) const NOT_APPLICABLE: &[Key] = &[
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-state-transition-listener.classes", None, ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.collector-service.thread-count", Some("5"), Count),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.collector-service.address", Some("${yarn.nodemanager.hostname}:8048"), Address),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.emit-container-events", Some("true"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.localizer.client.thread-count", Some("5"), Count),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-localizer.java.opts", Some("-Xmx256m"), Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-localizer.admin.java.opts", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-localizer.java.opts.add-exports-as-default", Some("true"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.resource-calculator.class", None, ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-monitor.resource-calculator.class", None, ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.runtime.linux.sandbox-mode", Some("disabled"), Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.runtime.linux.sandbox-mode.local-dirs.permissions", Some("read"), Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.runtime.linux.sandbox-mode.policy", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.runtime.linux.sandbox-mode.whitelist-group", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.windows-container.memory-limit.enabled", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.windows-container.cpu-limit.enabled", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.aux-services.%s.classpath", Some("NONE"), Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.aux-services.%s.system-classes", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.recovery.compaction-interval-secs", Some("3600"), Seconds),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-monitor.process-tree.class", None, ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.windows-secure-container-executor.group", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.pluggable-device-framework.enabled", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.pluggable-device-framework.device-classes", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.resource-plugins.fpga.vendor-plugin.class", Some("org.apache.hadoop.yarn.server.nodemanager.containermanager.resourceplugin.fpga.IntelFpgaOpenclPlugin"), ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.resource-plugins.fpga.path-to-discovery-executables", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.resource-plugins.fpga.allowed-fpga-devices", Some("auto"), Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.resource-plugins.fpga.device-discovery-script", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.resource-plugins.fpga.available-devices", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.csi-driver-adaptor.addresses", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.csi-driver.names", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.containers-launcher.class", Some("org.apache.hadoop.yarn.server.nodemanager.containermanager.launcher.ContainersLauncher"), ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.dispatcher.metric.enable", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.least-load-policy-selector.enabled", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.least-load-policy-selector.pending-container.threshold", Some("10000"), Count),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.least-load-policy-selector.use-active-core", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.least-load-policy-selector.fail-on-error", Some("true"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.least-load-policy-selector.blacklist-subclusters", None, Text),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.least-load-policy-selector.multiplier", Some("50000"), Ratio),
+    key(NotApplicable, Code, "yarn.nodemanager.network-tagging-handler.enabled", Some("false"), Flag),
+    key(NotApplicable, Code, "yarn.nodemanager.network-tagging.mapping-file.path", None, Text),
+    key(NotApplicable, Code, "yarn.nodemanager.network-tagging.mapping-mamager.class", None, ClassName),
+];

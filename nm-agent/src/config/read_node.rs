@@ -1,0 +1,339 @@
+//! Properties to sections: the node's addresses, its ResourceManagers, what it offers, its folders, its health.
+
+use std::path::PathBuf;
+
+use super::capacity::{
+    DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
+};
+use super::parse;
+use super::problem::Expected;
+use super::reader::PropertyReader;
+use super::sections::{
+    AddressConfig, DirsConfig, DiskHealthConfig, HealthConfig, HealthScript, MonitorConfig,
+    RecoveryConfig, ResourceManagerConfig, RmEndpoint,
+};
+use super::values::{HostPort, MinimumVersion};
+
+/// Scripts beyond these are refused (Hadoop: `NodeHealthCheckerService.MAX_SCRIPTS`).
+const HEALTH_SCRIPTS_MAX: usize = 4;
+/// ResourceManagers of one cluster; nobody has more than a handful, and each is tried in turn.
+const RM_IDS_MAX: usize = 16;
+
+pub(super) fn addresses(reader: &mut PropertyReader<'_>) -> AddressConfig {
+    // Every address refers to it, so it is asked for only to say that it is honoured.
+    let _ = reader.resolved_text("yarn.nodemanager.hostname");
+    let bind_host = reader.resolved_text("yarn.nodemanager.bind-host");
+    if let Some(host) = &bind_host
+        && let Err(error) = HostPort::parse(&format!("{host}:0"), 0)
+    {
+        reader.problem("yarn.nodemanager.bind-host", Expected::Address(error));
+    }
+    AddressConfig {
+        node: reader.address("yarn.nodemanager.address", 0),
+        bind_host,
+        web: reader.address("yarn.nodemanager.webapp.address", 8042),
+        localizer: reader.address("yarn.nodemanager.localizer.address", 8040),
+        container_manager_thread_count: reader
+            .u32("yarn.nodemanager.container-manager.thread-count", 1),
+    }
+}
+
+pub(super) fn resource_manager(reader: &mut PropertyReader<'_>) -> ResourceManagerConfig {
+    let max_wait = own_or_general(reader, "resourcemanager.connect.max-wait.ms", -1);
+    let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 1);
+    ResourceManagerConfig {
+        endpoints: endpoints(reader),
+        connect_max_wait_ms: u64::try_from(max_wait).ok(),
+        connect_retry_interval_ms: u64::try_from(interval).unwrap_or(1),
+        work_preserving_recovery_enabled: reader
+            .flag("yarn.resourcemanager.work-preserving-recovery.enabled"),
+        minimum_version: minimum_version(reader),
+        heartbeat_interval_ms: reader
+            .u64("yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", 1),
+        nm_expiry_interval_ms: reader.u64("yarn.nm.liveness-monitor.expiry-interval-ms", 1),
+        stopped_containers_tracked_ms: reader
+            .u64("yarn.nodemanager.duration-to-track-stopped-containers", 0),
+    }
+}
+
+/// The NodeManager's own value, or the one for all who call the ResourceManager.
+fn own_or_general(reader: &mut PropertyReader<'_>, name: &str, min: i64) -> i64 {
+    let general = reader.integer(&format!("yarn.{name}"), min..=i64::MAX);
+    let own = reader.integer_if_set(&format!("yarn.nodemanager.{name}"), min..=i64::MAX);
+    own.unwrap_or(general)
+}
+
+const TRACKER: (&str, u16) = ("yarn.resourcemanager.resource-tracker.address", 8031);
+const SCHEDULER: (&str, u16) = ("yarn.resourcemanager.scheduler.address", 8030);
+const CLIENT: (&str, u16) = ("yarn.resourcemanager.address", 8032);
+const WEBAPP: (&str, u16) = ("yarn.resourcemanager.webapp.address", 8088);
+const RM_HOSTNAME: &str = "yarn.resourcemanager.hostname";
+const RM_IDS: &str = "yarn.resourcemanager.ha.rm-ids";
+
+fn endpoints(reader: &mut PropertyReader<'_>) -> Vec<RmEndpoint> {
+    let _ = reader.resolved_text(RM_HOSTNAME);
+    let alone = RmEndpoint {
+        id: None,
+        resource_tracker: reader.address(TRACKER.0, TRACKER.1),
+        scheduler: reader.address(SCHEDULER.0, SCHEDULER.1),
+        client: reader.address(CLIENT.0, CLIENT.1),
+        webapp: reader.address(WEBAPP.0, WEBAPP.1),
+    };
+    let ids = reader.list(RM_IDS);
+    if !reader.flag("yarn.resourcemanager.ha.enabled") {
+        return vec![alone];
+    }
+    if ids.is_empty() {
+        reader.missing(RM_IDS.to_owned(), "yarn.resourcemanager.ha.enabled is true");
+        return vec![alone];
+    }
+    if ids.len() > RM_IDS_MAX {
+        reader.problem(RM_IDS, Expected::AtMost(RM_IDS_MAX));
+        return vec![alone];
+    }
+    let mut endpoints = Vec::new();
+    for id in ids {
+        let Some(resource_tracker) = address_of(reader, TRACKER, &id) else {
+            let hostname = format!("{RM_HOSTNAME}.{id}");
+            reader.missing(hostname, "yarn.resourcemanager.ha.rm-ids names this one");
+            continue;
+        };
+        // The agent itself calls only the tracker; the rest may be left out and then stands beside it.
+        let mut other = |name: (&str, u16)| {
+            let own = address_of(reader, name, &id);
+            own.unwrap_or_else(|| HostPort::new(&resource_tracker.host, name.1))
+        };
+        endpoints.push(RmEndpoint {
+            scheduler: other(SCHEDULER),
+            client: other(CLIENT),
+            webapp: other(WEBAPP),
+            id: Some(id),
+            resource_tracker,
+        });
+    }
+    endpoints
+}
+
+/// An address of one ResourceManager: its own, else its host name with the usual port (Hadoop: `HAUtil`).
+fn address_of(
+    reader: &mut PropertyReader<'_>,
+    (name, port): (&str, u16),
+    id: &str,
+) -> Option<HostPort> {
+    let own = format!("{name}.{id}");
+    if reader.resolved_text(&own).is_some() {
+        return Some(reader.address(&own, port));
+    }
+    let hostname = format!("{RM_HOSTNAME}.{id}");
+    reader.resolved_text(&hostname)?;
+    Some(reader.address(&hostname, port))
+}
+
+fn minimum_version(reader: &mut PropertyReader<'_>) -> MinimumVersion {
+    const NAME: &str = "yarn.nodemanager.resourcemanager.minimum.version";
+    match reader.text(NAME).as_deref() {
+        None | Some("NONE") => MinimumVersion::None,
+        Some("EqualToNM") => MinimumVersion::EqualToNm,
+        Some(version) if version.starts_with(|c: char| c.is_ascii_digit()) => {
+            MinimumVersion::AtLeast(version.to_owned())
+        }
+        Some(_) => {
+            reader.problem(NAME, Expected::Version);
+            MinimumVersion::None
+        }
+    }
+}
+
+pub(super) fn capacity(reader: &mut PropertyReader<'_>) -> NodeCapacityConfig {
+    let detect = reader.flag("yarn.nodemanager.resource.detect-hardware-capabilities");
+    let memory_mb = minus_one_or_positive(reader, "yarn.nodemanager.resource.memory-mb");
+    let reserved = reader.u64_or_minus_one("yarn.nodemanager.resource.system-reserved-memory-mb");
+    let vcores = minus_one_or_positive(reader, "yarn.nodemanager.resource.cpu-vcores");
+    let count_logical_processors =
+        reader.flag("yarn.nodemanager.resource.count-logical-processors-as-cores");
+    let vcores_per_core = reader.number(
+        "yarn.nodemanager.resource.pcores-vcores-multiplier",
+        0.001..=1000.0,
+    );
+    let limit = reader.integer(
+        "yarn.nodemanager.resource.percentage-physical-cpu-limit",
+        1..=100,
+    );
+    let prefix = "yarn.nodemanager.resource-type.";
+    let names: Vec<String> = reader
+        .properties()
+        .names_under(prefix)
+        .map(str::to_owned)
+        .collect();
+    let custom = names.into_iter().filter_map(|name| {
+        let value = reader.resolved_text(&name)?;
+        Some((name[prefix.len()..].to_owned(), value))
+    });
+    let custom_types = custom.collect();
+    // Asked for so that a site's list of types is known to be read; types are sent as the node's amounts name them.
+    let _ = reader.list("yarn.resource-types");
+    NodeCapacityConfig {
+        memory: match memory_mb {
+            Some(memory_mb) => MemoryCapacity::Fixed { memory_mb },
+            None if detect => MemoryCapacity::Detect {
+                system_reserved_mb: reserved,
+            },
+            None => MemoryCapacity::Fixed {
+                memory_mb: DEFAULT_MEMORY_MB,
+            },
+        },
+        vcores: match vcores.map(u32::try_from) {
+            Some(Ok(vcores)) => VcoreCapacity::Fixed { vcores },
+            Some(Err(_)) | None if detect => VcoreCapacity::Detect {
+                count_logical_processors,
+                vcores_per_core,
+            },
+            Some(Err(_)) | None => VcoreCapacity::Fixed {
+                vcores: DEFAULT_VCORES,
+            },
+        },
+        physical_cpu_limit_percent: u32::try_from(limit).unwrap_or(100),
+        custom_types,
+    }
+}
+
+/// -1 says "find out"; 0 would register a node that can do nothing. The bound is that of the wire's 32 bits.
+fn minus_one_or_positive(reader: &mut PropertyReader<'_>, name: &str) -> Option<u64> {
+    let value = reader.integer(name, -1..=i64::from(i32::MAX));
+    if value == 0 {
+        reader.problem(
+            name,
+            Expected::Integer {
+                min: 1,
+                max: i64::from(i32::MAX),
+                unit: super::problem::Suffix("(or -1 for the default)"),
+            },
+        );
+    }
+    u64::try_from(value).ok()
+}
+
+pub(super) fn dirs(reader: &mut PropertyReader<'_>) -> DirsConfig {
+    const MODE: &str = "yarn.nodemanager.default-container-executor.log-dirs.permissions";
+    let _ = reader.resolved_text("hadoop.tmp.dir");
+    let mode = reader.text(MODE).map_or(Some(0o710), |text| {
+        let octal = text.bytes().all(|b| matches!(b, b'0'..=b'7'));
+        let mode = u32::from_str_radix(&text, 8).ok();
+        mode.filter(|mode| octal && *mode <= 0o777)
+    });
+    if mode.is_none() {
+        reader.problem(MODE, Expected::Mode);
+    }
+    DirsConfig {
+        local_dirs: reader.paths("yarn.nodemanager.local-dirs"),
+        log_dirs: reader.paths("yarn.nodemanager.log-dirs"),
+        log_dir_permissions: mode.unwrap_or(0o710),
+    }
+}
+
+pub(super) fn health(reader: &mut PropertyReader<'_>) -> HealthConfig {
+    const SCRIPTS: &str = "yarn.nodemanager.health-checker.scripts";
+    let timeout_ms = reader.u64("yarn.nodemanager.health-checker.timeout-ms", 1);
+    let interval_ms = reader.u64("yarn.nodemanager.health-checker.interval-ms", 1);
+    let run_before_startup = reader.flag("yarn.nodemanager.health-checker.run-before-startup");
+    let names = reader.list(SCRIPTS);
+    if names.len() > HEALTH_SCRIPTS_MAX {
+        reader.problem(SCRIPTS, Expected::AtMost(HEALTH_SCRIPTS_MAX));
+    }
+    let mut scripts = Vec::new();
+    for name in names.into_iter().take(HEALTH_SCRIPTS_MAX) {
+        let of = |what: &str| format!("yarn.nodemanager.health-checker.{name}.{what}");
+        // A script without a path is not there, in Hadoop too: the default list names one that nobody has.
+        let Some(path) = reader.resolved_text(&of("path")) else {
+            continue;
+        };
+        let opts = reader.list(&of("opts"));
+        let own_timeout = reader.integer_if_set(&of("timeout-ms"), 1..=i64::MAX);
+        let own_interval = reader.integer_if_set(&of("interval-ms"), 1..=i64::MAX);
+        let positive = |own: Option<i64>| own.and_then(|ms| u64::try_from(ms).ok());
+        scripts.push(HealthScript {
+            path: PathBuf::from(path),
+            opts,
+            timeout_ms: positive(own_timeout).unwrap_or(timeout_ms),
+            interval_ms: positive(own_interval).unwrap_or(interval_ms),
+            name,
+        });
+    }
+    let disks = disk_health(reader);
+    HealthConfig {
+        disks: reader
+            .flag("yarn.nodemanager.disk-health-checker.enable")
+            .then_some(disks),
+        scripts,
+        run_before_startup,
+    }
+}
+
+fn disk_health(reader: &mut PropertyReader<'_>) -> DiskHealthConfig {
+    const MAX_USED: &str =
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage";
+    const LOW_USED: &str =
+        "yarn.nodemanager.disk-health-checker.disk-utilization-watermark-low-per-disk-percentage";
+    const MIN_FREE: &str = "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb";
+    const HIGH_FREE: &str =
+        "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-watermark-high-mb";
+    let look_at_use =
+        reader.flag("yarn.nodemanager.disk-health-checker.disk-utilization-threshold.enabled");
+    let look_at_free =
+        reader.flag("yarn.nodemanager.disk-health-checker.disk-free-space-threshold.enabled");
+    let max_used = reader.number(MAX_USED, 0.0..=100.0);
+    let low_used = reader
+        .number_if_set(LOW_USED, 0.0..=100.0)
+        .unwrap_or(max_used);
+    if low_used > max_used {
+        reader.otherwise(LOW_USED, "above the maximum, which counts instead");
+    }
+    let min_free = reader.u64(MIN_FREE, 0);
+    let high_free = reader.u64(HIGH_FREE, 0);
+    DiskHealthConfig {
+        interval_ms: reader.u64("yarn.nodemanager.disk-health-checker.interval-ms", 1),
+        min_healthy_disks: reader.number(
+            "yarn.nodemanager.disk-health-checker.min-healthy-disks",
+            0.0..=1.0,
+        ),
+        max_utilization_percent: look_at_use.then_some(max_used),
+        // Hadoop corrects both marks silently (DirectoryCollection).
+        utilization_watermark_low_percent: low_used.min(max_used),
+        min_free_space_mb: look_at_free.then_some(min_free),
+        free_space_watermark_high_mb: high_free.max(min_free),
+    }
+}
+
+pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
+    let general = reader.u64("yarn.nodemanager.resource-monitor.interval-ms", 1);
+    let own = reader.integer_if_set(
+        "yarn.nodemanager.container-monitor.interval-ms",
+        1..=i64::MAX,
+    );
+    // With enforcement by the kernel Hadoop does not poll, and it takes `enforced`, which is true by default, for that
+    // whether or not cgroups are used. Seen on a live 3.4.2: a container of 128 MB lives on with 300.
+    let enforced = reader.flag("yarn.nodemanager.resource.memory.enforced");
+    let elastic = reader.flag("yarn.nodemanager.elastic-memory-control.enabled");
+    let polled = !enforced || elastic;
+    MonitorConfig {
+        enabled: reader.flag("yarn.nodemanager.container-monitor.enabled"),
+        interval_ms: own.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(general),
+        pmem_check_enabled: reader.flag("yarn.nodemanager.pmem-check-enabled") && polled,
+        vmem_check_enabled: reader.flag("yarn.nodemanager.vmem-check-enabled") && polled,
+        vmem_pmem_ratio: reader.number("yarn.nodemanager.vmem-pmem-ratio", 1.0..=1_000_000.0),
+    }
+}
+
+pub(super) fn recovery(reader: &mut PropertyReader<'_>) -> RecoveryConfig {
+    let dirs = reader.paths("yarn.nodemanager.recovery.dir");
+    RecoveryConfig {
+        enabled: reader.flag("yarn.nodemanager.recovery.enabled"),
+        dir: dirs.into_iter().next().unwrap_or_default(),
+        supervised: reader.flag("yarn.nodemanager.recovery.supervised"),
+    }
+}
+
+/// Whether a name may be that of an auxiliary service (Hadoop: `AuxServices.validateAuxServiceName`).
+pub(super) fn is_service_name(name: &str) -> bool {
+    parse::is_variable_name(name)
+}

@@ -1,0 +1,258 @@
+//! Properties to sections: what happens to containers, and what of Hadoop this agent cannot do.
+
+use super::parse;
+use super::problem::{Expected, Warning};
+use super::read_node::is_service_name;
+use super::reader::PropertyReader;
+use super::sections::{
+    AuxServiceConfig, ContainerExecutor, DeletionConfig, LaunchConfig, LocalizerConfig, LogConfig,
+    SchedulerConfig, WebConfig,
+};
+use super::values::OpportunisticContainersQueuePolicy;
+
+/// Services of one node; each stands in the environment of every container.
+const AUX_SERVICES_MAX: usize = 32;
+
+pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
+    use OpportunisticContainersQueuePolicy::{ByQueueLen, ByResources};
+    let length = "yarn.nodemanager.opportunistic-containers-max-queue-length";
+    // Hadoop takes a negative length for 0.
+    let length_max = reader.integer(length, i64::from(i32::MIN)..=i64::from(i32::MAX));
+    SchedulerConfig {
+        opportunistic_queue_policy: reader.choice(
+            "yarn.nodemanager.opportunistic-containers-queue-policy",
+            ("BY_QUEUE_LEN", ByQueueLen),
+            &[("BY_RESOURCES", ByResources)],
+        ),
+        opportunistic_queue_length_max: u32::try_from(length_max).unwrap_or(0),
+        pause_for_preemption: reader
+            .flag("yarn.nodemanager.opportunistic-containers-use-pause-for-preemption"),
+    }
+}
+
+pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
+    const WHITELIST: &str = "yarn.nodemanager.env-whitelist";
+    let env_whitelist = reader.list(WHITELIST);
+    if !env_whitelist
+        .iter()
+        .all(|name| parse::is_variable_name(name))
+    {
+        reader.problem(WHITELIST, Expected::VariableNames);
+    }
+    let delay = reader.integer(
+        "yarn.nodemanager.sleep-delay-before-sigkill.ms",
+        i64::from(i32::MIN)..=i64::MAX,
+    );
+    let diagnostics = reader.u32("yarn.nodemanager.container-diagnostics-maximum-size", 0);
+    LaunchConfig {
+        executor: executor(reader),
+        env_whitelist,
+        admin_env: admin_env(reader),
+        force_path: reader.text("yarn.nodemanager.force.path"),
+        user_home_dir: reader
+            .resolved_text("yarn.nodemanager.user-home-dir")
+            .unwrap_or_else(|| "/home/".to_owned()),
+        // Not above 0 means SIGKILL at once, in Hadoop too.
+        sigkill_delay_ms: u64::try_from(delay).unwrap_or(0),
+        process_kill_wait_ms: reader.u64("yarn.nodemanager.process-kill-wait.ms", 0),
+        diagnostics_max_chars: usize::try_from(diagnostics).unwrap_or(usize::MAX),
+        stderr_pattern: reader
+            .text("yarn.nodemanager.container.stderr.pattern")
+            .unwrap_or_default(),
+        stderr_tail_bytes: reader.u64("yarn.nodemanager.container.stderr.tail.bytes", 0),
+        debug_info: reader.flag("yarn.nodemanager.log-container-debug-info.enabled"),
+        debug_info_on_error: reader
+            .flag("yarn.nodemanager.log-container-debug-info-on-error.enabled"),
+        retry_minimum_interval_ms: reader
+            .u64("yarn.nodemanager.container-retry-minimum-interval-ms", 0),
+    }
+}
+
+fn executor(reader: &mut PropertyReader<'_>) -> ContainerExecutor {
+    const NAME: &str = "yarn.nodemanager.container-executor.class";
+    const PACKAGE: &str = "org.apache.hadoop.yarn.server.nodemanager.";
+    let class = reader.text(NAME).unwrap_or_default();
+    match class.strip_prefix(PACKAGE).unwrap_or(&class) {
+        "DefaultContainerExecutor" => ContainerExecutor::Default,
+        "LinuxContainerExecutor" => {
+            reader.otherwise(
+                NAME,
+                "containers run as the agent's own user, without the setuid helper and without cgroups",
+            );
+            ContainerExecutor::Linux
+        }
+        _ => {
+            reader.problem(
+                NAME,
+                Expected::OneOf(vec!["DefaultContainerExecutor", "LinuxContainerExecutor"]),
+            );
+            ContainerExecutor::Default
+        }
+    }
+}
+
+/// `A=x,B=y` from the one property, then one variable for each `admin-env.NAME`, which has the last word.
+fn admin_env(reader: &mut PropertyReader<'_>) -> Vec<(String, String)> {
+    const NAME: &str = "yarn.nodemanager.admin-env";
+    const PREFIX: &str = "yarn.nodemanager.admin-env.";
+    let mut variables: Vec<(String, String)> = Vec::new();
+    for entry in reader.list(NAME) {
+        match entry.split_once('=') {
+            Some((name, value)) if parse::is_variable_name(name) => {
+                variables.push((name.to_owned(), value.to_owned()));
+            }
+            Some(_) | None => {
+                reader.problem(NAME, Expected::Assignments);
+                break;
+            }
+        }
+    }
+    let names: Vec<String> = reader
+        .properties()
+        .names_under(PREFIX)
+        .map(str::to_owned)
+        .collect();
+    for property in names {
+        let name = &property[PREFIX.len()..];
+        if !parse::is_variable_name(name) {
+            reader.problem(&property, Expected::VariableNames);
+            continue;
+        }
+        let value = reader.text(&property).unwrap_or_default();
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.to_owned(), value));
+    }
+    variables
+}
+
+pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
+    LocalizerConfig {
+        cache_target_size_mb: reader.u64("yarn.nodemanager.localizer.cache.target-size-mb", 0),
+        cache_cleanup_interval_ms: reader
+            .u64("yarn.nodemanager.localizer.cache.cleanup.interval-ms", 1),
+        fetch_thread_count: reader.u32("yarn.nodemanager.localizer.fetch.thread-count", 1),
+        // 36 subfolders and at least one file (Hadoop: LocalCacheDirectoryManager).
+        max_files_per_directory: reader
+            .u32("yarn.nodemanager.local-cache.max-files-per-directory", 37),
+    }
+}
+
+pub(super) fn deletion(reader: &mut PropertyReader<'_>) -> DeletionConfig {
+    DeletionConfig {
+        thread_count: reader.u32("yarn.nodemanager.delete.thread-count", 1),
+        debug_delay_sec: reader.u64_or_minus_one("yarn.nodemanager.delete.debug-delay-sec"),
+    }
+}
+
+pub(super) fn logs(reader: &mut PropertyReader<'_>) -> LogConfig {
+    const AGGREGATION: &str = "yarn.log-aggregation-enable";
+    let aggregation_enabled = reader.flag(AGGREGATION);
+    if aggregation_enabled {
+        reader.otherwise(
+            AGGREGATION,
+            "logs are not collected yet: they stay on the node for yarn.nodemanager.log.retain-seconds",
+        );
+    }
+    LogConfig {
+        retain_seconds: reader.u64("yarn.nodemanager.log.retain-seconds", 0),
+        deletion_threads_count: reader.u32("yarn.nodemanager.log.deletion-threads-count", 1),
+        aggregation_enabled,
+        server_url: reader.text("yarn.log.server.url"),
+        server_web_service_url: reader.text("yarn.log.server.web-service.url"),
+    }
+}
+
+pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
+    const POLICY: &str = "yarn.http.policy";
+    if reader.choice(POLICY, ("HTTP_ONLY", false), &[("HTTPS_ONLY", true)]) {
+        reader.problem(POLICY, Expected::Unsupported("use HTTP_ONLY"));
+    }
+    WebConfig {
+        acl_enabled: reader.flag("yarn.acl.enable"),
+        admin_acl: reader.text("yarn.admin.acl").unwrap_or_default(),
+    }
+}
+
+/// What protects Hadoop's calls. Doing less than was asked for silently would be worse than not starting.
+pub(super) fn security(reader: &mut PropertyReader<'_>) {
+    const AUTHENTICATION: &str = "hadoop.security.authentication";
+    const PROTECTION: &str = "hadoop.rpc.protection";
+    const HTTP: &str = "hadoop.http.authentication.type";
+    const AUTHORIZATION: &str = "hadoop.security.authorization";
+    let method = reader.text(AUTHENTICATION).unwrap_or_default();
+    match method.to_ascii_lowercase().as_str() {
+        "simple" | "" => {}
+        "kerberos" => reader.problem(AUTHENTICATION, Expected::Unsupported("use simple")),
+        _ => reader.problem(AUTHENTICATION, Expected::OneOf(vec!["simple"])),
+    }
+    // A list says what is acceptable; authentication alone will do if it is on it.
+    let levels = reader.list(PROTECTION);
+    let known = ["authentication", "integrity", "privacy"];
+    if !levels
+        .iter()
+        .all(|level| known.contains(&level.to_ascii_lowercase().as_str()))
+    {
+        reader.problem(PROTECTION, Expected::OneOf(known.to_vec()));
+    } else if !levels.is_empty() && !levels.iter().any(|l| l.eq_ignore_ascii_case(known[0])) {
+        let why = "use authentication, since calls are neither signed nor encrypted";
+        reader.problem(PROTECTION, Expected::Unsupported(why));
+    }
+    if reader.text(HTTP).is_some_and(|kind| kind != "simple") {
+        reader.otherwise(HTTP, "web pages are served without authentication");
+    }
+    if reader.flag(AUTHORIZATION) {
+        reader.otherwise(
+            AUTHORIZATION,
+            "hadoop-policy.xml is not enforced by this agent",
+        );
+    }
+    // Only localized resources have a file system; theirs stands in their own URLs.
+    let _ = reader.text("fs.defaultFS");
+    let _ = reader.list("hadoop.security.sensitive-config-keys");
+}
+
+pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceConfig> {
+    const NAME: &str = "yarn.nodemanager.aux-services";
+    let names = reader.list(NAME);
+    if !names.iter().all(|name| is_service_name(name)) {
+        reader.problem(NAME, Expected::ServiceNames);
+        return Vec::new();
+    }
+    if names.len() > AUX_SERVICES_MAX {
+        reader.problem(NAME, Expected::AtMost(AUX_SERVICES_MAX));
+        return Vec::new();
+    }
+    let mut services = Vec::new();
+    for service in names {
+        let prefix = format!("{NAME}.{service}.");
+        let under: Vec<String> = reader
+            .properties()
+            .names_under(&prefix)
+            .map(str::to_owned)
+            .collect();
+        let properties = under.into_iter().filter_map(|name| {
+            let value = reader.text(&name)?;
+            Some((name[prefix.len()..].to_owned(), value))
+        });
+        let mut properties: std::collections::BTreeMap<String, String> = properties.collect();
+        let Some(class) = properties.remove("class") else {
+            reader.missing(
+                format!("{prefix}class"),
+                "yarn.nodemanager.aux-services names it",
+            );
+            continue;
+        };
+        let origin = reader.origin(NAME);
+        reader.warn(Warning::NoService {
+            service: service.clone(),
+            class: class.clone(),
+            origin,
+        });
+        services.push(AuxServiceConfig {
+            name: service,
+            class,
+            properties,
+        });
+    }
+    services
+}
