@@ -1,1 +1,173 @@
-//! Claims about the scheduler.
+//! Claims about the scheduler, by subject. What holds for any sequence of events is tested in `tests/model`.
+
+mod answers;
+mod kills;
+mod pausing;
+mod queueing;
+mod room;
+mod updates;
+
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis,
+    ExecutionType, MonoMillis, Now, Resource,
+};
+
+use super::ContainerScheduler;
+use crate::action::{Action, Completion, ContainerSpec, ContainerView, Event, Note, Refusal};
+use crate::config::ContainerSchedulerConfig;
+use crate::container_state::ContainerState;
+
+/// A node with a queue of ten, killing with a grace of 250 ms.
+const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
+    queue_policy: crate::OpportunisticContainersQueuePolicy::ByQueueLen,
+    queue_length_max: 10,
+    use_pause_for_preemption: false,
+    vmem_check: None,
+    sigkill_delay_ms: 250,
+    diagnostics_max_chars: 10_000,
+    utc_offset_s: 0,
+};
+
+/// A scheduler, its clock and what it ordered.
+struct Node {
+    scheduler: ContainerScheduler,
+    now: Now,
+}
+
+fn id(number: i64) -> ContainerId {
+    let application_id = ApplicationId {
+        cluster_timestamp: 1,
+        id: 1,
+    };
+    ContainerId {
+        attempt: ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        },
+        id: number,
+    }
+}
+
+fn spec(number: i64, execution_type: ExecutionType, memory_mb: u64, vcores: u32) -> ContainerSpec {
+    ContainerSpec {
+        id: id(number),
+        resource: Resource::new(memory_mb, vcores),
+        execution_type,
+        version: 0,
+    }
+}
+
+/// A guaranteed container of one core.
+fn guaranteed(number: i64, memory_mb: u64) -> ContainerSpec {
+    spec(number, ExecutionType::Guaranteed, memory_mb, 1)
+}
+
+/// An opportunistic container of one core.
+fn opportunistic(number: i64, memory_mb: u64) -> ContainerSpec {
+    spec(number, ExecutionType::Opportunistic, memory_mb, 1)
+}
+
+impl Node {
+    /// A node of so many mebibytes and 100 cores.
+    fn new(memory_mb: u64) -> Self {
+        Self::with(CONFIG, memory_mb)
+    }
+
+    fn with(config: ContainerSchedulerConfig, memory_mb: u64) -> Self {
+        let scheduler = ContainerScheduler::new(config, Resource::new(memory_mb, 100));
+        Self {
+            scheduler,
+            now: Now {
+                mono: MonoMillis(0),
+                wall: EpochMillis(0),
+            },
+        }
+    }
+
+    fn try_feed(&mut self, event: Event) -> Result<Vec<Action>, Refusal> {
+        let mut actions = Vec::new();
+        let result = self.scheduler.handle(event, self.now, &mut actions);
+        self.scheduler.assert_invariants();
+        result.map(|()| actions)
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<Action> {
+        self.try_feed(event).unwrap()
+    }
+
+    /// Accepts a container and says that it is localized.
+    fn arrive(&mut self, spec: ContainerSpec) -> Vec<Action> {
+        assert_eq!(self.feed(Event::Start(spec)), [Action::Localize(spec.id)]);
+        self.feed(Event::Localized(spec.id))
+    }
+
+    /// Accepts a container that starts at once.
+    fn run(&mut self, spec: ContainerSpec) {
+        let actions = self.arrive(spec);
+        assert!(actions.contains(&Action::Launch(spec.id)), "{actions:?}");
+        self.feed(Event::Launched(spec.id));
+    }
+
+    fn exit(&mut self, number: i64, status: i32) -> Vec<Action> {
+        let status = ContainerExitStatus(status);
+        self.feed(Event::Exited {
+            id: id(number),
+            status,
+            diagnostics: String::new(),
+        })
+    }
+
+    /// The completion of a container whose end only waits for its clean-up.
+    fn completion(&mut self, number: i64) -> Completion {
+        let actions = self.feed(Event::CleanedUp(id(number)));
+        let completion = actions.into_iter().find_map(|action| {
+            if let Action::Completed(completion) = action {
+                Some(completion)
+            } else {
+                None
+            }
+        });
+        completion.unwrap()
+    }
+
+    fn advance(&mut self, ms: u64) {
+        self.now.mono = self.now.mono + ms;
+        self.now.wall.0 += i64::try_from(ms).unwrap();
+    }
+
+    fn view(&self, number: i64) -> ContainerView {
+        self.scheduler.container(&id(number)).unwrap()
+    }
+
+    fn state(&self, number: i64) -> ContainerState {
+        self.view(number).state
+    }
+
+    fn waiting(&self) -> Vec<i64> {
+        self.scheduler.queue().map(|queued| queued.id.id).collect()
+    }
+}
+
+/// The containers that are launched, in order.
+fn launched(actions: &[Action]) -> Vec<i64> {
+    let launched = |action: &Action| {
+        if let Action::Launch(id) = action {
+            Some(id.id)
+        } else {
+            None
+        }
+    };
+    actions.iter().filter_map(launched).collect()
+}
+
+/// The victims, in order.
+fn evicted(actions: &[Action]) -> Vec<i64> {
+    let evicted = |action: &Action| {
+        if let Action::Note(Note::Evicted { id, .. }) = action {
+            Some(id.id)
+        } else {
+            None
+        }
+    };
+    actions.iter().filter_map(evicted).collect()
+}

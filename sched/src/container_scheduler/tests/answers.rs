@@ -1,0 +1,182 @@
+use super::*;
+use crate::action::KillReason;
+use crate::container_state::Ending;
+
+#[test]
+fn a_normal_life_completes_once_and_is_forgotten_on_request() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    assert_eq!(node.exit(1, 0), [Action::CleanUp(id(1))]);
+    assert_eq!(node.state(1), ContainerState::Completing(Ending::Succeeded));
+    let execution_type = ExecutionType::Guaranteed;
+    let exit_status = ContainerExitStatus::SUCCESS;
+    let completed = Action::Completed(Completion {
+        id: id(1),
+        exit_status,
+        execution_type,
+    });
+    assert_eq!(node.feed(Event::CleanedUp(id(1))), [completed]);
+    assert_eq!(node.state(1), ContainerState::Done(Ending::Succeeded));
+    node.feed(Event::Forget(id(1)));
+    assert!(node.scheduler.is_empty());
+}
+
+#[test]
+fn one_that_is_to_be_forgotten_early_is_forgotten_once_it_is_done() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    assert_eq!(node.feed(Event::Forget(id(1))), []);
+    node.exit(1, 3);
+    assert_eq!(node.scheduler.len(), 1);
+    assert_eq!(node.completion_status(1), ContainerExitStatus(3));
+    assert!(node.scheduler.is_empty());
+}
+
+#[test]
+fn a_failed_localization_completes_with_hadoops_invalid_status() {
+    let mut node = Node::new(100);
+    node.feed(Event::Start(guaranteed(1, 10)));
+    let diagnostics = "no such file".to_owned();
+    let actions = node.feed(Event::LocalizationFailed {
+        id: id(1),
+        diagnostics,
+    });
+    assert_eq!(actions, [Action::CleanUp(id(1))]);
+    assert_eq!(node.state(1).rest_state(), "LOCALIZATION_FAILED");
+    assert_eq!(
+        node.view(1).diagnostics,
+        "[1970-01-01 00:00:00.000]no such file\n"
+    );
+    assert_eq!(node.completion_status(1), ContainerExitStatus::INVALID);
+}
+
+#[test]
+fn a_failed_launch_gives_its_room_back() {
+    let mut node = Node::new(100);
+    node.arrive(guaranteed(1, 100));
+    node.arrive(guaranteed(2, 100));
+    let actions = node.feed(Event::LaunchFailed {
+        id: id(1),
+        status: ContainerExitStatus::LAUNCH_FAILED,
+        diagnostics: "no bash".to_owned(),
+    });
+    assert_eq!(launched(&actions), [2]);
+    assert_eq!(
+        node.completion_status(1),
+        ContainerExitStatus::LAUNCH_FAILED
+    );
+}
+
+#[test]
+fn a_process_may_be_gone_before_its_launch_is_answered() {
+    let mut node = Node::new(100);
+    node.arrive(guaranteed(1, 10));
+    assert_eq!(node.exit(1, 0), [Action::CleanUp(id(1))]);
+    assert_eq!(node.feed(Event::Launched(id(1))), []);
+    assert_eq!(node.completion_status(1), ContainerExitStatus::SUCCESS);
+}
+
+#[test]
+fn answers_to_orders_that_were_not_given_are_refused_and_change_nothing() {
+    let status = ContainerExitStatus::SUCCESS;
+    let diagnostics = String::new;
+    let stray = [
+        Event::Localized(id(1)),
+        Event::LocalizationFailed {
+            id: id(1),
+            diagnostics: diagnostics(),
+        },
+        Event::Launched(id(1)),
+        Event::LaunchFailed {
+            id: id(1),
+            status,
+            diagnostics: diagnostics(),
+        },
+        Event::Paused(id(1)),
+        Event::Resumed(id(1)),
+        Event::PauseFailed(id(1)),
+        Event::CleanedUp(id(1)),
+    ];
+    for event in stray {
+        let mut node = Node::new(100);
+        node.run(guaranteed(1, 10));
+        let before = node.view(1);
+        let refused = node.try_feed(event.clone());
+        assert!(
+            matches!(refused, Err(Refusal::UnexpectedAnswer { .. })),
+            "{event:?} {refused:?}"
+        );
+        assert_eq!(node.view(1), before);
+    }
+}
+
+#[test]
+fn late_answers_for_a_container_that_was_killed_change_nothing() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    node.feed(Event::Kill {
+        id: id(1),
+        reason: KillReason::ApplicationMaster,
+    });
+    let before = node.view(1);
+    for late in [
+        Event::Launched(id(1)),
+        Event::Paused(id(1)),
+        Event::Resumed(id(1)),
+        Event::PauseFailed(id(1)),
+    ] {
+        assert_eq!(node.feed(late), []);
+        assert_eq!(node.view(1), before);
+    }
+}
+
+#[test]
+fn no_answer_is_taken_for_a_container_that_is_not_known() {
+    let mut node = Node::new(100);
+    let status = ContainerExitStatus::SUCCESS;
+    for event in [
+        Event::Localized(id(1)),
+        Event::Launched(id(1)),
+        Event::Exited {
+            id: id(1),
+            status,
+            diagnostics: String::new(),
+        },
+        Event::Paused(id(1)),
+        Event::Resumed(id(1)),
+        Event::PauseFailed(id(1)),
+        Event::CleanedUp(id(1)),
+        Event::Forget(id(1)),
+        Event::Update(guaranteed(1, 1)),
+    ] {
+        assert_eq!(node.try_feed(event), Err(Refusal::UnknownContainer(id(1))));
+    }
+}
+
+#[test]
+fn a_process_does_not_end_twice() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    node.exit(1, 0);
+    let status = ContainerExitStatus(1);
+    let again = node.try_feed(Event::Exited {
+        id: id(1),
+        status,
+        diagnostics: String::new(),
+    });
+    assert_eq!(
+        again,
+        Err(Refusal::UnexpectedAnswer {
+            id: id(1),
+            state: "EXITED_WITH_SUCCESS",
+            answer: "Exited"
+        })
+    );
+    assert_eq!(node.completion_status(1), ContainerExitStatus::SUCCESS);
+}
+
+impl Node {
+    fn completion_status(&mut self, number: i64) -> ContainerExitStatus {
+        self.completion(number).exit_status
+    }
+}
