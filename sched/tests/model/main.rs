@@ -1,0 +1,402 @@
+//! Random lives of a node against a toy model.
+//!
+//! Events are drawn, a simulated shell answers actions in random order, and after each event the real scheduler must
+//! have decided exactly what the toy decides. Beside that the properties that matter are checked on their own, so that
+//! a mistake made in both would still be seen.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "helpers of a test: they fail with it, and name only the cases they mean"
+)]
+
+mod ops;
+mod shell;
+mod toy;
+
+use proptest::prelude::*;
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now,
+    Resource,
+};
+use sched::{
+    Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
+    Event, KillReason, Note,
+};
+
+use ops::{Draw, Op, config, op};
+use shell::{Luck, Shell};
+use toy::{Decision, Phase, Sum, Toy, ToyContainer};
+
+/// An id that no container has.
+const UNKNOWN: i64 = -1;
+
+fn id(number: i64) -> ContainerId {
+    let application = i32::try_from(number % 3).unwrap();
+    let application_id = ApplicationId {
+        cluster_timestamp: 1,
+        id: application,
+    };
+    ContainerId {
+        attempt: ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        },
+        id: number,
+    }
+}
+
+/// The container that an answer is about; none of the known ones for other events.
+pub(crate) fn id_of(event: &Event) -> ContainerId {
+    match event {
+        Event::Localized(id)
+        | Event::LocalizationFailed { id, .. }
+        | Event::Launched(id)
+        | Event::LaunchFailed { id, .. }
+        | Event::Exited { id, .. }
+        | Event::Paused(id)
+        | Event::Resumed(id)
+        | Event::PauseFailed(id)
+        | Event::CleanedUp(id) => *id,
+        _ => id(UNKNOWN),
+    }
+}
+
+/// The exit status that a reason to kill gives.
+pub(crate) fn status_of(reason: KillReason) -> i32 {
+    match reason {
+        KillReason::ApplicationMaster => -105,
+        KillReason::ResourceManager => -106,
+        KillReason::ApplicationFinished | KillReason::Shutdown => -107,
+    }
+}
+
+/// The node, the toy, the shell and the log of all that happened.
+struct World {
+    scheduler: ContainerScheduler,
+    toy: Toy,
+    shell: Shell,
+    now: Now,
+    luck: Luck,
+    /// Every container that was accepted, by its number.
+    accepted: Vec<ContainerId>,
+    log: Vec<(Event, Now, Vec<Action>)>,
+    forces: bool,
+    /// Guaranteed containers may take more than the node has: it shrank, or one that ran grew.
+    excused: bool,
+}
+
+impl World {
+    fn new(config: ContainerSchedulerConfig, node: Resource) -> Self {
+        Self {
+            scheduler: ContainerScheduler::new(config, node),
+            toy: Toy::new(config, node),
+            shell: Shell::default(),
+            now: Now {
+                mono: MonoMillis(0),
+                wall: EpochMillis(0),
+            },
+            luck: Luck::Good,
+            accepted: Vec::new(),
+            log: Vec::new(),
+            forces: config.forces_guaranteed(),
+            excused: false,
+        }
+    }
+
+    fn happen(&mut self, op: Op) {
+        self.luck = Luck::Good;
+        match op {
+            Op::Start(draw) => {
+                let number = i64::try_from(self.accepted.len()).unwrap();
+                self.feed(Event::Start(spec_of(number, draw)));
+            }
+            Op::StartAgain { which } => {
+                if let Some(container) = self.toy.get(self.pick(which)) {
+                    self.feed(Event::Start(container.spec));
+                }
+            }
+            Op::Answer { which, luck } => {
+                self.luck = luck;
+                if let Some(event) = self.shell.take_answer(which) {
+                    self.feed(event);
+                }
+            }
+            Op::Exit { which, status } => {
+                if let Some(id) = self.shell.alive(which) {
+                    self.shell.exit(id, status);
+                }
+            }
+            Op::Kill { which, reason } => {
+                let id = self.pick(which);
+                self.feed(Event::Kill { id, reason });
+            }
+            Op::KillApplication {
+                application,
+                reason,
+            } => {
+                let id = ApplicationId {
+                    cluster_timestamp: 1,
+                    id: application,
+                };
+                self.feed(Event::KillApplication { id, reason });
+            }
+            Op::Update { which, size, newer } => self.update(self.pick(which), size, newer),
+            Op::NodeResource { memory_mb, vcores } => {
+                self.excused = true;
+                self.feed(Event::NodeResource(Resource::new(memory_mb, vcores)));
+            }
+            Op::QueuingLimit(max_queue_length) => {
+                let limit = ContainerQueuingLimit {
+                    max_queue_length,
+                    max_queue_wait_time_ms: None,
+                };
+                self.feed(Event::QueuingLimit(limit));
+            }
+            Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),
+            Op::Advance { ms } => {
+                self.now.mono = self.now.mono + ms;
+                self.now.wall.0 += i64::try_from(ms).unwrap();
+                self.feed(Event::Tick);
+            }
+            Op::Stray { which, kind } => self.stray(self.pick(which), kind),
+        }
+    }
+
+    /// One of the containers that are known, or at times one that is not.
+    fn pick(&self, which: usize) -> ContainerId {
+        let known = &self.toy.containers;
+        known
+            .get(which % (known.len() + 1))
+            .map_or(id(UNKNOWN), |container| container.spec.id)
+    }
+
+    /// A new size, or a change of type alone.
+    fn update(&mut self, id: ContainerId, draw: Option<Draw>, newer: i32) {
+        let Some(ToyContainer { spec: old, .. }) = self.toy.get(id) else {
+            return;
+        };
+        let toggled = match old.execution_type {
+            ExecutionType::Guaranteed => ExecutionType::Opportunistic,
+            ExecutionType::Opportunistic => ExecutionType::Guaranteed,
+        };
+        let same_size = ContainerSpec {
+            execution_type: toggled,
+            ..*old
+        };
+        let spec = draw.map_or(same_size, |draw| spec_of(id.id, draw));
+        self.feed(Event::Update(ContainerSpec {
+            version: old.version + newer,
+            ..spec
+        }));
+    }
+
+    /// An answer that was not asked for, if the scheduler has a way to know.
+    fn stray(&mut self, id: ContainerId, kind: usize) {
+        let Some(&ToyContainer { phase, .. }) = self.toy.get(id) else {
+            return;
+        };
+        let event = match (kind, phase) {
+            (0, Phase::Running { .. }) => Event::Localized(id),
+            (1, Phase::Localizing | Phase::Waiting { .. }) => Event::Launched(id),
+            (2, Phase::Localizing) => Event::Paused(id),
+            (3, Phase::Running { .. }) => Event::Resumed(id),
+            (4, Phase::Running { .. } | Phase::Launching { .. }) => Event::CleanedUp(id),
+            (5, Phase::Running { .. } | Phase::Waiting { .. }) => Event::PauseFailed(id),
+            (6, Phase::Localizing | Phase::Done) => Event::Exited {
+                id,
+                status: records::ContainerExitStatus::SUCCESS,
+                diagnostics: String::new(),
+            },
+            (7, Phase::Ended | Phase::Done) => Event::Localized(id),
+            (8, Phase::Killing { .. } | Phase::Ended | Phase::Done) => Event::Paused(id),
+            _ => return,
+        };
+        self.feed(event);
+    }
+
+    fn feed(&mut self, event: Event) {
+        let before = self.toy.clone();
+        let mut actions = Vec::new();
+        let taken = self.scheduler.handle(event.clone(), self.now, &mut actions);
+        let expected = self.toy.handle(&event, self.now.mono.0);
+        let decided: Vec<Decision> = actions.iter().filter_map(Decision::of).collect();
+        match (&taken, &expected) {
+            (Ok(()), Ok(expected)) => assert_eq!(&decided, expected, "after {event:?}"),
+            (Err(_), Err(_)) => assert_eq!(decided, [], "refused {event:?} yet acted"),
+            _ => panic!("{event:?}: the scheduler says {taken:?}, the toy {expected:?}"),
+        }
+        if let (Event::Start(spec), Ok(())) = (&event, &taken) {
+            self.accepted.push(spec.id);
+        }
+        if let (Event::Update(_), Ok(())) = (&event, &taken) {
+            self.excused = true;
+        }
+        self.check(&before, &actions);
+        for action in &actions {
+            self.shell.perform(action, self.luck);
+        }
+        self.log.push((event, self.now, actions));
+    }
+
+    fn check(&mut self, before: &Toy, actions: &[Action]) {
+        self.scheduler.assert_invariants();
+        self.check_no_overcommit();
+        self.check_order_of_starts(before, actions);
+        self.check_victims(actions);
+        self.check_views();
+    }
+
+    /// Guaranteed containers never take more than the node has, unless they were forced on it or it changed under them.
+    fn check_no_overcommit(&mut self) {
+        if self.toy.sum(ToyContainer::holds_room).fits(self.toy.node) {
+            self.excused = false;
+        }
+        assert!(
+            self.forces
+                || self.excused
+                || self.toy.sum(ToyContainer::holds_room).fits(self.toy.node),
+            "the node is overcommitted"
+        );
+    }
+
+    /// Of those that waited before, the first come are served first.
+    fn check_order_of_starts(&self, before: &Toy, actions: &[Action]) {
+        for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
+            let started: Vec<ContainerId> = actions
+                .iter()
+                .filter_map(|action| match action {
+                    Action::Launch(id) | Action::Resume(id) => Some(*id),
+                    _ => None,
+                })
+                .collect();
+            let still: Vec<ContainerId> = self
+                .toy
+                .queue(kind)
+                .iter()
+                .map(|container| container.spec.id)
+                .collect();
+            let queue = before.queue(kind);
+            let Some(first_left) = queue
+                .iter()
+                .position(|container| still.contains(&container.spec.id))
+            else {
+                continue;
+            };
+            for overtaker in queue[first_left..]
+                .iter()
+                .map(|container| container.spec.id)
+            {
+                let promoted = before.get(overtaker).map(|c| c.spec.execution_type)
+                    != self.toy.get(overtaker).map(|c| c.spec.execution_type);
+                let left = queue[first_left].spec.id;
+                assert!(
+                    !started.contains(&overtaker) || promoted,
+                    "{overtaker} overtook {left}"
+                );
+            }
+        }
+    }
+
+    /// Room is taken for a guaranteed container that waits or grew, from an opportunistic one.
+    fn check_victims(&self, actions: &[Action]) {
+        for action in actions {
+            if let Action::Note(Note::Evicted {
+                id, for_container, ..
+            }) = action
+            {
+                let claimant = self.toy.get(*for_container).unwrap();
+                assert_eq!(claimant.spec.execution_type, ExecutionType::Guaranteed);
+                assert!(claimant.place().is_some() || claimant.holds_room());
+                let victim = self.toy.get(*id).unwrap();
+                assert_eq!(victim.spec.execution_type, ExecutionType::Opportunistic);
+            }
+        }
+    }
+
+    /// What others may see is what a recount gives.
+    fn check_views(&self) {
+        assert_eq!(self.scheduler.opportunistic_status(), self.toy.status());
+        let allocated = Sum::of(self.scheduler.allocated());
+        assert_eq!(allocated, self.toy.sum(ToyContainer::holds_room));
+        assert_eq!(self.scheduler.len(), self.toy.containers.len());
+        for container in &self.toy.containers {
+            let view = self.scheduler.container(&container.spec.id).unwrap();
+            assert_eq!(
+                (view.spec, view.exit_status),
+                (container.spec, container.status)
+            );
+        }
+        let queue: Vec<_> = self.scheduler.queue().map(|queued| queued.id).collect();
+        let expected: Vec<_> = [ExecutionType::Guaranteed, ExecutionType::Opportunistic]
+            .into_iter()
+            .flat_map(|kind| self.toy.queue(kind))
+            .map(|container| container.spec.id)
+            .collect();
+        assert_eq!(queue, expected);
+    }
+
+    /// Ends everything, and checks that every container that was accepted has completed.
+    fn drain(&mut self) {
+        self.luck = Luck::Good;
+        for application in 0..3 {
+            let reason = KillReason::Shutdown;
+            self.happen(Op::KillApplication {
+                application,
+                reason,
+            });
+        }
+        loop {
+            while let Some(event) = self.shell.take_answer(0) {
+                self.feed(event);
+            }
+            let Some(deadline) = self.scheduler.next_deadline() else {
+                break;
+            };
+            let ms = deadline.since(self.now.mono);
+            self.happen(Op::Advance { ms });
+        }
+        for id in &self.accepted {
+            assert!(self.shell.completion(*id).is_some(), "{id} never completed");
+        }
+        assert_eq!(self.scheduler.allocated(), Resource::default());
+        assert_eq!(self.scheduler.queue().count(), 0);
+    }
+
+    /// The same events give the same actions.
+    fn replay(&self, config: ContainerSchedulerConfig, node: Resource) {
+        let mut scheduler = ContainerScheduler::new(config, node);
+        for (event, now, expected) in &self.log {
+            let mut actions = Vec::new();
+            let _refused = scheduler.handle(event.clone(), *now, &mut actions);
+            assert_eq!(&actions, expected, "on replay of {event:?}");
+        }
+    }
+}
+
+fn spec_of(number: i64, draw: Draw) -> ContainerSpec {
+    ContainerSpec {
+        id: id(number),
+        resource: Resource::new(draw.memory_mb, draw.vcores),
+        execution_type: draw.execution_type,
+        version: 0,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_scheduler_decides_as_the_toy_and_every_container_ends_once(
+        config in config(),
+        ops in prop::collection::vec(op(), 0..400),
+    ) {
+        let node = Resource::new(100, 8);
+        let mut world = World::new(config, node);
+        for op in ops {
+            world.happen(op);
+        }
+        world.drain();
+        world.replay(config, node);
+    }
+}

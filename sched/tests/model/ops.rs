@@ -1,0 +1,136 @@
+//! What may happen to a node, and how it is drawn.
+
+use proptest::prelude::*;
+use records::ExecutionType;
+use sched::{
+    ContainerSchedulerConfig, KillReason, OpportunisticContainersQueuePolicy, VmemPmemRatio,
+};
+
+use crate::shell::Luck;
+
+/// Something that happens, before it is known to which container.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Start(Draw),
+    StartAgain {
+        which: usize,
+    },
+    Answer {
+        which: usize,
+        luck: Luck,
+    },
+    Exit {
+        which: usize,
+        status: i32,
+    },
+    Kill {
+        which: usize,
+        reason: KillReason,
+    },
+    KillApplication {
+        application: i32,
+        reason: KillReason,
+    },
+    Update {
+        which: usize,
+        size: Option<Draw>,
+        newer: i32,
+    },
+    NodeResource {
+        memory_mb: u64,
+        vcores: u32,
+    },
+    QueuingLimit(Option<usize>),
+    Forget {
+        which: usize,
+    },
+    Advance {
+        ms: u64,
+    },
+    Stray {
+        which: usize,
+        kind: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draw {
+    pub(crate) memory_mb: u64,
+    pub(crate) vcores: u32,
+    pub(crate) execution_type: ExecutionType,
+}
+
+fn draw() -> impl Strategy<Value = Draw> {
+    let kind = prop_oneof![
+        Just(ExecutionType::Guaranteed),
+        Just(ExecutionType::Opportunistic)
+    ];
+    (0_u64..=40, 0_u32..=3, kind).prop_map(|(memory_mb, vcores, execution_type)| Draw {
+        memory_mb,
+        vcores,
+        execution_type,
+    })
+}
+
+fn luck() -> impl Strategy<Value = Luck> {
+    prop_oneof![
+        12 => Just(Luck::Good),
+        2 => Just(Luck::Bad),
+        1 => prop_oneof![Just(0), Just(7)].prop_map(Luck::OwnStatus),
+    ]
+}
+
+fn reason() -> impl Strategy<Value = KillReason> {
+    prop_oneof![
+        Just(KillReason::ApplicationMaster),
+        Just(KillReason::ResourceManager),
+        Just(KillReason::ApplicationFinished),
+        Just(KillReason::Shutdown),
+    ]
+}
+
+/// Any event, those of an ordinary day more often.
+pub(crate) fn op() -> impl Strategy<Value = Op> {
+    let any = any::<usize>;
+    let status = prop_oneof![4 => Just(0), 1 => Just(1), 1 => Just(137), 1 => Just(143)];
+    prop_oneof![
+        20 => draw().prop_map(Op::Start),
+        1 => any().prop_map(|which| Op::StartAgain { which }),
+        60 => (any(), luck()).prop_map(|(which, luck)| Op::Answer { which, luck }),
+        5 => (any(), status).prop_map(|(which, status)| Op::Exit { which, status }),
+        3 => (any(), reason()).prop_map(|(which, reason)| Op::Kill { which, reason }),
+        1 => (0..3, reason())
+            .prop_map(|(application, reason)| Op::KillApplication { application, reason }),
+        6 => (any(), prop::option::of(draw()), -1..4)
+            .prop_map(|(which, size, newer)| Op::Update { which, size, newer }),
+        1 => (50_u64..150, 4_u32..12)
+            .prop_map(|(memory_mb, vcores)| Op::NodeResource { memory_mb, vcores }),
+        2 => prop::option::of(0_usize..6).prop_map(Op::QueuingLimit),
+        3 => any().prop_map(|which| Op::Forget { which }),
+        6 => (0_u64..200).prop_map(|ms| Op::Advance { ms }),
+        4 => (any(), 0_usize..9).prop_map(|(which, kind)| Op::Stray { which, kind }),
+    ]
+}
+
+/// Any configuration.
+pub(crate) fn config() -> impl Strategy<Value = ContainerSchedulerConfig> {
+    let policy = prop_oneof![
+        3 => Just(OpportunisticContainersQueuePolicy::ByQueueLen),
+        1 => Just(OpportunisticContainersQueuePolicy::ByResources),
+    ];
+    let length = prop_oneof![1 => Just(0_usize), 5 => 1_usize..8];
+    let vmem_check = prop::option::of(Just(VmemPmemRatio::DEFAULT));
+    let delay_ms = prop_oneof![1 => Just(0_u64), 3 => Just(250)];
+    (policy, length, any::<bool>(), vmem_check, delay_ms).prop_map(
+        |(queue_policy, queue_length_max, use_pause_for_preemption, vmem_check, delay_ms)| {
+            ContainerSchedulerConfig {
+                queue_policy,
+                queue_length_max,
+                use_pause_for_preemption,
+                vmem_check,
+                sigkill_delay_ms: delay_ms,
+                ..ContainerSchedulerConfig::default()
+            }
+        },
+    )
+}

@@ -1,0 +1,190 @@
+//! A simulated shell: it takes the actions, keeps a process or none per container, and holds answers back until it is
+//! asked for one. Answers of one container come in the order of its actions, those of different containers in any.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use records::{ContainerExitStatus, ContainerId};
+use sched::{Action, Completion, Event};
+
+/// How the shell meets the next action, where that is a matter of luck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Luck {
+    /// It works, and processes end when they are asked to.
+    Good,
+    /// It fails, and processes end only by force.
+    Bad,
+    /// It works, and processes that are asked to end do so with a status of their own.
+    OwnStatus(i32),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Process {
+    /// There is none yet.
+    #[default]
+    None,
+    /// It was ordered and will exist.
+    Alive,
+    /// It ended, or never came to be.
+    Gone,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Simulated {
+    process: Process,
+    answers: VecDeque<Event>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shell {
+    containers: BTreeMap<ContainerId, Simulated>,
+    completions: BTreeMap<ContainerId, Completion>,
+}
+
+impl Shell {
+    /// Performs an action. Panics on one that no shell could perform.
+    pub(crate) fn perform(&mut self, action: &Action, luck: Luck) {
+        match action {
+            Action::Localize(id) => {
+                let diagnostics = "not found".to_owned();
+                self.answer(
+                    *id,
+                    match luck {
+                        Luck::Good | Luck::OwnStatus(_) => Event::Localized(*id),
+                        Luck::Bad => Event::LocalizationFailed {
+                            id: *id,
+                            diagnostics,
+                        },
+                    },
+                );
+            }
+            Action::Launch(id) => self.launch(*id, luck),
+            Action::Pause(id) => self.freeze(*id, luck, Event::Paused(*id)),
+            Action::Resume(id) => self.freeze(*id, luck, Event::Resumed(*id)),
+            Action::Terminate(id) => match luck {
+                Luck::Good => self.exit(*id, 143),
+                Luck::OwnStatus(status) => self.exit(*id, status),
+                Luck::Bad => {}
+            },
+            Action::ForceKill(id) => self.exit(*id, 137),
+            Action::CleanUp(id) => {
+                let process = self.containers.entry(*id).or_default().process;
+                assert_ne!(
+                    process,
+                    Process::Alive,
+                    "{id} is cleaned up beside its process"
+                );
+                self.answer(*id, Event::CleanedUp(*id));
+            }
+            Action::Completed(completion) => {
+                let before = self.completions.insert(completion.id, completion.clone());
+                assert_eq!(before, None, "completed twice");
+            }
+            Action::ApplyLimits(_) | Action::Note(_) => {}
+        }
+    }
+
+    fn launch(&mut self, id: ContainerId, luck: Luck) {
+        let container = self.containers.entry(id).or_default();
+        assert_eq!(container.process, Process::None, "{id} is launched twice");
+        container.process = Process::Alive;
+        if luck == Luck::Bad {
+            container.process = Process::Gone;
+            let status = ContainerExitStatus::LAUNCH_FAILED;
+            self.answer(
+                id,
+                Event::LaunchFailed {
+                    id,
+                    status,
+                    diagnostics: String::new(),
+                },
+            );
+        } else {
+            self.answer(id, Event::Launched(id));
+        }
+    }
+
+    fn freeze(&mut self, id: ContainerId, luck: Luck, done: Event) {
+        let process = self.containers.entry(id).or_default().process;
+        assert_ne!(
+            process,
+            Process::None,
+            "{id} has no process to freeze or thaw"
+        );
+        self.answer(
+            id,
+            if luck == Luck::Bad {
+                Event::PauseFailed(id)
+            } else {
+                done
+            },
+        );
+    }
+
+    fn answer(&mut self, id: ContainerId, event: Event) {
+        self.containers
+            .entry(id)
+            .or_default()
+            .answers
+            .push_back(event);
+    }
+
+    /// Its process ends; without one nothing happens. An unanswered launch may turn into one that never was.
+    pub(crate) fn exit(&mut self, id: ContainerId, status: i32) {
+        let container = self.containers.entry(id).or_default();
+        if container.process != Process::Alive {
+            return;
+        }
+        container.process = Process::Gone;
+        let status = ContainerExitStatus(status);
+        let diagnostics = String::new();
+        let unanswered = container.answers.back() == Some(&Event::Launched(id));
+        if unanswered && status.is_signalled() {
+            container.answers.pop_back();
+            self.answer(
+                id,
+                Event::LaunchFailed {
+                    id,
+                    status,
+                    diagnostics,
+                },
+            );
+        } else {
+            self.answer(
+                id,
+                Event::Exited {
+                    id,
+                    status,
+                    diagnostics,
+                },
+            );
+        }
+    }
+
+    /// The next answer of one of the containers that have one.
+    pub(crate) fn take_answer(&mut self, which: usize) -> Option<Event> {
+        let mut ready: Vec<_> = self
+            .containers
+            .values_mut()
+            .filter(|c| !c.answers.is_empty())
+            .collect();
+        let which = which.checked_rem(ready.len())?;
+        ready[which].answers.pop_front()
+    }
+
+    /// One of the containers whose process runs.
+    pub(crate) fn alive(&self, which: usize) -> Option<ContainerId> {
+        let alive: Vec<_> = self
+            .containers
+            .iter()
+            .filter(|(_, container)| container.process == Process::Alive)
+            .map(|(id, _)| *id)
+            .collect();
+        Some(alive[which.checked_rem(alive.len())?])
+    }
+
+    /// Whether its completion was reported.
+    pub(crate) fn completion(&self, id: ContainerId) -> Option<&Completion> {
+        self.completions.get(&id)
+    }
+}

@@ -1,0 +1,563 @@
+//! The scheduler written down as plainly as possible: one list, searched and summed anew for every question. It
+//! predicts each action of the real one, in order.
+
+use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
+use sched::{
+    Action, ContainerSchedulerConfig, ContainerSpec, Event, Note,
+    OpportunisticContainersQueuePolicy, OpportunisticContainersStatus, QUEUE_LENGTH_MAX,
+    RejectReason,
+};
+
+/// What the toy predicts: the actions, without the notes that only tell of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Localize(ContainerId),
+    Launch(ContainerId),
+    Resume(ContainerId),
+    Evict(ContainerId),
+    Pause(ContainerId),
+    Terminate(ContainerId),
+    ForceKill(ContainerId),
+    ApplyLimits(ContainerSpec),
+    CleanUp(ContainerId),
+    Completed(ContainerId, ContainerExitStatus),
+    Shed(ContainerId),
+    Reject(ContainerId, RejectReason),
+}
+
+impl Decision {
+    pub(crate) fn of(action: &Action) -> Option<Self> {
+        Some(match action {
+            Action::Localize(id) => Self::Localize(*id),
+            Action::Launch(id) => Self::Launch(*id),
+            Action::Pause(id) => Self::Pause(*id),
+            Action::Resume(id) => Self::Resume(*id),
+            Action::Terminate(id) => Self::Terminate(*id),
+            Action::ForceKill(id) => Self::ForceKill(*id),
+            Action::ApplyLimits(spec) => Self::ApplyLimits(*spec),
+            Action::CleanUp(id) => Self::CleanUp(*id),
+            Action::Completed(completion) => Self::Completed(completion.id, completion.exit_status),
+            Action::Note(Note::Evicted { id, .. }) => Self::Evict(*id),
+            Action::Note(Note::Shed { id, .. }) => Self::Shed(*id),
+            Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
+            Action::Note(
+                Note::Queued { .. } | Note::Started { .. } | Note::Promoted(_) | Note::Demoted(_),
+            ) => return None,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Localizing,
+    Waiting { place: u64, frozen: bool },
+    Launching { order: u64 },
+    Running { order: u64 },
+    Resuming { order: u64 },
+    Freezing,
+    Killing { frozen: bool },
+    Ended,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToyContainer {
+    pub(crate) spec: ContainerSpec,
+    pub(crate) phase: Phase,
+    pub(crate) status: ContainerExitStatus,
+    forget: bool,
+    force_kill_at: Option<u64>,
+}
+
+impl ToyContainer {
+    fn is(&self, kind: ExecutionType) -> bool {
+        self.spec.execution_type == kind
+    }
+
+    pub(crate) fn holds_room(&self) -> bool {
+        match self.phase {
+            Phase::Launching { .. }
+            | Phase::Running { .. }
+            | Phase::Resuming { .. }
+            | Phase::Freezing
+            | Phase::Killing { frozen: false } => true,
+            Phase::Localizing
+            | Phase::Waiting { .. }
+            | Phase::Killing { frozen: true }
+            | Phase::Ended
+            | Phase::Done => false,
+        }
+    }
+
+    fn order(&self) -> Option<u64> {
+        if let Phase::Launching { order } | Phase::Running { order } | Phase::Resuming { order } =
+            self.phase
+        {
+            Some(order)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn place(&self) -> Option<u64> {
+        if let Phase::Waiting { place, .. } = self.phase {
+            Some(place)
+        } else {
+            None
+        }
+    }
+
+    fn is_frozen(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { frozen: true, .. })
+    }
+}
+
+/// Memory and cores, wide enough for any sum of a test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    memory_mb: i64,
+    vcores: i64,
+}
+
+impl Sum {
+    pub(crate) fn of(resource: Resource) -> Self {
+        let memory_mb = i64::try_from(resource.memory_mb).unwrap();
+        Self {
+            memory_mb,
+            vcores: i64::from(resource.vcores),
+        }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let memory_mb = self.memory_mb + other.memory_mb;
+        Self {
+            memory_mb,
+            vcores: self.vcores + other.vcores,
+        }
+    }
+
+    pub(crate) fn fits(self, node: Resource) -> bool {
+        let node = Self::of(node);
+        self.memory_mb <= node.memory_mb && self.vcores <= node.vcores
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Toy {
+    config: ContainerSchedulerConfig,
+    pub(crate) node: Resource,
+    pub(crate) containers: Vec<ToyContainer>,
+    clock: u64,
+    decisions: Vec<Decision>,
+}
+
+/// The event does not fit what is known.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+impl Toy {
+    pub(crate) fn new(config: ContainerSchedulerConfig, node: Resource) -> Self {
+        Self {
+            config,
+            node,
+            containers: Vec::new(),
+            clock: 0,
+            decisions: Vec::new(),
+        }
+    }
+
+    /// What the real scheduler must do.
+    pub(crate) fn handle(&mut self, event: &Event, now_ms: u64) -> Result<Vec<Decision>, Refused> {
+        let grew_running = self.apply(event, now_ms)?;
+        self.start_waiting(now_ms);
+        self.reclaim(grew_running, now_ms);
+        Ok(std::mem::take(&mut self.decisions))
+    }
+
+    pub(crate) fn get(&self, id: ContainerId) -> Option<&ToyContainer> {
+        self.containers
+            .iter()
+            .find(|container| container.spec.id == id)
+    }
+
+    fn at(&mut self, id: ContainerId) -> Result<&mut ToyContainer, Refused> {
+        self.containers
+            .iter_mut()
+            .find(|container| container.spec.id == id)
+            .ok_or(Refused)
+    }
+
+    fn tick_clock(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn decide(&mut self, decision: Decision) {
+        self.decisions.push(decision);
+    }
+
+    pub(crate) fn sum(&self, which: impl Fn(&ToyContainer) -> bool) -> Sum {
+        let chosen = self.containers.iter().filter(|container| which(container));
+        chosen.fold(Sum::default(), |sum, container| {
+            sum.plus(Sum::of(container.spec.resource))
+        })
+    }
+
+    /// Waiting containers of a type, by turn.
+    pub(crate) fn queue(&self, kind: ExecutionType) -> Vec<ToyContainer> {
+        let waits = |container: &&ToyContainer| container.is(kind) && container.place().is_some();
+        let mut queue: Vec<_> = self.containers.iter().filter(waits).copied().collect();
+        queue.sort_by_key(ToyContainer::place);
+        queue
+    }
+
+    fn capacity(&self) -> usize {
+        match self.config.queue_policy {
+            OpportunisticContainersQueuePolicy::ByQueueLen => self.config.queue_length_max,
+            OpportunisticContainersQueuePolicy::ByResources => QUEUE_LENGTH_MAX,
+        }
+    }
+
+    fn forces(&self) -> bool {
+        self.capacity() == 0
+    }
+
+    /// True when a guaranteed container that holds room took more.
+    fn apply(&mut self, event: &Event, now_ms: u64) -> Result<bool, Refused> {
+        match event {
+            Event::Start(spec) => self.start(*spec)?,
+            Event::Kill { id, reason } => {
+                self.at(*id)?;
+                self.kill(*id, crate::status_of(*reason), now_ms);
+            }
+            Event::KillApplication { id, reason } => {
+                let of = |container: &&ToyContainer| container.spec.id.application_id() == *id;
+                let mut ids: Vec<_> = self
+                    .containers
+                    .iter()
+                    .filter(of)
+                    .map(|container| container.spec.id)
+                    .collect();
+                ids.sort();
+                for id in ids {
+                    self.kill(id, crate::status_of(*reason), now_ms);
+                }
+            }
+            Event::Update(spec) => return self.update(*spec),
+            Event::NodeResource(node) => self.node = *node,
+            Event::QueuingLimit(limit) => self.shed(limit.max_queue_length, now_ms),
+            Event::Forget(id) => {
+                self.at(*id)?.forget = true;
+                self.drop_forgotten();
+            }
+            Event::UtcOffset { .. } => {}
+            Event::Tick => self.tick(now_ms),
+            answer => self.answer(answer, now_ms)?,
+        }
+        Ok(false)
+    }
+
+    fn answer(&mut self, event: &Event, now_ms: u64) -> Result<(), Refused> {
+        let place = self.tick_clock();
+        let id = crate::id_of(event);
+        let container = self.at(id)?;
+        match (event, container.phase) {
+            (Event::Localized(_), Phase::Localizing) => self.localized(id, place, now_ms)?,
+            (Event::LocalizationFailed { .. }, Phase::Localizing) => self.end(id),
+            (Event::Launched(_), Phase::Launching { order })
+            | (Event::Resumed(_), Phase::Resuming { order }) => {
+                container.phase = Phase::Running { order };
+            }
+            (
+                Event::LaunchFailed { status, .. },
+                Phase::Launching { .. } | Phase::Killing { .. },
+            )
+            | (
+                Event::Exited { status, .. },
+                Phase::Launching { .. }
+                | Phase::Running { .. }
+                | Phase::Resuming { .. }
+                | Phase::Freezing
+                | Phase::Killing { .. }
+                | Phase::Waiting { frozen: true, .. },
+            ) => self.gone(id, *status)?,
+            (Event::Paused(_), Phase::Freezing) => {
+                container.phase = Phase::Waiting {
+                    place,
+                    frozen: true,
+                };
+            }
+            (Event::PauseFailed(_), Phase::Freezing | Phase::Resuming { .. }) => {
+                self.kill(id, -102, now_ms);
+            }
+            (Event::CleanedUp(_), Phase::Ended) => self.cleaned_up(id)?,
+            // Too late, or overtaken.
+            (
+                Event::Localized(_) | Event::LocalizationFailed { .. },
+                Phase::Ended | Phase::Done,
+            )
+            | (Event::Resumed(_), Phase::Freezing)
+            | (
+                Event::Launched(_) | Event::Paused(_) | Event::Resumed(_) | Event::PauseFailed(_),
+                Phase::Killing { .. } | Phase::Ended | Phase::Done,
+            ) => {}
+            _ => return Err(Refused),
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, now_ms: u64) {
+        let due = |at: Option<u64>| at.is_some_and(|at| at <= now_ms);
+        let mut overdue: Vec<_> = self
+            .containers
+            .iter_mut()
+            .filter(|container| due(container.force_kill_at))
+            .map(|container| (container.force_kill_at.take(), container.spec.id))
+            .collect();
+        overdue.sort();
+        self.decisions
+            .extend(overdue.into_iter().map(|(_, id)| Decision::ForceKill(id)));
+    }
+
+    fn start(&mut self, spec: ContainerSpec) -> Result<(), Refused> {
+        if self.get(spec.id).is_some() {
+            return Err(Refused);
+        }
+        self.containers.push(ToyContainer {
+            spec,
+            phase: Phase::Localizing,
+            status: ContainerExitStatus::INVALID,
+            forget: false,
+            force_kill_at: None,
+        });
+        self.decide(Decision::Localize(spec.id));
+        Ok(())
+    }
+
+    fn localized(&mut self, id: ContainerId, place: u64, now_ms: u64) -> Result<(), Refused> {
+        let ToyContainer { spec, .. } = *self.at(id)?;
+        let reason = (spec.execution_type == ExecutionType::Opportunistic)
+            .then(|| self.reason_to_reject(spec.resource))
+            .flatten();
+        if let Some(reason) = reason {
+            self.decide(Decision::Reject(id, reason));
+            self.kill(id, -108, now_ms);
+        } else {
+            self.at(id)?.phase = Phase::Waiting {
+                place,
+                frozen: false,
+            };
+        }
+        Ok(())
+    }
+
+    fn reason_to_reject(&self, asked: Resource) -> Option<RejectReason> {
+        if self.queue(ExecutionType::Opportunistic).len() >= self.capacity() {
+            return Some(RejectReason::QueueFull);
+        }
+        if !Sum::of(asked).fits(self.node) {
+            return Some(RejectReason::NeverFits);
+        }
+        let all = self
+            .sum(|c| c.holds_room() || c.place().is_some())
+            .plus(Sum::of(asked));
+        match self.config.queue_policy {
+            OpportunisticContainersQueuePolicy::ByQueueLen => None,
+            OpportunisticContainersQueuePolicy::ByResources => {
+                (!all.fits(self.node)).then_some(RejectReason::QueueFull)
+            }
+        }
+    }
+
+    fn gone(&mut self, id: ContainerId, status: ContainerExitStatus) -> Result<(), Refused> {
+        let container = self.at(id)?;
+        let killing = matches!(container.phase, Phase::Killing { .. });
+        if !(killing && (status.0 == 137 || status.0 == 143)) {
+            container.status = status;
+        }
+        self.end(id);
+        Ok(())
+    }
+
+    fn end(&mut self, id: ContainerId) {
+        if let Ok(container) = self.at(id) {
+            container.phase = Phase::Ended;
+            container.force_kill_at = None;
+        }
+        self.decide(Decision::CleanUp(id));
+    }
+
+    fn cleaned_up(&mut self, id: ContainerId) -> Result<(), Refused> {
+        let container = self.at(id)?;
+        container.phase = Phase::Done;
+        let status = container.status;
+        self.decide(Decision::Completed(id, status));
+        self.drop_forgotten();
+        Ok(())
+    }
+
+    fn drop_forgotten(&mut self) {
+        self.containers
+            .retain(|container| !(container.forget && container.phase == Phase::Done));
+    }
+
+    fn kill(&mut self, id: ContainerId, status: i32, now_ms: u64) {
+        let delay_ms = self.config.sigkill_delay_ms;
+        let Ok(container) = self.at(id) else { return };
+        let status = ContainerExitStatus(status);
+        match container.phase {
+            Phase::Localizing | Phase::Waiting { frozen: false, .. } => {
+                container.status = status;
+                self.end(id);
+            }
+            Phase::Killing { .. } | Phase::Ended | Phase::Done => {}
+            Phase::Waiting { frozen: true, .. }
+            | Phase::Launching { .. }
+            | Phase::Running { .. }
+            | Phase::Resuming { .. }
+            | Phase::Freezing => {
+                container.status = status;
+                container.phase = Phase::Killing {
+                    frozen: container.is_frozen(),
+                };
+                if delay_ms == 0 {
+                    self.decide(Decision::ForceKill(id));
+                } else {
+                    container.force_kill_at = Some(now_ms + delay_ms);
+                    self.decide(Decision::Terminate(id));
+                }
+            }
+        }
+    }
+
+    fn update(&mut self, spec: ContainerSpec) -> Result<bool, Refused> {
+        let place = self.tick_clock();
+        let container = self.at(spec.id)?;
+        let old = container.spec;
+        if spec.version <= old.version {
+            return Err(Refused);
+        }
+        container.spec = spec;
+        let type_changed = spec.execution_type != old.execution_type;
+        let frozen = container.is_frozen();
+        if type_changed && container.place().is_some() {
+            container.phase = Phase::Waiting { place, frozen };
+        }
+        let limited = container.order().is_some() || container.phase == Phase::Freezing || frozen;
+        let grew_running = container.holds_room()
+            && spec.execution_type == ExecutionType::Guaranteed
+            && !spec.resource.fits_in(old.resource);
+        if limited && (type_changed || spec.resource != old.resource) {
+            self.decide(Decision::ApplyLimits(spec));
+        }
+        Ok(grew_running)
+    }
+
+    fn shed(&mut self, limit: Option<usize>, now_ms: u64) {
+        let queue = self.queue(ExecutionType::Opportunistic);
+        let unstarted: Vec<_> = queue
+            .iter()
+            .filter(|container| !container.is_frozen())
+            .collect();
+        let keep = limit.unwrap_or(usize::MAX).min(unstarted.len());
+        for container in unstarted[keep..].iter().rev() {
+            self.decide(Decision::Shed(container.spec.id));
+            self.kill(container.spec.id, -108, now_ms);
+        }
+    }
+
+    fn start_waiting(&mut self, now_ms: u64) {
+        for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
+            for head in self.queue(kind) {
+                let (id, asked) = (head.spec.id, Sum::of(head.spec.resource));
+                let forced = kind == ExecutionType::Guaranteed && self.forces();
+                if kind == ExecutionType::Opportunistic && !asked.fits(self.node) {
+                    self.decide(Decision::Reject(id, RejectReason::NeverFits));
+                    self.kill(id, -108, now_ms);
+                } else if forced
+                    || self
+                        .sum(ToyContainer::holds_room)
+                        .plus(asked)
+                        .fits(self.node)
+                {
+                    let order = self.tick_clock();
+                    let frozen = head.is_frozen();
+                    let started = if frozen {
+                        Decision::Resume(id)
+                    } else {
+                        Decision::Launch(id)
+                    };
+                    self.decide(started);
+                    let container = self.at(id).unwrap();
+                    container.phase = if frozen {
+                        Phase::Resuming { order }
+                    } else {
+                        Phase::Launching { order }
+                    };
+                } else {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn reclaim(&mut self, grew_running: bool, now_ms: u64) {
+        if self.queue(ExecutionType::Guaranteed).is_empty() && !grew_running {
+            return;
+        }
+        let mut going = Vec::new();
+        loop {
+            let needed = self.sum(|c| {
+                let leaving = !c.holds_room() || c.order().is_none() || going.contains(&c.spec.id);
+                !leaving || c.is(ExecutionType::Guaranteed) && c.place().is_some()
+            });
+            let node = Sum::of(self.node);
+            let (more_memory, more_cores) = (
+                needed.memory_mb > node.memory_mb,
+                needed.vcores > node.vcores,
+            );
+            let newest_that_helps = self
+                .containers
+                .iter()
+                .filter(|c| c.is(ExecutionType::Opportunistic) && !going.contains(&c.spec.id))
+                .filter(|c| {
+                    let has = c.spec.resource;
+                    more_memory && has.memory_mb > 0 || more_cores && has.vcores > 0
+                })
+                .filter(|c| c.order().is_some())
+                .max_by_key(|c| c.order());
+            let Some(victim) = newest_that_helps else {
+                break;
+            };
+            going.push(victim.spec.id);
+        }
+        for id in going {
+            self.decide(Decision::Evict(id));
+            let pause = self.config.use_pause_for_preemption;
+            let container = self.at(id).unwrap();
+            if pause && !matches!(container.phase, Phase::Launching { .. }) {
+                container.phase = Phase::Freezing;
+                self.decide(Decision::Pause(id));
+            } else {
+                self.kill(id, -108, now_ms);
+            }
+        }
+    }
+
+    /// The numbers for the heartbeat, counted anew.
+    pub(crate) fn status(&self) -> OpportunisticContainersStatus {
+        let running = |c: &ToyContainer| c.is(ExecutionType::Opportunistic) && c.holds_room();
+        let count = |n: usize| u32::try_from(n).unwrap();
+        let used = self.sum(running);
+        let queued = self.queue(ExecutionType::Opportunistic).len();
+        OpportunisticContainersStatus {
+            running_opport_containers: count(self.containers.iter().filter(|c| running(c)).count()),
+            opport_memory_used_mb: u64::try_from(used.memory_mb).unwrap(),
+            opport_cores_used: u32::try_from(used.vcores).unwrap(),
+            queued_opport_containers: count(queued),
+            wait_queue_length: count(queued + self.queue(ExecutionType::Guaranteed).len()),
+            opport_queue_capacity: count(self.capacity()),
+        }
+    }
+}
