@@ -1,0 +1,213 @@
+//! How long one decision takes while 10,000 opportunistic containers wait, and 100 run.
+//!
+//! Unit: time per decision, an event handled to its last action. It must stay below 10 µs: a look at everything that
+//! waits would be slow. Only the decision is timed: what brings the node back to 10,000 waiting is not.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now,
+    Resource,
+};
+use sched::{
+    Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note,
+    QUEUE_LENGTH_MAX,
+};
+
+/// Mebibytes of each container; a hundred fill the node.
+const MEMORY_MB: u64 = 1_024;
+
+struct Node {
+    scheduler: ContainerScheduler,
+    actions: Vec<Action>,
+    last_number: i64,
+    spent: Duration,
+}
+
+impl Node {
+    /// A hundred opportunistic containers run, and as many as may wait do, less `free`.
+    fn busy(free: usize) -> Self {
+        let config = ContainerSchedulerConfig {
+            queue_length_max: QUEUE_LENGTH_MAX,
+            ..ContainerSchedulerConfig::default()
+        };
+        let mut node = Self {
+            scheduler: ContainerScheduler::new(config, Resource::new(100 * MEMORY_MB, 100)),
+            actions: Vec::new(),
+            last_number: 0,
+            spent: Duration::ZERO,
+        };
+        for _ in 0..100 {
+            let id = node.arrive(ExecutionType::Opportunistic);
+            node.feed(Event::Launched(id));
+        }
+        for _ in 0..QUEUE_LENGTH_MAX - free {
+            node.arrive(ExecutionType::Opportunistic);
+        }
+        node
+    }
+
+    fn spec(&mut self, execution_type: ExecutionType) -> ContainerSpec {
+        self.last_number += 1;
+        let application_id = ApplicationId {
+            cluster_timestamp: 1_700_000_000_000,
+            id: 7,
+        };
+        let attempt = ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        };
+        ContainerSpec {
+            id: ContainerId {
+                attempt,
+                id: self.last_number,
+            },
+            resource: Resource::new(MEMORY_MB, 1),
+            execution_type,
+            version: 0,
+        }
+    }
+
+    fn feed(&mut self, event: Event) {
+        self.actions.clear();
+        self.scheduler
+            .handle(event, Now::default(), &mut self.actions)
+            .expect("every event of the bench is legal");
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a bench is there to look at the clock"
+    )]
+    fn timed(&mut self, event: Event) {
+        let start = Instant::now();
+        self.feed(black_box(event));
+        self.spent += start.elapsed();
+        black_box(&self.actions);
+    }
+
+    fn arrive(&mut self, execution_type: ExecutionType) -> ContainerId {
+        let spec = self.spec(execution_type);
+        self.feed(Event::Start(spec));
+        self.feed(Event::Localized(spec.id));
+        spec.id
+    }
+
+    fn exited(id: ContainerId) -> Event {
+        Event::Exited {
+            id,
+            status: ContainerExitStatus::SUCCESS,
+            diagnostics: String::new(),
+        }
+    }
+
+    fn bury(&mut self, id: ContainerId) {
+        self.feed(Event::CleanedUp(id));
+        self.feed(Event::Forget(id));
+    }
+
+    fn launched(&self) -> ContainerId {
+        let launched = |action: &Action| {
+            if let Action::Launch(id) = action {
+                Some(*id)
+            } else {
+                None
+            }
+        };
+        self.actions
+            .iter()
+            .find_map(launched)
+            .expect("room was made for one")
+    }
+
+    fn evicted(&self) -> ContainerId {
+        let evicted = |action: &Action| {
+            if let Action::Note(Note::Evicted { id, .. }) = action {
+                Some(*id)
+            } else {
+                None
+            }
+        };
+        self.actions
+            .iter()
+            .find_map(evicted)
+            .expect("room is needed")
+    }
+}
+
+/// An opportunistic container becomes ready and joins the queue.
+fn arrival(iterations: u64) -> Duration {
+    let mut node = Node::busy(1);
+    for _ in 0..iterations {
+        let spec = node.spec(ExecutionType::Opportunistic);
+        node.feed(Event::Start(spec));
+        node.timed(Event::Localized(spec.id));
+        node.feed(Event::Kill {
+            id: spec.id,
+            reason: KillReason::ApplicationMaster,
+        });
+        node.bury(spec.id);
+    }
+    node.spent
+}
+
+/// A process ends, and the head of the queue starts in its room.
+fn completion(iterations: u64) -> Duration {
+    let mut node = Node::busy(0);
+    let mut running = node.evictable();
+    for _ in 0..iterations {
+        node.timed(Node::exited(running));
+        let next = node.launched();
+        node.feed(Event::Launched(next));
+        node.bury(running);
+        node.arrive(ExecutionType::Opportunistic);
+        running = next;
+    }
+    node.spent
+}
+
+/// A guaranteed container becomes ready, and a victim is chosen to make room for it.
+fn guaranteed_arrival(iterations: u64) -> Duration {
+    let mut node = Node::busy(0);
+    for _ in 0..iterations {
+        let spec = node.spec(ExecutionType::Guaranteed);
+        node.feed(Event::Start(spec));
+        node.timed(Event::Localized(spec.id));
+        let victim = node.evicted();
+        node.feed(Node::exited(victim));
+        node.bury(victim);
+        node.feed(Node::exited(spec.id));
+        let next = node.launched();
+        node.feed(Event::Launched(next));
+        node.bury(spec.id);
+        node.arrive(ExecutionType::Opportunistic);
+    }
+    node.spent
+}
+
+impl Node {
+    /// One of those that run.
+    fn evictable(&self) -> ContainerId {
+        let mut views = self.scheduler.containers();
+        views
+            .find(|view| view.state.can_evict().is_some())
+            .expect("a hundred run")
+            .spec
+            .id
+    }
+}
+
+fn decisions(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decision with 10,000 queued");
+    group.bench_function("arrival", |bencher| bencher.iter_custom(arrival));
+    group.bench_function("completion", |bencher| bencher.iter_custom(completion));
+    group.bench_function("guaranteed arrival with reclaim", |bencher| {
+        bencher.iter_custom(guaranteed_arrival);
+    });
+    group.finish();
+}
+
+criterion_group!(benches, decisions);
+criterion_main!(benches);
