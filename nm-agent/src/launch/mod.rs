@@ -7,7 +7,9 @@
 //!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap, diagnostics
 //!                                            │ Exited
 //! ```
-//! Pure: [`context`](self), `environment`, `script`. Knows nothing of localization and of why a container is killed.
+//! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization and of why a container is
+//! killed. Besides the launch threads there are two more: `process-scan`, which reads `/proc` for everybody, and
+//! `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `spawn` and `exit_watch` only.
 
 mod context;
 mod debug_info;
