@@ -18,6 +18,7 @@ pub mod java_nm;
 pub mod lab;
 pub mod node;
 pub mod node_logs;
+pub mod peer;
 pub mod ports;
 pub mod proc;
 pub mod process;

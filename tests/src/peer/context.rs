@@ -1,0 +1,101 @@
+//! What an ApplicationMaster asks a node to run.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use wire::proto::hadoop_yarn::{
+    ContainerLaunchContextProto, LocalResourceProto, LocalResourceTypeProto,
+    LocalResourceVisibilityProto, StringLocalResourceMapProto, UrlProto,
+};
+
+/// A launch context, put together step by step.
+#[derive(Debug, Clone, Default)]
+pub struct LaunchContext(ContainerLaunchContextProto);
+
+impl LaunchContext {
+    /// Runs a command. The node puts it between double quotes in a script of bash: a `$` for the command's own shell is
+    /// written `\$`. `<LOG_DIR>` stands for the container's log folder.
+    #[must_use]
+    pub fn command(command: &str) -> Self {
+        Self(ContainerLaunchContextProto {
+            command: vec![command.to_owned()],
+            ..ContainerLaunchContextProto::default()
+        })
+    }
+
+    /// Sets a variable of the container's environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.0.environment.push((name, value).into());
+        self
+    }
+
+    /// Brings the file at `path` into the container's folder as `link`, as it is now.
+    ///
+    /// # Panics
+    /// When it cannot be looked at.
+    #[must_use]
+    pub fn file(self, link: &str, path: &Path) -> Self {
+        self.resource(link, path, LocalResourceTypeProto::File, modified_ms(path))
+    }
+
+    /// Brings what the archive at `path` holds into the container's folder as `link`.
+    ///
+    /// # Panics
+    /// When it cannot be looked at.
+    #[must_use]
+    pub fn archive(self, link: &str, path: &Path) -> Self {
+        self.resource(
+            link,
+            path,
+            LocalResourceTypeProto::Archive,
+            modified_ms(path),
+        )
+    }
+
+    /// Brings a resource of the application; `timestamp` is the modification time that its source must have, in
+    /// milliseconds since 1970.
+    #[must_use]
+    pub fn resource(
+        mut self,
+        link: &str,
+        path: &Path,
+        r#type: LocalResourceTypeProto,
+        timestamp: i64,
+    ) -> Self {
+        let resource = LocalResourceProto {
+            resource: Some(UrlProto {
+                scheme: Some("file".to_owned()),
+                file: Some(path.display().to_string()),
+                ..UrlProto::default()
+            }),
+            size: Some(0),
+            timestamp: Some(timestamp),
+            r#type: Some(r#type.into()),
+            visibility: Some(LocalResourceVisibilityProto::Application.into()),
+            ..LocalResourceProto::default()
+        };
+        self.0.local_resources.push(StringLocalResourceMapProto {
+            key: Some(link.to_owned()),
+            value: Some(resource),
+        });
+        self
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn into_proto(self) -> ContainerLaunchContextProto {
+        self.0
+    }
+}
+
+/// Modification time as Hadoop's local file system reports it, in milliseconds since 1970.
+fn modified_ms(path: &Path) -> i64 {
+    let modified = path
+        .metadata()
+        .and_then(|metadata| metadata.modified())
+        .unwrap_or_else(|error| panic!("cannot look at {}: {error}", path.display()));
+    let since = modified.duration_since(UNIX_EPOCH);
+    let since = since.expect("files of a test are newer than 1970");
+    i64::try_from(since.as_millis()).expect("milliseconds fit for millions of years")
+}
