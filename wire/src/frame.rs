@@ -32,6 +32,9 @@ const LENGTH_BYTES: usize = 4;
 /// Room made for one read from the socket. Most frames fit in one.
 const READ_CHUNK_BYTES: usize = 8 * 1024;
 
+/// Longest frame whose memory the buffer may use again, in bytes.
+const BUFFER_KEPT_MAX: usize = 64 * 1024;
+
 /// The auth byte of a client that authenticates itself by SASL (-33).
 const AUTH_SASL: u8 = 0xdf;
 
@@ -155,6 +158,13 @@ impl FrameDecoder {
         &mut self.buffer
     }
 
+    /// The length of the next frame as the peer declares it, once that much has come. May be over the limit.
+    #[must_use]
+    pub fn declared_length(&self) -> Option<usize> {
+        let length = i32::from_be_bytes(*self.buffer.first_chunk::<LENGTH_BYTES>()?);
+        usize::try_from(length).ok()
+    }
+
     /// Bytes received and not taken yet.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
@@ -211,7 +221,12 @@ impl FrameDecoder {
             return Ok(Decoded::Incomplete);
         }
         self.buffer.advance(LENGTH_BYTES);
-        Ok(Decoded::Complete(self.buffer.split_to(length).freeze()))
+        let frame = self.buffer.split_to(length).freeze();
+        if length > BUFFER_KEPT_MAX {
+            // The long allocation goes with the frame instead of being used for the next ones.
+            self.buffer = BytesMut::from(&self.buffer[..]);
+        }
+        Ok(Decoded::Complete(frame))
     }
 }
 
@@ -379,6 +394,17 @@ mod tests {
     }
 
     #[test]
+    fn long_frame_takes_its_memory_along() {
+        let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
+        let buffer = decoder.read_buffer();
+        put_frame(buffer, |out| out.put_bytes(1, 1 << 20)).unwrap();
+        buffer.put_slice(b"rest");
+        assert!(matches!(decoder.frame(), Ok(Decoded::Complete(frame)) if frame.len() == 1 << 20));
+        assert_eq!(&decoder.read_buffer()[..], b"rest");
+        assert!(decoder.read_buffer().capacity() <= 2 * READ_CHUNK_BYTES);
+    }
+
+    #[test]
     fn lengths_out_of_bounds_are_refused() {
         assert_eq!(
             decoder(&[0xff, 0xff, 0xff, 0xff]).frame(),
@@ -400,6 +426,13 @@ mod tests {
         assert!(decoder.frame().is_err());
         decoder.set_length_max(FRAME_LENGTH_MAX);
         assert_eq!(decoder.frame(), Ok(Decoded::Incomplete));
+    }
+
+    #[test]
+    fn declared_length_shows_before_the_frame() {
+        assert_eq!(decoder(&[0, 1, 0]).declared_length(), None);
+        assert_eq!(decoder(&[0, 1, 0, 1]).declared_length(), Some(65_537));
+        assert_eq!(decoder(&[0xff, 0xff, 0xff, 0xff]).declared_length(), None);
     }
 
     #[test]

@@ -358,7 +358,7 @@ mod tests {
     use super::*;
     use crate::exception::HadoopException;
     use crate::frame::{Decoded, FrameDecoder};
-    use crate::proto::hadoop_common::rpc_sasl_proto::SaslState;
+    use crate::proto::hadoop_common::rpc_sasl_proto::{SaslAuth, SaslState};
     use crate::testing::hex;
 
     const CLIENT_ID: &str = "1fcc17a77af84624a800874b8dc1d732";
@@ -388,6 +388,27 @@ mod tests {
         let mut out = BytesMut::new();
         put_sasl_request(&mut out, &sasl(SaslState::Negotiate)).unwrap();
         assert_eq!(out, hex("0000000e 0a 0802 1000 1841 2200 2801 02 1001"));
+    }
+
+    #[test]
+    fn choice_of_simple_authentication_is_javas() {
+        let auth = SaslAuth {
+            method: "SIMPLE".to_owned(),
+            ..SaslAuth::default()
+        };
+        let mut out = BytesMut::new();
+        put_sasl_request(
+            &mut out,
+            &RpcSaslProto {
+                auths: vec![auth],
+                ..sasl(SaslState::Initiate)
+            },
+        )
+        .unwrap();
+        assert_eq!(
+            out,
+            hex("0000001a 0a 0802 1000 1841 2200 2801 0e 1002 220a 0a06 53494d504c45 1200")
+        );
     }
 
     #[test]

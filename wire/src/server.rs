@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use self::running::ServiceCall;
 use crate::exception::{HadoopException, RemoteException};
-use crate::frame::{DelimitedError, FRAME_LENGTH_MAX};
+use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
 use crate::proto::hadoop_common::RequestHeaderProto;
 use crate::rpc::{Caller, Service};
 pub use crate::sasl::ServerAuth;
@@ -36,6 +36,15 @@ pub use crate::sasl::ServerAuth;
 /// Pause after a failed accept. Failures other than of one connection mean that descriptors or memory are short, and
 /// they come back at once.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Requests up to this many bytes are bounded by the number of connections and calls alone.
+pub const LARGE_REQUEST_BYTES: usize = FRAME_LENGTH_MAX_UNAUTHENTICATED;
+
+/// Unit in which large requests are counted, in bytes; a semaphore of single bytes would not hold them.
+const LARGE_REQUEST_UNIT: usize = 1024;
+
+/// Longest method name that is looked up. The name comes back in a refusal.
+const METHOD_LENGTH_MAX: usize = 256;
 
 /// What one server allows its peers, all together and each.
 #[derive(Clone, Debug)]
@@ -48,6 +57,11 @@ pub struct ServerLimits {
     pub calls_max: usize,
     /// Longest frame of an authenticated peer, in bytes.
     pub frame_length_max: usize,
+    /// Bytes of all requests longer than [`LARGE_REQUEST_BYTES`], from the moment their length is declared to the end
+    /// of the call; further ones are not read. Not less than one frame.
+    pub large_requests_bytes_max: usize,
+    /// How long such a request may take to come in.
+    pub large_request_timeout: Duration,
     /// Time from accept to connection context, so that half-open peers do not hold their places.
     pub handshake_timeout: Duration,
     /// Silence without calls after which a connection ends.
@@ -69,6 +83,8 @@ impl Default for ServerLimits {
             calls_per_connection_max: 256,
             calls_max: 4096,
             frame_length_max: FRAME_LENGTH_MAX,
+            large_requests_bytes_max: 2 * FRAME_LENGTH_MAX,
+            large_request_timeout: Duration::from_secs(120),
             handshake_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(600),
             idle_timeout_crowded: Duration::from_secs(20),
@@ -148,6 +164,8 @@ struct Shared {
     limits: ServerLimits,
     connections: Arc<Semaphore>,
     calls: Arc<Semaphore>,
+    /// Units of large requests.
+    large: Arc<Semaphore>,
     /// Calls in tasks of their own.
     running: TaskTracker,
     shutdown: CancellationToken,
@@ -186,6 +204,15 @@ impl Shared {
             );
             return Err(RemoteException::new(HadoopException::VersionMismatch, text));
         }
+        if header.method_name.len() > METHOD_LENGTH_MAX {
+            return Err(RemoteException::new(
+                HadoopException::NoSuchMethod,
+                format!(
+                    "Unknown method {} of {protocol}",
+                    shortened(&header.method_name)
+                ),
+            ));
+        }
         Ok(ServiceCall {
             service: Arc::clone(service),
             caller: Arc::clone(caller),
@@ -193,6 +220,11 @@ impl Shared {
             request,
         })
     }
+}
+
+/// Units that a request of this length takes.
+const fn large_units(length: usize) -> usize {
+    length.div_ceil(LARGE_REQUEST_UNIT)
 }
 
 /// A peer's word for use in an answer to it: enough of it to recognise.
@@ -224,6 +256,9 @@ impl RpcServer {
             services,
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             calls: Arc::new(Semaphore::new(limits.calls_max)),
+            large: Arc::new(Semaphore::new(large_units(
+                limits.large_requests_bytes_max.max(limits.frame_length_max),
+            ))),
             limits,
             running: TaskTracker::new(),
             shutdown: shutdown.clone(),

@@ -224,6 +224,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
+    use crate::proto::hadoop_yarn::RegisterNodeManagerResponseProto;
     use crate::testing::hex;
 
     const AMRM_ID: &str = "0a0d0a0908071080d095ffbc31100110f9d2b4ffffffffffff01";
@@ -308,6 +309,23 @@ mod tests {
             bytes: None,
         };
         assert_eq!(MasterKey::try_from(without_bytes), Err(IncompleteMasterKey));
+    }
+
+    #[test]
+    fn keys_in_a_registration_answer_of_java_are_read() {
+        let answer = hex("0a15089ea09ae4fcffffffff011208309bd610637c7a56 12100884e7fd96051208770ffa4df0dd3c70 1800
+            209ea3a7e59f34 3205332e342e33");
+        let answer = RegisterNodeManagerResponseProto::decode(answer.as_slice()).unwrap();
+        let container_key =
+            MasterKey::try_from(answer.container_token_master_key.unwrap()).unwrap();
+        let nm_key = MasterKey::try_from(answer.nm_token_master_key.unwrap()).unwrap();
+        assert_eq!(
+            (container_key.key_id, nm_key.key_id),
+            (-863_596_514, 1_390_375_812)
+        );
+        assert_eq!(container_key.secret()[..], hex("309bd610637c7a56"));
+        assert_eq!(answer.rm_identifier, Some(1_795_240_350_110));
+        assert_eq!(answer.rm_version.as_deref(), Some("3.4.3"));
     }
 
     #[test]

@@ -16,9 +16,9 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::Shared;
 use super::handshake::{self, Handshake, Refused};
 use super::running::{RunningCall, put_answer};
+use super::{LARGE_REQUEST_BYTES, Shared, large_units};
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
 use crate::header::{self, CALL_ID_PING, CallRef};
@@ -27,7 +27,7 @@ use crate::rpc::Caller;
 
 /// Answers waiting to be sent, in bytes, above which no further call of the connection is read: a peer that asks and
 /// does not listen fills this and its own calls in flight, not more.
-const OUTBOUND_HIGH_WATER: usize = 4 * 1024 * 1024;
+const OUTBOUND_HIGH_WATER: usize = 1024 * 1024;
 
 /// How long a peer that was refused, or whose server stops, may take to read the last answer and close.
 const LINGER: Duration = Duration::from_millis(500);
@@ -52,6 +52,8 @@ pub(super) enum Ended {
     Idle,
     #[error("the peer does not read its answers")]
     Stalled,
+    #[error("a large request did not come in time")]
+    Slow,
     #[error("refused")]
     Refused(#[from] Refused),
     #[error("broken frame")]
@@ -78,6 +80,7 @@ pub(super) async fn serve(
         | Ended::HandshakeTimeout
         | Ended::Idle
         | Ended::Stalled
+        | Ended::Slow
         | Ended::Frame(_)
         | Ended::Io(_) => tracing::debug!(%peer, reason = %ended, "RPC connection ended"),
     }
@@ -111,6 +114,7 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
         decoder,
         outbound: Arc::new(Outbound::new(write)),
         slots: Arc::new(Semaphore::new(shared.limits.calls_per_connection_max)),
+        large: None,
         caller: Arc::new(caller),
         shared: Arc::clone(shared),
     };
@@ -188,8 +192,17 @@ struct Connection {
     outbound: Arc<Outbound>,
     /// A place for each call in flight on this connection.
     slots: Arc<Semaphore>,
+    /// The large request that is coming in.
+    large: Option<LargeRequest>,
     caller: Arc<Caller>,
     shared: Arc<Shared>,
+}
+
+/// A request that is long enough to be counted in bytes.
+struct LargeRequest {
+    /// Its share of the server's memory.
+    share: OwnedSemaphorePermit,
+    since: Instant,
 }
 
 impl Connection {
@@ -210,6 +223,7 @@ impl Connection {
             | Ended::HandshakeTimeout
             | Ended::Idle
             | Ended::Stalled
+            | Ended::Slow
             | Ended::Frame(_)
             | Ended::Io(_) => {}
         }
@@ -263,6 +277,13 @@ impl Connection {
         if self.outbound.stalled_for() > limits.stall_timeout {
             return Some(Ended::Stalled);
         }
+        if self
+            .large
+            .as_ref()
+            .is_some_and(|large| large.since.elapsed() > limits.large_request_timeout)
+        {
+            return Some(Ended::Slow);
+        }
         let busy = self.slots.available_permits() < limits.calls_per_connection_max;
         let silence = last_read.elapsed();
         let patience = if self.shared.is_crowded() {
@@ -275,19 +296,50 @@ impl Connection {
 
     /// Handles every frame that has come whole.
     async fn take_frames(&mut self) -> Result<(), Ended> {
-        while let Decoded::Complete(frame) = self.decoder.frame()? {
+        loop {
+            self.reserve_large().await?;
+            let Decoded::Complete(frame) = self.decoder.frame()? else {
+                return Ok(());
+            };
+            let large = self.large.take().map(|large| large.share);
             if self.outbound.buffered_bytes() > OUTBOUND_HIGH_WATER {
                 let drained = self.outbound.flush_below(OUTBOUND_HIGH_WATER);
                 timeout(self.shared.limits.stall_timeout, drained)
                     .await
                     .map_err(|_| Ended::Stalled)??;
             }
-            self.take_frame(frame).await?;
+            self.take_frame(frame, large).await?;
         }
+    }
+
+    /// Gets a share of the server's memory for a large request that has begun, before more of it is read.
+    async fn reserve_large(&mut self) -> Result<(), Ended> {
+        let limits = &self.shared.limits;
+        let Some(length) = self.decoder.declared_length() else {
+            return Ok(());
+        };
+        if self.large.is_some() || length <= LARGE_REQUEST_BYTES || length > limits.frame_length_max
+        {
+            return Ok(());
+        }
+        let units = u32::try_from(large_units(length)).unwrap_or(u32::MAX);
+        let share = self
+            .while_flushing(Arc::clone(&self.shared.large).acquire_many_owned(units))
+            .await?;
+        let share = share.expect("the semaphore is never closed");
+        self.large = Some(LargeRequest {
+            share,
+            since: Instant::now(),
+        });
         Ok(())
     }
 
-    async fn take_frame(&self, mut frame: Bytes) -> Result<(), Ended> {
+    /// `large` is the frame's share of the server's memory, given back when its call ends.
+    async fn take_frame(
+        &self,
+        mut frame: Bytes,
+        large: Option<OwnedSemaphorePermit>,
+    ) -> Result<(), Ended> {
         let header = self.try_push(|out| handshake::open_frame(&mut frame, out))?;
         let call = CallRef {
             call_id: header.call_id,
@@ -322,11 +374,16 @@ impl Connection {
                 return Ok(());
             }
         };
-        self.start(call, started).await
+        self.start(call, started, large).await
     }
 
     /// Polls a call once where we are, and moves it to a task of its own if it has to wait.
-    async fn start(&self, call: CallRef, mut running: RunningCall) -> Result<(), Ended> {
+    async fn start(
+        &self,
+        call: CallRef,
+        mut running: RunningCall,
+        large: Option<OwnedSemaphorePermit>,
+    ) -> Result<(), Ended> {
         // Both waits are back-pressure: nothing more is read from this peer until a call has ended.
         let slots = self
             .while_flushing(Arc::clone(&self.slots).acquire_owned())
@@ -357,7 +414,7 @@ impl Connection {
                 }
                 () = abandon.cancelled() => tracing::warn!("a call was abandoned at shutdown"),
             }
-            drop((slots, total));
+            drop((slots, total, large));
         });
         Ok(())
     }

@@ -171,8 +171,67 @@ async fn call_outlives_its_connection() {
         tokio::task::yield_now().await;
     }
     drop(raw);
-    let echo = Arc::clone(&server.echo);
+    // The server has seen the end of the connection by the time it has served another one.
     let client = connect(&server, simple()).await.unwrap();
-    echo.gate.notify_one();
-    assert_eq!(call(&client, "echo", b"").await.unwrap(), "");
+    assert_eq!(call(&client, "yield", b"").await.unwrap(), "");
+    assert_eq!(server.echo.waited.load(Ordering::Relaxed), 0);
+    server.echo.gate.notify_one();
+    while server.echo.waited.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn large_requests_share_a_bounded_memory() {
+    let limits = ServerLimits {
+        frame_length_max: 1 << 20,
+        large_requests_bytes_max: 1 << 20,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, limits).await;
+    let mut holder = Raw::ready(server.address).await;
+    holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
+    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let client = connect(&server, simple()).await.unwrap();
+    let large = {
+        let client = client.clone();
+        tokio::spawn(async move {
+            client
+                .call_raw("echo", PROTOCOL, 1, vec![2; 900_000].into())
+                .await
+        })
+    };
+    // Small requests of others do not wait for the large one.
+    let other = connect(&server, simple()).await.unwrap();
+    for _ in 0..10 {
+        assert_eq!(call(&other, "yield", b"").await.unwrap(), "");
+    }
+    assert!(!large.is_finished());
+    server.echo.gate.notify_one();
+    assert_eq!(large.await.unwrap().unwrap().len(), 900_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_request_that_does_not_come_gives_its_memory_back() {
+    let limits = ServerLimits {
+        frame_length_max: 1 << 20,
+        large_requests_bytes_max: 1 << 20,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, limits).await;
+    let mut dribbling = Raw::ready(server.address).await;
+    dribbling
+        .send(&call_frame(1, "echo", &[1; 900_000])[..500_000])
+        .await;
+    let begin = Instant::now();
+    assert_eq!(dribbling.frame().await, None);
+    assert!((120..=135).contains(&begin.elapsed().as_secs()));
+    let client = connect(&server, simple()).await.unwrap();
+    let response = client
+        .call_raw("echo", PROTOCOL, 1, vec![2; 900_000].into())
+        .await
+        .unwrap();
+    assert_eq!(response.len(), 900_000);
 }

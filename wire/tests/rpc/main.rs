@@ -47,6 +47,8 @@ struct Echo {
     big: AtomicUsize,
     /// Calls of `wait` so far.
     waiting: AtomicUsize,
+    /// Calls of `wait` that have ended.
+    waited: AtomicUsize,
 }
 
 #[derive(Clone, Default)]
@@ -87,6 +89,7 @@ impl Service for EchoService {
                 "wait" => {
                     self.0.waiting.fetch_add(1, Ordering::Relaxed);
                     self.0.gate.notified().await;
+                    self.0.waited.fetch_add(1, Ordering::Relaxed);
                     Ok(request)
                 }
                 "hang" => std::future::pending().await,
