@@ -1,6 +1,7 @@
 //! The NodeManager as a library, so that a test can run a whole agent.
 
 pub mod admin;
+pub mod check;
 pub mod config;
 pub mod launch;
 pub mod localize;

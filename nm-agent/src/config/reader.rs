@@ -280,8 +280,16 @@ impl<'a> PropertyReader<'a> {
         let text = match self.properties.get(name) {
             Ok(Some(value)) => self.secrets.show(name, &value).to_owned(),
             Ok(None) => String::new(),
-            Err(_) if self.secrets.is_secret(name) => super::secret::REDACTED.to_owned(),
-            Err(_) => self.properties.raw(name).unwrap_or("").to_owned(),
+            // What cannot be expanded is shown as it was written.
+            Err(_) => {
+                let raw = Value {
+                    text: self.properties.raw(name).unwrap_or("").to_owned(),
+                    origin: self.origin(name),
+                    used: Vec::new(),
+                    unresolved: None,
+                };
+                self.secrets.show(name, &raw).to_owned()
+            }
         };
         (shorten(&text), self.origin(name))
     }
