@@ -13,6 +13,9 @@ pub(super) enum LaunchError {
     /// The launch context asks for what cannot be done.
     #[error("the launch context is invalid")]
     Plan(#[from] PlanError),
+    /// The places that the plan needs could not be made.
+    #[error("{0}")]
+    NoPlan(String),
     /// A file or directory of the container.
     #[error("cannot {operation} {path}")]
     File {

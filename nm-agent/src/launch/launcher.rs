@@ -30,9 +30,9 @@ use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, ResolvedLink, launch_script, resolve_links};
 use super::spawn::{BASH, Command, Leader, spawn};
 
-/// Launches that may wait for a launch thread. Filled by the scheduler when many containers fit at once; more than
-/// two seconds of work at 300 launches/s. When full, [`Launcher::launch`] says so and the scheduler fails the launch.
-pub const LAUNCH_QUEUE_MAX: usize = 1_024;
+/// Launches that may wait for a launch thread. Each known container is launched at most once at a time, so the queue
+/// is never full while the scheduler keeps its own bound.
+pub const LAUNCH_QUEUE_MAX: usize = sched::CONTAINERS_MAX;
 
 /// Dead orphans are reaped at most this often. They hold nothing but their number.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,8 +48,12 @@ pub enum LaunchRefused {
     Duplicate(ContainerId),
 }
 
+/// Makes a plan on a launch thread, where it may wait for disks; or says why it cannot.
+pub type MakePlan = Box<dyn FnOnce() -> Result<LaunchPlan, String> + Send>;
+
 struct Job {
-    plan: Box<LaunchPlan>,
+    id: ContainerId,
+    make_plan: MakePlan,
     orders: watch::Receiver<Order>,
     queued: Instant,
 }
@@ -125,18 +129,26 @@ impl Launcher {
         })
     }
 
-    /// Queues a launch. Its outcome comes as an event.
+    /// Queues a launch whose plan is made. The outcome comes as an event.
     ///
     /// # Errors
     /// Nothing was queued and no event will come.
     pub fn launch(&self, plan: Box<LaunchPlan>) -> Result<(), LaunchRefused> {
-        let id = plan.container_id;
+        self.launch_with(plan.container_id, Box::new(move || Ok(*plan)))
+    }
+
+    /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as an event.
+    ///
+    /// # Errors
+    /// Nothing was queued and no event will come.
+    pub fn launch_with(&self, id: ContainerId, make_plan: MakePlan) -> Result<(), LaunchRefused> {
         let orders = self
             .registry
             .insert(id)
             .ok_or(LaunchRefused::Duplicate(id))?;
         let job = Job {
-            plan,
+            id,
+            make_plan,
             orders,
             queued: Instant::now(),
         };
@@ -246,7 +258,7 @@ struct Prepared {
 impl Worker {
     fn serve(&self, jobs: &Receiver<Job>) {
         for job in jobs {
-            let id = job.plan.container_id;
+            let id = job.id;
             if let Err(reason) = self.launch(job) {
                 self.shared.registry.remove(id);
                 // This thread is no task: waiting for room in the channel is what back-pressure is for.
@@ -259,10 +271,17 @@ impl Worker {
 
     fn launch(&self, job: Job) -> Result<(), NotLaunched> {
         let taken = Instant::now();
-        unless_ordered_to_end(&job)?;
-        let prepared = self.prepare(&job.plan)?;
+        let Job {
+            id,
+            make_plan,
+            orders,
+            queued,
+        } = job;
+        unless_ordered_to_end(&orders)?;
+        let plan = make_plan().map_err(LaunchError::NoPlan)?;
+        let prepared = self.prepare(&plan)?;
         // Once more, since the disk may have been slow. After this, an order finds a process to signal.
-        unless_ordered_to_end(&job)?;
+        unless_ordered_to_end(&orders)?;
         let ready = Instant::now();
         let leader = self.spawn(&prepared)?;
         let pid = leader.pid();
@@ -272,7 +291,6 @@ impl Worker {
             let _runtime = self.runtime.enter();
             watchable(leader).map_err(|(pid, source)| LaunchError::Watch { pid, source })?
         };
-        let id = job.plan.container_id;
         self.shared.registry.started(id, pid);
         if let Err(error) =
             prepared
@@ -286,12 +304,12 @@ impl Worker {
             id,
             pid,
             timings: LaunchTimings {
-                queue_us: micros(job.queued, taken),
+                queue_us: micros(queued, taken),
                 prepare_us: micros(taken, ready),
                 spawn_us: micros(ready, spawned),
             },
         };
-        let watch = self.watch(job, prepared, leader);
+        let watch = self.watch(plan, orders, prepared, leader);
         self.runtime
             .spawn(watch.run(Arc::clone(&self.shared), launched));
         Ok(())
@@ -342,7 +360,8 @@ impl Worker {
 
     fn watch(
         &self,
-        job: Job,
+        plan: LaunchPlan,
+        orders: watch::Receiver<Order>,
         prepared: Prepared,
         leader: tokio::io::unix::AsyncFd<Leader>,
     ) -> Watch {
@@ -351,7 +370,7 @@ impl Worker {
             work_dir,
             log_dir,
             ..
-        } = *job.plan;
+        } = plan;
         let debug_info = self.debug_info.as_ref().and_then(|debug_info| {
             debug_info.describe(DebugJob {
                 script: prepared.script,
@@ -363,7 +382,7 @@ impl Worker {
         Watch {
             id: container_id,
             leader,
-            orders: job.orders,
+            orders,
             log_dir,
             nm_private: prepared.nm_private,
             debug_info,
@@ -372,8 +391,8 @@ impl Worker {
     }
 }
 
-fn unless_ordered_to_end(job: &Job) -> Result<(), NotLaunched> {
-    match *job.orders.borrow() {
+fn unless_ordered_to_end(orders: &watch::Receiver<Order>) -> Result<(), NotLaunched> {
+    match *orders.borrow() {
         Order::Run => Ok(()),
         Order::Terminate | Order::ForceKill => Err(NotLaunched::Terminated),
     }

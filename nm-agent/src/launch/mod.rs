@@ -35,7 +35,7 @@ pub use context::{
     ContainerSignal, LAUNCH_THREADS, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
     LocalizationCounters, PlanError,
 };
-pub use launcher::{LAUNCH_QUEUE_MAX, LaunchRefused, Launcher};
+pub use launcher::{LAUNCH_QUEUE_MAX, LaunchRefused, Launcher, MakePlan};
 pub use markers::java_feature_version;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
