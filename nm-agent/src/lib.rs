@@ -2,6 +2,10 @@
 
 pub mod admin;
 pub mod check;
+pub mod status_ledger;
+pub mod started_tokens;
+pub mod clock;
+pub mod applications;
 pub mod config;
 pub mod launch;
 pub mod localize;

@@ -1,0 +1,294 @@
+//! The applications that have, or had, containers on this node. Pure.
+//!
+//! ```text
+//!   first container          finish ordered            last container done        logs deleted
+//!  ───────────────► Running ───────────────► Finishing ───────────────────► Finished ──────────► forgotten
+//! ```
+//!
+//! The names are Hadoop's (`ApplicationState`): RUNNING, FINISHING_CONTAINERS_WAIT, FINISHED. A finished application stays
+//! known until its logs are deleted, so that their pages go on working.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use records::{ApplicationId, ContainerId, MonoMillis};
+
+/// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3 hours by default) and
+/// takes about 200 bytes; a node that meets more than five new ones a second for that long refuses further ones.
+pub const APPLICATIONS_MAX: usize = 65_536;
+
+/// Where an application is in its life on this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplicationState {
+    /// Containers may be started.
+    Running,
+    /// Its containers are being killed.
+    Finishing,
+    /// Its directories are gone; its logs are kept until they are old enough.
+    Finished {
+        /// When the logs are to be deleted.
+        delete_logs_at: MonoMillis,
+    },
+}
+
+impl ApplicationState {
+    /// Hadoop's name, as in REST.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Finishing => "FINISHING_CONTAINERS_WAIT",
+            Self::Finished { .. } => "FINISHED",
+        }
+    }
+}
+
+/// One application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// Who submitted it: the folder names and the log pages go by it.
+    pub user: Arc<str>,
+    /// Where it is.
+    pub state: ApplicationState,
+    /// Its containers that are in the agent's memory, done or not.
+    pub containers: BTreeSet<ContainerId>,
+    /// Of these, the ones that are not done.
+    pub live: BTreeSet<ContainerId>,
+}
+
+/// All applications by id.
+#[derive(Debug, Default)]
+pub struct Applications {
+    by_id: BTreeMap<ApplicationId, Application>,
+    /// Finished ones by when their logs go.
+    log_deletions: BTreeSet<(MonoMillis, ApplicationId)>,
+}
+
+/// What became of a wish to add a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// Its application is new here.
+    ToNewApplication,
+    /// Its application is running.
+    ToRunning,
+    /// Its application is ending: the container is accepted and then killed, as Hadoop does.
+    ToEnding,
+    /// [`APPLICATIONS_MAX`] are known.
+    Refused,
+}
+
+impl Applications {
+    /// Adds a live container to its application, made if it is new.
+    pub fn add_container(&mut self, id: ContainerId, user: &Arc<str>) -> Added {
+        let application_id = id.application_id();
+        let known = self.by_id.len();
+        let mut added = Added::ToRunning;
+        let application = match self.by_id.entry(application_id) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(_) if known >= APPLICATIONS_MAX => {
+                return Added::Refused;
+            }
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                added = Added::ToNewApplication;
+                entry.insert(Application {
+                    user: Arc::clone(user),
+                    state: ApplicationState::Running,
+                    containers: BTreeSet::new(),
+                    live: BTreeSet::new(),
+                })
+            }
+        };
+        match application.state {
+            ApplicationState::Running => {}
+            ApplicationState::Finishing => added = Added::ToEnding,
+            ApplicationState::Finished { delete_logs_at } => {
+                // It finishes anew once this container has been killed.
+                self.log_deletions.remove(&(delete_logs_at, application_id));
+                application.state = ApplicationState::Finishing;
+                added = Added::ToEnding;
+            }
+        }
+        application.containers.insert(id);
+        application.live.insert(id);
+        added
+    }
+
+    /// The application, if known.
+    #[must_use]
+    pub fn get(&self, id: &ApplicationId) -> Option<&Application> {
+        self.by_id.get(id)
+    }
+
+    /// All applications in id order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ApplicationId, &Application)> {
+        self.by_id.iter()
+    }
+
+    /// The applications that are not finished: what a registration calls running.
+    pub fn unfinished(&self) -> impl Iterator<Item = ApplicationId> {
+        self.by_id
+            .iter()
+            .filter_map(|(id, application)| match application.state {
+                ApplicationState::Running | ApplicationState::Finishing => Some(*id),
+                ApplicationState::Finished { .. } => None,
+            })
+    }
+
+    /// Its end was ordered. Returns whether it is known and was running.
+    pub fn finish(&mut self, id: &ApplicationId) -> bool {
+        match self.by_id.get_mut(id) {
+            Some(application) if application.state == ApplicationState::Running => {
+                application.state = ApplicationState::Finishing;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// A container is done. Its application may now be ready for [`Self::finished`].
+    pub fn container_done(&mut self, id: &ContainerId) {
+        if let Some(application) = self.by_id.get_mut(&id.application_id()) {
+            application.live.remove(id);
+        }
+    }
+
+    /// A container has left the agent's memory.
+    pub fn container_forgotten(&mut self, id: &ContainerId) {
+        if let Some(application) = self.by_id.get_mut(&id.application_id()) {
+            application.live.remove(id);
+            application.containers.remove(id);
+        }
+    }
+
+    /// Whether its end was ordered and no container of it lives any more.
+    #[must_use]
+    pub fn is_ready_to_finish(&self, id: &ApplicationId) -> bool {
+        self.by_id.get(id).is_some_and(|application| {
+            application.state == ApplicationState::Finishing && application.live.is_empty()
+        })
+    }
+
+    /// Its directories are being deleted; its logs follow at `delete_logs_at`. Returns its user.
+    pub fn finished(&mut self, id: &ApplicationId, delete_logs_at: MonoMillis) -> Option<Arc<str>> {
+        let application = self.by_id.get_mut(id)?;
+        application.state = ApplicationState::Finished { delete_logs_at };
+        self.log_deletions.insert((delete_logs_at, *id));
+        Some(Arc::clone(&application.user))
+    }
+
+    /// When the next logs are due for deletion.
+    #[must_use]
+    pub fn next_log_deletion(&self) -> Option<MonoMillis> {
+        self.log_deletions.first().map(|(at, _)| *at)
+    }
+
+    /// Forgets and returns an application whose logs are due for deletion; `None` when none is.
+    pub fn take_log_deletion(&mut self, now: MonoMillis) -> Option<ApplicationId> {
+        let &(at, id) = self.log_deletions.first()?;
+        if at > now {
+            return None;
+        }
+        self.log_deletions.pop_first();
+        self.by_id.remove(&id);
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use records::ApplicationAttemptId;
+
+    use super::*;
+
+    fn container(n: i64) -> ContainerId {
+        let application_id = ApplicationId {
+            cluster_timestamp: 1,
+            id: 1,
+        };
+        ContainerId {
+            attempt: ApplicationAttemptId {
+                application_id,
+                attempt_id: 1,
+            },
+            id: n,
+        }
+    }
+
+    fn user() -> Arc<str> {
+        Arc::from("alice")
+    }
+
+    #[test]
+    fn an_application_is_ready_to_finish_only_when_its_end_was_ordered_and_nothing_lives() {
+        let mut applications = Applications::default();
+        let id = container(1).application_id();
+        assert_eq!(
+            applications.add_container(container(1), &user()),
+            Added::ToNewApplication
+        );
+        assert_eq!(
+            applications.add_container(container(2), &user()),
+            Added::ToRunning
+        );
+        applications.container_done(&container(1));
+        applications.container_done(&container(2));
+        assert!(
+            !applications.is_ready_to_finish(&id),
+            "the next container may come any time"
+        );
+        assert!(applications.finish(&id));
+        assert!(!applications.finish(&id), "only once");
+        assert!(applications.is_ready_to_finish(&id));
+        applications.finished(&id, MonoMillis(10));
+        assert_eq!(applications.unfinished().count(), 0);
+        assert_eq!(applications.take_log_deletion(MonoMillis(9)), None);
+        assert_eq!(applications.take_log_deletion(MonoMillis(10)), Some(id));
+        assert!(applications.get(&id).is_none());
+    }
+
+    #[test]
+    fn a_container_for_a_finished_application_makes_it_finish_anew() {
+        let mut applications = Applications::default();
+        let id = container(1).application_id();
+        applications.add_container(container(1), &user());
+        applications.finish(&id);
+        applications.container_done(&container(1));
+        applications.finished(&id, MonoMillis(10));
+        assert_eq!(
+            applications.add_container(container(2), &user()),
+            Added::ToEnding
+        );
+        assert_eq!(applications.next_log_deletion(), None);
+        applications.container_done(&container(2));
+        assert!(applications.is_ready_to_finish(&id));
+    }
+
+    #[test]
+    fn the_number_of_applications_is_bounded() {
+        let mut applications = Applications::default();
+        for n in 0..i32::try_from(APPLICATIONS_MAX).unwrap() {
+            let application_id = ApplicationId {
+                cluster_timestamp: 1,
+                id: n,
+            };
+            let attempt = ApplicationAttemptId {
+                application_id,
+                attempt_id: 1,
+            };
+            applications.add_container(ContainerId { attempt, id: 1 }, &user());
+        }
+        let application_id = ApplicationId {
+            cluster_timestamp: 2,
+            id: 1,
+        };
+        let attempt = ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        };
+        let one_more = ContainerId { attempt, id: 1 };
+        assert_eq!(
+            applications.add_container(one_more, &user()),
+            Added::Refused
+        );
+    }
+}
