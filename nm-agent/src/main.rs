@@ -1,3 +1,7 @@
-//! The command line.
+//! The `nm-agent` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nm_agent::cli::main()
+}

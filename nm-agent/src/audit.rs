@@ -1,0 +1,84 @@
+//! The audit log: who started and stopped what, in the tab-separated form of Hadoop's `NMAuditLogger`, on the log target
+//! `audit`, so that sites that search their NodeManager logs find the same lines.
+
+use records::{ContainerExitStatus, ContainerId};
+use sched::{Completion, Note, RejectReason};
+
+/// `startContainers` accepted a container.
+pub(crate) fn started(id: &ContainerId, user: &str) {
+    log(user, "Start Container Request", true, id, "");
+}
+
+/// `stopContainers` named a container.
+pub(crate) fn stopped(id: &ContainerId, user: &str) {
+    log(user, "Stop Container Request", true, id, "");
+}
+
+/// A container is done.
+pub(crate) fn completed(completion: &Completion, user: &str) {
+    let status = completion.exit_status;
+    let (operation, success) = if status == ContainerExitStatus::SUCCESS {
+        ("Container Finished - Succeeded", true)
+    } else if status.0 > 0 && !status.is_signalled() {
+        ("Container Finished - Failed", false)
+    } else {
+        ("Container Finished - Killed", true)
+    };
+    log(
+        user,
+        operation,
+        success,
+        &completion.id,
+        &format!("exit status {status}"),
+    );
+}
+
+/// A decision of the scheduler, in a sentence that says why.
+pub(crate) fn note(note: &Note) {
+    match note {
+        Note::Queued {
+            id,
+            execution_type,
+            position,
+        } => {
+            tracing::info!(container = %id, %execution_type, position, "queued");
+        }
+        Note::Started {
+            id,
+            execution_type,
+            queue_wait_ms,
+            resumed,
+        } => {
+            tracing::info!(container = %id, %execution_type, queue_wait_ms, resumed, "started");
+        }
+        Note::Rejected { id, reason } => {
+            let why = match reason {
+                RejectReason::QueueFull => "the opportunistic queue is full",
+                RejectReason::NeverFits => "it asks for more than this node has",
+            };
+            tracing::info!(container = %id, why, "rejected");
+        }
+        Note::Shed { id, limit } => {
+            tracing::info!(container = %id, limit, "shed to the ResourceManager's limit")
+        }
+        Note::Evicted {
+            id,
+            for_container,
+            paused,
+            ran_ms,
+        } => {
+            tracing::info!(container = %id, %for_container, paused, ran_ms, "evicted to make room");
+        }
+        Note::Promoted(id) => tracing::info!(container = %id, "promoted to GUARANTEED"),
+        Note::Demoted(id) => tracing::info!(container = %id, "demoted to OPPORTUNISTIC"),
+    }
+}
+
+fn log(user: &str, operation: &str, success: bool, id: &ContainerId, description: &str) {
+    let result = if success { "SUCCESS" } else { "FAILURE" };
+    let application = id.application_id();
+    tracing::info!(
+        target: "audit",
+        "USER={user}\tOPERATION={operation}\tTARGET=ContainerImpl\tRESULT={result}\tDESCRIPTION={description}\tAPPID={application}\tCONTAINERID={id}"
+    );
+}

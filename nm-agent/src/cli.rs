@@ -1,0 +1,158 @@
+//! The command line: arguments in, exit status out. The only reader of the process environment.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use time::UtcOffset;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::Process;
+use crate::check::{self, ThisMachine};
+use crate::config::{Config, Loaded};
+
+/// Exit status for a configuration that cannot be used.
+const EXIT_BAD_CONFIGURATION: u8 = 2;
+
+/// A YARN NodeManager whose speciality is opportunistic containers.
+///
+/// It registers with an unmodified Hadoop ResourceManager and runs containers for unmodified ApplicationMasters. It reads
+/// Hadoop's own configuration files; its own properties begin with yarn.nodemanager.agent.
+#[derive(Debug, Parser)]
+#[command(name = "nm-agent", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the NodeManager until it is told to stop.
+    ///
+    /// SIGTERM or SIGINT stops it in order: containers are ended, the ResourceManager is told. Exit status: 0 after an
+    /// orderly stop (also when the ResourceManager decommissions the node), 2 for bad configuration (every problem is
+    /// listed with its file and property), 1 for any other failure. The level of the log on standard error follows
+    /// NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info); the default is info.
+    Run(ConfDir),
+    /// Print each effective configuration value and where it came from; report what is wrong.
+    ///
+    /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.* names are reported
+    /// with the nearest known one.
+    Check(ConfDir),
+}
+
+#[derive(Debug, Args)]
+struct ConfDir {
+    /// Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, else /etc/hadoop/conf]
+    #[arg(long, value_name = "DIR")]
+    conf: Option<PathBuf>,
+}
+
+impl ConfDir {
+    fn folders(&self, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+        let folder = self
+            .conf
+            .clone()
+            .or_else(|| environment.get("HADOOP_CONF_DIR").map(PathBuf::from));
+        vec![folder.unwrap_or_else(|| PathBuf::from("/etc/hadoop/conf"))]
+    }
+}
+
+/// Runs the command named by the process's arguments; the exit status is as `--help` says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // A variable that is not UTF-8 can be neither a Hadoop property nor a container's variable.
+    let environment: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    match &arguments.command {
+        Command::Run(conf) => run(conf, &environment),
+        Command::Check(conf) => check(conf, &environment),
+    }
+}
+
+fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
+    start_logging(environment);
+    let loaded = Loaded::read(&conf.folders(environment), environment);
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let config = match loaded.config {
+        Ok(config) => config,
+        Err(problems) => {
+            eprintln!("{problems}");
+            return ExitCode::from(EXIT_BAD_CONFIGURATION);
+        }
+    };
+    // Asked before there are threads: the C library's answer is not safe beside a thread that sets variables.
+    let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
+    let process = Process {
+        environment: environment.clone(),
+        utc_offset,
+    };
+    match run_until_stopped(config, process) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
+    crate::launch::adopt_orphans()
+        .context("becoming the parent of orphaned container processes")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("nm-agent")
+        .build()
+        .context("starting the runtime")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        spawn_signal_listener(stop.clone()).context("listening for SIGTERM and SIGINT")?;
+        crate::run(config, process, stop).await?;
+        Ok(())
+    })
+}
+
+fn spawn_signal_listener(stop: CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+        }
+        stop.cancel();
+    });
+    Ok(())
+}
+
+fn check(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    let loaded = Loaded::read(&conf.folders(environment), environment);
+    match check::report(&loaded, &ThisMachine, &mut out)
+        .and_then(|outcome| out.flush().map(|()| outcome))
+    {
+        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+        // The reader of the report has gone away: nothing is left to tell.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn start_logging(environment: &BTreeMap<String, String>) {
+    let filter = environment
+        .get("NM_AGENT_LOG")
+        .map_or("info", String::as_str);
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}

@@ -1,0 +1,454 @@
+//! ContainerManagementProtocol, as AMs and the ResourceManager's launcher call it.
+//!
+//! Who calls is proved by an NMToken when the connection opens (`secrets`); here container tokens are verified, requests
+//! are read, and answers are put together. Decisions that need the agent's state are [`crate::core`]'s.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message;
+use records::ContainerId;
+use sched::ContainerSpec;
+use wire::convert::ConvertError;
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{
+    ContainerExceptionMapProto, ContainerIdProto, ContainerLocalizationStatusesProto,
+    ContainerTokenIdentifierProto, ContainerUpdateRequestProto, ContainerUpdateResponseProto,
+    GetContainerStatusesRequestProto, GetContainerStatusesResponseProto,
+    GetLocalizationStatusesRequestProto, GetLocalizationStatusesResponseProto,
+    IncreaseContainersResourceRequestProto, IncreaseContainersResourceResponseProto,
+    NmTokenIdentifierProto, SerializedExceptionProto, SignalContainerCommandProto,
+    SignalContainerRequestProto, SignalContainerResponseProto, StartContainerRequestProto,
+    StartContainersRequestProto, StartContainersResponseProto, StopContainersRequestProto,
+    StopContainersResponseProto,
+};
+use wire::protocol::container_management::ContainerManagementProtocol;
+use wire::rpc::Caller;
+
+use crate::clock::Clock;
+use crate::core::{Asker, StartOutcome, StartRequest};
+use crate::core_task::{Handle, Stopped, UpdateRequest};
+use crate::launch::ContainerSignal;
+use crate::launch_context::LaunchContext;
+use crate::metrics::{CallOutcome, Metrics, RpcMethod};
+use crate::secrets::{NodeSecrets, nm_token_attempt};
+
+/// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the answer to each entry takes
+/// work and memory, so a call with more is refused whole.
+pub const CONTAINERS_PER_CALL_MAX: usize = 10_000;
+
+/// The protocol's implementation.
+pub struct ContainerManager {
+    handle: Handle,
+    secrets: Arc<NodeSecrets>,
+    metrics: Arc<Metrics>,
+    clock: Clock,
+}
+
+impl ContainerManager {
+    /// Serves the agent behind `handle`; tokens are verified with `secrets`.
+    #[must_use]
+    pub fn new(
+        handle: Handle,
+        secrets: Arc<NodeSecrets>,
+        metrics: Arc<Metrics>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            handle,
+            secrets,
+            metrics,
+            clock,
+        }
+    }
+
+    /// Runs a call and counts it with its outcome and time.
+    async fn counted<T>(
+        &self,
+        method: RpcMethod,
+        call: impl Future<Output = Result<T, RemoteException>> + Send,
+    ) -> Result<T, RemoteException> {
+        let began = Instant::now();
+        let result = call.await;
+        let outcome = if result.is_ok() {
+            CallOutcome::Ok
+        } else {
+            CallOutcome::Error
+        };
+        self.metrics.observe_rpc(method, outcome, began.elapsed());
+        result
+    }
+
+    fn read_start(
+        &self,
+        request: StartContainerRequestProto,
+        received_us: u64,
+    ) -> Result<StartRequest, RemoteException> {
+        let token = request.container_token.unwrap_or_default();
+        let token = self.secrets.verify_container_token(&token)?;
+        let context = LaunchContext::read(&request.container_launch_context.unwrap_or_default());
+        Ok(StartRequest {
+            spec: read_spec(&token)?,
+            token: Arc::new(token),
+            context,
+            received_us,
+        })
+    }
+
+    async fn start(
+        &self,
+        caller: &Caller,
+        request: StartContainersRequestProto,
+    ) -> Result<StartContainersResponseProto, RemoteException> {
+        let asker = read_asker(caller)?;
+        bound(request.start_container_request.len())?;
+        let received_us = self.clock.now_us();
+        let mut requests = Vec::with_capacity(request.start_container_request.len());
+        let mut fatal = None;
+        for request in request.start_container_request {
+            match self.read_start(request, received_us) {
+                Ok(request) => requests.push(request),
+                // Those before it are started all the same, as in Hadoop.
+                Err(error) => {
+                    fatal = Some(error);
+                    break;
+                }
+            }
+        }
+        let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
+        let outcomes = self.handle.start(asker, requests).await.map_err(stopping)?;
+        let mut response = StartContainersResponseProto::default();
+        for (id, outcome) in ids.into_iter().zip(outcomes) {
+            match outcome {
+                StartOutcome::Started => response.succeeded_requests.push(id.into()),
+                StartOutcome::Refused(error) => response
+                    .failed_requests
+                    .push(failure(Some(id.into()), error)),
+                StartOutcome::CallFailed(error) => return Err(error),
+            }
+        }
+        match fatal {
+            Some(error) => Err(error),
+            None => Ok(response),
+        }
+    }
+
+    /// The shared part of stop, status and localization: ids in, an answer each out.
+    async fn each<T, F>(
+        &self,
+        caller: &Caller,
+        ids: Vec<ContainerIdProto>,
+        ask: impl FnOnce(records::ApplicationId, Vec<ContainerId>) -> F,
+    ) -> Result<(Vec<(ContainerId, T)>, Vec<ContainerExceptionMapProto>), RemoteException>
+    where
+        F: Future<Output = Result<Vec<Result<T, RemoteException>>, Stopped>>,
+    {
+        let asker = read_asker(caller)?;
+        bound(ids.len())?;
+        let (ids, mut failed) = read_ids(ids);
+        let answers = ask(asker.attempt.application_id, ids.clone())
+            .await
+            .map_err(stopping)?;
+        let mut succeeded = Vec::with_capacity(ids.len());
+        for (id, answer) in ids.into_iter().zip(answers) {
+            match answer {
+                Ok(answer) => succeeded.push((id, answer)),
+                Err(error) => failed.push(failure(Some(id.into()), error)),
+            }
+        }
+        Ok((succeeded, failed))
+    }
+
+    /// Both forms of an update. A bad token fails its own container only; Hadoop 3.4.2 fails the call with a
+    /// `NullPointerException` there.
+    async fn update(
+        &self,
+        caller: &Caller,
+        tokens: Vec<TokenProto>,
+    ) -> Result<(Vec<ContainerIdProto>, Vec<ContainerExceptionMapProto>), RemoteException> {
+        let asker = read_asker(caller)?;
+        bound(tokens.len())?;
+        let mut failed = Vec::new();
+        let mut requests = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let read = self
+                .secrets
+                .verify_container_token(&token)
+                .and_then(|token| {
+                    Ok(UpdateRequest {
+                        spec: read_spec(&token)?,
+                        token: Arc::new(token),
+                    })
+                });
+            match read {
+                Ok(request) => requests.push(request),
+                Err(error) => failed.push(failure(claimed_id(&token), error)),
+            }
+        }
+        let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
+        let application = asker.attempt.application_id;
+        let answers = self
+            .handle
+            .update(application, requests)
+            .await
+            .map_err(stopping)?;
+        let mut succeeded = Vec::with_capacity(ids.len());
+        for (id, answer) in ids.into_iter().zip(answers) {
+            match answer {
+                Ok(()) => succeeded.push(id.into()),
+                Err(error) => failed.push(failure(Some(id.into()), error)),
+            }
+        }
+        Ok((succeeded, failed))
+    }
+}
+
+impl ContainerManagementProtocol for ContainerManager {
+    async fn start_containers(
+        &self,
+        caller: &Caller,
+        request: StartContainersRequestProto,
+    ) -> Result<StartContainersResponseProto, RemoteException> {
+        self.counted(RpcMethod::StartContainers, self.start(caller, request))
+            .await
+    }
+
+    async fn stop_containers(
+        &self,
+        caller: &Caller,
+        request: StopContainersRequestProto,
+    ) -> Result<StopContainersResponseProto, RemoteException> {
+        self.counted(RpcMethod::StopContainers, async {
+            let stop = |application, ids| self.handle.stop(application, ids);
+            let (succeeded, failed_requests) =
+                self.each(caller, request.container_id, stop).await?;
+            let succeeded_requests = succeeded.into_iter().map(|(id, ())| id.into()).collect();
+            Ok(StopContainersResponseProto {
+                succeeded_requests,
+                failed_requests,
+            })
+        })
+        .await
+    }
+
+    async fn get_container_statuses(
+        &self,
+        caller: &Caller,
+        request: GetContainerStatusesRequestProto,
+    ) -> Result<GetContainerStatusesResponseProto, RemoteException> {
+        self.counted(RpcMethod::GetContainerStatuses, async {
+            let ask = |application, ids| self.handle.statuses(application, ids);
+            let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
+            let status = succeeded.into_iter().map(|(_, status)| status).collect();
+            Ok(GetContainerStatusesResponseProto {
+                status,
+                failed_requests,
+            })
+        })
+        .await
+    }
+
+    async fn get_localization_statuses(
+        &self,
+        caller: &Caller,
+        request: GetLocalizationStatusesRequestProto,
+    ) -> Result<GetLocalizationStatusesResponseProto, RemoteException> {
+        self.counted(RpcMethod::GetLocalizationStatuses, async {
+            let ask = |application, ids| self.handle.localization_statuses(application, ids);
+            let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
+            let cntn_localization_statuses = succeeded
+                .into_iter()
+                .map(
+                    |(id, localization_statuses)| ContainerLocalizationStatusesProto {
+                        container_id: Some(id.into()),
+                        localization_statuses,
+                    },
+                )
+                .collect();
+            Ok(GetLocalizationStatusesResponseProto {
+                cntn_localization_statuses,
+                failed_requests,
+            })
+        })
+        .await
+    }
+
+    async fn update_container(
+        &self,
+        caller: &Caller,
+        request: ContainerUpdateRequestProto,
+    ) -> Result<ContainerUpdateResponseProto, RemoteException> {
+        self.counted(RpcMethod::UpdateContainer, async {
+            let (succeeded_requests, failed_requests) =
+                self.update(caller, request.update_container_token).await?;
+            Ok(ContainerUpdateResponseProto {
+                succeeded_requests,
+                failed_requests,
+            })
+        })
+        .await
+    }
+
+    async fn increase_containers_resource(
+        &self,
+        caller: &Caller,
+        request: IncreaseContainersResourceRequestProto,
+    ) -> Result<IncreaseContainersResourceResponseProto, RemoteException> {
+        self.counted(RpcMethod::IncreaseContainersResource, async {
+            let (succeeded_requests, failed_requests) =
+                self.update(caller, request.increase_containers).await?;
+            Ok(IncreaseContainersResourceResponseProto {
+                succeeded_requests,
+                failed_requests,
+            })
+        })
+        .await
+    }
+
+    async fn signal_to_container(
+        &self,
+        caller: &Caller,
+        request: SignalContainerRequestProto,
+    ) -> Result<SignalContainerResponseProto, RemoteException> {
+        self.counted(RpcMethod::SignalToContainer, async {
+            let signal = read_signal(request.command());
+            // Hadoop signals whatever container of whatever application is named; the caller's own are enough for AMs.
+            let asker = read_asker(caller)?;
+            if let Ok(id) = ContainerId::try_from(&request.container_id)
+                && id.application_id() == asker.attempt.application_id
+            {
+                self.handle.signal(id, signal).await.map_err(stopping)?;
+            }
+            Ok(SignalContainerResponseProto {})
+        })
+        .await
+    }
+}
+
+/// A signal's command as the launcher knows it.
+pub(crate) fn read_signal(command: SignalContainerCommandProto) -> ContainerSignal {
+    match command {
+        SignalContainerCommandProto::OutputThreadDump => ContainerSignal::OutputThreadDump,
+        SignalContainerCommandProto::GracefulShutdown => ContainerSignal::GracefulShutdown,
+        SignalContainerCommandProto::ForcefulShutdown => ContainerSignal::ForcefulShutdown,
+    }
+}
+
+/// What the scheduler needs of a container token.
+///
+/// # Errors
+/// `YarnException` naming the field that is missing or makes no sense.
+pub(crate) fn read_spec(
+    token: &ContainerTokenIdentifierProto,
+) -> Result<ContainerSpec, RemoteException> {
+    let unreadable = |error: ConvertError| {
+        RemoteException::new(
+            HadoopException::YarnException,
+            format!("Invalid ContainerToken: {error}"),
+        )
+    };
+    let id = token
+        .container_id
+        .as_ref()
+        .map(ContainerId::try_from)
+        .transpose()
+        .map_err(unreadable)?;
+    let id = id.ok_or_else(|| {
+        RemoteException::new(
+            HadoopException::YarnException,
+            "Invalid ContainerToken: no container id",
+        )
+    })?;
+    let resource = token
+        .resource
+        .as_ref()
+        .map(records::Resource::try_from)
+        .transpose()
+        .map_err(unreadable)?;
+    Ok(ContainerSpec {
+        id,
+        resource: resource.unwrap_or_default(),
+        execution_type: token.execution_type().into(),
+        version: token.version(),
+    })
+}
+
+/// The attempt and key of the NMToken that the connection was opened with.
+fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
+    let identifier = caller.token_identifier.as_deref().unwrap_or_default();
+    let token = NmTokenIdentifierProto::decode(identifier)
+        .map_err(|_| RemoteException::new(HadoopException::YarnException, "Invalid NMToken"))?;
+    let attempt = nm_token_attempt(&token)?;
+    if caller.user != attempt.to_string() {
+        return Err(RemoteException::new(
+            HadoopException::YarnException,
+            format!(
+                "Expected applicationAttemptId: {}Found: {attempt}",
+                caller.user
+            ),
+        ));
+    }
+    Ok(Asker {
+        attempt,
+        key_id: token.key_id(),
+    })
+}
+
+fn bound(count: usize) -> Result<(), RemoteException> {
+    if count <= CONTAINERS_PER_CALL_MAX {
+        return Ok(());
+    }
+    tracing::warn!(
+        count,
+        "a call names more containers than {CONTAINERS_PER_CALL_MAX} and is refused"
+    );
+    Err(RemoteException::new(
+        HadoopException::YarnException,
+        format!("{count} containers in one call, at most {CONTAINERS_PER_CALL_MAX} are allowed"),
+    ))
+}
+
+fn read_ids(ids: Vec<ContainerIdProto>) -> (Vec<ContainerId>, Vec<ContainerExceptionMapProto>) {
+    let mut read = Vec::with_capacity(ids.len());
+    let mut failed = Vec::new();
+    for id in ids {
+        match ContainerId::try_from(&id) {
+            Ok(id) => read.push(id),
+            Err(error) => {
+                let error = RemoteException::new(HadoopException::YarnException, error.to_string());
+                failed.push(failure(Some(id), error));
+            }
+        }
+    }
+    (read, failed)
+}
+
+/// The id that an unverified token claims, for the answer only.
+fn claimed_id(token: &TokenProto) -> Option<ContainerIdProto> {
+    ContainerTokenIdentifierProto::decode(&*token.identifier)
+        .ok()?
+        .container_id
+}
+
+fn failure(
+    container_id: Option<ContainerIdProto>,
+    error: RemoteException,
+) -> ContainerExceptionMapProto {
+    let exception = SerializedExceptionProto {
+        message: Some(error.message),
+        class_name: Some(error.class_name),
+        ..Default::default()
+    };
+    ContainerExceptionMapProto {
+        container_id,
+        exception: Some(exception),
+    }
+}
+
+fn stopping(_: Stopped) -> RemoteException {
+    RemoteException::new(
+        HadoopException::YarnException,
+        "Container start failed as the NodeManager is in the process of shutting down",
+    )
+}

@@ -1,0 +1,249 @@
+//! `startContainers`: the checks that need the agent's state, in Hadoop's order, and what a start sets going.
+//!
+//! The token itself was verified before (`container_manager`). Here, where registrations are handled too, a container
+//! cannot slip between two of them.
+
+use std::sync::Arc;
+
+use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
+use sched::{ContainerSpec, Event, KillReason, Refusal};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
+
+use super::{ContainerRecord, Core};
+use crate::applications::Added;
+use crate::launch_context::LaunchContext;
+use crate::localize::UserName;
+use crate::started_tokens::TokenUse;
+
+/// One container of a `startContainers` call, its token verified.
+#[derive(Debug)]
+pub struct StartRequest {
+    /// From the token.
+    pub spec: ContainerSpec,
+    /// The token's identifier.
+    pub token: Arc<ContainerTokenIdentifierProto>,
+    /// The launch context, or what is wrong with it: told to the AM only after the checks that come first.
+    pub context: Result<LaunchContext, RemoteException>,
+    /// When the call arrived, in microseconds of the agent's clock.
+    pub received_us: u64,
+}
+
+/// Who asks: the attempt of the NMToken, and the key that it was signed with.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// The attempt.
+    pub attempt: ApplicationAttemptId,
+    /// The NMToken's key.
+    pub key_id: i32,
+}
+
+/// What became of one request of the batch.
+#[derive(Debug)]
+pub enum StartOutcome {
+    /// Accepted: localization and launch follow.
+    Started,
+    /// Refused; the others of the batch are not affected.
+    Refused(RemoteException),
+    /// Refused, and the rest of the call with it (Hadoop: `InvalidToken` leaves the loop).
+    CallFailed(RemoteException),
+}
+
+impl Core {
+    /// Starts one container, if all checks pass.
+    pub fn start(&mut self, asker: Asker, request: StartRequest, now: Now) -> StartOutcome {
+        match self.admit(asker, &request, now) {
+            Ok(()) => {}
+            Err(outcome) => return outcome,
+        }
+        let id = request.spec.id;
+        let context = match request.context {
+            Ok(context) => context,
+            Err(refusal) => return StartOutcome::Refused(refusal),
+        };
+        match self.accept(
+            request.spec,
+            request.token,
+            context,
+            request.received_us,
+            now,
+        ) {
+            Ok(()) => StartOutcome::Started,
+            Err(refusal) => {
+                self.started.forget(&id);
+                StartOutcome::Refused(refusal)
+            }
+        }
+    }
+
+    /// Checks 7 to 12 of the contract, and that the agent is not stopping.
+    fn admit(
+        &mut self,
+        asker: Asker,
+        request: &StartRequest,
+        now: Now,
+    ) -> Result<(), StartOutcome> {
+        let id = request.spec.id;
+        let refused = |exception| Err(StartOutcome::Refused(exception));
+        if asker.attempt.application_id != id.application_id() {
+            return refused(yarn_exception(format!(
+                "Unauthorized request to start container. \nNMToken for application attempt : {} was used for starting \
+                 container with container token issued for application attempt : {}",
+                asker.attempt, id.attempt
+            )));
+        }
+        if self.started.is_used(&id, now.wall) {
+            return refused(yarn_exception(format!(
+                "Unauthorized request to start container. \nAttempt to relaunch the same container with id {id}."
+            )));
+        }
+        self.check_expiry_and_registration(&request.token, &id, now.wall)
+            .map_err(StartOutcome::Refused)?;
+        if let Err(invalid_token) = self.secrets.remember_attempt(asker.attempt, asker.key_id) {
+            return Err(StartOutcome::CallFailed(invalid_token));
+        }
+        // No auxiliary service runs in this agent yet: a job that needs one learns it here instead of hanging.
+        if let Some(name) = request
+            .context
+            .as_ref()
+            .ok()
+            .and_then(|context| context.service_names.first())
+        {
+            return refused(RemoteException::new(
+                HadoopException::InvalidAuxService,
+                format!("The auxService:{name} does not exist"),
+            ));
+        }
+        if self.stopping.is_some() {
+            return refused(yarn_exception(
+                "Container start failed as the NodeManager is in the process of shutting down"
+                    .to_owned(),
+            ));
+        }
+        match self
+            .started
+            .use_once(id, EpochMillis(request.token.expiry_time_stamp()), now.wall)
+        {
+            TokenUse::First | TokenUse::Again => Ok(()),
+            TokenUse::Full => refused(RemoteException::new(
+                HadoopException::NmNotYetReady,
+                "too many containers were started within the life of their tokens; try again",
+            )),
+        }
+    }
+
+    /// Checks 9 and 10, which updates share.
+    pub(super) fn check_expiry_and_registration(
+        &self,
+        token: &ContainerTokenIdentifierProto,
+        id: &ContainerId,
+        now: EpochMillis,
+    ) -> Result<(), RemoteException> {
+        let expiry = token.expiry_time_stamp();
+        if expiry < now.0 {
+            return Err(yarn_exception(format!(
+                "Unauthorized request to start container. \nThis token is expired. current time is {} found {expiry}\n\
+                 Note: System times on machines may be out of sync. Check system time and time zones.",
+                now.0
+            )));
+        }
+        if self.rm_identifier != Some(token.rm_identifier()) {
+            return Err(RemoteException::new(
+                HadoopException::InvalidContainer,
+                format!("Container {id} rejected as it is allocated by a previous RM"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn accept(
+        &mut self,
+        spec: ContainerSpec,
+        token: Arc<ContainerTokenIdentifierProto>,
+        context: LaunchContext,
+        received_us: u64,
+        now: Now,
+    ) -> Result<(), RemoteException> {
+        let id = spec.id;
+        let user: UserName = token
+            .app_submitter()
+            .parse()
+            .map_err(|error| yarn_exception(format!("container {id}: {error}")))?;
+        if let Some(view) = self.scheduler.container(&id) {
+            let running = view.state.container_state() != ContainerState::Complete;
+            let what = if running {
+                "already is running on this node!!"
+            } else {
+                "has finished on this node"
+            };
+            return Err(yarn_exception(format!("Container {id} {what}")));
+        }
+        let user: Arc<str> = Arc::from(user.as_str());
+        let added = self.applications.add_container(id, &user);
+        if added == Added::Refused {
+            return Err(yarn_exception(format!(
+                "this node knows {} applications already, which is its limit",
+                crate::applications::APPLICATIONS_MAX
+            )));
+        }
+        // All containers of an application live under the folders of its first one's user.
+        let user = self
+            .applications
+            .get(&id.application_id())
+            .map_or(user, |app| Arc::clone(&app.user));
+        self.containers.insert(
+            id,
+            ContainerRecord {
+                token,
+                user: Arc::clone(&user),
+                context: Some(Box::new(context)),
+                localized: Vec::new(),
+                accepted_us: received_us,
+                had_process: false,
+                completion_noted: false,
+            },
+        );
+        if let Err(refusal) = self.feed(Event::Start(spec), now) {
+            self.containers.remove(&id);
+            self.applications.container_forgotten(&id);
+            return Err(refusal_to_exception(&refusal));
+        }
+        crate::audit::started(&id, &user);
+        if added == Added::ToEnding {
+            self.must_feed(
+                Event::Kill {
+                    id,
+                    reason: KillReason::ApplicationFinished,
+                },
+                now,
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A refusal of the scheduler as the AM sees it.
+pub(super) fn refusal_to_exception(refusal: &Refusal) -> RemoteException {
+    let message = match refusal {
+        // Hadoop's words, which AMs may look for.
+        Refusal::VersionNotGreater {
+            id,
+            current,
+            requested,
+        } => {
+            format!(
+                "Container {id} has update version [{current}] >= requested version [{requested}]"
+            )
+        }
+        Refusal::UnknownContainer(id) => {
+            format!("Container {id} is not handled by this NodeManager")
+        }
+        Refusal::AlreadyKnown(id) => format!("Container {id} already is running on this node!!"),
+        Refusal::TooManyContainers(_) | Refusal::UnexpectedAnswer { .. } => refusal.to_string(),
+    };
+    yarn_exception(message)
+}
+
+pub(super) fn yarn_exception(message: String) -> RemoteException {
+    RemoteException::new(HadoopException::YarnException, message)
+}

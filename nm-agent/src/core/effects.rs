@@ -1,0 +1,87 @@
+//! What threads answer to the core: resources localized, processes launched and ended.
+
+use std::time::Duration;
+
+use records::{ContainerId, Now};
+use sched::Event;
+
+use super::Core;
+use crate::hands::Effect;
+use crate::launch::{LaunchEvent, LaunchTimings};
+use crate::localize::LocalizedResource;
+use crate::metrics::LaunchPhase;
+
+impl Core {
+    /// Takes one answer.
+    pub fn effect(&mut self, effect: Effect, now: Now, now_us: u64) {
+        match effect {
+            Effect::Localized { id, resources } => self.localized(id, resources, now),
+            Effect::LocalizationFailed { id, diagnostics } => {
+                self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
+            }
+            Effect::Launch(LaunchEvent::Launched { id, pid, timings }) => {
+                self.launched(id, pid, timings, now, now_us);
+            }
+            Effect::Launch(LaunchEvent::LaunchFailed {
+                id,
+                status,
+                diagnostics,
+            }) => {
+                self.metrics.count_launch_failure();
+                self.must_feed(
+                    Event::LaunchFailed {
+                        id,
+                        status,
+                        diagnostics,
+                    },
+                    now,
+                );
+            }
+            Effect::Launch(LaunchEvent::Exited {
+                id,
+                status,
+                diagnostics,
+            }) => {
+                self.must_feed(
+                    Event::Exited {
+                        id,
+                        status,
+                        diagnostics,
+                    },
+                    now,
+                );
+            }
+        }
+    }
+
+    fn localized(&mut self, id: ContainerId, resources: Vec<LocalizedResource>, now: Now) {
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.localized = resources;
+        }
+        self.must_feed(Event::Localized(id), now);
+    }
+
+    fn launched(
+        &mut self,
+        id: ContainerId,
+        pid: i32,
+        timings: LaunchTimings,
+        now: Now,
+        now_us: u64,
+    ) {
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.had_process = true;
+            let total_us = now_us.saturating_sub(record.accepted_us);
+            tracing::debug!(container = %id, pid, total_us, ?timings, "launched");
+            self.metrics.observe_launch(
+                LaunchPhase::Prepare,
+                Duration::from_micros(timings.prepare_us),
+            );
+            self.metrics
+                .observe_launch(LaunchPhase::Spawn, Duration::from_micros(timings.spawn_us));
+            self.metrics
+                .observe_launch(LaunchPhase::Total, Duration::from_micros(total_us));
+        }
+        self.must_feed(Event::Launched(id), now);
+    }
+}

@@ -1,0 +1,175 @@
+//! What the agent knows, and what it does about each thing that happens. No async, no socket, no waiting.
+//!
+//! [`Core`] joins the pure parts — the container scheduler, the applications, the ledger of completions — with the hands
+//! that act: launcher, localizer, directories. `core_task` feeds it one command or effect at a time; it decides nothing
+//! that the parts decide, it only carries their answers.
+//!
+//! - `admit`: the checks of `startContainers` and what a start sets going
+//! - `calls`: stop, status, update, signal
+//! - `duties`: registration, heartbeat, what the ResourceManager orders
+//! - `effects`: what threads answer
+//! - `report`: a container as heartbeats, registrations, AMs and people see it
+//! - `perform`: the scheduler's actions, each to its effect
+
+mod admit;
+mod calls;
+mod duties;
+mod effects;
+mod perform;
+mod report;
+
+pub use admit::{Asker, StartOutcome, StartRequest};
+pub use duties::{HeartbeatDuties, HeartbeatReport, RegistrationReport};
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use records::{ContainerId, MonoMillis, Now};
+use sched::{ContainerScheduler, Event, Refusal};
+use tokio::sync::{Notify, oneshot};
+use wire::proto::hadoop_yarn::{
+    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
+};
+
+use crate::applications::Applications;
+use crate::hands::Hands;
+use crate::launch_context::LaunchContext;
+use crate::localize::LocalizedResource;
+use crate::metrics::Metrics;
+use crate::secrets::NodeSecrets;
+use crate::started_tokens::StartedTokens;
+use crate::status_ledger::StatusLedger;
+use crate::view::NodeSnapshot;
+
+/// What the core needs to know of the configuration.
+#[derive(Clone, Debug)]
+pub struct CoreConfig {
+    /// What pages say of the node and what does not change: its id, ports, versions, log folders.
+    pub about: NodeSnapshot,
+    /// `yarn.nodemanager.log.retain-seconds`, in milliseconds.
+    pub log_retain_ms: u64,
+    /// `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
+    pub track_stopped_ms: u64,
+}
+
+/// One container beside what the scheduler knows of it.
+#[derive(Debug)]
+struct ContainerRecord {
+    token: Arc<ContainerTokenIdentifierProto>,
+    user: Arc<str>,
+    /// Gone once the container is done: it may hold kilobytes.
+    context: Option<Box<LaunchContext>>,
+    localized: Vec<LocalizedResource>,
+    /// When `startContainers` accepted it, for the launch histogram.
+    accepted_us: u64,
+    /// Its process exists, or existed: then it has an address to report.
+    had_process: bool,
+    /// Its completion is in the ledger.
+    completion_noted: bool,
+}
+
+/// The state of the agent. One task owns it.
+pub struct Core {
+    config: CoreConfig,
+    scheduler: ContainerScheduler,
+    containers: BTreeMap<ContainerId, ContainerRecord>,
+    applications: Applications,
+    ledger: StatusLedger<ContainerStatusProto>,
+    started: StartedTokens,
+    /// Resource increases that no answered heartbeat has carried yet. At most one per known container.
+    increased: BTreeMap<ContainerId, ContainerProto>,
+    /// That of the current registration; `None` before the first and during a resync, when nothing may start.
+    rm_identifier: Option<i64>,
+    /// Set once the agent is stopping; answered when nothing is left.
+    stopping: Option<Vec<oneshot::Sender<()>>>,
+    hands: Hands,
+    secrets: Arc<NodeSecrets>,
+    metrics: Arc<Metrics>,
+    heartbeat_now: Arc<Notify>,
+}
+
+/// The parts that a [`Core`] joins.
+pub struct CoreParts {
+    /// Its slice of the configuration.
+    pub config: CoreConfig,
+    /// Decides which container runs.
+    pub scheduler: ContainerScheduler,
+    /// What acts on processes and files.
+    pub hands: Hands,
+    /// The keys shared with the RPC connections.
+    pub secrets: Arc<NodeSecrets>,
+    /// Where notes are counted.
+    pub metrics: Arc<Metrics>,
+    /// Wakes the status updater for an out-of-band heartbeat.
+    pub heartbeat_now: Arc<Notify>,
+}
+
+impl Core {
+    /// A core that knows no container and is not registered.
+    #[must_use]
+    pub fn new(parts: CoreParts) -> Self {
+        let track_stopped_ms = parts.config.track_stopped_ms;
+        Self {
+            config: parts.config,
+            scheduler: parts.scheduler,
+            containers: BTreeMap::new(),
+            applications: Applications::default(),
+            ledger: StatusLedger::new(track_stopped_ms),
+            started: StartedTokens::default(),
+            increased: BTreeMap::new(),
+            rm_identifier: None,
+            stopping: None,
+            hands: parts.hands,
+            secrets: parts.secrets,
+            metrics: parts.metrics,
+            heartbeat_now: parts.heartbeat_now,
+        }
+    }
+
+    /// When to call [`Self::tick`] next.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<MonoMillis> {
+        let logs = self.applications.next_log_deletion();
+        [self.scheduler.next_deadline(), logs]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// A deadline has come.
+    pub fn tick(&mut self, now: Now) {
+        self.must_feed(Event::Tick, now);
+        while let Some(id) = self.applications.take_log_deletion(now.mono) {
+            self.hands.delete_application_logs(id);
+        }
+    }
+
+    /// Feeds an event that the scheduler takes from us: a refusal can only mean that the container is gone already.
+    fn must_feed(&mut self, event: Event, now: Now) {
+        if let Err(refusal) = self.feed(event, now) {
+            tracing::debug!(%refusal, "the event came too late");
+        }
+    }
+
+    /// Feeds one event and performs what follows, to the end.
+    fn feed(&mut self, event: Event, now: Now) -> Result<(), Refusal> {
+        let mut actions = Vec::new();
+        self.scheduler.handle(event, now, &mut actions)?;
+        let mut followups = VecDeque::new();
+        loop {
+            for action in actions.drain(..) {
+                self.perform(action, now, &mut followups);
+            }
+            let Some(followup) = followups.pop_front() else {
+                break;
+            };
+            if let Err(refusal) = self.scheduler.handle(followup, now, &mut actions) {
+                tracing::debug!(%refusal, "the event came too late");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an action's performance answers at once, without waiting for a thread.
+type Followups = VecDeque<Event>;

@@ -1,0 +1,157 @@
+//! A container as others see it: heartbeats and AMs, registrations, the web.
+
+use records::{ContainerId, ContainerState, Now};
+use sched::{ContainerView, Event};
+use wire::proto::hadoop_yarn::{
+    ContainerStateProto, ContainerStatusProto, ContainerSubStateProto, ExecutionTypeProto,
+    NmContainerStatusProto, StringStringMapProto,
+};
+
+use super::{ContainerRecord, Core};
+use crate::applications::ApplicationState;
+use crate::view::{self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot};
+
+impl Core {
+    /// The status of a container in the agent's memory.
+    pub(super) fn status_of(&self, id: &ContainerId) -> Option<ContainerStatusProto> {
+        let view = self.scheduler.container(id)?;
+        let record = self.containers.get(id)?;
+        Some(self.status(&view, record))
+    }
+
+    fn status(&self, view: &ContainerView, record: &ContainerRecord) -> ContainerStatusProto {
+        let attribute = |key: &str, value: &str| StringStringMapProto {
+            key: Some(key.to_owned()),
+            value: Some(value.to_owned()),
+        };
+        let container_attributes = if record.had_process {
+            let address = self.hands.node_address.as_str();
+            vec![
+                attribute("IPS", address),
+                attribute("HOST", &self.config.about.node_id.host),
+            ]
+        } else {
+            Vec::new()
+        };
+        ContainerStatusProto {
+            container_id: Some(view.spec.id.into()),
+            state: Some(ContainerStateProto::from(view.state.container_state()).into()),
+            diagnostics: Some(view.diagnostics.clone()),
+            exit_status: Some(view.exit_status.0),
+            capability: record.token.resource.clone(),
+            execution_type: Some(ExecutionTypeProto::from(view.spec.execution_type).into()),
+            container_attributes,
+            container_sub_state: Some(ContainerSubStateProto::from(view.state.sub_state()).into()),
+        }
+    }
+
+    /// Hadoop's order: everything in memory that is not done, then every completion that no answered heartbeat carried.
+    pub(super) fn heartbeat_statuses(&mut self) -> Vec<ContainerStatusProto> {
+        let mut statuses: Vec<_> = self
+            .scheduler
+            .containers()
+            .filter(|view| view.state.container_state() != ContainerState::Complete)
+            .filter_map(|view| Some(self.status(&view, self.containers.get(&view.spec.id)?)))
+            .collect();
+        statuses.extend(self.ledger.take_for_heartbeat());
+        statuses
+    }
+
+    /// For a registration: every container whose application this node still knows.
+    pub(super) fn registration_statuses(&self) -> Vec<NmContainerStatusProto> {
+        self.scheduler
+            .containers()
+            .filter_map(|view| {
+                let token = &self.containers.get(&view.spec.id)?.token;
+                Some(NmContainerStatusProto {
+                    container_id: Some(view.spec.id.into()),
+                    container_state: Some(
+                        ContainerStateProto::from(view.state.container_state()).into(),
+                    ),
+                    resource: token.resource.clone(),
+                    priority: token.priority,
+                    diagnostics: Some(view.diagnostics.clone()),
+                    container_exit_status: Some(view.exit_status.0),
+                    creation_time: token.creation_time,
+                    node_label_expression: token.node_label_expression.clone(),
+                    version: Some(view.spec.version),
+                    execution_type: Some(ExecutionTypeProto::from(view.spec.execution_type).into()),
+                    allocation_request_id: token.allocation_request_id,
+                    allocation_tags: token.allocation_tags.clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// Puts a completion where heartbeats find it, once.
+    pub(super) fn note_completion(&mut self, id: ContainerId, now: Now) {
+        let Some(status) = self.status_of(&id) else {
+            return;
+        };
+        if let Some(record) = self.containers.get_mut(&id)
+            && !record.completion_noted
+        {
+            record.completion_noted = true;
+            self.ledger.completed(id, status, now.mono);
+        }
+    }
+
+    /// Drops a container that the ResourceManager has acknowledged, or whose application is over. One that is not done
+    /// yet is dropped when it is.
+    pub(super) fn forget(&mut self, id: ContainerId, now: Now) {
+        self.must_feed(Event::Forget(id), now);
+        if self.scheduler.container(&id).is_none() && self.containers.remove(&id).is_some() {
+            self.applications.container_forgotten(&id);
+        }
+    }
+
+    /// The picture for web pages and REST.
+    #[must_use]
+    pub fn snapshot(&self) -> NodeSnapshot {
+        let containers = self
+            .scheduler
+            .containers()
+            .filter_map(|view| {
+                let user = self.containers.get(&view.spec.id)?.user.to_string();
+                Some(ContainerSnapshot {
+                    id: view.spec.id,
+                    user,
+                    state: view.state.into(),
+                    exit_status: view.exit_status,
+                    diagnostics: view.diagnostics,
+                    resource: view.spec.resource,
+                    execution_type: view.spec.execution_type,
+                })
+            })
+            .collect();
+        let applications = self
+            .applications
+            .iter()
+            .map(|(id, application)| ApplicationSnapshot {
+                id: *id,
+                user: application.user.to_string(),
+                state: match application.state {
+                    ApplicationState::Running => view::ApplicationState::Running,
+                    ApplicationState::Finishing => view::ApplicationState::FinishingContainersWait,
+                    ApplicationState::Finished { .. } => view::ApplicationState::Finished,
+                },
+                containers: application.containers.iter().copied().collect(),
+            })
+            .collect();
+        NodeSnapshot {
+            registered: self.rm_identifier.is_some(),
+            total: self.scheduler.node_resource(),
+            allocated: self.scheduler.allocated(),
+            counts: ContainerCounts::of(
+                self.scheduler
+                    .containers()
+                    .map(|view| (view.spec.execution_type, view.state)),
+            ),
+            opportunistic: self.scheduler.opportunistic_status(),
+            queuing_limit: self.scheduler.queuing_limit(),
+            applications,
+            containers,
+            ..self.config.about.clone()
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A container's launch context as the AM sent it, checked and in our own types.
+//!
+//! Pure. The whole is bounded by the size of an RPC frame; what the texts mean is for the launch to find out.
+
+use std::collections::BTreeMap;
+
+use wire::credentials::Credentials;
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{
+    ContainerLaunchContextProto, LocalResourceProto, LocalResourceTypeProto,
+    LocalResourceVisibilityProto,
+};
+
+use crate::localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+
+/// What is to be run, and with what.
+#[derive(Clone, Default)]
+pub struct LaunchContext {
+    /// Joined by spaces and given to bash, which interprets them.
+    pub commands: Vec<String>,
+    /// The container's own variables.
+    pub environment: BTreeMap<String, String>,
+    /// Link name in the work directory and the resource behind it.
+    pub resources: Vec<(String, ResourceSpec)>,
+    /// A token storage stream for the container, or empty. Secret.
+    pub credentials: Vec<u8>,
+    /// Auxiliary services that the container wants to use, by name.
+    pub service_names: Vec<String>,
+}
+
+impl std::fmt::Debug for LaunchContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Environments and commands often carry passwords, credentials always do.
+        f.debug_struct("LaunchContext")
+            .field("resources", &self.resources.len())
+            .field("service_names", &self.service_names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LaunchContext {
+    /// Reads a launch context.
+    ///
+    /// # Errors
+    /// `YarnException` with Hadoop's texts when a resource lacks a part, or when the credentials are no token storage.
+    pub fn read(context: &ContainerLaunchContextProto) -> Result<Self, RemoteException> {
+        let resources = context
+            .local_resources
+            .iter()
+            .map(|entry| read_resource(entry.key(), entry.value.as_ref()))
+            .collect::<Result<_, _>>()?;
+        let credentials = context.tokens().to_vec();
+        if !credentials.is_empty() {
+            Credentials::read(&credentials)
+                .map_err(|error| yarn_exception(format!("java.io.IOException: {error}")))?;
+        }
+        Ok(Self {
+            commands: context.command.clone(),
+            environment: context
+                .environment
+                .iter()
+                .map(|entry| (entry.key().to_owned(), entry.value().to_owned()))
+                .collect(),
+            resources,
+            credentials,
+            service_names: context
+                .service_data
+                .iter()
+                .map(|entry| entry.key().to_owned())
+                .collect(),
+        })
+    }
+}
+
+fn read_resource(
+    link: &str,
+    resource: Option<&LocalResourceProto>,
+) -> Result<(String, ResourceSpec), RemoteException> {
+    let missing = |what| yarn_exception(format!("Null resource {what} for local resource {link}"));
+    let resource = resource.ok_or_else(|| missing("URL"))?;
+    let url = resource.resource.as_ref().ok_or_else(|| missing("URL"))?;
+    if resource.r#type.is_none() {
+        return Err(missing("type"));
+    }
+    if resource.visibility.is_none() {
+        return Err(missing("visibility"));
+    }
+    let kind = match resource.r#type() {
+        LocalResourceTypeProto::File => ResourceKind::File,
+        LocalResourceTypeProto::Archive => ResourceKind::Archive,
+        LocalResourceTypeProto::Pattern => ResourceKind::Pattern(resource.pattern.clone()),
+    };
+    let visibility = match resource.visibility() {
+        LocalResourceVisibilityProto::Public => Visibility::Public,
+        LocalResourceVisibilityProto::Private => Visibility::Private,
+        LocalResourceVisibilityProto::Application => Visibility::Application,
+    };
+    let url = ResourceUrl {
+        scheme: url.scheme.clone(),
+        user_info: url.user_info.clone(),
+        host: url.host.clone(),
+        // Hadoop writes -1 where a URL has no port.
+        port: url
+            .port
+            .and_then(|port| u16::try_from(port).ok())
+            .filter(|port| *port != 0),
+        path: url.file().to_owned(),
+    };
+    let (size, timestamp_ms) = (resource.size(), resource.timestamp());
+    Ok((
+        link.to_owned(),
+        ResourceSpec {
+            url,
+            size,
+            timestamp_ms,
+            kind,
+            visibility,
+        },
+    ))
+}
+
+fn yarn_exception(message: String) -> RemoteException {
+    RemoteException::new(HadoopException::YarnException, message)
+}

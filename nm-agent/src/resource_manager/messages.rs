@@ -1,0 +1,250 @@
+//! Requests from what the core reports, and duties from what the ResourceManager answers. Pure.
+
+use std::sync::Arc;
+
+use prost::Message;
+use records::{ApplicationId, ContainerId, EpochMillis, NodeId, Resource};
+use sched::{ContainerQueuingLimit, OpportunisticContainersStatus};
+use wire::proto::hadoop_yarn::{
+    ContainerProto, ContainerQueuingLimitProto, ContainerTokenIdentifierProto, MasterKeyProto,
+    NodeHealthStatusProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
+    OpportunisticContainersStatusProto, RegisterNodeManagerRequestProto, ResourceUtilizationProto,
+};
+use wire::token::MasterKey;
+
+use crate::container_manager::{read_signal, read_spec};
+use crate::core::{HeartbeatDuties, HeartbeatReport, RegistrationReport};
+use crate::monitor::{Sample, Utilization};
+
+/// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.
+const MB_PER_GB: u64 = 1024;
+
+/// What does not change while the node runs.
+#[derive(Clone, Debug)]
+pub struct NodeDescription {
+    /// Host and port of the container management service.
+    pub node_id: NodeId,
+    /// The web port that listens.
+    pub http_port: u16,
+    /// What the node offers.
+    pub capability: Resource,
+    /// What the machine has.
+    pub physical: Resource,
+    /// A version in Hadoop's form; the RM may demand a minimum.
+    pub version: String,
+}
+
+/// `registerNodeManager`.
+#[must_use]
+pub(super) fn registration(
+    node: &NodeDescription,
+    report: RegistrationReport,
+    status: NodeStatusProto,
+) -> RegisterNodeManagerRequestProto {
+    RegisterNodeManagerRequestProto {
+        node_id: Some((&node.node_id).into()),
+        http_port: Some(i32::from(node.http_port)),
+        resource: Some(node.capability.into()),
+        nm_version: Some(node.version.clone()),
+        container_statuses: report.containers,
+        running_applications: report
+            .running_applications
+            .into_iter()
+            .map(Into::into)
+            .collect(),
+        physical_resource: Some(node.physical.into()),
+        node_status: Some(status),
+        ..Default::default()
+    }
+}
+
+/// The node's part of a registration or heartbeat. `response_id`: that of the last answered heartbeat.
+#[must_use]
+pub(super) fn node_status(
+    node: &NodeDescription,
+    response_id: i32,
+    report: HeartbeatReport,
+    utilization: Sample,
+    now: EpochMillis,
+) -> NodeStatusProto {
+    NodeStatusProto {
+        node_id: Some((&node.node_id).into()),
+        response_id: Some(response_id),
+        containers_statuses: report.containers,
+        node_health_status: Some(NodeHealthStatusProto {
+            is_node_healthy: Some(true),
+            health_report: Some(String::new()),
+            last_health_report_time: Some(now.0),
+        }),
+        // A Java ResourceManager's node pages fail over a node that sends none.
+        containers_utilization: Some(used(utilization.containers)),
+        node_utilization: Some(used(utilization.node)),
+        increased_containers: report.increased,
+        opportunistic_containers_status: Some(opportunistic(report.opportunistic)),
+        ..Default::default()
+    }
+}
+
+/// `nodeHeartbeat`. Both keys always go along: while keys roll, a Java ResourceManager reads them unchecked.
+#[must_use]
+pub(super) fn heartbeat(
+    status: NodeStatusProto,
+    (container_token_key, nm_token_key): (Option<MasterKey>, Option<MasterKey>),
+    token_sequence_no: i64,
+) -> NodeHeartbeatRequestProto {
+    // Only the id is looked at; the key itself has no business on the way back.
+    let known = |key: Option<MasterKey>| {
+        key.map(|key| MasterKeyProto {
+            key_id: Some(key.key_id),
+            bytes: Some(Default::default()),
+        })
+    };
+    NodeHeartbeatRequestProto {
+        node_status: Some(status),
+        last_known_container_token_master_key: known(container_token_key),
+        last_known_nm_token_master_key: known(nm_token_key),
+        token_sequence_no: Some(token_sequence_no),
+        ..Default::default()
+    }
+}
+
+fn used(utilization: Utilization) -> ResourceUtilizationProto {
+    let mb = |mb: u64| Some(i32::try_from(mb).unwrap_or(i32::MAX));
+    ResourceUtilizationProto {
+        pmem: mb(utilization.pmem_mb),
+        vmem: mb(utilization.vmem_mb),
+        cpu: Some(utilization.cpu_vcores),
+        ..Default::default()
+    }
+}
+
+fn opportunistic(status: OpportunisticContainersStatus) -> OpportunisticContainersStatusProto {
+    let count = |n: u32| Some(i32::try_from(n).unwrap_or(i32::MAX));
+    let memory_gb = status.opport_memory_used_mb.div_ceil(MB_PER_GB);
+    OpportunisticContainersStatusProto {
+        running_opport_containers: count(status.running_opport_containers),
+        opport_memory_used: Some(i64::try_from(memory_gb).unwrap_or(i64::MAX)),
+        opport_cores_used: count(status.opport_cores_used),
+        queued_opport_containers: count(status.queued_opport_containers),
+        wait_queue_length: count(status.wait_queue_length),
+        estimated_queue_wait_time: Some(0),
+        opport_queue_capacity: count(status.opport_queue_capacity),
+    }
+}
+
+/// A key as the ResourceManager sends it; `None` when there is none or it lacks its id or bytes.
+#[must_use]
+pub(super) fn master_key(key: Option<MasterKeyProto>) -> Option<MasterKey> {
+    MasterKey::try_from(key?).ok()
+}
+
+/// The duties of a heartbeat's answer. Entries that make no sense are left out and logged: the others still count.
+#[must_use]
+pub(super) fn duties(response: &NodeHeartbeatResponseProto) -> HeartbeatDuties {
+    HeartbeatDuties {
+        acknowledged: read_all(
+            "containers_to_be_removed_from_nm",
+            &response.containers_to_be_removed_from_nm,
+        ),
+        kill_containers: read_all("containers_to_cleanup", &response.containers_to_cleanup),
+        finish_applications: read_all::<_, ApplicationId>(
+            "applications_to_cleanup",
+            &response.applications_to_cleanup,
+        ),
+        updates: response
+            .containers_to_update
+            .iter()
+            .filter_map(read_update)
+            .collect(),
+        signals: response
+            .containers_to_signal
+            .iter()
+            .filter_map(|order| {
+                let id = ContainerId::try_from(&order.container_id).ok()?;
+                Some((id, read_signal(order.command())))
+            })
+            .collect(),
+        queuing_limit: response.container_queuing_limit.as_ref().map(read_limit),
+        resource: response
+            .resource
+            .as_ref()
+            .and_then(|resource| Resource::try_from(resource).ok()),
+    }
+}
+
+fn read_all<'a, P, T>(field: &'static str, entries: &'a [P]) -> Vec<T>
+where
+    T: TryFrom<&'a P, Error: std::fmt::Display>,
+{
+    let mut read = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match T::try_from(entry) {
+            Ok(value) => read.push(value),
+            Err(error) => {
+                tracing::warn!(field, %error, "an entry of the heartbeat's answer makes no sense")
+            }
+        }
+    }
+    read
+}
+
+/// The token came over the connection to the RM, which is trusted: it is not verified again (as in Hadoop).
+fn read_update(
+    container: &ContainerProto,
+) -> Option<(sched::ContainerSpec, Arc<ContainerTokenIdentifierProto>)> {
+    let token = container.container_token.as_ref()?;
+    let token = ContainerTokenIdentifierProto::decode(&*token.identifier).ok()?;
+    let spec = read_spec(&token).ok()?;
+    Some((spec, Arc::new(token)))
+}
+
+/// -1 on the wire, like an absent field, means no limit.
+fn read_limit(limit: &ContainerQueuingLimitProto) -> ContainerQueuingLimit {
+    ContainerQueuingLimit {
+        max_queue_length: limit
+            .max_queue_length
+            .and_then(|length| usize::try_from(length).ok()),
+        max_queue_wait_time_ms: limit
+            .max_queue_wait_time_in_ms
+            .and_then(|wait| u64::try_from(wait).ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opportunistic_memory_is_reported_in_gibibytes_rounded_up() {
+        let status = OpportunisticContainersStatus {
+            opport_memory_used_mb: 1025,
+            ..Default::default()
+        };
+        assert_eq!(opportunistic(status).opport_memory_used, Some(2));
+    }
+
+    #[test]
+    fn a_negative_limit_means_none() {
+        let limit = |length, wait| {
+            read_limit(&ContainerQueuingLimitProto {
+                max_queue_length: length,
+                max_queue_wait_time_in_ms: wait,
+            })
+        };
+        assert_eq!(limit(Some(-1), None).max_queue_length, None);
+        assert_eq!(limit(Some(0), Some(-1)).max_queue_length, Some(0));
+        assert_eq!(limit(Some(7), Some(100)).max_queue_wait_time_ms, Some(100));
+    }
+
+    #[test]
+    fn a_heartbeat_names_both_keys_without_their_bytes() {
+        let key = |id| Some(MasterKey::new(id, vec![1, 2, 3].into()));
+        let request = heartbeat(NodeStatusProto::default(), (key(-5), key(6)), 3);
+        let named = request.last_known_container_token_master_key.unwrap();
+        assert_eq!((named.key_id, named.bytes.unwrap().len()), (Some(-5), 0));
+        assert_eq!(
+            request.last_known_nm_token_master_key.unwrap().key_id,
+            Some(6)
+        );
+    }
+}

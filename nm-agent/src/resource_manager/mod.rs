@@ -1,0 +1,14 @@
+//! Toward the ResourceManager's ResourceTracker: the connection, registration, heartbeats (Hadoop:
+//! `NodeStatusUpdaterImpl`).
+//!
+//! - `connection`: one connection at a time, over the configured ResourceManagers in turn
+//! - `messages`: requests from what the core reports, duties from what the RM answers (pure)
+//! - `updater`: the loop
+
+mod connection;
+mod messages;
+mod updater;
+
+pub use connection::{RmConnection, RmConnectionConfig};
+pub use messages::NodeDescription;
+pub use updater::{Ended, NodeStatusUpdater, UpdaterConfig, UpdaterError, UpdaterParts};

@@ -1,0 +1,406 @@
+//! The keys that the ResourceManager shares with its nodes, and what is verified with them.
+//!
+//! Two keys, current and previous, for container tokens and two for NMTokens (Hadoop: `NMContainerTokenSecretManager`,
+//! `NMTokenSecretManagerInNM`). They arrive with the registration and roll by heartbeat. For each application attempt the
+//! key of its last good NMToken is remembered, so that a long-running AM keeps its access over two rolls.
+//!
+//! Shared between the RPC connections, which verify, and the status updater, which brings keys: behind a lock that is
+//! held for a look-up only, never over an await.
+
+use std::collections::BTreeMap;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use prost::Message;
+use records::{ApplicationAttemptId, ApplicationId, NodeId};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{ContainerTokenIdentifierProto, NmTokenIdentifierProto};
+use wire::rpc::{SecretManager, Verified};
+use wire::token::{MasterKey, kind};
+
+/// Attempts whose NMToken key is remembered. They are dropped with their application, of which there are at most
+/// [`crate::applications::APPLICATIONS_MAX`]; two attempts each is YARN's default limit.
+const REMEMBERED_ATTEMPTS_MAX: usize = 2 * crate::applications::APPLICATIONS_MAX;
+
+/// The node's keys and, once the port is known, its id.
+#[derive(Debug, Default)]
+pub struct NodeSecrets {
+    node_id: OnceLock<NodeId>,
+    keys: RwLock<Keys>,
+}
+
+#[derive(Debug, Default)]
+struct Keys {
+    container_token: RollingKey,
+    nm_token: RollingKey,
+    by_attempt: BTreeMap<ApplicationAttemptId, MasterKey>,
+}
+
+/// A key and the one before it: both verify, so that a roll invalidates nothing in flight.
+#[derive(Debug, Default)]
+struct RollingKey {
+    current: Option<MasterKey>,
+    previous: Option<MasterKey>,
+}
+
+impl RollingKey {
+    /// Takes a key from the RM. Returns whether it is new; the same id again changes nothing.
+    fn roll(&mut self, key: MasterKey) -> bool {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.key_id == key.key_id)
+        {
+            return false;
+        }
+        self.previous = self.current.replace(key);
+        true
+    }
+
+    /// The previous key goes first, as in Hadoop: ids are random, and an old token must not be checked with a new key.
+    fn find(&self, key_id: i32) -> Option<&MasterKey> {
+        [&self.previous, &self.current]
+            .into_iter()
+            .flatten()
+            .find(|key| key.key_id == key_id)
+    }
+}
+
+impl NodeSecrets {
+    /// Sets the id that tokens must name. The first call counts; the node's id never changes while it runs.
+    pub fn set_node_id(&self, node_id: NodeId) {
+        let _already_set = self.node_id.set(node_id);
+    }
+
+    /// Takes the container-token key of a registration or heartbeat.
+    pub fn roll_container_token_key(&self, key: MasterKey) {
+        let key_id = key.key_id;
+        if self.write().container_token.roll(key) {
+            tracing::info!(key_id, "container tokens are now signed with a new key");
+        }
+    }
+
+    /// Takes the NMToken key of a registration or heartbeat.
+    pub fn roll_nm_token_key(&self, key: MasterKey) {
+        let key_id = key.key_id;
+        if self.write().nm_token.roll(key) {
+            tracing::info!(key_id, "NMTokens are now signed with a new key");
+        }
+    }
+
+    /// The current keys, container-token key first: each heartbeat names them.
+    #[must_use]
+    pub fn current_keys(&self) -> (Option<MasterKey>, Option<MasterKey>) {
+        let keys = self.read();
+        (
+            keys.container_token.current.clone(),
+            keys.nm_token.current.clone(),
+        )
+    }
+
+    /// Verifies a container token over the bytes received and returns what it says.
+    ///
+    /// # Errors
+    /// `InvalidToken` when it is empty, of another kind, for another node, of an unknown key, or forged.
+    pub fn verify_container_token(
+        &self,
+        token: &TokenProto,
+    ) -> Result<ContainerTokenIdentifierProto, RemoteException> {
+        if token.identifier.is_empty() || token.kind != kind::CONTAINER_TOKEN {
+            return Err(invalid_token("Invalid ContainerToken"));
+        }
+        let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier)
+            .map_err(|error| invalid_token(format!("Invalid ContainerToken: {error}")))?;
+        let name = describe(&identifier);
+        let own = self
+            .node_id
+            .get()
+            .map(NodeId::to_string)
+            .unwrap_or_default();
+        if identifier.nm_host_addr() != own {
+            return Err(invalid_token(format!(
+                "Given Container {name} identifier is not valid for current Node manager. Expected : {own} Found : {}",
+                bounded(identifier.nm_host_addr()),
+            )));
+        }
+        let keys = self.read();
+        let key = keys
+            .container_token
+            .find(identifier.master_key_id())
+            .ok_or_else(|| {
+                invalid_token(format!(
+                    "Given Container {name} seems to have an illegally generated token."
+                ))
+            })?;
+        if !key.verify(&token.identifier, &token.password) {
+            return Err(invalid_token(format!(
+                "Invalid container token used for starting container on : {own}"
+            )));
+        }
+        Ok(identifier)
+    }
+
+    /// Records that `attempt` starts containers with an NMToken signed with key `key_id`.
+    ///
+    /// # Errors
+    /// `InvalidToken` when that key is neither current nor previous: an older token may still stop and query, not start.
+    pub fn remember_attempt(
+        &self,
+        attempt: ApplicationAttemptId,
+        key_id: i32,
+    ) -> Result<(), RemoteException> {
+        let mut keys = self.write();
+        let Some(key) = keys.nm_token.find(key_id).cloned() else {
+            return Err(invalid_token(
+                "Older NMToken should not be used while starting the container.",
+            ));
+        };
+        if keys.by_attempt.len() < REMEMBERED_ATTEMPTS_MAX || keys.by_attempt.contains_key(&attempt)
+        {
+            keys.by_attempt.insert(attempt, key);
+        }
+        Ok(())
+    }
+
+    /// Forgets the attempts of an application that has ended.
+    pub fn forget_application(&self, id: ApplicationId) {
+        self.write()
+            .by_attempt
+            .retain(|attempt, _| attempt.application_id != id);
+    }
+
+    // A thread that panicked while holding the lock cannot have left a key half written: each change is one assignment.
+    fn read(&self) -> RwLockReadGuard<'_, Keys> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Keys> {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The passwords of NMTokens, for the connections of AMs and of the ResourceManager.
+impl SecretManager for NodeSecrets {
+    fn kind(&self) -> &'static str {
+        kind::NM_TOKEN
+    }
+
+    fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
+        let token = NmTokenIdentifierProto::decode(identifier)
+            .map_err(|error| invalid_token(format!("Invalid NMToken: {error}")))?;
+        let attempt = nm_token_attempt(&token)?;
+        let found = token
+            .node_id
+            .as_ref()
+            .map(|id| format!("{}:{}", bounded(id.host()), id.port()))
+            .unwrap_or_default();
+        let own = self
+            .node_id
+            .get()
+            .map(NodeId::to_string)
+            .unwrap_or_default();
+        if found != own {
+            return Err(invalid_token(format!(
+                "Given NMToken for application : {attempt} is not valid for current node manager.expected : {own} found : {found}"
+            )));
+        }
+        let keys = self.read();
+        let key = keys
+            .nm_token
+            .find(token.key_id())
+            .or_else(|| keys.by_attempt.get(&attempt).filter(|key| key.key_id == token.key_id()))
+            .ok_or_else(|| {
+                invalid_token(format!(
+                    "Given NMToken for application : {attempt} seems to have been generated illegally."
+                ))
+            })?;
+        Ok(Verified {
+            password: key.sign(identifier).to_vec(),
+            user: attempt.to_string(),
+        })
+    }
+}
+
+/// The attempt that an NMToken identifier names.
+///
+/// # Errors
+/// `InvalidToken` when it names none.
+pub fn nm_token_attempt(
+    token: &NmTokenIdentifierProto,
+) -> Result<ApplicationAttemptId, RemoteException> {
+    token
+        .app_attempt_id
+        .as_ref()
+        .and_then(|attempt| ApplicationAttemptId::try_from(attempt).ok())
+        .ok_or_else(|| invalid_token("Invalid NMToken: it names no application attempt"))
+}
+
+fn invalid_token(message: impl Into<String>) -> RemoteException {
+    RemoteException::new(HadoopException::InvalidToken, message)
+}
+
+fn describe(identifier: &ContainerTokenIdentifierProto) -> String {
+    identifier
+        .container_id
+        .as_ref()
+        .and_then(|id| records::ContainerId::try_from(id).ok())
+        .map_or_else(|| "without a container id".to_owned(), |id| id.to_string())
+}
+
+/// Texts of a peer that has proved nothing are cut before they reach an answer or a log.
+fn bounded(text: &str) -> &str {
+    const TEXT_MAX: usize = 256;
+    text.char_indices()
+        .nth(TEXT_MAX)
+        .map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use records::ContainerId;
+    use wire::proto::hadoop_yarn::ApplicationAttemptIdProto;
+    use wire::token::Token;
+
+    use super::*;
+
+    fn attempt() -> ApplicationAttemptId {
+        let application_id = ApplicationId {
+            cluster_timestamp: 1_700_000_000_000,
+            id: 7,
+        };
+        ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        }
+    }
+
+    fn node() -> NodeId {
+        NodeId {
+            host: "node1".to_owned(),
+            port: 8041,
+        }
+    }
+
+    fn key(key_id: i32) -> MasterKey {
+        MasterKey::new(key_id, Bytes::from(vec![u8::try_from(key_id).unwrap(); 8]))
+    }
+
+    fn secrets() -> NodeSecrets {
+        let secrets = NodeSecrets::default();
+        secrets.set_node_id(node());
+        secrets.roll_container_token_key(key(1));
+        secrets.roll_nm_token_key(key(1));
+        secrets
+    }
+
+    fn container_token(key: &MasterKey, address: &str) -> TokenProto {
+        let identifier = ContainerTokenIdentifierProto {
+            container_id: Some(
+                ContainerId {
+                    attempt: attempt(),
+                    id: 2,
+                }
+                .into(),
+            ),
+            nm_host_addr: Some(address.to_owned()),
+            master_key_id: Some(key.key_id),
+            ..Default::default()
+        };
+        let identifier = Bytes::from(identifier.encode_to_vec());
+        Token::sign(key, identifier, kind::CONTAINER_TOKEN, "node1:8041").into()
+    }
+
+    fn nm_token(key_id: i32, node: &NodeId) -> Vec<u8> {
+        NmTokenIdentifierProto {
+            app_attempt_id: Some(ApplicationAttemptIdProto::from(attempt())),
+            node_id: Some(node.into()),
+            app_submitter: Some("alice".to_owned()),
+            key_id: Some(key_id),
+        }
+        .encode_to_vec()
+    }
+
+    fn refusal<T: std::fmt::Debug>(result: Result<T, RemoteException>) -> String {
+        let error = result.unwrap_err();
+        assert!(error.is(HadoopException::InvalidToken), "{error}");
+        error.message
+    }
+
+    #[test]
+    fn a_container_token_of_the_current_or_previous_key_is_taken() {
+        let secrets = secrets();
+        secrets.roll_container_token_key(key(2));
+        for id in [1, 2] {
+            assert!(
+                secrets
+                    .verify_container_token(&container_token(&key(id), "node1:8041"))
+                    .is_ok()
+            );
+        }
+        secrets.roll_container_token_key(key(3));
+        let refused = secrets.verify_container_token(&container_token(&key(1), "node1:8041"));
+        assert!(refusal(refused).contains("seems to have an illegally generated token"));
+    }
+
+    #[test]
+    fn the_same_key_again_does_not_push_out_the_previous_one() {
+        let secrets = secrets();
+        secrets.roll_container_token_key(key(2));
+        secrets.roll_container_token_key(key(2));
+        assert!(
+            secrets
+                .verify_container_token(&container_token(&key(1), "node1:8041"))
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_forged_foreign_or_empty_container_token_is_refused() {
+        let secrets = secrets();
+        let mut forged = container_token(&key(1), "node1:8041");
+        let mut identifier = forged.identifier.to_vec();
+        identifier.extend([0x70, 0x01]);
+        forged.identifier = identifier.into();
+        let refused = refusal(secrets.verify_container_token(&forged));
+        assert!(refused.contains("Invalid container token"), "{refused}");
+
+        let foreign = secrets.verify_container_token(&container_token(&key(1), "node2:8041"));
+        assert!(refusal(foreign).contains("Expected : node1:8041 Found : node2:8041"));
+
+        let mut wrong_kind = container_token(&key(1), "node1:8041");
+        wrong_kind.kind = kind::NM_TOKEN.to_owned();
+        refusal(secrets.verify_container_token(&wrong_kind));
+        refusal(secrets.verify_container_token(&TokenProto::default()));
+    }
+
+    #[test]
+    fn an_nm_token_names_this_node_and_a_known_key() {
+        let secrets = secrets();
+        let identifier = nm_token(1, &node());
+        let verified = secrets.retrieve(&identifier).unwrap();
+        assert_eq!(verified.user, attempt().to_string());
+        assert_eq!(verified.password, key(1).sign(&identifier));
+
+        let elsewhere = NodeId {
+            host: "node1".to_owned(),
+            port: 1,
+        };
+        assert!(refusal(secrets.retrieve(&nm_token(1, &elsewhere))).contains("found : node1:1"));
+        refusal(secrets.retrieve(&nm_token(9, &node())));
+        refusal(secrets.retrieve(b"\xff\xff"));
+        refusal(secrets.retrieve(b""));
+    }
+
+    #[test]
+    fn an_attempt_keeps_its_access_over_two_rolls_until_its_application_ends() {
+        let secrets = secrets();
+        secrets.remember_attempt(attempt(), 1).unwrap();
+        secrets.roll_nm_token_key(key(2));
+        secrets.roll_nm_token_key(key(3));
+        assert!(secrets.retrieve(&nm_token(1, &node())).is_ok());
+        refusal(secrets.remember_attempt(attempt(), 1));
+        secrets.forget_application(attempt().application_id);
+        refusal(secrets.retrieve(&nm_token(1, &node())));
+    }
+}

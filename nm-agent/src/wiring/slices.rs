@@ -1,0 +1,159 @@
+//! Each part's slice of the configuration.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use records::NodeId;
+use sched::{ContainerSchedulerConfig, VmemPmemRatio};
+use time::UtcOffset;
+
+use super::{HADOOP_VERSION, Ports, RM_CALL_TIMEOUT, RM_CONNECT_TIMEOUT, STOP_SLACK};
+use crate::admin::AdminOptions;
+use crate::clock::Clock;
+use crate::config::{Capacity, Config, OpportunisticContainersQueuePolicy};
+use crate::core::CoreConfig;
+use crate::launch;
+use crate::localize::NodeDirs;
+use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
+use crate::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
+
+pub(super) fn scheduler(config: &Config, utc_offset: UtcOffset) -> ContainerSchedulerConfig {
+    let queue_policy = match config.scheduler.opportunistic_queue_policy {
+        OpportunisticContainersQueuePolicy::ByQueueLen => {
+            sched::OpportunisticContainersQueuePolicy::ByQueueLen
+        }
+        OpportunisticContainersQueuePolicy::ByResources => {
+            sched::OpportunisticContainersQueuePolicy::ByResources
+        }
+    };
+    let length = config.scheduler.opportunistic_queue_length_max;
+    let ratio = VmemPmemRatio::new(config.monitor.vmem_pmem_ratio);
+    ContainerSchedulerConfig {
+        queue_policy,
+        queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
+        use_pause_for_preemption: config.scheduler.pause_for_preemption,
+        vmem_check: ratio.filter(|_| config.monitor.vmem_check_enabled),
+        sigkill_delay_ms: config.launch.sigkill_delay_ms,
+        diagnostics_max_chars: config.launch.diagnostics_max_chars,
+        utc_offset_s: utc_offset.whole_seconds(),
+    }
+}
+
+pub(super) fn launcher(
+    config: &Config,
+    environment: BTreeMap<String, String>,
+    ports: &Ports,
+) -> launch::LaunchConfig {
+    launch::LaunchConfig {
+        node_id: ports.node_id.clone(),
+        http_port: ports.http_port,
+        env_whitelist: config.launch.env_whitelist.clone(),
+        admin_env: config.launch.admin_env.iter().cloned().collect(),
+        force_path: config.launch.force_path.clone().unwrap_or_default(),
+        user_home_dir: config.launch.user_home_dir.clone(),
+        java_feature_version: launch::java_feature_version(&environment),
+        debug_info: config.launch.debug_info,
+        sigkill_delay: Duration::from_millis(config.launch.sigkill_delay_ms),
+        stderr_pattern: config.launch.stderr_pattern.clone(),
+        stderr_tail_bytes: config.launch.stderr_tail_bytes,
+        launch_threads: launch::LAUNCH_THREADS,
+        agent_environment: environment,
+    }
+}
+
+pub(super) fn admin(config: &Config, utc_offset: UtcOffset) -> AdminOptions {
+    AdminOptions {
+        log_aggregation_enabled: config.logs.aggregation_enabled,
+        log_server_url: config.logs.server_url.clone(),
+        log_server_web_service_url: config.logs.server_web_service_url.clone(),
+        utc_offset,
+        ..AdminOptions::default()
+    }
+}
+
+pub(super) fn updater(config: &Config) -> UpdaterConfig {
+    UpdaterConfig {
+        retry_interval: Duration::from_millis(config.rm.connect_retry_interval_ms),
+        give_up_after: config.rm.connect_max_wait_ms.map(Duration::from_millis),
+        keep_containers_on_resync: config.rm.work_preserving_recovery_enabled,
+    }
+}
+
+pub(super) fn rm_connection(config: &Config) -> RmConnectionConfig {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid())
+        .ok()
+        .flatten();
+    RmConnectionConfig {
+        addresses: config
+            .rm
+            .endpoints
+            .iter()
+            .map(|rm| rm.resource_tracker.to_string())
+            .collect(),
+        user: user.map_or_else(|| nix::unistd::geteuid().to_string(), |user| user.name),
+        connect_timeout: RM_CONNECT_TIMEOUT,
+        call_timeout: RM_CALL_TIMEOUT,
+    }
+}
+
+pub(super) fn node(node_id: NodeId, http_port: u16, capacity: Capacity) -> NodeDescription {
+    NodeDescription {
+        node_id,
+        http_port,
+        capability: capacity.offered,
+        physical: capacity.physical,
+        version: HADOOP_VERSION.to_owned(),
+    }
+}
+
+pub(super) fn core(config: &Config, ports: &Ports, dirs: &NodeDirs, clock: Clock) -> CoreConfig {
+    CoreConfig {
+        about: about(config, ports, dirs, clock),
+        log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
+        track_stopped_ms: config.rm.stopped_containers_tracked_ms,
+    }
+}
+
+/// How long containers get to end when the agent stops (Hadoop: `ContainerManagerImpl.waitForContainersOnShutdownMillis`).
+pub(super) fn stop_patience(config: &Config) -> Duration {
+    let kill = Duration::from_millis(config.launch.sigkill_delay_ms);
+    kill + Duration::from_millis(config.launch.process_kill_wait_ms) + STOP_SLACK
+}
+
+/// What pages say of the node and what does not change while it runs; the core fills in the rest.
+fn about(config: &Config, ports: &Ports, dirs: &NodeDirs, clock: Clock) -> NodeSnapshot {
+    let now = clock.now().wall;
+    let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));
+    NodeSnapshot {
+        node_id: ports.node_id.clone(),
+        http_port: ports.http_port,
+        versions: Versions {
+            node_manager: HADOOP_VERSION.to_owned(),
+            node_manager_build: format!("{HADOOP_VERSION} ({own})"),
+            node_manager_built_on: String::new(),
+            hadoop: HADOOP_VERSION.to_owned(),
+            hadoop_build: format!("{HADOOP_VERSION} ({own})"),
+            hadoop_built_on: String::new(),
+        },
+        started_at: now,
+        registered: false,
+        health: NodeHealth {
+            healthy: true,
+            report: String::new(),
+            updated_at: now,
+        },
+        total: records::Resource::default(),
+        allocated: records::Resource::default(),
+        memory_checks: MemoryChecks {
+            pmem: config.monitor.pmem_check_enabled,
+            vmem: config.monitor.vmem_check_enabled,
+            vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
+        },
+        counts: ContainerCounts::default(),
+        opportunistic: sched::OpportunisticContainersStatus::default(),
+        queuing_limit: None,
+        log_roots: dirs.log_dirs().map(std::path::Path::to_path_buf).collect(),
+        applications: Vec::new(),
+        containers: Vec::new(),
+    }
+}
