@@ -206,7 +206,11 @@ impl Watch {
     /// What is found now, and what was found when an order came and still lives.
     async fn left_overs(&mut self, shared: &Shared, leader: i32) -> Vec<Process> {
         let search = shared.scanner.members(self.id, leader, Scope::LeftOvers);
-        let found = timeout(SCAN_WAIT, search).await.unwrap_or_default();
+        // There is no hurry here as with an order: a slow scan is better than a process overlooked.
+        let found = timeout(GIVE_UP, search).await.unwrap_or_else(|_late| {
+            tracing::warn!(container = %self.id, "it cannot be seen in time what a container left behind");
+            Vec::new()
+        });
         self.seen.retain(|seen| {
             Process::read(seen.pid)
                 .is_some_and(|now| now.start_time == seen.start_time && !now.is_zombie)
