@@ -1,6 +1,6 @@
 //! What a launch costs, beside what the machine can do at best.
 //!
-//! `cargo bench -p nm-agent --bench spawn`. Each line is a distribution over sequential runs unless it says otherwise,
+//! `cargo bench -p nm-agent --bench spawn`. Each line is a distribution over runs one at a time unless it says otherwise,
 //! in microseconds, from the call to the first instruction of the command (it writes into a FIFO that is being read),
 //! or to the exit for `/bin/true`. The machine's own limits are `posix_spawn` and `fork` of `/bin/true`, bash alone, and
 //! bash that executes bash, which is the least that a launch script can be. The second part repeats it in a process
@@ -15,7 +15,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nm_agent::launch::{
-    LaunchConfig, LaunchEvent, LaunchPlan, Launcher, LocalizationCounters, adopt_orphans,
+    LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, LocalizationCounters,
+    adopt_orphans,
 };
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
 use tokio::sync::mpsc;
@@ -27,6 +28,17 @@ const LIVES: usize = 1_500;
 /// Containers that live at the same time in the last part.
 const AT_ONCE: usize = 16;
 const GIBIBYTE: usize = 1 << 30;
+
+const NAMES: [&str; 8] = [
+    "posix_spawn + exec /bin/true + exit",
+    "fork + exec /bin/true + exit",
+    "posix_spawn bash",
+    "posix_spawn bash that executes bash",
+    "launch",
+    "  of which waiting for a launch thread",
+    "  of which prepare",
+    "  of which spawn",
+];
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -74,28 +86,29 @@ impl<'a> Bench<'a> {
         })
     }
 
+    /// The kinds take turns, so that whatever else the machine does meets them all.
     fn all(&mut self) -> Outcome<()> {
         let write = format!("echo >{}", self.fifo_path.display());
         let nested = format!("exec /bin/bash -c '{write}'");
-        report("posix_spawn + exec /bin/true + exit", || {
-            exit_of(&mut Command::new("/bin/true"))
-        })?;
-        report("fork + exec /bin/true + exit", || {
-            exit_of(forked(&mut Command::new("/bin/true")))
-        })?;
-        report("posix_spawn bash", || self.first_instruction(&write))?;
-        report("posix_spawn bash that executes bash", || {
-            self.first_instruction(&nested)
-        })?;
-        let mut phases = Vec::new();
-        report("launch", || {
-            let (taken, phase) = self.launch(&write)?;
-            phases.push(phase);
-            Ok(taken)
-        })?;
-        for (name, of) in [("  of which prepare", 0), ("  of which spawn", 1)] {
-            let mut times: Vec<Duration> = phases.iter().map(|phase| phase[of]).collect();
-            print(name, &mut times);
+        let mut times: [Vec<Duration>; NAMES.len()] = Default::default();
+        for _ in 0..RUNS {
+            let (launch, phases) = self.launch(&write)?;
+            let round = [
+                exit_of(&mut Command::new("/bin/true"))?,
+                exit_of(forked(&mut Command::new("/bin/true")))?,
+                self.first_instruction(&write)?,
+                self.first_instruction(&nested)?,
+                launch,
+                phases[0],
+                phases[1],
+                phases[2],
+            ];
+            for (times, time) in times.iter_mut().zip(round) {
+                times.push(time);
+            }
+        }
+        for (name, times) in NAMES.iter().zip(&mut times) {
+            print(name, times);
         }
         Ok(())
     }
@@ -113,20 +126,25 @@ impl<'a> Bench<'a> {
         Ok(taken)
     }
 
-    /// From handing over a plan to the first command, with the times of prepare and spawn. Directories are there, as in
+    /// From handing over a plan to the first command, with the times of its phases. Directories are there, as in
     /// an agent, where localization has made them.
-    fn launch(&mut self, command: &str) -> Outcome<(Duration, [Duration; 2])> {
+    fn launch(&mut self, command: &str) -> Outcome<(Duration, [Duration; 3])> {
         let plan = self.plan(command)?;
         let start = Instant::now();
         self.launcher.launch(plan)?;
         self.fifo.read_exact(&mut [0])?;
         let taken = start.elapsed();
-        let mut phases = [Duration::ZERO; 2];
+        let mut phases = [Duration::ZERO; 3];
         loop {
             let event = self.runtime.block_on(self.events.recv());
             match event.ok_or("the launcher has gone")? {
                 LaunchEvent::Launched { timings, .. } => {
-                    phases = [timings.prepare_us, timings.spawn_us].map(Duration::from_micros);
+                    let LaunchTimings {
+                        queue_us,
+                        prepare_us,
+                        spawn_us,
+                    } = timings;
+                    phases = [queue_us, prepare_us, spawn_us].map(Duration::from_micros);
                 }
                 LaunchEvent::Exited { .. } => return Ok((taken, phases)),
                 failed @ LaunchEvent::LaunchFailed { .. } => {
@@ -264,15 +282,6 @@ fn exit_of(command: &mut Command) -> Outcome<Duration> {
 fn forked(command: &mut Command) -> &mut Command {
     // SAFETY: the closure does nothing, so it does nothing that is forbidden after fork.
     unsafe { command.pre_exec(|| Ok(())) }
-}
-
-fn report(name: &str, mut run: impl FnMut() -> Outcome<Duration>) -> Outcome<()> {
-    let mut times = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
-        times.push(run()?);
-    }
-    print(name, &mut times);
-    Ok(())
 }
 
 fn print(name: &str, times: &mut [Duration]) {
