@@ -1,0 +1,66 @@
+//! The ResourceManager dies and comes back under running containers.
+
+use tests::conf::{Options, StateStore};
+use tests::distributed_shell::ContainerType;
+use tests::require;
+
+use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
+
+#[test]
+fn containers_of_both_types_live_through_a_restart_of_the_rm() {
+    require!(java, hadoop);
+    let mut cluster = Cluster::start(
+        8,
+        Options {
+            state_store: StateStore::FileSystem,
+            ..Options::default()
+        },
+    );
+    let gate = cluster.gate("gate");
+    let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
+    let mut guaranteed = cluster.submit("guaranteed", &command, 3, ContainerType::Guaranteed);
+    let mut opportunistic =
+        cluster.submit("opportunistic", &command, 3, ContainerType::Opportunistic);
+    let ids = [guaranteed.application_id(), opportunistic.application_id()];
+    for id in &ids {
+        cluster.wait_begun(id, 3);
+        let _ = cluster.rm.wait_application(id, "RUNNING", STATE_DEADLINE);
+    }
+    let before: Vec<Vec<i32>> = ids.iter().map(|id| shells(&cluster, id)).collect();
+
+    cluster.rm.kill();
+    cluster.rm.start_again(&cluster.lab);
+    cluster
+        .node
+        .wait_state(&cluster.rm, "RUNNING", STATE_DEADLINE);
+    for id in &ids {
+        let _ = cluster.rm.wait_application(id, "RUNNING", STATE_DEADLINE);
+    }
+    let after: Vec<Vec<i32>> = ids.iter().map(|id| shells(&cluster, id)).collect();
+    assert_eq!(after, before, "containers were started again or ended");
+
+    gate.open();
+    for (id, shell) in ids.iter().zip([&mut guaranteed, &mut opportunistic]) {
+        let outcome = shell.outcome(JOB_DEADLINE);
+        assert!(outcome.succeeded, "{}", outcome.log);
+        let statuses = cluster.node.logs(id).exit_statuses_of_used();
+        assert_eq!(statuses.len(), 3, "{statuses:?}");
+        assert!(
+            statuses.iter().all(|(_, status)| *status == 0),
+            "{statuses:?}"
+        );
+    }
+}
+
+/// The process ids of an application's shells, which live as long as their containers, in ascending order. The `sleep`s of the
+/// waiting loop come and go.
+fn shells(cluster: &Cluster, application_id: &str) -> Vec<i32> {
+    let mut pids = cluster.pids(application_id);
+    let is_shell = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|name| name.trim().ends_with("sh"))
+    };
+    pids.retain(is_shell);
+    pids.sort_unstable();
+    pids
+}
