@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use records::{ContainerExitStatus, ContainerId};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -108,7 +108,8 @@ impl Launcher {
             finishing: Shared::finishing(),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
-        let (queue, jobs) = bounded(LAUNCH_QUEUE_MAX);
+        // A bounded channel of this size would touch megabytes that an idle agent never needs; `launch_with` bounds it.
+        let (queue, jobs) = unbounded();
         let threads = config.launch_threads.max(1);
         let worker = Arc::new(Worker {
             config,
@@ -152,12 +153,11 @@ impl Launcher {
             orders,
             queued: Instant::now(),
         };
-        self.queue.try_send(job).map_err(|refused| match refused {
-            TrySendError::Full(_) | TrySendError::Disconnected(_) => {
-                self.registry.remove(id);
-                LaunchRefused::Busy
-            }
-        })
+        if self.queue.len() >= LAUNCH_QUEUE_MAX || self.queue.send(job).is_err() {
+            self.registry.remove(id);
+            return Err(LaunchRefused::Busy);
+        }
+        Ok(())
     }
 
     /// Asks all processes of a container to end (SIGTERM); a launch under way is stopped or its process is

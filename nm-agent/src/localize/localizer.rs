@@ -15,7 +15,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use records::{ApplicationId, ContainerId, EpochMillis};
 
 use crate::config::LocalizerConfig;
@@ -81,8 +81,9 @@ impl Localizer {
         deletion: DeletionService,
         wall_clock: fn() -> EpochMillis,
     ) -> io::Result<(Self, LocalizerThreads)> {
-        let (begin, to_begin) = bounded(WAITING_MAX);
-        let (download, to_download) = bounded(WAITING_MAX);
+        // The books admit no more than `WAITING_MAX`. Bounded channels of that size would touch megabytes at the start.
+        let (begin, to_begin) = unbounded();
+        let (download, to_download) = unbounded();
         let books = Books {
             cache: Cache::new(config.max_files_per_directory),
             replies: BTreeMap::new(),
@@ -259,7 +260,9 @@ impl Shared {
         let error = match &books.queues {
             None => LocalizeError::Stopping,
             // Only filled under this lock. Requests that were cancelled may still be in it.
-            Some(queues) if queues.begin.is_full() => LocalizeError::Busy { limit: WAITING_MAX },
+            Some(queues) if queues.begin.len() >= WAITING_MAX => {
+                LocalizeError::Busy { limit: WAITING_MAX }
+            }
             Some(queues) => {
                 let begin = queues.begin.clone();
                 match books.cache.register(container, wanted) {
