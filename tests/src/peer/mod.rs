@@ -9,6 +9,7 @@
 //! Neither peer decides anything: what fits where is the test's business.
 
 mod am;
+mod cluster;
 mod context;
 mod node;
 mod rm;
@@ -16,8 +17,9 @@ mod secrets;
 mod tracker;
 
 pub use am::{PeerAm, Refusal};
+pub use cluster::{Gate, PeerCluster};
 pub use context::LaunchContext;
-pub use node::{PeerNode, current_user};
+pub use node::{PeerNode, current_user, node_kind};
 pub use rm::PeerRm;
 pub use secrets::{Allocation, RmSecrets, now_ms};
 pub use tracker::{Answer, Completed, Tracker};

@@ -11,6 +11,17 @@ use crate::node::NodeKind;
 use crate::process::Process;
 use crate::{java, java_nm, proc};
 
+/// Which program is the node: the agent at this path, unless `NM_AGENT_TEST_NODE` says `java`, for Hadoop's own
+/// NodeManager, or names another agent by its path. A test that fails with `java` where the contract is Hadoop's is wrong.
+#[must_use]
+pub fn node_kind(agent: &str) -> NodeKind {
+    match std::env::var("NM_AGENT_TEST_NODE") {
+        Ok(java) if java == "java" => NodeKind::Java,
+        Ok(program) => NodeKind::Agent(program.into()),
+        Err(_) => NodeKind::Agent(agent.into()),
+    }
+}
+
 /// Ports that the node chooses by itself; the ResourceManager learns those that matter.
 const ANY_PORTS: NodePorts = NodePorts {
     container_management: 0,

@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerQueuingLimitProto, NodeActionProto, NodeHeartbeatRequestProto,
-    NodeHeartbeatResponseProto, RegisterNodeManagerRequestProto, RegisterNodeManagerResponseProto,
-    UnRegisterNodeManagerRequestProto, UnRegisterNodeManagerResponseProto,
+    ContainerProto, ContainerQueuingLimitProto, ContainerSubStateProto, NodeActionProto,
+    NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, RegisterNodeManagerRequestProto,
+    RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
+    UnRegisterNodeManagerResponseProto,
 };
 use wire::protocol::resource_tracker::{ResourceTracker, ResourceTrackerService};
 use wire::rpc::{Caller, RpcServer, ServerAuth};
@@ -239,13 +240,16 @@ impl PeerRm {
         }
     }
 
-    /// Waits for the registration.
+    /// Waits until the node is registered and knows it: until its first heartbeat.
     ///
     /// # Panics
-    /// When it does not come.
+    /// When that does not come.
     #[track_caller]
     pub fn wait_registered(&self) -> NodeId {
-        self.wait("the registration", |tracker| tracker.node().cloned())
+        self.wait("the registration", |tracker| {
+            let node = tracker.node().cloned();
+            node.filter(|_| tracker.has_heartbeat())
+        })
     }
 
     /// Waits for the registration of this number, from 1, and returns it.
@@ -280,6 +284,21 @@ impl PeerRm {
         self.wait(format!("the end of {id}"), |tracker| {
             tracker.completed.get(&id).cloned()
         })
+    }
+
+    /// Waits until a heartbeat shows the container in this state: `CssScheduled` while it is queued, `CssRunning` once it
+    /// has a process.
+    ///
+    /// # Panics
+    /// When none does, or the container ends before.
+    #[track_caller]
+    pub fn wait_sub_state(&self, id: ContainerId, sub_state: ContainerSubStateProto) {
+        self.wait(format!("{id} {sub_state:?}"), |tracker| {
+            let completed = tracker.completed.get(&id);
+            assert!(completed.is_none(), "{id} ended: {completed:?}");
+            let status = tracker.status(id)?;
+            (status.container_sub_state() == sub_state).then_some(())
+        });
     }
 
     /// Queues orders for the answer to the next heartbeat.

@@ -111,6 +111,12 @@ impl Tracker {
         self.node.as_ref()
     }
 
+    /// Whether a heartbeat came since the last registration: then the node has its keys.
+    #[must_use]
+    pub const fn has_heartbeat(&self) -> bool {
+        self.last_response.is_some()
+    }
+
     /// What the answer to the next heartbeat will carry, to add orders to.
     pub const fn orders(&mut self) -> &mut NodeHeartbeatResponseProto {
         &mut self.orders

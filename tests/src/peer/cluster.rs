@@ -1,0 +1,100 @@
+//! The three together: what most tests start with.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use records::ContainerId;
+
+use super::am::PeerAm;
+use super::node::{PeerNode, node_kind};
+use super::rm::PeerRm;
+use crate::conf::Properties;
+
+/// A registered node between both peers. Fields are dropped in this order.
+pub struct PeerCluster {
+    /// The first application's attempt.
+    pub am: PeerAm,
+    /// The node.
+    pub node: PeerNode,
+    /// The ResourceManager.
+    pub rm: PeerRm,
+}
+
+impl PeerCluster {
+    /// Starts a node, the agent at this path unless the environment names another, and waits until it is registered.
+    ///
+    /// # Panics
+    /// When the node does not register.
+    #[must_use]
+    #[track_caller]
+    pub fn start(agent: &str) -> Self {
+        Self::start_with(agent, |_| {})
+    }
+
+    /// As [`start`](Self::start), with changes of the node's `yarn-site.xml`.
+    ///
+    /// # Panics
+    /// When the node does not register.
+    #[must_use]
+    #[track_caller]
+    pub fn start_with(agent: &str, change: impl FnOnce(&mut Properties)) -> Self {
+        let rm = PeerRm::start();
+        let node = PeerNode::start(&node_kind(agent), &rm, change);
+        let am = PeerAm::connect(&rm, 1);
+        Self { am, node, rm }
+    }
+
+    /// A new container starts and succeeds, whatever happened before.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn assert_serves(&self) {
+        let id = self.am.run("true");
+        let completed = self.rm.wait_completed(id);
+        assert_eq!(completed.exit_status, 0, "{completed:?}");
+    }
+
+    /// A file that commands wait for.
+    #[must_use]
+    pub fn gate(&self, name: &str) -> Gate {
+        Gate(self.node.folder().join(name))
+    }
+
+    /// What a container wrote to a file of its log folder; empty when there is none.
+    #[must_use]
+    pub fn log(&self, id: ContainerId, file: &str) -> String {
+        let folder = self.node.log_dir().join(id.application_id().to_string());
+        fs::read_to_string(folder.join(id.to_string()).join(file)).unwrap_or_default()
+    }
+}
+
+/// A file that does not exist until it is opened, and commands that wait for it.
+#[derive(Debug, Clone)]
+pub struct Gate(PathBuf);
+
+impl Gate {
+    /// A command that runs until the gate is open, and then `command`.
+    #[must_use]
+    pub fn then(&self, command: &str) -> String {
+        format!(
+            "while [ ! -e '{}' ]; do sleep 0.02; done; {command}",
+            self.0.display()
+        )
+    }
+
+    /// Lets all commands go on.
+    ///
+    /// # Panics
+    /// When the file cannot be made.
+    pub fn open(&self) {
+        File::create(self.path())
+            .unwrap_or_else(|error| panic!("cannot create {}: {error}", self.0.display()));
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
