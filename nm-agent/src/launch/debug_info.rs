@@ -127,7 +127,7 @@ fn serve(jobs: &Receiver<Queued>) {
         }
         for queued in waiting.extract_if(.., |queued| is_ready(queued)) {
             if let Err(error) = describe(&queued.job) {
-                let error = super::error::chain(&error);
+                let error = crate::error_chain(&error);
                 tracing::debug!(error, "cannot describe a launch");
             }
         }

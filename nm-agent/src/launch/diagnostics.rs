@@ -64,7 +64,7 @@ pub(super) fn of_exit(
             append_stderr(&mut text, &directory, log_dir, pattern, tail_bytes);
         }
         Err(error) => {
-            tracing::debug!(container = %id, error = super::error::chain(&error), "no error files");
+            tracing::debug!(container = %id, error = crate::error_chain(&error), "no error files");
         }
     }
     text

@@ -363,7 +363,7 @@ impl Finished {
             let code = self.status.to_string();
             let name = exit_code_file(self.id);
             if let Err(error) = self.nm_private.replace(&name, 0o644, code.as_bytes()) {
-                let error = super::error::chain(&error);
+                let error = crate::error_chain(&error);
                 tracing::warn!(container = %self.id, error, "the exit code is not kept");
             }
             diagnostics::of_exit(

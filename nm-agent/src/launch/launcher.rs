@@ -21,7 +21,7 @@ use super::context::{
 use super::debug_info::{DebugInfo, DebugJob};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
-use super::error::{LaunchError, chain};
+use super::error::LaunchError;
 use super::exit_watch::{Shared, Watch, exit_code_file, pid_file, watchable};
 use super::files::{Directory, LAUNCH_SCRIPT, entry_names, fill_work_dir};
 use super::process_tree::adopts_orphans;
@@ -234,7 +234,10 @@ impl NotLaunched {
                 ContainerExitStatus::TERMINATED,
                 "Container terminated before launch.".to_owned(),
             ),
-            Self::Failed(error) => (ContainerExitStatus::LAUNCH_FAILED, chain(error)),
+            Self::Failed(error) => (
+                ContainerExitStatus::LAUNCH_FAILED,
+                crate::error_chain(error),
+            ),
         };
         LaunchEvent::LaunchFailed {
             id,
@@ -298,7 +301,7 @@ impl Worker {
                 .replace(&pid_file(id), 0o644, pid.to_string().as_bytes())
         {
             // The container does not need the file; only a later agent would, to find it again.
-            tracing::warn!(container = %id, error = chain(&error), "the pid is not kept");
+            tracing::warn!(container = %id, error = crate::error_chain(&error), "the pid is not kept");
         }
         let launched = LaunchEvent::Launched {
             id,

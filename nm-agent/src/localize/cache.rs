@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use records::{ApplicationId, ContainerId};
 
-use super::error::{FetchError, chain};
+use super::error::FetchError;
 use super::layout::Scope;
 use super::resource::{LocalizationState, ResourceStatus};
 use super::shard::Shards;
@@ -327,7 +327,10 @@ impl Cache {
                     (LocalizationState::Pending, String::new())
                 }
                 ItemState::Has(_) => (LocalizationState::Completed, String::new()),
-                ItemState::Failed(error) => (LocalizationState::Failed, chain(error.as_ref())),
+                ItemState::Failed(error) => (
+                    LocalizationState::Failed,
+                    crate::error_chain(error.as_ref()),
+                ),
             };
             ResourceStatus {
                 link: item.wanted.link.clone(),

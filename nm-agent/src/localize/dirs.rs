@@ -237,7 +237,7 @@ fn make_on_all<'a>(
             Ok(_) => made.push(disk),
             Err(error) if Arc::ptr_eq(disk, chosen) => return Err(error),
             Err(error) => tracing::warn!(
-                error = super::error::chain(&error),
+                error = crate::error_chain(&error),
                 "directory left out for this container"
             ),
         }

@@ -81,20 +81,8 @@ impl LocalizeError {
     /// The whole chain of causes in one line, for the container's diagnostics.
     #[must_use]
     pub fn diagnostics(&self) -> String {
-        chain(self)
+        crate::error_chain(self)
     }
-}
-
-/// An error and its causes, joined by `: `.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 /// One resource could not be brought to the local disk. Two of the texts are Hadoop's own, which people look for.

@@ -9,6 +9,6 @@ mod connection;
 mod messages;
 mod updater;
 
-pub use connection::{RmConnection, RmConnectionConfig};
+pub use connection::{RmCallError, RmConnection, RmConnectionConfig};
 pub use messages::NodeDescription;
 pub use updater::{Ended, NodeStatusUpdater, UpdaterConfig, UpdaterError, UpdaterParts};
