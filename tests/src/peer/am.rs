@@ -174,17 +174,19 @@ impl PeerAm {
         Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
     }
 
-    /// The request that starts an allocated container.
-    #[must_use]
-    pub fn start_request(
-        &self,
-        allocation: &Allocation,
-        context: LaunchContext,
-    ) -> StartContainerRequestProto {
-        StartContainerRequestProto {
-            container_launch_context: Some(context.into_proto()),
-            container_token: Some(self.secrets.container_token(allocation)),
-        }
+    /// Starts many containers in one call.
+    ///
+    /// # Errors
+    /// Why the node refuses the call or the first that it refuses.
+    pub fn start_all(&self, containers: Vec<(Allocation, LaunchContext)>) -> Result<(), Refusal> {
+        let requests =
+            containers
+                .into_iter()
+                .map(|(allocation, context)| StartContainerRequestProto {
+                    container_launch_context: Some(context.into_proto()),
+                    container_token: Some(self.secrets.container_token(&allocation)),
+                });
+        self.send_start(requests.collect())
     }
 
     /// Starts a container with any token.
@@ -192,11 +194,15 @@ impl PeerAm {
     /// # Errors
     /// Why the node refuses.
     pub fn start_with(&self, token: TokenProto, context: LaunchContext) -> Result<(), Refusal> {
+        self.send_start(vec![StartContainerRequestProto {
+            container_launch_context: Some(context.into_proto()),
+            container_token: Some(token),
+        }])
+    }
+
+    fn send_start(&self, requests: Vec<StartContainerRequestProto>) -> Result<(), Refusal> {
         let request = StartContainersRequestProto {
-            start_container_request: vec![StartContainerRequestProto {
-                container_launch_context: Some(context.into_proto()),
-                container_token: Some(token),
-            }],
+            start_container_request: requests,
         };
         let response = self
             .runtime

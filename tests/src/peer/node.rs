@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use super::rm::PeerRm;
 use crate::conf::{self, NodePorts, Options, Properties};
@@ -35,6 +36,8 @@ const ANY_PORTS: NodePorts = NodePorts {
 pub struct PeerNode {
     /// The process.
     pub process: Process,
+    /// Right before it was spawned.
+    pub started_at: Instant,
     site: NodeSite,
 }
 
@@ -64,8 +67,13 @@ impl PeerNode {
             NodeKind::Java => java_nm::command(&site),
             NodeKind::Agent(program) => agent_command(program, &site),
         };
+        let started_at = Instant::now();
         let process = Process::start(&site.name, &mut command, &site.log_folder);
-        Self { process, site }
+        Self {
+            process,
+            started_at,
+            site,
+        }
     }
 
     /// The folder that all of this node lies in. Tests may put files of their own into it.

@@ -1,0 +1,143 @@
+//! What this machine can do at best: the figures that no node can beat.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::measure::{first_instruction, now};
+use crate::samples::Samples;
+
+/// Processes at once when lives are counted: a few for each processor, so that none idles.
+const LIVES_AT_ONCE: usize = 8;
+
+/// The machine's own figures.
+pub(crate) struct Limits {
+    /// Spawning `/bin/true` and waiting for its end.
+    pub(crate) true_life: Samples,
+    /// Spawning `bash -c :` and waiting for its end.
+    pub(crate) bash_life: Samples,
+    /// One byte to an echo on the loopback address and back.
+    pub(crate) round_trip: Samples,
+    /// From before the spawn of a bash that executes a bash, which is the least that a launch script can be, to the first
+    /// instruction of the second.
+    pub(crate) first_instruction: Samples,
+    /// Whole lives of such pairs in a second, on all processors.
+    pub(crate) lives_per_s: f64,
+    /// SIGTERM to a process that does nothing, until it is gone.
+    pub(crate) stop: Samples,
+}
+
+impl Limits {
+    /// The better of two measurements: other work on the machine only ever makes a limit worse.
+    pub(crate) fn or_better(self, other: Self) -> Self {
+        Self {
+            true_life: self.true_life.or_shorter(other.true_life),
+            bash_life: self.bash_life.or_shorter(other.bash_life),
+            round_trip: self.round_trip.or_shorter(other.round_trip),
+            first_instruction: self.first_instruction.or_shorter(other.first_instruction),
+            lives_per_s: self.lives_per_s.max(other.lives_per_s),
+            stop: self.stop.or_shorter(other.stop),
+        }
+    }
+
+    /// Measures the machine as it is now.
+    pub(crate) fn measure(quick: bool) -> Self {
+        let runs = if quick { 50 } else { 300 };
+        let lives = Duration::from_secs(if quick { 1 } else { 5 });
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        Self {
+            true_life: Samples::take(runs, |_| life(&mut Command::new("/bin/true"))),
+            bash_life: Samples::take(runs, |_| life(Command::new("/bin/bash").args(["-c", ":"]))),
+            round_trip: round_trips(runs * 10),
+            first_instruction: Samples::take(runs, |_| bash_in_bash(folder.path())),
+            lives_per_s: lives_per_s(lives),
+            stop: Samples::take(runs.min(100), |_| stop()),
+        }
+    }
+}
+
+fn life(command: &mut Command) -> Duration {
+    let begin = Instant::now();
+    let status = command.stdin(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
+    begin.elapsed()
+}
+
+fn bash_in_bash(folder: &Path) -> Duration {
+    let file = folder.join("time");
+    let script = format!(
+        "exec /bin/bash -c \"echo \\$EPOCHREALTIME > '{}'\"",
+        file.display()
+    );
+    let begin = now();
+    life(Command::new("/bin/bash").args(["-c", &script]));
+    first_instruction(&file, begin)
+}
+
+fn round_trips(count: usize) -> Samples {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let address = listener.local_addr().expect("it has an address");
+    let echo = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the client connects");
+        stream.set_nodelay(true).expect("a new connection is good");
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).is_ok() {
+            stream.write_all(&byte).expect("the client waits for it");
+        }
+    });
+    let mut stream = TcpStream::connect(address).expect("the echo listens");
+    stream.set_nodelay(true).expect("a new connection is good");
+    let samples = Samples::take(count, |_| {
+        let begin = Instant::now();
+        let mut byte = [1];
+        stream.write_all(&byte).expect("the echo reads");
+        stream.read_exact(&mut byte).expect("the echo answers");
+        begin.elapsed()
+    });
+    drop(stream);
+    echo.join().expect("the echo does not panic");
+    samples
+}
+
+fn lives_per_s(duration: Duration) -> f64 {
+    let begin = Instant::now();
+    let threads: Vec<_> = (0..LIVES_AT_ONCE)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let mut lives = 0_u32;
+                while begin.elapsed() < duration {
+                    life(Command::new("/bin/bash").args(["-c", "exec /bin/bash -c :"]));
+                    lives += 1;
+                }
+                lives
+            })
+        })
+        .collect();
+    let lives: u32 = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("no life fails"))
+        .sum();
+    f64::from(lives) / begin.elapsed().as_secs_f64()
+}
+
+fn stop() -> Duration {
+    let mut child = Command::new("/bin/sleep")
+        .arg("600")
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("sleep starts");
+    let pid = i32::try_from(child.id()).expect("a process id is a positive 32-bit number");
+    // It is a process of its own once it has its own name.
+    while !fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+    {
+        std::thread::yield_now();
+    }
+    let begin = Instant::now();
+    let pid = nix::unistd::Pid::from_raw(pid);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("the child is there");
+    child.wait().expect("a child can be waited for");
+    begin.elapsed()
+}

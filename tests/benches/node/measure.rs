@@ -1,0 +1,337 @@
+//! One node's figures.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use records::ContainerId;
+use tests::node::NodeKind;
+use tests::peer::{Allocation, LaunchContext, PeerAm, PeerNode, PeerRm};
+use wire::proto::hadoop_yarn::ContainerSubStateProto;
+
+use crate::samples::Samples;
+
+/// What the node offers: enough that only the last part fills it.
+const NODE_MB: u64 = 64_000;
+
+/// What a container of the launches asks for.
+const SMALL_MB: u64 = 16;
+
+/// Containers started by one call in the burst.
+const BURST: usize = 40;
+
+/// Containers alive at once when launches are counted.
+const AT_ONCE: usize = 32;
+
+/// Containers that run while the node's memory is looked at, and that fill the node.
+const RUNNING: usize = 50;
+
+/// Containers that the node knows then; those that do not run are queued, launch context and all.
+const KNOWN: usize = 1000;
+
+/// Containers started by one call while the queue is filled.
+const BATCH: usize = 50;
+
+/// Heartbeats after which a node is taken for idle.
+const SETTLED_HEARTBEATS: usize = 20;
+
+/// Between two looks whether a process is gone.
+const EXIT_POLL: Duration = Duration::from_micros(500);
+
+/// For anything that a node does at all.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// How often things are measured.
+pub(crate) struct Effort {
+    starts: usize,
+    launches: usize,
+    bursts: usize,
+    sustained: Duration,
+}
+
+impl Effort {
+    /// For a node whose launches take milliseconds.
+    pub(crate) fn agent(quick: bool) -> Self {
+        Self {
+            starts: if quick { 3 } else { 20 },
+            launches: if quick { 30 } else { 400 },
+            bursts: if quick { 1 } else { 10 },
+            sustained: Duration::from_secs(if quick { 2 } else { 15 }),
+        }
+    }
+
+    /// For a node whose launches take half a second.
+    pub(crate) fn java(quick: bool) -> Self {
+        Self {
+            starts: if quick { 1 } else { 5 },
+            launches: if quick { 5 } else { 60 },
+            bursts: if quick { 1 } else { 5 },
+            sustained: Duration::from_secs(if quick { 5 } else { 20 }),
+        }
+    }
+}
+
+/// What was measured of one node.
+pub(crate) struct Figures {
+    /// From the spawn of the process until the ResourceManager has its registration.
+    pub(crate) registration: Samples,
+    /// From SIGTERM to a node that runs nothing until its process is gone.
+    pub(crate) stop_idle: Samples,
+    /// From SIGTERM to a node that runs 50 containers and queues 950, in milliseconds.
+    pub(crate) stop_full_ms: f64,
+    /// From before the call to the first instruction of the command, one container at a time.
+    pub(crate) first_instruction: Samples,
+    /// The same with 40 containers in one call.
+    pub(crate) burst: Samples,
+    /// Whole lives of containers in a second, 32 at once, each seen by the ResourceManager.
+    pub(crate) launches_per_s: f64,
+    /// Resident memory in MiB: after the registration.
+    pub(crate) rss_idle_mb: f64,
+    /// After all launches.
+    pub(crate) rss_used_mb: f64,
+    /// With 1,000 containers known.
+    pub(crate) rss_full_mb: f64,
+}
+
+impl Figures {
+    pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Self {
+        let (registration, stop_idle) = starts(kind, effort.starts);
+        let rm = PeerRm::start();
+        rm.with(|tracker| tracker.acknowledge_all = true);
+        let mut node = start(kind, &rm);
+        let am = PeerAm::connect(&rm, 1);
+        let bench = Bench {
+            rm: &rm,
+            am: &am,
+            folder: node.folder().to_path_buf(),
+        };
+        rm.wait_heartbeats(SETTLED_HEARTBEATS);
+        let pid = node.process.id();
+        let rss_idle_mb = rss_mb(pid);
+        let first_instruction = bench.one_at_a_time(effort.launches);
+        let burst = bench.bursts(effort.bursts);
+        let launches_per_s = bench.sustained(effort.sustained);
+        rm.wait_heartbeats(SETTLED_HEARTBEATS);
+        let rss_used_mb = rss_mb(pid);
+        bench.fill();
+        let rss_full_mb = rss_mb(pid);
+        // As Java's ApplicationMasters do after each call: the node has only its containers to wait for.
+        drop(am);
+        let stop_full = stop(&mut node);
+        Self {
+            registration,
+            stop_idle,
+            stop_full_ms: stop_full.as_secs_f64() * 1000.0,
+            first_instruction,
+            burst,
+            launches_per_s,
+            rss_idle_mb,
+            rss_used_mb,
+            rss_full_mb,
+        }
+    }
+}
+
+fn start(kind: &NodeKind, rm: &PeerRm) -> PeerNode {
+    PeerNode::start(kind, rm, |site| {
+        site.set("yarn.nodemanager.resource.memory-mb", NODE_MB)
+            .set("yarn.nodemanager.resource.cpu-vcores", 10 * KNOWN)
+            .set(
+                "yarn.nodemanager.opportunistic-containers-max-queue-length",
+                KNOWN,
+            );
+    })
+}
+
+/// Starts and stops nodes that run nothing.
+fn starts(kind: &NodeKind, count: usize) -> (Samples, Samples) {
+    let times: Vec<(Duration, Duration)> = (0..count)
+        .map(|_| {
+            let rm = PeerRm::start();
+            let mut node = start(kind, &rm);
+            rm.wait("the registration", |tracker| {
+                tracker.node().is_some().then_some(())
+            });
+            let registered = node.started_at.elapsed();
+            rm.wait_registered();
+            (registered, stop(&mut node))
+        })
+        .collect();
+    (
+        times.iter().map(|(start, _)| *start).collect(),
+        times.iter().map(|(_, stop)| *stop).collect(),
+    )
+}
+
+/// From SIGTERM until the process is gone.
+fn stop(node: &mut PeerNode) -> Duration {
+    let begin = Instant::now();
+    node.process.terminate();
+    while node.process.exit().is_none() {
+        assert!(begin.elapsed() < DEADLINE, "the node does not end");
+        std::thread::sleep(EXIT_POLL);
+    }
+    begin.elapsed()
+}
+
+/// A node under load.
+struct Bench<'a> {
+    rm: &'a PeerRm,
+    am: &'a PeerAm,
+    folder: std::path::PathBuf,
+}
+
+impl Bench<'_> {
+    fn allocate(&self) -> Allocation {
+        self.am.allocate().memory_mb(SMALL_MB)
+    }
+
+    /// A command that writes when it began, and the file it writes to.
+    fn timed(&self, number: usize) -> (LaunchContext, std::path::PathBuf) {
+        let file = self.folder.join(format!("time-{number}"));
+        let command = format!("echo \\$EPOCHREALTIME > '{}'", file.display());
+        (LaunchContext::command(&command), file)
+    }
+
+    fn succeeded(&self, id: ContainerId) {
+        let completed = self.rm.wait_completed(id);
+        assert_eq!(completed.exit_status, 0, "{completed:?}");
+    }
+
+    fn one_at_a_time(&self, count: usize) -> Samples {
+        Samples::take(count, |number| {
+            let (context, file) = self.timed(number);
+            let allocation = self.allocate();
+            let begin = now();
+            let started = self.am.try_start(&allocation, context);
+            started.unwrap_or_else(|refusal| panic!("{refusal}"));
+            self.succeeded(allocation.id);
+            first_instruction(&file, begin)
+        })
+    }
+
+    fn bursts(&self, count: usize) -> Samples {
+        (0..count)
+            .flat_map(|_| {
+                let (requests, files): (Vec<_>, Vec<_>) = (0..BURST)
+                    .map(|number| {
+                        let (context, file) = self.timed(number);
+                        ((self.allocate(), context), file)
+                    })
+                    .unzip();
+                let ids: Vec<ContainerId> = requests
+                    .iter()
+                    .map(|(allocation, _)| allocation.id)
+                    .collect();
+                let begin = now();
+                let started = self.am.start_all(requests);
+                started.unwrap_or_else(|refusal| panic!("{refusal}"));
+                for id in ids {
+                    self.succeeded(id);
+                }
+                files
+                    .into_iter()
+                    .map(move |file| first_instruction(&file, begin))
+            })
+            .collect()
+    }
+
+    fn sustained(&self, duration: Duration) -> f64 {
+        let completed = || self.rm.with(|tracker| tracker.completed.len());
+        let before = completed();
+        let begin = Instant::now();
+        let mut started = 0;
+        let rate = loop {
+            let done = completed() - before;
+            let elapsed = begin.elapsed();
+            if elapsed >= duration {
+                let done = u32::try_from(done).expect("seconds have few launches");
+                break f64::from(done) / elapsed.as_secs_f64();
+            }
+            let free = AT_ONCE - (started - done);
+            if free > 0 {
+                let requests = (0..free)
+                    .map(|_| (self.allocate(), LaunchContext::command(":")))
+                    .collect();
+                let accepted = self.am.start_all(requests);
+                accepted.unwrap_or_else(|refusal| panic!("{refusal}"));
+                started += free;
+            }
+            self.rm.wait("the end of a container", |tracker| {
+                (tracker.completed.len() - before > done).then_some(())
+            });
+        };
+        self.rm.wait("the end of all containers", |tracker| {
+            (tracker.completed.len() - before == started).then_some(())
+        });
+        rate
+    }
+
+    /// Fills the node with containers that run and its queue with others, all known at once.
+    fn fill(&self) {
+        let running = u64::try_from(RUNNING).expect("a small number");
+        let large = || self.am.allocate().memory_mb(NODE_MB / running);
+        let requests: Vec<_> = (0..RUNNING)
+            .map(|_| (large(), LaunchContext::command("exec sleep 6000")))
+            .collect();
+        let ids: Vec<ContainerId> = requests
+            .iter()
+            .map(|(allocation, _)| allocation.id)
+            .collect();
+        let started = self.am.start_all(requests);
+        started.unwrap_or_else(|refusal| panic!("{refusal}"));
+        for id in ids {
+            self.rm
+                .wait_sub_state(id, ContainerSubStateProto::CssRunning);
+        }
+        for _ in 0..(KNOWN - RUNNING) / BATCH {
+            let requests = (0..BATCH)
+                .map(|_| {
+                    let allocation = self.allocate().opportunistic();
+                    (allocation, LaunchContext::command(":"))
+                })
+                .collect();
+            let started = self.am.start_all(requests);
+            started.unwrap_or_else(|refusal| panic!("{refusal}"));
+        }
+        self.rm.wait("1,000 known containers", |tracker| {
+            let last = tracker.heartbeats.back()?;
+            (last.containers_statuses.len() == KNOWN).then_some(())
+        });
+        self.rm.wait_heartbeats(SETTLED_HEARTBEATS);
+    }
+}
+
+/// The time since 1970.
+pub(crate) fn now() -> Duration {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("the clock is after 1970")
+}
+
+/// From `begin` to what bash's `EPOCHREALTIME` was when the command wrote it to `file`, which goes away.
+pub(crate) fn first_instruction(file: &Path, begin: Duration) -> Duration {
+    let text = fs::read_to_string(file)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()));
+    // Written with six digits behind the point.
+    let micros = text.trim().replace(['.', ','], "").parse();
+    let at = Duration::from_micros(micros.unwrap_or_else(|error| panic!("{text:?}: {error}")));
+    fs::remove_file(file)
+        .unwrap_or_else(|error| panic!("cannot remove {}: {error}", file.display()));
+    at.saturating_sub(begin)
+}
+
+/// Resident memory of a process, MiB.
+fn rss_mb(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the node runs");
+    let kib: u32 = status
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("VmRSS:")?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .expect("a running process has memory");
+    f64::from(kib) / 1024.0
+}

@@ -1,0 +1,55 @@
+//! Measured times and their quantiles.
+
+use std::time::Duration;
+
+/// Times in milliseconds, of which there is at least one.
+#[derive(Debug, Clone)]
+pub(crate) struct Samples(Vec<f64>);
+
+impl Samples {
+    /// Calls `measure` so many times.
+    pub(crate) fn take(count: usize, measure: impl FnMut(usize) -> Duration) -> Self {
+        (0..count).map(measure).collect()
+    }
+
+    /// The ones with the shorter median.
+    pub(crate) fn or_shorter(self, other: Self) -> Self {
+        if other.p50() < self.p50() {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The median, in milliseconds.
+    pub(crate) fn p50(&self) -> f64 {
+        self.quantile(50)
+    }
+
+    /// Below this are 99 of 100, in milliseconds. Of fewer than a hundred it is the longest.
+    pub(crate) fn p99(&self) -> f64 {
+        self.quantile(99)
+    }
+
+    fn quantile(&self, percent: usize) -> f64 {
+        let place = (self.0.len() * percent / 100).min(self.0.len() - 1);
+        self.0[place]
+    }
+}
+
+impl FromIterator<Duration> for Samples {
+    fn from_iter<I: IntoIterator<Item = Duration>>(times: I) -> Self {
+        let mut samples: Vec<f64> = times
+            .into_iter()
+            .map(|time| time.as_secs_f64() * 1000.0)
+            .collect();
+        assert!(!samples.is_empty(), "nothing was measured");
+        samples.sort_by(f64::total_cmp);
+        Self(samples)
+    }
+}
