@@ -84,6 +84,14 @@ pub enum Event {
     /// The RM has acknowledged the completion (or the application is gone): forget the container. One that is not
     /// finished yet is forgotten when it is.
     Forget(ContainerId),
+    /// Something was done to the container that its AM and people should read of. Changes nothing but its diagnostics;
+    /// those of a finished one are final and stay as they are.
+    Annotate {
+        /// Which container.
+        id: ContainerId,
+        /// What was done.
+        diagnostics: String,
+    },
     /// The node's local time is this many seconds ahead of UTC from now on. Diagnostics are stamped in local time.
     UtcOffset {
         /// Seconds east of UTC.
@@ -208,6 +216,8 @@ pub enum KillReason {
     ResourceManager,
     /// Its application ended: -107.
     ApplicationFinished,
+    /// It came when its application had ended already: -107.
+    ApplicationNotRunning,
     /// The agent stops: -107.
     Shutdown,
 }

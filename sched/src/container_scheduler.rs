@@ -147,6 +147,7 @@ impl ContainerScheduler {
                 Ok(Change::Other)
             }
             Event::Forget(id) => self.forget(id),
+            Event::Annotate { id, diagnostics } => self.annotate(id, &diagnostics, turn),
             Event::UtcOffset { seconds } => {
                 self.utc_offset_s = seconds;
                 Ok(Change::Other)

@@ -45,9 +45,11 @@ impl KillCause {
             Self::Asked(KillReason::ResourceManager) => {
                 ContainerExitStatus::KILLED_BY_RESOURCEMANAGER
             }
-            Self::Asked(KillReason::ApplicationFinished | KillReason::Shutdown) => {
-                ContainerExitStatus::KILLED_AFTER_APP_COMPLETION
-            }
+            Self::Asked(
+                KillReason::ApplicationFinished
+                | KillReason::ApplicationNotRunning
+                | KillReason::Shutdown,
+            ) => ContainerExitStatus::KILLED_AFTER_APP_COMPLETION,
             Self::Evicted | Self::Shed | Self::Rejected { .. } => {
                 ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
             }
@@ -67,6 +69,9 @@ impl KillCause {
             Self::Asked(KillReason::ApplicationFinished) => {
                 "Container killed on application-finish event: Application killed by ResourceManager"
                     .to_owned()
+            }
+            Self::Asked(KillReason::ApplicationNotRunning) => {
+                "Application no longer running.".to_owned()
             }
             Self::Asked(KillReason::Shutdown) => {
                 "Container killed on application-finish event: Application killed on shutdown"

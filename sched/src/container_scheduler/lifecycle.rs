@@ -267,6 +267,18 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
+    pub(super) fn annotate(
+        &mut self,
+        id: ContainerId,
+        diagnostics: &str,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        if !matches!(self.known(id)?.state, S::Done(_)) {
+            self.say(id, diagnostics, turn.now);
+        }
+        Ok(Change::Other)
+    }
+
     fn drop_container(&mut self, id: ContainerId) {
         if let Some(container) = self.containers.remove(&id) {
             self.index.remove(&container.spec, container.state);

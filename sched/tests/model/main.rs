@@ -67,7 +67,9 @@ pub(crate) fn status_of(reason: KillReason) -> i32 {
     match reason {
         KillReason::ApplicationMaster => -105,
         KillReason::ResourceManager => -106,
-        KillReason::ApplicationFinished | KillReason::Shutdown => -107,
+        KillReason::ApplicationFinished
+        | KillReason::ApplicationNotRunning
+        | KillReason::Shutdown => -107,
     }
 }
 
@@ -154,6 +156,11 @@ impl World {
                 self.feed(Event::QueuingLimit(limit));
             }
             Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),
+            Op::Annotate { which } => {
+                let id = self.pick(which);
+                let diagnostics = "signalled".to_owned();
+                self.feed(Event::Annotate { id, diagnostics });
+            }
             Op::Advance { ms } => {
                 self.now.mono = self.now.mono + ms;
                 self.now.wall.0 += i64::try_from(ms).unwrap();

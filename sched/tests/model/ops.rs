@@ -44,6 +44,9 @@ pub(crate) enum Op {
     Forget {
         which: usize,
     },
+    Annotate {
+        which: usize,
+    },
     Advance {
         ms: u64,
     },
@@ -85,6 +88,7 @@ fn reason() -> impl Strategy<Value = KillReason> {
         Just(KillReason::ApplicationMaster),
         Just(KillReason::ResourceManager),
         Just(KillReason::ApplicationFinished),
+        Just(KillReason::ApplicationNotRunning),
         Just(KillReason::Shutdown),
     ]
 }
@@ -107,6 +111,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(memory_mb, vcores)| Op::NodeResource { memory_mb, vcores }),
         2 => prop::option::of(0_usize..6).prop_map(Op::QueuingLimit),
         3 => any().prop_map(|which| Op::Forget { which }),
+        1 => any().prop_map(|which| Op::Annotate { which }),
         6 => (0_u64..200).prop_map(|ms| Op::Advance { ms }),
         4 => (any(), 0_usize..9).prop_map(|(which, kind)| Op::Stray { which, kind }),
     ]

@@ -251,6 +251,9 @@ impl Toy {
                 self.at(*id)?.forget = true;
                 self.drop_forgotten();
             }
+            Event::Annotate { id, .. } => {
+                self.at(*id)?;
+            }
             Event::UtcOffset { .. } => {}
             Event::Tick => self.tick(now_ms),
             answer => self.answer(answer, now_ms)?,

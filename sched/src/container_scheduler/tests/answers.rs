@@ -147,9 +147,40 @@ fn no_answer_is_taken_for_a_container_that_is_not_known() {
         Event::PauseFailed(id(1)),
         Event::CleanedUp(id(1)),
         Event::Forget(id(1)),
+        annotation(),
         Event::Update(guaranteed(1, 1)),
     ] {
         assert_eq!(node.try_feed(event), Err(Refusal::UnknownContainer(id(1))));
+    }
+}
+
+#[test]
+fn an_annotation_is_read_in_the_diagnostics_and_changes_nothing_else() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    assert_eq!(node.feed(annotation()), []);
+    assert_eq!(node.state(1).rest_state(), "RUNNING");
+    assert_eq!(
+        node.view(1).diagnostics,
+        "[1970-01-01 00:00:00.000]signalled\n"
+    );
+}
+
+#[test]
+fn the_diagnostics_of_a_finished_container_are_final() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    node.exit(1, 0);
+    assert_eq!(node.completion_status(1), ContainerExitStatus::SUCCESS);
+    let before = node.view(1).diagnostics;
+    assert_eq!(node.feed(annotation()), []);
+    assert_eq!(node.view(1).diagnostics, before);
+}
+
+fn annotation() -> Event {
+    Event::Annotate {
+        id: id(1),
+        diagnostics: "signalled".to_owned(),
     }
 }
 

@@ -123,6 +123,11 @@ fn each_reason_has_hadoops_status_and_text() {
             "Container killed on application-finish event: Application killed by ResourceManager",
         ),
         (
+            KillReason::ApplicationNotRunning,
+            -107,
+            "Application no longer running.",
+        ),
+        (
             KillReason::Shutdown,
             -107,
             "Container killed on application-finish event: Application killed on shutdown",
