@@ -112,12 +112,15 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
         .thread_name("nm-agent")
         .build()
         .context("starting the runtime")?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         spawn_signal_listener(stop.clone()).context("listening for SIGTERM and SIGINT")?;
         crate::run(config, process, stop).await?;
         Ok(())
-    })
+    });
+    // Everything has ended in order. A thread that hangs all the same, in a name service or on a disk, is not waited for.
+    runtime.shutdown_background();
+    result
 }
 
 fn spawn_signal_listener(stop: CancellationToken) -> std::io::Result<()> {
@@ -130,6 +133,14 @@ fn spawn_signal_listener(stop: CancellationToken) -> std::io::Result<()> {
             _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
         }
         stop.cancel();
+        // Each step of the stop has a bound, so there is nothing that a second signal could speed up but the loss of
+        // containers: it is only answered in the log.
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => tracing::info!("SIGTERM: stopping already"),
+                _ = interrupt.recv() => tracing::info!("SIGINT: stopping already"),
+            }
+        }
     });
     Ok(())
 }

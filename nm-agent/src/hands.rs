@@ -50,8 +50,6 @@ pub struct Hands {
     pub deletion: DeletionService,
     /// Where effects go.
     pub effects: mpsc::UnboundedSender<Effect>,
-    /// This node's address as status replies show it.
-    pub node_address: String,
 }
 
 impl Hands {

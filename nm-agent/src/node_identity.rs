@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use records::NodeId;
 use thiserror::Error;
 
 use crate::config::{Hardware, HostPort};
@@ -60,6 +61,14 @@ pub async fn resolve(address: &HostPort) -> Result<SocketAddr, IdentityError> {
     found
         .next()
         .ok_or_else(|| failed(std::io::Error::other("the name has no address")))
+}
+
+/// This node's address as container statuses show it; its name where that does not resolve.
+pub async fn address_of(node: &NodeId) -> String {
+    let address = HostPort::new(&node.host, node.port);
+    resolve(&address)
+        .await
+        .map_or_else(|_| node.host.clone(), |address| address.ip().to_string())
 }
 
 /// What the machine has, as far as `/proc` tells; at least one of each.

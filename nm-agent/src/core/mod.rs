@@ -46,6 +46,8 @@ use crate::view::NodeSnapshot;
 pub struct CoreConfig {
     /// What pages say of the node and what does not change: its id, ports, versions, log folders.
     pub about: NodeSnapshot,
+    /// This node's address as container statuses show it.
+    pub node_address: String,
     /// `yarn.nodemanager.log.retain-seconds`, in milliseconds.
     pub log_retain_ms: u64,
     /// `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.

@@ -25,9 +25,8 @@ impl Core {
             value: Some(value.to_owned()),
         };
         let container_attributes = if record.had_process {
-            let address = self.hands.node_address.as_str();
             vec![
-                attribute("IPS", address),
+                attribute("IPS", &self.config.node_address),
                 attribute("HOST", &self.config.about.node_id.host),
             ]
         } else {

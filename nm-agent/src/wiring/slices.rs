@@ -7,7 +7,8 @@ use records::NodeId;
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 
-use super::{HADOOP_VERSION, Ports, RM_CALL_TIMEOUT, RM_CONNECT_TIMEOUT, STOP_SLACK};
+use super::HADOOP_VERSION;
+use super::ports::Ports;
 use crate::admin::AdminOptions;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, OpportunisticContainersQueuePolicy};
@@ -16,6 +17,15 @@ use crate::launch;
 use crate::localize::NodeDirs;
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
 use crate::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
+
+/// How long one attempt to reach the ResourceManager may take before the next address is tried.
+const RM_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the ResourceManager may take to answer (Hadoop: `ipc.client.rpc-timeout.ms`).
+const RM_CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Added to the kill delays before an orderly stop gives up on containers (Hadoop: 1000 ms).
+const STOP_SLACK: Duration = Duration::from_secs(1);
 
 pub(super) fn scheduler(config: &Config, utc_offset: UtcOffset) -> ContainerSchedulerConfig {
     let queue_policy = match config.scheduler.opportunistic_queue_policy {
@@ -106,9 +116,16 @@ pub(super) fn node(node_id: NodeId, http_port: u16, capacity: Capacity) -> NodeD
     }
 }
 
-pub(super) fn core(config: &Config, ports: &Ports, dirs: &NodeDirs, clock: Clock) -> CoreConfig {
+pub(super) fn core(
+    config: &Config,
+    ports: &Ports,
+    node_address: String,
+    dirs: &NodeDirs,
+    clock: Clock,
+) -> CoreConfig {
     CoreConfig {
         about: about(config, ports, dirs, clock),
+        node_address,
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
     }

@@ -1,0 +1,227 @@
+//! All parts together: made, run, and ended in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use records::NodeId;
+use sched::ContainerScheduler;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::parts::{self, Folders, Threads};
+use super::ports::Ports;
+use super::{AgentError, Process, slices, starting};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::core::{Core, CoreParts};
+use crate::core_task::{self, Handle};
+use crate::metrics::Metrics;
+use crate::monitor::Monitor;
+use crate::node_identity;
+use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
+use crate::secrets::NodeSecrets;
+
+/// How long each step of the end may take once the containers are gone: servers, core, threads. The RPC server's own
+/// patience with calls in flight, the longest of them, is half of it.
+const STEP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What several parts hold.
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) handle: Handle,
+    pub(super) secrets: Arc<NodeSecrets>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) heartbeat_now: Arc<Notify>,
+}
+
+/// All parts, started but for the loop toward the ResourceManager.
+pub(super) struct Agent {
+    pub(super) node_id: NodeId,
+    pub(super) http_port: u16,
+    updater: NodeStatusUpdater,
+    handle: Handle,
+    /// The core's one task. It ends when every [`Handle`] is gone.
+    core: JoinSet<()>,
+    /// RPC, web, the cache's keeper. Each returns its name, and only when it is told to end.
+    tasks: JoinSet<&'static str>,
+    tasks_stop: CancellationToken,
+    /// Ends the updater's loop.
+    updater_stop: CancellationToken,
+    threads: Threads,
+    /// How long containers get to end when the agent stops.
+    stop_patience: Duration,
+}
+
+/// What ends the agent's ordinary life.
+enum First {
+    /// The loop toward the ResourceManager, for good or ill.
+    LoopEnded(Result<Ended, UpdaterError>),
+    /// A task that should not have.
+    TaskEnded(&'static str),
+    Stop,
+}
+
+impl Agent {
+    pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
+        let (effects, effects_inbox) = mpsc::unbounded_channel();
+        let (handle, inbox) = core_task::channel(effects_inbox);
+        let shared = Shared {
+            clock: Clock::start(),
+            handle,
+            secrets: Arc::default(),
+            metrics: Arc::new(Metrics::new()),
+            heartbeat_now: Arc::default(),
+        };
+        let ports = Ports::listen(&config, process.utc_offset, &shared).await?;
+        let folders = Folders::start(&config, shared.clock)?;
+        let capacity = config.capacity.resolve(node_identity::hardware());
+        let scheduler = slices::scheduler(&config, process.utc_offset);
+        let (hands, localizer_threads) =
+            parts::make_hands(&config, process.environment, &folders, &ports, effects)?;
+        let interval = Duration::from_millis(config.monitor.interval_ms.max(1));
+        let (monitor, utilization) = Monitor::start(interval, Arc::clone(&hands.launcher))
+            .map_err(starting("the monitor's thread"))?;
+        let localizer = hands.localizer.clone();
+        let node_address = node_identity::address_of(&ports.node_id).await;
+        let core = Core::new(CoreParts {
+            config: slices::core(&config, &ports, node_address, &folders.dirs, shared.clock),
+            scheduler: ContainerScheduler::new(scheduler, capacity.offered),
+            hands,
+            secrets: Arc::clone(&shared.secrets),
+            metrics: Arc::clone(&shared.metrics),
+            heartbeat_now: Arc::clone(&shared.heartbeat_now),
+        });
+        let mut core_set = JoinSet::new();
+        core_set.spawn(core_task::run(core, inbox, shared.clock));
+        let node = slices::node(ports.node_id.clone(), ports.http_port, capacity);
+        let (updater, updater_stop) = parts::make_updater(&config, node, &shared, utilization);
+        let (node_id, http_port) = (ports.node_id.clone(), ports.http_port);
+        let tasks_stop = CancellationToken::new();
+        let mut tasks = ports.serve(&tasks_stop);
+        tasks.spawn(parts::keep_cache(
+            localizer,
+            config.localizer,
+            tasks_stop.clone(),
+        ));
+        Ok(Self {
+            node_id,
+            http_port,
+            updater,
+            handle: shared.handle,
+            core: core_set,
+            tasks,
+            tasks_stop,
+            updater_stop,
+            threads: Threads {
+                deletion: folders.deletion,
+                localizer: localizer_threads,
+                monitor,
+            },
+            stop_patience: slices::stop_patience(&config),
+        })
+    }
+
+    /// Runs until told to stop, or until a part fails; then ends everything in order.
+    pub(super) async fn run(
+        mut self,
+        stop: CancellationToken,
+        tell_registered: oneshot::Sender<()>,
+    ) -> Result<(), AgentError> {
+        let mut was_registered = false;
+        let ended = {
+            let Self {
+                updater,
+                tasks,
+                core,
+                handle,
+                updater_stop,
+                stop_patience,
+                ..
+            } = &mut self;
+            let updater_loop = updater.run(|| {
+                was_registered = true;
+                let _nobody_waits = tell_registered.send(());
+            });
+            tokio::pin!(updater_loop);
+            let first = tokio::select! {
+                ended = &mut updater_loop => First::LoopEnded(ended),
+                Some(task) = tasks.join_next() => First::TaskEnded(task.unwrap_or("a server")),
+                Some(_) = core.join_next() => First::TaskEnded("the core task"),
+                () = stop.cancelled() => First::Stop,
+            };
+            // Heartbeats go on while containers end, so that the ResourceManager hears of each.
+            let drained = async {
+                drain(handle, *stop_patience).await;
+                updater_stop.cancel();
+            };
+            match first {
+                First::LoopEnded(ended) => {
+                    drained.await;
+                    ended.map_err(AgentError::from)
+                }
+                First::TaskEnded(name) => {
+                    let (_loop_ended, ()) = tokio::join!(updater_loop, drained);
+                    Err(AgentError::TaskEnded(name))
+                }
+                First::Stop => tokio::join!(updater_loop, drained)
+                    .0
+                    .map_err(AgentError::from),
+            }
+        };
+        let unregister =
+            was_registered && matches!(ended, Ok(Ended::Stopping) | Err(AgentError::TaskEnded(_)));
+        self.end(unregister).await;
+        ended.map(|_| ())
+    }
+
+    async fn end(mut self, unregister: bool) {
+        if unregister {
+            self.updater.unregister().await;
+        }
+        self.tasks_stop.cancel();
+        let mut tasks = self.tasks;
+        within("the servers", async {
+            while tasks.join_next().await.is_some() {}
+        })
+        .await;
+        // With them the last handles on the core go, and with those the core.
+        drop((tasks, self.updater, self.handle));
+        within("the core task", async {
+            while let Some(ended) = self.core.join_next().await {
+                if ended.is_err() {
+                    tracing::error!("the core task panicked");
+                }
+            }
+        })
+        .await;
+        let threads = self.threads;
+        within("the threads", async {
+            if tokio::task::spawn_blocking(move || threads.stop())
+                .await
+                .is_err()
+            {
+                tracing::error!("stopping the threads failed");
+            }
+        })
+        .await;
+        tracing::info!("stopped");
+    }
+}
+
+/// Takes a step of the end, but not for ever: what hangs is left to the end of the process.
+async fn within(what: &'static str, step: impl Future<Output = ()>) {
+    if timeout(STEP_PATIENCE, step).await.is_err() {
+        tracing::error!(waited = ?STEP_PATIENCE, "{what} did not end in time");
+    }
+}
+
+/// Ends all containers, waiting for them as long as `patience`.
+async fn drain(handle: &Handle, patience: Duration) {
+    match timeout(patience, handle.shutdown()).await {
+        Ok(Ok(())) => tracing::info!("all containers have ended"),
+        Ok(Err(stopped)) => tracing::error!(%stopped, "the containers cannot be ended any more"),
+        Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),
+    }
+}

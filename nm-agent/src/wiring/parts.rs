@@ -1,0 +1,146 @@
+//! Makes the parts that act: folders, hands, the status updater, the keeper of the cache.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::agent::Shared;
+use super::ports::Ports;
+use super::{AgentError, slices, starting};
+use crate::clock::Clock;
+use crate::config::{Config, LocalizerConfig};
+use crate::hands::{Effect, Hands};
+use crate::launch::Launcher;
+use crate::localize::{self, NodeDirs};
+use crate::monitor::{Monitor, Sample};
+use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, UpdaterParts};
+
+/// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
+const LAUNCH_EVENTS_MAX: usize = 1024;
+
+/// Threads with an end of their own. Those of the launcher end with the core, which owns it.
+pub(super) struct Threads {
+    pub(super) deletion: localize::DeletionService,
+    pub(super) localizer: localize::LocalizerThreads,
+    pub(super) monitor: Monitor,
+}
+
+impl Threads {
+    /// Waits for what each thread is at, which may be a disk.
+    pub(super) fn stop(self) {
+        self.monitor.stop();
+        self.localizer.stop();
+        self.deletion.stop();
+    }
+}
+
+pub(super) fn make_updater(
+    config: &Config,
+    node: NodeDescription,
+    shared: &Shared,
+    utilization: watch::Receiver<Sample>,
+) -> (NodeStatusUpdater, CancellationToken) {
+    let stop = CancellationToken::new();
+    let updater = NodeStatusUpdater::new(UpdaterParts {
+        config: slices::updater(config),
+        node,
+        connection: RmConnection::new(slices::rm_connection(config)),
+        handle: shared.handle.clone(),
+        secrets: Arc::clone(&shared.secrets),
+        metrics: Arc::clone(&shared.metrics),
+        heartbeat_now: Arc::clone(&shared.heartbeat_now),
+        utilization,
+        clock: shared.clock,
+        stop: stop.clone(),
+    });
+    (updater, stop)
+}
+
+/// Holds the cache of localized resources against its target size, now and then.
+pub(super) async fn keep_cache(
+    localizer: localize::Localizer,
+    config: LocalizerConfig,
+    stop: CancellationToken,
+) -> &'static str {
+    let target_bytes = config.cache_target_size_mb.saturating_mul(1 << 20);
+    let interval = Duration::from_millis(config.cache_cleanup_interval_ms.max(1));
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return "the cache's keeper",
+            () = tokio::time::sleep(interval) => {}
+        }
+        let localizer = localizer.clone();
+        let evicted =
+            tokio::task::spawn_blocking(move || localizer.clean_up_cache(target_bytes)).await;
+        if let Ok(evicted @ 1..) = evicted {
+            tracing::info!(evicted, "unused resources left the cache");
+        }
+    }
+}
+
+/// The node's folders and the threads that delete.
+pub(super) struct Folders {
+    pub(super) dirs: NodeDirs,
+    pub(super) deletion: localize::DeletionService,
+}
+
+impl Folders {
+    pub(super) fn start(config: &Config, clock: Clock) -> Result<Self, AgentError> {
+        let started = NodeDirs::start(&config.dirs, clock.now().wall).map_err(AgentError::Dirs)?;
+        for unusable in &started.unusable {
+            let error = crate::error_chain(&unusable.error);
+            tracing::warn!(path = %unusable.path.display(), error, "this directory cannot be used and is left out");
+        }
+        let deletion = localize::DeletionService::start(&config.deletion)
+            .map_err(starting("the deletion threads"))?;
+        deletion.delete(started.leftovers);
+        Ok(Self {
+            dirs: started.dirs,
+            deletion,
+        })
+    }
+}
+
+pub(super) fn make_hands(
+    config: &Config,
+    environment: BTreeMap<String, String>,
+    folders: &Folders,
+    ports: &Ports,
+    effects: mpsc::UnboundedSender<Effect>,
+) -> Result<(Hands, localize::LocalizerThreads), AgentError> {
+    let (localizer, localizer_threads) = localize::Localizer::start(
+        &config.localizer,
+        folders.dirs.clone(),
+        folders.deletion.clone(),
+        crate::clock::wall_now,
+    )
+    .map_err(starting("the localizer threads"))?;
+    let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
+    let launch_config = slices::launcher(config, environment, ports);
+    let launcher = Launcher::start(
+        launch_config,
+        launch_events,
+        tokio::runtime::Handle::current(),
+    )
+    .map_err(starting("the launch threads"))?;
+    let forward = effects.clone();
+    // Ends with the launcher, whose last event it has then passed on; nobody needs to wait for that.
+    tokio::spawn(async move {
+        while let Some(event) = launched.recv().await {
+            if forward.send(Effect::Launch(event)).is_err() {
+                break;
+            }
+        }
+    });
+    let hands = Hands {
+        launcher: Arc::new(launcher),
+        localizer,
+        dirs: folders.dirs.clone(),
+        deletion: folders.deletion.clone(),
+        effects,
+    };
+    Ok((hands, localizer_threads))
+}

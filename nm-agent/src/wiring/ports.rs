@@ -1,0 +1,85 @@
+//! The two servers, RPC and web: first they listen, since the node is named by its port, and later they serve.
+
+use std::sync::Arc;
+
+use records::NodeId;
+use time::UtcOffset;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::protocol::container_management::ContainerManagementService;
+use wire::server::{RpcServer, ServerAuth};
+
+use super::agent::Shared;
+use super::{AgentError, slices, starting};
+use crate::admin::AdminServer;
+use crate::config::Config;
+use crate::container_manager::ContainerManager;
+use crate::core_task::Handle;
+use crate::node_identity;
+
+/// The two servers, listening, and what is known by their ports.
+pub(super) struct Ports {
+    rpc: RpcServer,
+    web: AdminServer<Handle>,
+    pub(super) node_id: NodeId,
+    pub(super) http_port: u16,
+}
+
+impl Ports {
+    pub(super) async fn listen(
+        config: &Config,
+        utc_offset: UtcOffset,
+        shared: &Shared,
+    ) -> Result<Self, AgentError> {
+        let manager = ContainerManager::new(
+            shared.handle.clone(),
+            Arc::clone(&shared.secrets),
+            Arc::clone(&shared.metrics),
+            shared.clock,
+        );
+        let secrets = Arc::clone(&shared.secrets);
+        let (rpc, address) = RpcServer::builder(ServerAuth::Token(secrets))
+            .service(ContainerManagementService::new(Arc::new(manager)))
+            .bind(node_identity::resolve(&config.addresses.node_bind()).await?)
+            .await
+            .map_err(starting(
+                "the container management port (yarn.nodemanager.address)",
+            ))?;
+        let web = AdminServer::bind(
+            node_identity::resolve(&config.addresses.web_bind()).await?,
+            Arc::new(shared.handle.clone()),
+            Arc::clone(&shared.metrics),
+            slices::admin(config, utc_offset),
+        )
+        .await
+        .map_err(AgentError::Web)?;
+        let host = node_identity::node_host(&config.addresses.node)?;
+        let node_id = NodeId {
+            host,
+            port: address.port(),
+        };
+        // Before any peer is served: tokens are checked against it.
+        shared.secrets.set_node_id(node_id.clone());
+        let http_port = web.local_address().port();
+        Ok(Self {
+            rpc,
+            web,
+            node_id,
+            http_port,
+        })
+    }
+
+    pub(super) fn serve(self, stop: &CancellationToken) -> JoinSet<&'static str> {
+        let mut servers = JoinSet::new();
+        let (rpc_stop, web_stop) = (stop.clone(), stop.clone());
+        servers.spawn(async move {
+            self.rpc.serve(rpc_stop).await;
+            "the container management server"
+        });
+        servers.spawn(async move {
+            self.web.serve(web_stop).await;
+            "the web server"
+        });
+        servers
+    }
+}
