@@ -134,6 +134,14 @@ impl Applications {
             })
     }
 
+    /// Whether containers of it may run.
+    #[must_use]
+    pub fn is_running(&self, id: &ApplicationId) -> bool {
+        self.by_id
+            .get(id)
+            .is_some_and(|application| application.state == ApplicationState::Running)
+    }
+
     /// Its end was ordered. Returns whether it is known and was running.
     pub fn finish(&mut self, id: &ApplicationId) -> bool {
         match self.by_id.get_mut(id) {

@@ -139,7 +139,7 @@ impl ContainerManager {
         &self,
         caller: &Caller,
         ids: Vec<ContainerIdProto>,
-        ask: impl FnOnce(records::ApplicationId, Vec<ContainerId>) -> F,
+        ask: impl FnOnce(Asker, Vec<ContainerId>) -> F,
     ) -> Result<(Vec<(ContainerId, T)>, Vec<ContainerExceptionMapProto>), RemoteException>
     where
         F: Future<Output = Result<Vec<Result<T, RemoteException>>, Stopped>>,
@@ -147,9 +147,7 @@ impl ContainerManager {
         let asker = read_asker(caller)?;
         bound(ids.len())?;
         let (ids, mut failed) = read_ids(ids);
-        let answers = ask(asker.attempt.application_id, ids.clone())
-            .await
-            .map_err(stopping)?;
+        let answers = ask(asker, ids.clone()).await.map_err(stopping)?;
         let mut succeeded = Vec::with_capacity(ids.len());
         for (id, answer) in ids.into_iter().zip(answers) {
             match answer {
@@ -187,10 +185,9 @@ impl ContainerManager {
             }
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
-        let application = asker.attempt.application_id;
         let answers = self
             .handle
-            .update(application, requests)
+            .update(asker, requests)
             .await
             .map_err(stopping)?;
         let mut succeeded = Vec::with_capacity(ids.len());
@@ -220,7 +217,7 @@ impl ContainerManagementProtocol for ContainerManager {
         request: StopContainersRequestProto,
     ) -> Result<StopContainersResponseProto, RemoteException> {
         self.counted(RpcMethod::StopContainers, async {
-            let stop = |application, ids| self.handle.stop(application, ids);
+            let stop = |asker, ids| self.handle.stop(asker, ids);
             let (succeeded, failed_requests) =
                 self.each(caller, request.container_id, stop).await?;
             let succeeded_requests = succeeded.into_iter().map(|(id, ())| id.into()).collect();
@@ -238,7 +235,7 @@ impl ContainerManagementProtocol for ContainerManager {
         request: GetContainerStatusesRequestProto,
     ) -> Result<GetContainerStatusesResponseProto, RemoteException> {
         self.counted(RpcMethod::GetContainerStatuses, async {
-            let ask = |application, ids| self.handle.statuses(application, ids);
+            let ask = |asker, ids| self.handle.statuses(asker, ids);
             let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
             let status = succeeded.into_iter().map(|(_, status)| status).collect();
             Ok(GetContainerStatusesResponseProto {
@@ -255,7 +252,7 @@ impl ContainerManagementProtocol for ContainerManager {
         request: GetLocalizationStatusesRequestProto,
     ) -> Result<GetLocalizationStatusesResponseProto, RemoteException> {
         self.counted(RpcMethod::GetLocalizationStatuses, async {
-            let ask = |application, ids| self.handle.localization_statuses(application, ids);
+            let ask = |asker, ids| self.handle.localization_statuses(asker, ids);
             let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
             let cntn_localization_statuses = succeeded
                 .into_iter()

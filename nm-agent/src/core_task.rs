@@ -3,17 +3,18 @@
 
 use std::sync::Arc;
 
-use records::{ApplicationId, ContainerId, Resource};
+use records::{ContainerId, Resource};
 use sched::ContainerSpec;
 use tokio::sync::{mpsc, oneshot};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, LocalizationStatusProto,
+    ContainerStatusProto, ContainerTokenIdentifierProto, LocalizationStatusProto,
 };
 
 use crate::clock::Clock;
 use crate::core::{
-    Asker, Core, HeartbeatDuties, HeartbeatReport, RegistrationReport, StartOutcome, StartRequest,
+    Asker, Core, Delivery, HeartbeatDuties, HeartbeatReport, RegistrationReport, StartOutcome,
+    StartRequest,
 };
 use crate::hands::Effect;
 use crate::launch::ContainerSignal;
@@ -46,22 +47,22 @@ enum Command {
         reply: oneshot::Sender<Vec<StartOutcome>>,
     },
     Stop {
-        application: ApplicationId,
+        asker: Asker,
         ids: Vec<ContainerId>,
         reply: Answers<()>,
     },
     Status {
-        application: ApplicationId,
+        asker: Asker,
         ids: Vec<ContainerId>,
         reply: Answers<ContainerStatusProto>,
     },
     Localization {
-        application: ApplicationId,
+        asker: Asker,
         ids: Vec<ContainerId>,
         reply: Answers<Vec<LocalizationStatusProto>>,
     },
     Update {
-        application: ApplicationId,
+        asker: Asker,
         requests: Vec<UpdateRequest>,
         reply: Answers<()>,
     },
@@ -78,12 +79,13 @@ enum Command {
     },
     Resync {
         keep_containers: bool,
+        done: oneshot::Sender<()>,
     },
     Heartbeat {
         reply: oneshot::Sender<HeartbeatReport>,
     },
     Answered {
-        carried: Vec<ContainerProto>,
+        delivery: Delivery,
         duties: Box<HeartbeatDuties>,
     },
     Snapshot {
@@ -134,15 +136,10 @@ impl Handle {
     /// [`Stopped`].
     pub async fn stop(
         &self,
-        application: ApplicationId,
+        asker: Asker,
         ids: Vec<ContainerId>,
     ) -> Result<Vec<Result<(), RemoteException>>, Stopped> {
-        self.ask(|reply| Command::Stop {
-            application,
-            ids,
-            reply,
-        })
-        .await
+        self.ask(|reply| Command::Stop { asker, ids, reply }).await
     }
 
     /// Statuses of containers; one answer each, in order.
@@ -151,15 +148,11 @@ impl Handle {
     /// [`Stopped`].
     pub async fn statuses(
         &self,
-        application: ApplicationId,
+        asker: Asker,
         ids: Vec<ContainerId>,
     ) -> Result<Vec<Result<ContainerStatusProto, RemoteException>>, Stopped> {
-        self.ask(|reply| Command::Status {
-            application,
-            ids,
-            reply,
-        })
-        .await
+        self.ask(|reply| Command::Status { asker, ids, reply })
+            .await
     }
 
     /// How far the resources of containers are; one answer each, in order.
@@ -168,15 +161,11 @@ impl Handle {
     /// [`Stopped`].
     pub async fn localization_statuses(
         &self,
-        application: ApplicationId,
+        asker: Asker,
         ids: Vec<ContainerId>,
     ) -> Result<Vec<Result<Vec<LocalizationStatusProto>, RemoteException>>, Stopped> {
-        self.ask(|reply| Command::Localization {
-            application,
-            ids,
-            reply,
-        })
-        .await
+        self.ask(|reply| Command::Localization { asker, ids, reply })
+            .await
     }
 
     /// Updates containers; one answer each, in order.
@@ -185,11 +174,11 @@ impl Handle {
     /// [`Stopped`].
     pub async fn update(
         &self,
-        application: ApplicationId,
+        asker: Asker,
         requests: Vec<UpdateRequest>,
     ) -> Result<Vec<Result<(), RemoteException>>, Stopped> {
         self.ask(|reply| Command::Update {
-            application,
+            asker,
             requests,
             reply,
         })
@@ -228,12 +217,17 @@ impl Handle {
         .await
     }
 
-    /// The RM wants a new registration.
+    /// The RM wants a new registration. Resolves when it may follow: when no container lives any more, if they are not
+    /// kept.
     ///
     /// # Errors
     /// [`Stopped`].
     pub async fn resync(&self, keep_containers: bool) -> Result<(), Stopped> {
-        self.tell(Command::Resync { keep_containers }).await
+        self.ask(|done| Command::Resync {
+            keep_containers,
+            done,
+        })
+        .await
     }
 
     /// What a heartbeat is to say.
@@ -244,17 +238,17 @@ impl Handle {
         self.ask(|reply| Command::Heartbeat { reply }).await
     }
 
-    /// A heartbeat was answered. `carried`: the increases it told.
+    /// A heartbeat was answered.
     ///
     /// # Errors
     /// [`Stopped`].
     pub async fn heartbeat_answered(
         &self,
-        carried: Vec<ContainerProto>,
+        delivery: Delivery,
         duties: HeartbeatDuties,
     ) -> Result<(), Stopped> {
         self.tell(Command::Answered {
-            carried,
+            delivery,
             duties: Box::new(duties),
         })
         .await
@@ -333,40 +327,27 @@ fn obey(core: &mut Core, command: Command, clock: Clock) {
             }
             let _gone = reply.send(outcomes);
         }
-        Command::Stop {
-            application,
-            ids,
-            reply,
-        } => {
-            let stop = |id| core.stop_container(application, id, now);
+        Command::Stop { asker, ids, reply } => {
+            let stop = |id| core.stop_container(asker, id, now);
             let _gone = reply.send(ids.into_iter().map(stop).collect());
         }
-        Command::Status {
-            application,
-            ids,
-            reply,
-        } => {
-            let status = |id| core.container_status(application, id, now);
+        Command::Status { asker, ids, reply } => {
+            let status = |id| core.container_status(asker, id, now);
             let _gone = reply.send(ids.into_iter().map(status).collect());
         }
-        Command::Localization {
-            application,
-            ids,
-            reply,
-        } => {
-            let status = |id| core.localization_statuses(application, id, now);
+        Command::Localization { asker, ids, reply } => {
+            let status = |id| core.localization_statuses(asker, id, now);
             let _gone = reply.send(ids.into_iter().map(status).collect());
         }
         Command::Update {
-            application,
+            asker,
             requests,
             reply,
         } => {
-            let update =
-                |r: UpdateRequest| core.update_container(application, r.spec, r.token, now);
+            let update = |r: UpdateRequest| core.update_container(asker, r.spec, r.token, now);
             let _gone = reply.send(requests.into_iter().map(update).collect());
         }
-        Command::Signal { id, signal } => core.signal(id, signal),
+        Command::Signal { id, signal } => core.signal(id, signal, now),
         Command::Registration { reply } => {
             let _gone = reply.send(core.registration_report());
         }
@@ -374,11 +355,14 @@ fn obey(core: &mut Core, command: Command, clock: Clock) {
             rm_identifier,
             resource,
         } => core.registered(rm_identifier, resource, now),
-        Command::Resync { keep_containers } => core.resync(keep_containers, now),
+        Command::Resync {
+            keep_containers,
+            done,
+        } => core.resync(keep_containers, done, now),
         Command::Heartbeat { reply } => {
             let _gone = reply.send(core.heartbeat_report());
         }
-        Command::Answered { carried, duties } => core.heartbeat_answered(&carried, *duties, now),
+        Command::Answered { delivery, duties } => core.heartbeat_answered(&delivery, *duties, now),
         Command::Snapshot { reply } => {
             let _gone = reply.send(core.snapshot());
         }

@@ -1,5 +1,7 @@
 //! What acts for the core on processes and files: launcher, localizer, folders, deletion. Nothing here waits; what takes time
 //! happens on the parts' own threads and comes back as an [`Effect`].
+//!
+//! [`Hands`] is the seam: the agent has [`NodeHands`], tests of the core have hands that only write down what was asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,8 +40,52 @@ pub enum Effect {
     Launch(LaunchEvent),
 }
 
-/// The parts that act.
-pub struct Hands {
+/// What the core can have done. No method waits for a disk, a process or a peer.
+pub trait Hands: Send {
+    /// Brings resources to the local disk; answers with an effect.
+    fn localize(
+        &mut self,
+        id: ContainerId,
+        user: &Arc<str>,
+        resources: Vec<(String, ResourceSpec)>,
+    );
+
+    /// Makes folders and starts the process on a launch thread; answers with effects.
+    ///
+    /// # Errors
+    /// A text for the AM when the launch was not even queued. Then no effect follows.
+    fn launch(
+        &mut self,
+        id: ContainerId,
+        user: &Arc<str>,
+        context: LaunchContext,
+        localized: Vec<LocalizedResource>,
+    ) -> Result<(), String>;
+
+    /// SIGTERM to all processes of a container.
+    fn terminate(&mut self, id: ContainerId);
+
+    /// SIGKILL to all processes of a container.
+    fn force_kill(&mut self, id: ContainerId);
+
+    /// Signals a container's process group. The text for its diagnostics; `None` when it has no process.
+    fn signal(&mut self, id: ContainerId, user: &str, signal: ContainerSignal) -> Option<String>;
+
+    /// Gives back what a container used: references now, folders in the background.
+    fn clean_up(&mut self, id: ContainerId, user: &str);
+
+    /// Gives back what an application used, but for its logs.
+    fn finish_application(&mut self, id: ApplicationId, user: &str);
+
+    /// Deletes the logs of an application.
+    fn delete_application_logs(&mut self, id: ApplicationId);
+
+    /// How far each resource of a container is.
+    fn localization_statuses(&self, id: &ContainerId) -> Vec<LocalizationStatusProto>;
+}
+
+/// The node's own hands.
+pub struct NodeHands {
     /// Processes.
     pub launcher: Arc<Launcher>,
     /// Resources.
@@ -52,10 +98,9 @@ pub struct Hands {
     pub effects: mpsc::UnboundedSender<Effect>,
 }
 
-impl Hands {
-    /// Brings resources to the local disk; answers with an effect.
-    pub fn localize(
-        &self,
+impl Hands for NodeHands {
+    fn localize(
+        &mut self,
         id: ContainerId,
         user: &Arc<str>,
         resources: Vec<(String, ResourceSpec)>,
@@ -79,12 +124,8 @@ impl Hands {
         });
     }
 
-    /// Makes folders and starts the process on a launch thread; answers with effects.
-    ///
-    /// # Errors
-    /// A text for the AM when the launch was not even queued.
-    pub fn launch(
-        &self,
+    fn launch(
+        &mut self,
         id: ContainerId,
         user: &Arc<str>,
         context: LaunchContext,
@@ -124,23 +165,19 @@ impl Hands {
             .map_err(|refused| refused.to_string())
     }
 
-    /// SIGTERM to all processes of a container.
-    pub fn terminate(&self, id: ContainerId) {
+    fn terminate(&mut self, id: ContainerId) {
         self.launcher.terminate(id);
     }
 
-    /// SIGKILL to all processes of a container.
-    pub fn force_kill(&self, id: ContainerId) {
+    fn force_kill(&mut self, id: ContainerId) {
         self.launcher.force_kill(id);
     }
 
-    /// Signals a container's process group. The text for its diagnostics; `None` when it has no process.
-    pub fn signal(&self, id: ContainerId, user: &str, signal: ContainerSignal) -> Option<String> {
+    fn signal(&mut self, id: ContainerId, user: &str, signal: ContainerSignal) -> Option<String> {
         self.launcher.signal(id, user, signal)
     }
 
-    /// Gives back what a container used: references now, folders in the background.
-    pub fn clean_up(&self, id: ContainerId, user: &str) {
+    fn clean_up(&mut self, id: ContainerId, user: &str) {
         self.localizer.release(id);
         if let Ok(user) = user.parse::<UserName>() {
             self.deletion
@@ -148,8 +185,7 @@ impl Hands {
         }
     }
 
-    /// Gives back what an application used, but for its logs.
-    pub fn finish_application(&self, id: ApplicationId, user: &str) {
+    fn finish_application(&mut self, id: ApplicationId, user: &str) {
         if let Ok(user) = user.parse::<UserName>() {
             self.localizer.application_finished(id, &user);
             self.deletion
@@ -157,14 +193,11 @@ impl Hands {
         }
     }
 
-    /// Deletes the logs of an application.
-    pub fn delete_application_logs(&self, id: ApplicationId) {
+    fn delete_application_logs(&mut self, id: ApplicationId) {
         self.deletion.delete(self.dirs.log_deletions(id));
     }
 
-    /// How far each resource of a container is.
-    #[must_use]
-    pub fn localization_statuses(&self, id: &ContainerId) -> Vec<LocalizationStatusProto> {
+    fn localization_statuses(&self, id: &ContainerId) -> Vec<LocalizationStatusProto> {
         let statuses = self.localizer.status(*id).into_iter();
         statuses
             .map(|status| {

@@ -10,17 +10,6 @@ use records::{ContainerId, EpochMillis};
 /// 100 bytes. Beyond the bound starts are refused, since forgetting one would let its token be used twice.
 pub const STARTED_TOKENS_MAX: usize = 500_000;
 
-/// Why a token may not start its container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenUse {
-    /// First use; remembered from now on.
-    First,
-    /// Used before.
-    Again,
-    /// [`STARTED_TOKENS_MAX`] unexpired tokens are remembered.
-    Full,
-}
-
 /// The started containers whose tokens have not expired.
 #[derive(Debug, Default)]
 pub struct StartedTokens {
@@ -35,24 +24,18 @@ impl StartedTokens {
         self.by_id.contains_key(id)
     }
 
-    /// Records the use of the token of `id`, valid until `expiry`.
-    pub fn use_once(&mut self, id: ContainerId, expiry: EpochMillis, now: EpochMillis) -> TokenUse {
-        if self.is_used(&id, now) {
-            return TokenUse::Again;
-        }
-        if self.by_id.len() >= STARTED_TOKENS_MAX {
-            return TokenUse::Full;
-        }
-        self.by_id.insert(id, expiry);
-        self.by_expiry.insert((expiry, id));
-        TokenUse::First
+    /// Whether no further token can be remembered, so that none may be used.
+    pub fn is_full(&mut self, now: EpochMillis) -> bool {
+        self.expire(now);
+        self.by_id.len() >= STARTED_TOKENS_MAX
     }
 
-    /// Forgets `id`: its start was refused after all.
-    pub fn forget(&mut self, id: &ContainerId) {
-        if let Some(expiry) = self.by_id.remove(id) {
-            self.by_expiry.remove(&(expiry, *id));
+    /// Records that the token of `id`, valid until `expiry`, has started its container.
+    pub fn remember(&mut self, id: ContainerId, expiry: EpochMillis) {
+        if let Some(before) = self.by_id.insert(id, expiry) {
+            self.by_expiry.remove(&(before, id));
         }
+        self.by_expiry.insert((expiry, id));
     }
 
     fn expire(&mut self, now: EpochMillis) {
@@ -89,37 +72,24 @@ mod tests {
     #[test]
     fn a_token_starts_its_container_once_until_it_expires() {
         let mut tokens = StartedTokens::default();
-        assert_eq!(
-            tokens.use_once(id(1), EpochMillis(100), EpochMillis(0)),
-            TokenUse::First
-        );
-        assert_eq!(
-            tokens.use_once(id(1), EpochMillis(100), EpochMillis(100)),
-            TokenUse::Again
-        );
-        assert_eq!(
-            tokens.use_once(id(2), EpochMillis(300), EpochMillis(101)),
-            TokenUse::First
-        );
+        assert!(!tokens.is_used(&id(1), EpochMillis(0)));
+        tokens.remember(id(1), EpochMillis(100));
+        assert!(tokens.is_used(&id(1), EpochMillis(100)));
         assert!(!tokens.is_used(&id(1), EpochMillis(101)));
-        assert_eq!(
-            tokens.by_id.len(),
-            1,
+        assert!(
+            tokens.by_id.is_empty() && tokens.by_expiry.is_empty(),
             "the expired entry is gone from memory"
         );
     }
 
     #[test]
-    fn a_refused_start_may_be_tried_again() {
+    fn the_memory_of_used_tokens_is_bounded_and_frees_itself() {
         let mut tokens = StartedTokens::default();
-        assert_eq!(
-            tokens.use_once(id(1), EpochMillis(100), EpochMillis(0)),
-            TokenUse::First
-        );
-        tokens.forget(&id(1));
-        assert_eq!(
-            tokens.use_once(id(1), EpochMillis(100), EpochMillis(0)),
-            TokenUse::First
-        );
+        for n in 0..STARTED_TOKENS_MAX {
+            assert!(!tokens.is_full(EpochMillis(0)));
+            tokens.remember(id(i64::try_from(n).unwrap()), EpochMillis(100));
+        }
+        assert!(tokens.is_full(EpochMillis(100)));
+        assert!(!tokens.is_full(EpochMillis(101)));
     }
 }

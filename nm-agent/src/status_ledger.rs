@@ -1,8 +1,8 @@
 //! Which completions the ResourceManager has still to hear of, and which containers stopped lately. Pure.
 //!
-//! A completion is reported in every heartbeat until one that carried it was answered (Hadoop: `NodeStatusUpdaterImpl`,
-//! `pendingCompletedContainers`); an answer clears exactly what that heartbeat carried, so a completion that happens
-//! while a heartbeat is under way is never lost. Containers that left the agent's memory are remembered for a while, so
+//! A completion is reported in every heartbeat until one that carried it was surely taken in (Hadoop:
+//! `NodeStatusUpdaterImpl`, `pendingCompletedContainers`); that clears exactly what the heartbeat carried, so a completion
+//! that happens while a heartbeat is under way is never lost. Containers that left the agent's memory are remembered for a while, so
 //! that an AM that asks late is told "recently stopped" and not "unknown".
 
 use std::collections::{BTreeMap, VecDeque};
@@ -70,14 +70,14 @@ impl<S: Clone> StatusLedger<S> {
             .collect()
     }
 
-    /// The heartbeat was answered: what it carried has arrived.
+    /// The last heartbeat was taken in: what it carried has arrived.
     pub fn heartbeat_answered(&mut self) {
         self.pending.retain(|_, pending| !pending.sent);
     }
 
-    /// A resync: the registration carries every known container, so nothing is pending (Hadoop clears its list too).
-    pub fn clear_pending(&mut self) {
-        self.pending.clear();
+    /// What is told in another way, by a registration, is not pending any more.
+    pub fn drop_pending(&mut self, is_told: impl Fn(&ContainerId) -> bool) {
+        self.pending.retain(|id, _| !is_told(id));
     }
 
     /// Whether `id` completed within the tracked time.
@@ -164,7 +164,7 @@ mod tests {
         let mut ledger = StatusLedger::new(u64::MAX);
         for n in 0..RECENTLY_STOPPED_MAX + 10 {
             ledger.completed(id(n as i64), (), MonoMillis(0));
-            ledger.clear_pending();
+            ledger.drop_pending(|_| true);
         }
         assert_eq!(ledger.stopped.len(), RECENTLY_STOPPED_MAX);
         assert_eq!(ledger.stopped_order.len(), RECENTLY_STOPPED_MAX);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
-use sched::{ContainerSpec, Event, KillReason, Refusal};
+use sched::{ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
@@ -14,7 +14,6 @@ use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::launch_context::LaunchContext;
 use crate::localize::UserName;
-use crate::started_tokens::TokenUse;
 
 /// One container of a `startContainers` call, its token verified.
 #[derive(Debug)]
@@ -49,34 +48,52 @@ pub enum StartOutcome {
     CallFailed(RemoteException),
 }
 
+/// What a container token is presented for. Hadoop's refusals say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// `startContainers`.
+    Start,
+    /// `updateContainer`.
+    Update,
+}
+
+impl Purpose {
+    fn unauthorized(self, why: &str) -> RemoteException {
+        let what = match self {
+            Self::Start => "start container.",
+            Self::Update => "increase container resource.",
+        };
+        yarn_exception(format!("Unauthorized request to {what}\n{why}"))
+    }
+}
+
 impl Core {
-    /// Starts one container, if all checks pass.
+    /// Starts one container, if all checks pass. A refused one may be tried again with the same token.
     pub fn start(&mut self, asker: Asker, request: StartRequest, now: Now) -> StartOutcome {
-        match self.admit(asker, &request, now) {
-            Ok(()) => {}
-            Err(outcome) => return outcome,
+        if let Err(outcome) = self.admit(asker, &request, now) {
+            return outcome;
         }
         let id = request.spec.id;
-        let context = match request.context {
-            Ok(context) => context,
-            Err(refusal) => return StartOutcome::Refused(refusal),
-        };
-        match self.accept(
-            request.spec,
-            request.token,
-            context,
-            request.received_us,
-            now,
-        ) {
-            Ok(()) => StartOutcome::Started,
-            Err(refusal) => {
-                self.started.forget(&id);
-                StartOutcome::Refused(refusal)
+        let expiry = EpochMillis(request.token.expiry_time_stamp());
+        let accepted = request.context.and_then(|context| {
+            self.accept(
+                request.spec,
+                request.token,
+                context,
+                request.received_us,
+                now,
+            )
+        });
+        match accepted {
+            Ok(()) => {
+                self.started.remember(id, expiry);
+                StartOutcome::Started
             }
+            Err(refusal) => StartOutcome::Refused(refusal),
         }
     }
 
-    /// Checks 7 to 12 of the contract, and that the agent is not stopping.
+    /// The checks from the application to the auxiliary services, and that the agent is not stopping.
     fn admit(
         &mut self,
         asker: Asker,
@@ -85,64 +102,52 @@ impl Core {
     ) -> Result<(), StartOutcome> {
         let id = request.spec.id;
         let refused = |exception| Err(StartOutcome::Refused(exception));
-        if asker.attempt.application_id != id.application_id() {
-            return refused(yarn_exception(format!(
-                "Unauthorized request to start container. \nNMToken for application attempt : {} was used for starting \
-                 container with container token issued for application attempt : {}",
-                asker.attempt, id.attempt
-            )));
-        }
+        authorize_token(Purpose::Start, asker.attempt, &id).map_err(StartOutcome::Refused)?;
         if self.started.is_used(&id, now.wall) {
-            return refused(yarn_exception(format!(
-                "Unauthorized request to start container. \nAttempt to relaunch the same container with id {id}."
+            return refused(Purpose::Start.unauthorized(&format!(
+                " Attempt to relaunch the same container with id {id}."
             )));
         }
-        self.check_expiry_and_registration(&request.token, &id, now.wall)
+        self.check_expiry_and_registration(Purpose::Start, &request.token, &id, now.wall)
             .map_err(StartOutcome::Refused)?;
         if let Err(invalid_token) = self.secrets.remember_attempt(asker.attempt, asker.key_id) {
             return Err(StartOutcome::CallFailed(invalid_token));
         }
         // No auxiliary service runs in this agent yet: a job that needs one learns it here instead of hanging.
-        if let Some(name) = request
-            .context
-            .as_ref()
-            .ok()
-            .and_then(|context| context.service_names.first())
-        {
+        let context = request.context.as_ref().ok();
+        if let Some(name) = context.and_then(|context| context.service_names.first()) {
             return refused(RemoteException::new(
                 HadoopException::InvalidAuxService,
                 format!("The auxService:{name} does not exist"),
             ));
         }
-        if self.stopping.is_some() {
+        if self.stopping {
             return refused(yarn_exception(
                 "Container start failed as the NodeManager is in the process of shutting down"
                     .to_owned(),
             ));
         }
-        match self
-            .started
-            .use_once(id, EpochMillis(request.token.expiry_time_stamp()), now.wall)
-        {
-            TokenUse::First | TokenUse::Again => Ok(()),
-            TokenUse::Full => refused(RemoteException::new(
+        if self.started.is_full(now.wall) {
+            return refused(RemoteException::new(
                 HadoopException::NmNotYetReady,
                 "too many containers were started within the life of their tokens; try again",
-            )),
+            ));
         }
+        Ok(())
     }
 
-    /// Checks 9 and 10, which updates share.
+    /// That the token has not expired, and that the RM of the current registration gave it.
     pub(super) fn check_expiry_and_registration(
         &self,
+        purpose: Purpose,
         token: &ContainerTokenIdentifierProto,
         id: &ContainerId,
         now: EpochMillis,
     ) -> Result<(), RemoteException> {
         let expiry = token.expiry_time_stamp();
         if expiry < now.0 {
-            return Err(yarn_exception(format!(
-                "Unauthorized request to start container. \nThis token is expired. current time is {} found {expiry}\n\
+            return Err(purpose.unauthorized(&format!(
+                "This token is expired. current time is {} found {expiry}\n\
                  Note: System times on machines may be out of sync. Check system time and time zones.",
                 now.0
             )));
@@ -178,6 +183,11 @@ impl Core {
             };
             return Err(yarn_exception(format!("Container {id} {what}")));
         }
+        if self.scheduler.len() >= sched::CONTAINERS_MAX {
+            // Before its application is made, whose end nobody would order.
+            let refusal = Refusal::TooManyContainers(self.scheduler.len());
+            return Err(refusal_to_exception(&refusal));
+        }
         let user: Arc<str> = Arc::from(user.as_str());
         let added = self.applications.add_container(id, &user);
         if added == Added::Refused {
@@ -201,25 +211,38 @@ impl Core {
                 accepted_us: received_us,
                 had_process: false,
                 completion_noted: false,
+                acknowledged_early: false,
             },
         );
         if let Err(refusal) = self.feed(Event::Start(spec), now) {
             self.containers.remove(&id);
             self.applications.container_forgotten(&id);
+            self.finish_application_if_ready(&id.application_id(), now);
             return Err(refusal_to_exception(&refusal));
         }
         crate::audit::started(&id, &user);
-        if added == Added::ToEnding {
-            self.must_feed(
-                Event::Kill {
-                    id,
-                    reason: KillReason::ApplicationFinished,
-                },
-                now,
-            );
-        }
         Ok(())
     }
+}
+
+/// An NMToken is good for the containers of its application, whichever attempt they belong to.
+pub(super) fn authorize_token(
+    purpose: Purpose,
+    attempt: ApplicationAttemptId,
+    id: &ContainerId,
+) -> Result<(), RemoteException> {
+    if attempt.application_id == id.application_id() {
+        return Ok(());
+    }
+    let doing = match purpose {
+        Purpose::Start => "starting",
+        Purpose::Update => "increasing resource of",
+    };
+    Err(purpose.unauthorized(&format!(
+        "NMToken for application attempt : {attempt} was used for {doing} container with container token issued for \
+         application attempt : {}",
+        id.attempt
+    )))
 }
 
 /// A refusal of the scheduler as the AM sees it.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use records::{ApplicationId, ContainerId, ExecutionType, Now};
+use records::{ApplicationAttemptId, ContainerId, ContainerState, ExecutionType, Now};
 use sched::{ContainerSpec, Event, KillReason};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, LocalizationStatusProto,
 };
 
-use super::Core;
-use super::admit::{refusal_to_exception, yarn_exception};
+use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
+use super::{Asker, Core};
 use crate::launch::ContainerSignal;
 
 impl Core {
@@ -20,30 +20,21 @@ impl Core {
     /// `YarnException` when the container is unknown or another application's.
     pub fn stop_container(
         &mut self,
-        application: ApplicationId,
+        asker: Asker,
         id: ContainerId,
         now: Now,
     ) -> Result<(), RemoteException> {
-        if !self.containers.contains_key(&id) {
+        authorize(asker.attempt, &id, "stop")?;
+        let Some(record) = self.containers.get(&id) else {
             return if self.ledger.is_recently_stopped(&id, now.mono) {
                 Ok(())
             } else {
-                Err(yarn_exception(format!(
-                    "Container {id} is not handled by this NodeManager"
-                )))
+                Err(unknown(&id))
             };
-        }
-        authorize(application, &id, "stop")?;
-        if let Some(record) = self.containers.get(&id) {
-            crate::audit::stopped(&id, &record.user);
-        }
-        self.must_feed(
-            Event::Kill {
-                id,
-                reason: KillReason::ApplicationMaster,
-            },
-            now,
-        );
+        };
+        crate::audit::stopped(&id, &record.user);
+        let reason = KillReason::ApplicationMaster;
+        self.must_feed(Event::Kill { id, reason }, now);
         Ok(())
     }
 
@@ -53,12 +44,12 @@ impl Core {
     /// `YarnException` with Hadoop's texts when it is unknown, stopped and forgotten, or another application's.
     pub fn container_status(
         &self,
-        application: ApplicationId,
+        asker: Asker,
         id: ContainerId,
         now: Now,
     ) -> Result<ContainerStatusProto, RemoteException> {
+        authorize(asker.attempt, &id, "get status for")?;
         self.require_known(&id, now)?;
-        authorize(application, &id, "get status for")?;
         self.status_of(&id).ok_or_else(|| unknown(&id))
     }
 
@@ -68,12 +59,12 @@ impl Core {
     /// As [`Self::container_status`].
     pub fn localization_statuses(
         &self,
-        application: ApplicationId,
+        asker: Asker,
         id: ContainerId,
         now: Now,
     ) -> Result<Vec<LocalizationStatusProto>, RemoteException> {
+        authorize(asker.attempt, &id, "get status for")?;
         self.require_known(&id, now)?;
-        authorize(application, &id, "get localization status for")?;
         Ok(self.hands.localization_statuses(&id))
     }
 
@@ -83,18 +74,15 @@ impl Core {
     /// As for a start, and `YarnException` when the version is not newer or an increase is still unreported.
     pub fn update_container(
         &mut self,
-        application: ApplicationId,
+        asker: Asker,
         spec: ContainerSpec,
         token: Arc<ContainerTokenIdentifierProto>,
         now: Now,
     ) -> Result<(), RemoteException> {
         let id = spec.id;
-        if application != id.application_id() {
-            return Err(yarn_exception(format!(
-                "Unauthorized request to increase container resource. \nApplication {application} does not own container {id}"
-            )));
-        }
-        self.check_expiry_and_registration(&token, &id, now.wall)?;
+        authorize_token(Purpose::Update, asker.attempt, &id)?;
+        self.check_expiry_and_registration(Purpose::Update, &token, &id, now.wall)?;
+        self.secrets.remember_attempt(asker.attempt, asker.key_id)?;
         self.require_known(&id, now)?;
         self.update(spec, token, now)
     }
@@ -107,11 +95,8 @@ impl Core {
         now: Now,
     ) -> Result<(), RemoteException> {
         let id = spec.id;
-        let before = self
-            .scheduler
-            .container(&id)
-            .ok_or_else(|| unknown(&id))?
-            .spec;
+        let view = self.scheduler.container(&id).ok_or_else(|| unknown(&id))?;
+        let before = view.spec;
         let grows = before.resource != spec.resource && before.resource.fits_in(spec.resource);
         let promoted = before.execution_type == ExecutionType::Opportunistic
             && spec.execution_type == ExecutionType::Guaranteed;
@@ -123,7 +108,8 @@ impl Core {
         self.feed(Event::Update(spec), now)
             .map_err(|refusal| refusal_to_exception(&refusal))?;
         if let Some(record) = self.containers.get_mut(&id) {
-            if grows {
+            // Nobody can use the room of one that has ended.
+            if grows && view.state.container_state() != ContainerState::Complete {
                 let report = ContainerProto {
                     id: token.container_id,
                     resource: token.resource.clone(),
@@ -139,10 +125,14 @@ impl Core {
     }
 
     /// `signalToContainer`, from an AM or a heartbeat. Unknown and not yet launched containers are passed over.
-    pub fn signal(&mut self, id: ContainerId, signal: ContainerSignal) {
-        if let Some(record) = self.containers.get(&id) {
-            let result = self.hands.signal(id, &record.user, signal);
-            tracing::info!(container = %id, result, "{}", signal.as_str());
+    pub fn signal(&mut self, id: ContainerId, signal: ContainerSignal, now: Now) {
+        let Some(record) = self.containers.get(&id) else {
+            return;
+        };
+        let result = self.hands.signal(id, &record.user, signal);
+        tracing::info!(container = %id, result, "{}", signal.as_str());
+        if let Some(diagnostics) = result {
+            self.must_feed(Event::Annotate { id, diagnostics }, now);
         }
     }
 
@@ -159,16 +149,17 @@ impl Core {
     }
 }
 
+/// Before anything else, so that nobody learns which containers of others are here.
 fn authorize(
-    application: ApplicationId,
+    attempt: ApplicationAttemptId,
     id: &ContainerId,
     what: &str,
 ) -> Result<(), RemoteException> {
-    if application == id.application_id() {
+    if attempt.application_id == id.application_id() {
         Ok(())
     } else {
         Err(yarn_exception(format!(
-            "{application} attempted to {what} non-application container : {id}"
+            "{attempt} attempted to {what} non-application container : {id}"
         )))
     }
 }

@@ -34,6 +34,19 @@ pub struct HeartbeatReport {
     pub opportunistic: OpportunisticContainersStatus,
 }
 
+/// What an answered heartbeat has told the ResourceManager.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delivery {
+    /// All that it carried; these increases among it.
+    Everything {
+        /// As reported.
+        increased: Vec<ContainerProto>,
+    },
+    /// Perhaps nothing. The heartbeat before was not answered, so the ResourceManager may have taken this one for its
+    /// repetition: then it has not looked at it and only repeated its own last answer.
+    PerhapsNothing,
+}
+
 /// What the answer to a heartbeat asks of the node.
 #[derive(Debug, Default)]
 pub struct HeartbeatDuties {
@@ -71,17 +84,25 @@ impl Core {
         }
     }
 
-    /// The RM does not know this node any more: nothing starts until it is registered again.
-    pub fn resync(&mut self, keep_containers: bool, now: Now) {
+    /// The RM does not know this node any more: nothing starts until it is registered again. `done` is answered when the
+    /// registration may follow: at once, or when all containers have ended if they are not kept.
+    pub fn resync(&mut self, keep_containers: bool, done: oneshot::Sender<()>, now: Now) {
         self.rm_identifier = None;
-        self.ledger.clear_pending();
-        if !keep_containers {
-            let ids: Vec<ApplicationId> = self.applications.iter().map(|(id, _)| *id).collect();
-            for id in ids {
-                let reason = KillReason::ResourceManager;
-                self.must_feed(Event::KillApplication { id, reason }, now);
-            }
+        // What is in memory goes along with the registration. What is not must still be told: the RM may be the same
+        // as before, and waits for those completions.
+        let containers = &self.containers;
+        self.ledger.drop_pending(|id| containers.contains_key(id));
+        if keep_containers {
+            let _gone = done.send(());
+            return;
         }
+        self.waiting_for_the_end.push(done);
+        let ids: Vec<ApplicationId> = self.applications.iter().map(|(id, _)| *id).collect();
+        for id in ids {
+            let reason = KillReason::ResourceManager;
+            self.must_feed(Event::KillApplication { id, reason }, now);
+        }
+        self.answer_if_all_ended();
     }
 
     /// For `nodeHeartbeat`.
@@ -94,18 +115,18 @@ impl Core {
     }
 
     /// A heartbeat was answered: what it carried has arrived, and these are the RM's orders, in Hadoop's order.
-    pub fn heartbeat_answered(
-        &mut self,
-        carried: &[ContainerProto],
-        duties: HeartbeatDuties,
-        now: Now,
-    ) {
+    pub fn heartbeat_answered(&mut self, delivery: &Delivery, duties: HeartbeatDuties, now: Now) {
         for id in duties.acknowledged {
             self.forget(id, now);
         }
-        self.ledger.heartbeat_answered();
-        self.increased
-            .retain(|_, increase| !carried.contains(increase));
+        match delivery {
+            Delivery::Everything { increased } => {
+                self.ledger.heartbeat_answered();
+                self.increased
+                    .retain(|_, increase| !increased.contains(increase));
+            }
+            Delivery::PerhapsNothing => {}
+        }
         for id in duties.kill_containers {
             self.must_feed(
                 Event::Kill {
@@ -125,7 +146,7 @@ impl Core {
             }
         }
         for (id, signal) in duties.signals {
-            self.signal(id, signal);
+            self.signal(id, signal, now);
         }
         if let Some(limit) = duties.queuing_limit {
             self.must_feed(Event::QueuingLimit(limit), now);
@@ -144,12 +165,13 @@ impl Core {
 
     /// Ends every application and refuses new containers. `done` is answered when no container lives any more.
     pub fn stop(&mut self, done: oneshot::Sender<()>, now: Now) {
-        self.stopping.get_or_insert_default().push(done);
+        self.stopping = true;
+        self.waiting_for_the_end.push(done);
         let ids: Vec<ApplicationId> = self.applications.unfinished().collect();
         for id in ids {
             self.finish_application(id, KillReason::Shutdown, now);
         }
-        self.answer_stop_if_done();
+        self.answer_if_all_ended();
     }
 
     /// Containers that are not done.
@@ -161,17 +183,13 @@ impl Core {
             .sum()
     }
 
-    pub(super) fn answer_stop_if_done(&mut self) {
-        if self.stopping.is_some() && self.live_containers() == 0 {
-            for done in self
-                .stopping
-                .as_mut()
-                .map(std::mem::take)
-                .unwrap_or_default()
-            {
-                // Who asked may have run out of patience.
-                let _gone = done.send(());
-            }
+    pub(super) fn answer_if_all_ended(&mut self) {
+        if self.waiting_for_the_end.is_empty() || self.live_containers() > 0 {
+            return;
+        }
+        for done in std::mem::take(&mut self.waiting_for_the_end) {
+            // Who asked may have run out of patience.
+            let _gone = done.send(());
         }
     }
 }

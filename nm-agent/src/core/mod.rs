@@ -17,9 +17,11 @@ mod duties;
 mod effects;
 mod perform;
 mod report;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use admit::{Asker, StartOutcome, StartRequest};
-pub use duties::{HeartbeatDuties, HeartbeatReport, RegistrationReport};
+pub use duties::{Delivery, HeartbeatDuties, HeartbeatReport, RegistrationReport};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -68,6 +70,9 @@ struct ContainerRecord {
     had_process: bool,
     /// Its completion is in the ledger.
     completion_noted: bool,
+    /// The RM has acknowledged a completion that has not happened here yet: it took the container for lost or expired.
+    /// It is forgotten when it is done, and reported like any other until then.
+    acknowledged_early: bool,
 }
 
 /// The state of the agent. One task owns it.
@@ -82,9 +87,11 @@ pub struct Core {
     increased: BTreeMap<ContainerId, ContainerProto>,
     /// That of the current registration; `None` before the first and during a resync, when nothing may start.
     rm_identifier: Option<i64>,
-    /// Set once the agent is stopping; answered when nothing is left.
-    stopping: Option<Vec<oneshot::Sender<()>>>,
-    hands: Hands,
+    /// Set once the agent is stopping: nothing starts any more.
+    stopping: bool,
+    /// Answered when no container lives. Filled by a stop and by a resync that keeps no containers, one at a time.
+    waiting_for_the_end: Vec<oneshot::Sender<()>>,
+    hands: Box<dyn Hands>,
     secrets: Arc<NodeSecrets>,
     metrics: Arc<Metrics>,
     heartbeat_now: Arc<Notify>,
@@ -97,7 +104,7 @@ pub struct CoreParts {
     /// Decides which container runs.
     pub scheduler: ContainerScheduler,
     /// What acts on processes and files.
-    pub hands: Hands,
+    pub hands: Box<dyn Hands>,
     /// The keys shared with the RPC connections.
     pub secrets: Arc<NodeSecrets>,
     /// Where notes are counted.
@@ -120,7 +127,8 @@ impl Core {
             started: StartedTokens::default(),
             increased: BTreeMap::new(),
             rm_identifier: None,
-            stopping: None,
+            stopping: false,
+            waiting_for_the_end: Vec::new(),
             hands: parts.hands,
             secrets: parts.secrets,
             metrics: parts.metrics,
@@ -146,10 +154,10 @@ impl Core {
         }
     }
 
-    /// Feeds an event that the scheduler takes from us: a refusal can only mean that the container is gone already.
+    /// Feeds an event whose refusal nobody waits for: it goes to the log.
     fn must_feed(&mut self, event: Event, now: Now) {
         if let Err(refusal) = self.feed(event, now) {
-            tracing::debug!(%refusal, "the event came too late");
+            log_refusal(&refusal);
         }
     }
 
@@ -166,10 +174,24 @@ impl Core {
                 break;
             };
             if let Err(refusal) = self.scheduler.handle(followup, now, &mut actions) {
-                tracing::debug!(%refusal, "the event came too late");
+                log_refusal(&refusal);
             }
         }
         Ok(())
+    }
+}
+
+/// A refusal that is answered to nobody. That the container is gone already is the way of things; an answer that no
+/// order explains is a fault of the agent.
+fn log_refusal(refusal: &Refusal) {
+    match refusal {
+        Refusal::UnexpectedAnswer { .. } => {
+            tracing::warn!(%refusal, "an answer that fits no order")
+        }
+        Refusal::UnknownContainer(_)
+        | Refusal::AlreadyKnown(_)
+        | Refusal::TooManyContainers(_)
+        | Refusal::VersionNotGreater { .. } => tracing::debug!(%refusal, "the event came too late"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use records::{ContainerExitStatus, ContainerId, Now};
-use sched::{Action, Completion, Event};
+use sched::{Action, Completion, Event, KillReason};
 
 use super::{Core, Followups};
 
@@ -30,6 +30,12 @@ impl Core {
     }
 
     fn localize(&mut self, id: ContainerId, followups: &mut Followups) {
+        if !self.applications.is_running(&id.application_id()) {
+            // It came too late, and as in Hadoop is accepted and killed: its folders must not come back to life.
+            let reason = KillReason::ApplicationNotRunning;
+            followups.push_back(Event::Kill { id, reason });
+            return;
+        }
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
@@ -85,9 +91,16 @@ impl Core {
             crate::audit::completed(completion, &record.user);
         }
         self.note_completion(id, now);
+        let acknowledged = self
+            .containers
+            .get(&id)
+            .is_some_and(|record| record.acknowledged_early);
+        if acknowledged {
+            self.forget(id, now);
+        }
         self.finish_application_if_ready(&id.application_id(), now);
         self.heartbeat_now.notify_one();
-        self.answer_stop_if_done();
+        self.answer_if_all_ended();
     }
 
     /// Ends the application if its end was ordered and its last container is done: its folders go, its logs later.

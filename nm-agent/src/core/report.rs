@@ -96,12 +96,21 @@ impl Core {
     }
 
     /// Drops a container that the ResourceManager has acknowledged, or whose application is over. One that is not done
-    /// yet is dropped when it is.
+    /// yet is dropped when it is: were it missing from one heartbeat, a ResourceManager would take every opportunistic
+    /// container of the node for lost (`RMNodeImpl.findLostContainers`).
     pub(super) fn forget(&mut self, id: ContainerId, now: Now) {
-        self.must_feed(Event::Forget(id), now);
-        if self.scheduler.container(&id).is_none() && self.containers.remove(&id).is_some() {
-            self.applications.container_forgotten(&id);
+        let Some(view) = self.scheduler.container(&id) else {
+            return;
+        };
+        if view.state.container_state() != ContainerState::Complete {
+            if let Some(record) = self.containers.get_mut(&id) {
+                record.acknowledged_early = true;
+            }
+            return;
         }
+        self.must_feed(Event::Forget(id), now);
+        self.containers.remove(&id);
+        self.applications.container_forgotten(&id);
     }
 
     /// The picture for web pages and REST.

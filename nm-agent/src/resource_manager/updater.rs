@@ -16,6 +16,7 @@ use wire::protocol::resource_tracker::{NodeHeartbeat, RegisterNodeManager, UnReg
 use super::connection::{RmCallError, RmConnection};
 use super::messages::{self, NodeDescription};
 use crate::clock::Clock;
+use crate::core::Delivery;
 use crate::core_task::{Handle, Stopped};
 use crate::error_chain;
 use crate::metrics::{CallOutcome, Metrics};
@@ -248,7 +249,13 @@ impl NodeStatusUpdater {
         loop {
             let sent = Instant::now();
             let report = self.parts.handle.heartbeat_report().await?;
-            let carried = report.increased.clone();
+            let delivery = if failing_since.is_some() {
+                Delivery::PerhapsNothing
+            } else {
+                Delivery::Everything {
+                    increased: report.increased.clone(),
+                }
+            };
             let status = self.status(self.response_id, report);
             let request = messages::heartbeat(
                 status,
@@ -267,7 +274,7 @@ impl NodeStatusUpdater {
                         .metrics
                         .observe_heartbeat(CallOutcome::Ok, sent.elapsed());
                     failing_since = None;
-                    if let Some(next) = self.obey(response, carried).await? {
+                    if let Some(next) = self.obey(response, delivery).await? {
                         return Ok(next);
                     }
                 }
@@ -303,7 +310,7 @@ impl NodeStatusUpdater {
     async fn obey(
         &mut self,
         response: NodeHeartbeatResponseProto,
-        carried: Vec<wire::proto::hadoop_yarn::ContainerProto>,
+        delivery: Delivery,
     ) -> Result<Option<Next>, UpdaterError> {
         if let Ok(interval_ms @ 1..) = u64::try_from(response.next_heart_beat_interval()) {
             self.interval = Duration::from_millis(interval_ms);
@@ -337,7 +344,7 @@ impl NodeStatusUpdater {
         }
         self.parts
             .handle
-            .heartbeat_answered(carried, duties)
+            .heartbeat_answered(delivery, duties)
             .await?;
         Ok(None)
     }

@@ -88,7 +88,7 @@ impl Agent {
         let core = Core::new(CoreParts {
             config: slices::core(&config, &ports, node_address, &folders.dirs, shared.clock),
             scheduler: ContainerScheduler::new(scheduler, capacity.offered),
-            hands,
+            hands: Box::new(hands),
             secrets: Arc::clone(&shared.secrets),
             metrics: Arc::clone(&shared.metrics),
             heartbeat_now: Arc::clone(&shared.heartbeat_now),

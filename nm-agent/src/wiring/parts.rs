@@ -12,7 +12,7 @@ use super::ports::Ports;
 use super::{AgentError, slices, starting};
 use crate::clock::Clock;
 use crate::config::{Config, LocalizerConfig};
-use crate::hands::{Effect, Hands};
+use crate::hands::{Effect, NodeHands};
 use crate::launch::Launcher;
 use crate::localize::{self, NodeDirs};
 use crate::monitor::{Monitor, Sample};
@@ -110,7 +110,7 @@ pub(super) fn make_hands(
     folders: &Folders,
     ports: &Ports,
     effects: mpsc::UnboundedSender<Effect>,
-) -> Result<(Hands, localize::LocalizerThreads), AgentError> {
+) -> Result<(NodeHands, localize::LocalizerThreads), AgentError> {
     let (localizer, localizer_threads) = localize::Localizer::start(
         &config.localizer,
         folders.dirs.clone(),
@@ -135,7 +135,7 @@ pub(super) fn make_hands(
             }
         }
     });
-    let hands = Hands {
+    let hands = NodeHands {
         launcher: Arc::new(launcher),
         localizer,
         dirs: folders.dirs.clone(),

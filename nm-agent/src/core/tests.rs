@@ -1,0 +1,677 @@
+//! Claims about the core, with hands that only write down what they were asked to do. No thread, no file, no waiting.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis,
+    ExecutionType, MonoMillis, Now, Resource,
+};
+use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerSpec};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{ContainerStateProto, LocalizationStatusProto};
+use wire::token::MasterKey;
+
+use super::*;
+use crate::hands::Effect;
+use crate::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
+use crate::localize::ResourceSpec;
+use crate::view::fixture::{self, APP, container_id};
+
+const RM_IDENTIFIER: i64 = 77;
+const KEY_ID: i32 = 1;
+
+/// What the core has asked of its hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Localize(ContainerId),
+    Launch(ContainerId),
+    Terminate(ContainerId),
+    ForceKill(ContainerId),
+    CleanUp(ContainerId),
+    FinishApplication(ApplicationId),
+    DeleteLogs(ApplicationId),
+}
+
+/// Hands that do nothing but remember. Clones share their memory.
+#[derive(Clone, Default)]
+pub(crate) struct RecordingHands(Arc<Mutex<Vec<Asked>>>);
+
+impl RecordingHands {
+    fn note(&self, asked: Asked) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(asked);
+    }
+
+    /// What was asked since the last look.
+    pub(crate) fn take(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Hands for RecordingHands {
+    fn localize(&mut self, id: ContainerId, _: &Arc<str>, _: Vec<(String, ResourceSpec)>) {
+        self.note(Asked::Localize(id));
+    }
+    fn launch(
+        &mut self,
+        id: ContainerId,
+        _: &Arc<str>,
+        _: LaunchContext,
+        _: Vec<LocalizedResource>,
+    ) -> Result<(), String> {
+        self.note(Asked::Launch(id));
+        Ok(())
+    }
+    fn terminate(&mut self, id: ContainerId) {
+        self.note(Asked::Terminate(id));
+    }
+    fn force_kill(&mut self, id: ContainerId) {
+        self.note(Asked::ForceKill(id));
+    }
+    fn signal(&mut self, id: ContainerId, user: &str, signal: ContainerSignal) -> Option<String> {
+        Some(format!("Sent signal {} as {user} to {id}", signal.as_str()))
+    }
+    fn clean_up(&mut self, id: ContainerId, _: &str) {
+        self.note(Asked::CleanUp(id));
+    }
+    fn finish_application(&mut self, id: ApplicationId, _: &str) {
+        self.note(Asked::FinishApplication(id));
+    }
+    fn delete_application_logs(&mut self, id: ApplicationId) {
+        self.note(Asked::DeleteLogs(id));
+    }
+    fn localization_statuses(&self, _: &ContainerId) -> Vec<LocalizationStatusProto> {
+        Vec::new()
+    }
+}
+
+/// A core for a node of 8 GiB and 8 cores, whose keys are known and which is not registered.
+pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> Core {
+    let key = || MasterKey::new(KEY_ID, Bytes::from_static(b"12345678"));
+    secrets.roll_container_token_key(key());
+    secrets.roll_nm_token_key(key());
+    let config = ContainerSchedulerConfig {
+        queue_length_max: 10,
+        ..ContainerSchedulerConfig::default()
+    };
+    Core::new(CoreParts {
+        config: CoreConfig {
+            about: fixture::node(),
+            node_address: "192.0.2.1".to_owned(),
+            log_retain_ms: 1000,
+            track_stopped_ms: 60_000,
+        },
+        scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
+        hands: Box::new(hands.clone()),
+        secrets: Arc::clone(secrets),
+        metrics: Arc::new(Metrics::new()),
+        heartbeat_now: Arc::default(),
+    })
+}
+
+pub(crate) fn asker() -> Asker {
+    Asker {
+        attempt: container_id(1).attempt,
+        key_id: KEY_ID,
+    }
+}
+
+/// A verified request to start the guaranteed container of this number.
+pub(crate) fn request(n: i64) -> StartRequest {
+    request_for(container_id(n), ExecutionType::Guaranteed)
+}
+
+fn request_for(id: ContainerId, execution_type: ExecutionType) -> StartRequest {
+    let spec = ContainerSpec {
+        id,
+        resource: Resource::new(1024, 1),
+        execution_type,
+        version: 0,
+    };
+    StartRequest {
+        spec,
+        token: Arc::new(token(&spec)),
+        context: Ok(LaunchContext::default()),
+        received_us: 0,
+    }
+}
+
+fn token(spec: &ContainerSpec) -> ContainerTokenIdentifierProto {
+    ContainerTokenIdentifierProto {
+        container_id: Some(spec.id.into()),
+        app_submitter: Some("alice".to_owned()),
+        resource: Some(spec.resource.into()),
+        expiry_time_stamp: Some(i64::MAX),
+        rm_identifier: Some(RM_IDENTIFIER),
+        version: Some(spec.version),
+        ..Default::default()
+    }
+}
+
+struct Node {
+    core: Core,
+    hands: RecordingHands,
+    now: Now,
+}
+
+impl Node {
+    fn new() -> Self {
+        let hands = RecordingHands::default();
+        let mut core = core_with(&hands, &Arc::default());
+        let now = Now {
+            mono: MonoMillis(0),
+            wall: EpochMillis(0),
+        };
+        core.registered(RM_IDENTIFIER, None, now);
+        Self { core, hands, now }
+    }
+
+    fn start(&mut self, n: i64) -> StartOutcome {
+        self.core.start(asker(), request(n), self.now)
+    }
+
+    fn refusal(&mut self, request: StartRequest) -> RemoteException {
+        match self.core.start(asker(), request, self.now) {
+            StartOutcome::Refused(error) => error,
+            other @ (StartOutcome::Started | StartOutcome::CallFailed(_)) => panic!("{other:?}"),
+        }
+    }
+
+    /// Starts a container and says that its process exists.
+    fn run(&mut self, n: i64) {
+        let outcome = self.start(n);
+        assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
+        self.launched(n);
+    }
+
+    fn launched(&mut self, n: i64) {
+        self.effect(LaunchEvent::Launched {
+            id: container_id(n),
+            pid: 4711,
+            timings: LaunchTimings::default(),
+        });
+    }
+
+    fn exit(&mut self, n: i64, status: i32) {
+        self.effect(LaunchEvent::Exited {
+            id: container_id(n),
+            status: ContainerExitStatus(status),
+            diagnostics: String::new(),
+        });
+    }
+
+    fn effect(&mut self, event: LaunchEvent) {
+        self.core.effect(Effect::Launch(event), self.now, 0);
+    }
+
+    /// What the next heartbeat says of containers: number, state, exit status.
+    fn beat(&mut self) -> Vec<(i64, ContainerStateProto, i32)> {
+        let statuses = self.core.heartbeat_report().containers;
+        let mut told: Vec<_> = statuses
+            .iter()
+            .map(|status| {
+                let id = ContainerId::try_from(status.container_id.as_ref().unwrap()).unwrap();
+                (id.id, status.state(), status.exit_status())
+            })
+            .collect();
+        told.sort_by_key(|(id, ..)| *id);
+        told
+    }
+
+    fn answered(&mut self, duties: HeartbeatDuties) {
+        let increased = self.core.heartbeat_report().increased;
+        let delivery = Delivery::Everything { increased };
+        self.core.heartbeat_answered(&delivery, duties, self.now);
+    }
+
+    fn finish_application(&mut self) {
+        self.answered(HeartbeatDuties {
+            finish_applications: vec![APP],
+            ..HeartbeatDuties::default()
+        });
+    }
+
+    fn acknowledge(&mut self, n: i64) {
+        self.answered(HeartbeatDuties {
+            acknowledged: vec![container_id(n)],
+            ..HeartbeatDuties::default()
+        });
+    }
+
+    fn diagnostics(&self, n: i64) -> String {
+        let status = self
+            .core
+            .container_status(asker(), container_id(n), self.now);
+        status.unwrap().diagnostics().to_owned()
+    }
+
+    /// Nothing of a container is left but, for a while, that it was here.
+    fn knows_nothing_of_containers(&self) -> bool {
+        self.core.containers.is_empty()
+            && self.core.scheduler.is_empty()
+            && self
+                .core
+                .applications
+                .iter()
+                .all(|(_, app)| app.containers.is_empty() && app.live.is_empty())
+    }
+}
+
+const RUNNING: ContainerStateProto = ContainerStateProto::CRunning;
+const COMPLETE: ContainerStateProto = ContainerStateProto::CComplete;
+
+#[test]
+fn a_completion_is_told_until_it_was_surely_taken_in() {
+    let mut node = Node::new();
+    node.run(1);
+    node.exit(1, 3);
+    let told = [(1, COMPLETE, 3)];
+    assert_eq!(node.beat(), told);
+    // The heartbeat after one that was not answered: the RM may have taken it for its repetition.
+    let duties = HeartbeatDuties::default();
+    node.core
+        .heartbeat_answered(&Delivery::PerhapsNothing, duties, node.now);
+    assert_eq!(node.beat(), told);
+    node.answered(HeartbeatDuties::default());
+    assert_eq!(node.beat(), []);
+}
+
+#[test]
+fn a_container_acknowledged_too_early_stays_in_heartbeats_until_it_is_done() {
+    let mut node = Node::new();
+    node.run(1);
+    node.acknowledge(1);
+    assert_eq!(node.beat(), [(1, RUNNING, -1000)]);
+    node.exit(1, 0);
+    assert_eq!(node.beat(), [(1, COMPLETE, 0)]);
+    node.answered(HeartbeatDuties::default());
+    assert_eq!(node.beat(), []);
+    assert!(node.knows_nothing_of_containers());
+}
+
+#[test]
+fn an_acknowledged_container_is_forgotten_and_remembered_as_recently_stopped() {
+    let mut node = Node::new();
+    node.run(1);
+    node.exit(1, 0);
+    node.acknowledge(1);
+    assert!(node.knows_nothing_of_containers());
+    let id = container_id(1);
+    assert!(node.core.stop_container(asker(), id, node.now).is_ok());
+    let error = node
+        .core
+        .container_status(asker(), id, node.now)
+        .unwrap_err();
+    assert_eq!(
+        error.message,
+        format!("Container {id} was recently stopped on node manager.")
+    );
+}
+
+#[test]
+fn the_end_of_an_application_waits_for_a_launch_under_way() {
+    let mut node = Node::new();
+    node.start(1);
+    node.hands.take();
+    node.finish_application();
+    assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
+    assert_eq!(node.beat(), [(1, RUNNING, -107)]);
+    node.effect(LaunchEvent::LaunchFailed {
+        id: container_id(1),
+        status: ContainerExitStatus::TERMINATED,
+        diagnostics: "Container terminated before launch.".to_owned(),
+    });
+    let done = [
+        Asked::CleanUp(container_id(1)),
+        Asked::FinishApplication(APP),
+    ];
+    assert_eq!(node.hands.take(), done);
+    assert_eq!(node.beat(), [(1, COMPLETE, -107)]);
+    assert!(node.knows_nothing_of_containers());
+}
+
+#[test]
+fn a_container_of_an_ended_application_is_accepted_killed_and_never_launched() {
+    let mut node = Node::new();
+    node.run(1);
+    node.exit(1, 0);
+    node.finish_application();
+    node.hands.take();
+    assert!(matches!(node.start(2), StartOutcome::Started));
+    let asked = node.hands.take();
+    assert_eq!(
+        asked,
+        [
+            Asked::CleanUp(container_id(2)),
+            Asked::FinishApplication(APP)
+        ]
+    );
+    let statuses = node.core.heartbeat_report().containers;
+    assert_eq!(statuses.len(), 1, "the first one's end was told before");
+    assert_eq!(statuses[0].exit_status(), -107);
+    assert!(
+        statuses[0]
+            .diagnostics()
+            .contains("Application no longer running.")
+    );
+    assert!(node.knows_nothing_of_containers());
+}
+
+#[test]
+fn logs_go_when_they_are_old_enough_and_the_application_with_them() {
+    let mut node = Node::new();
+    node.run(1);
+    node.exit(1, 0);
+    node.finish_application();
+    node.hands.take();
+    let due = node.core.next_deadline().unwrap();
+    node.now.mono = due;
+    node.core.tick(node.now);
+    assert_eq!(node.hands.take(), [Asked::DeleteLogs(APP)]);
+    assert_eq!(node.core.next_deadline(), None);
+    assert_eq!(node.core.applications.iter().count(), 0);
+}
+
+#[test]
+fn a_resync_still_tells_of_completions_that_no_registration_carries() {
+    let mut node = Node::new();
+    node.run(1);
+    node.run(2);
+    node.exit(1, 0);
+    node.finish_application();
+    node.exit(2, 143);
+    assert!(node.knows_nothing_of_containers());
+    let (done, mut answer) = oneshot::channel();
+    node.core.resync(true, done, node.now);
+    assert_eq!(answer.try_recv(), Ok(()));
+    assert!(node.core.registration_report().containers.is_empty());
+    node.core.registered(RM_IDENTIFIER, None, node.now);
+    assert_eq!(node.beat(), [(2, COMPLETE, -107)]);
+}
+
+#[test]
+fn a_resync_tells_of_completions_in_memory_by_the_registration() {
+    let mut node = Node::new();
+    node.run(1);
+    node.run(2);
+    node.exit(1, 5);
+    let (done, _answer) = oneshot::channel();
+    node.core.resync(true, done, node.now);
+    let report = node.core.registration_report();
+    let told: Vec<_> = report
+        .containers
+        .iter()
+        .map(|container| {
+            (
+                container.container_state(),
+                container.container_exit_status(),
+            )
+        })
+        .collect();
+    assert_eq!(told, [(COMPLETE, 5), (RUNNING, -1000)]);
+    assert_eq!(report.running_applications, [APP]);
+    assert_eq!(node.beat(), [(2, RUNNING, -1000)]);
+}
+
+#[test]
+fn nothing_starts_between_a_resync_and_the_registration() {
+    let mut node = Node::new();
+    let (done, _answer) = oneshot::channel();
+    node.core.resync(true, done, node.now);
+    let error = node.refusal(request(1));
+    assert!(error.is(HadoopException::InvalidContainer), "{error}");
+    node.core.registered(RM_IDENTIFIER + 1, None, node.now);
+    let error = node.refusal(request(1));
+    assert!(error.is(HadoopException::InvalidContainer), "{error}");
+}
+
+#[test]
+fn a_resync_that_keeps_no_containers_waits_for_their_end() {
+    let mut node = Node::new();
+    node.run(1);
+    let (done, mut answer) = oneshot::channel();
+    node.core.resync(false, done, node.now);
+    assert!(answer.try_recv().is_err());
+    node.exit(1, 143);
+    assert_eq!(answer.try_recv(), Ok(()));
+    let report = node.core.registration_report();
+    assert_eq!(report.containers[0].container_exit_status(), -106);
+}
+
+#[test]
+fn a_stop_ends_all_and_refuses_starts() {
+    let mut node = Node::new();
+    node.run(1);
+    let (done, mut answer) = oneshot::channel();
+    node.core.stop(done, node.now);
+    assert!(answer.try_recv().is_err());
+    let error = node.refusal(request(2));
+    assert!(error.message.contains("in the process of shutting down"));
+    node.exit(1, 143);
+    assert_eq!(answer.try_recv(), Ok(()));
+    assert_eq!(node.beat(), [(1, COMPLETE, -107)]);
+    let (done, mut answer) = oneshot::channel();
+    node.core.stop(done, node.now);
+    assert_eq!(answer.try_recv(), Ok(()), "a second stop is answered too");
+}
+
+#[test]
+fn a_refused_start_may_be_tried_again_with_the_same_token_and_an_accepted_one_not() {
+    let mut node = Node::new();
+    let bad_credentials = RemoteException::new(HadoopException::YarnException, "no token storage");
+    let mut broken = request(1);
+    broken.context = Err(bad_credentials.clone());
+    assert_eq!(node.refusal(broken), bad_credentials);
+    let mut nameless = request(1);
+    nameless.token = Arc::new(ContainerTokenIdentifierProto {
+        app_submitter: None,
+        ..token(&nameless.spec)
+    });
+    node.refusal(nameless);
+    assert!(matches!(node.start(1), StartOutcome::Started));
+    let id = container_id(1);
+    assert_eq!(
+        node.refusal(request(1)).message,
+        format!(
+            "Unauthorized request to start container.\n Attempt to relaunch the same container with id {id}."
+        )
+    );
+}
+
+#[test]
+fn refused_starts_leave_nothing_behind() {
+    let mut node = Node::new();
+    let mut broken = request(1);
+    broken.context = Err(RemoteException::new(HadoopException::YarnException, "x"));
+    node.refusal(broken);
+    let mut expired = request(1);
+    expired.token = Arc::new(ContainerTokenIdentifierProto {
+        expiry_time_stamp: Some(-1),
+        ..token(&expired.spec)
+    });
+    let error = node.refusal(expired);
+    assert!(error.message.starts_with(
+        "Unauthorized request to start container.\nThis token is expired. current time is 0 found -1\n"
+    ));
+    assert!(node.knows_nothing_of_containers());
+    assert_eq!(node.core.applications.iter().count(), 0);
+    assert_eq!(node.hands.take(), []);
+}
+
+#[test]
+fn an_old_nm_token_fails_the_whole_call() {
+    let mut node = Node::new();
+    let old = Asker {
+        key_id: KEY_ID + 1,
+        ..asker()
+    };
+    let outcome = node.core.start(old, request(1), node.now);
+    assert!(
+        matches!(&outcome, StartOutcome::CallFailed(error) if error.is(HadoopException::InvalidToken)),
+        "{outcome:?}"
+    );
+}
+
+/// An ApplicationMaster of another application.
+fn stranger() -> Asker {
+    let application_id = ApplicationId {
+        id: APP.id + 1,
+        ..APP
+    };
+    Asker {
+        attempt: ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        },
+        ..asker()
+    }
+}
+
+#[test]
+fn others_learn_nothing_of_a_container_not_even_whether_it_is_here() {
+    let mut node = Node::new();
+    node.run(1);
+    for n in [1, 9] {
+        let id = container_id(n);
+        let attempt = stranger().attempt;
+        let refused = node.core.stop_container(stranger(), id, node.now);
+        assert_eq!(
+            refused.unwrap_err().message,
+            format!("{attempt} attempted to stop non-application container : {id}")
+        );
+        let refused = node.core.container_status(stranger(), id, node.now);
+        assert_eq!(
+            refused.unwrap_err().message,
+            format!("{attempt} attempted to get status for non-application container : {id}")
+        );
+        assert!(
+            node.core
+                .localization_statuses(stranger(), id, node.now)
+                .is_err()
+        );
+    }
+    let started = node.core.start(stranger(), request(2), node.now);
+    assert!(
+        matches!(&started, StartOutcome::Refused(error) if error.message.starts_with(
+            "Unauthorized request to start container.\nNMToken for application attempt : "
+        )),
+        "{started:?}"
+    );
+    assert_eq!(node.beat(), [(1, RUNNING, -1000)]);
+}
+
+#[test]
+fn a_signal_can_be_read_of_in_the_diagnostics() {
+    let mut node = Node::new();
+    node.run(1);
+    let signal = ContainerSignal::OutputThreadDump;
+    node.core.signal(container_id(1), signal, node.now);
+    assert!(
+        node.diagnostics(1)
+            .contains("Sent signal OUTPUT_THREAD_DUMP as alice to container_")
+    );
+    node.core.signal(container_id(9), signal, node.now);
+}
+
+fn update(node: &mut Node, n: i64, version: i32, memory_mb: u64) -> Result<(), RemoteException> {
+    let spec = ContainerSpec {
+        id: container_id(n),
+        resource: Resource::new(memory_mb, 1),
+        execution_type: ExecutionType::Guaranteed,
+        version,
+    };
+    let token = Arc::new(token(&spec));
+    node.core.update_container(asker(), spec, token, node.now)
+}
+
+#[test]
+fn an_increase_is_told_until_it_was_surely_taken_in_and_no_other_comes_before() {
+    let mut node = Node::new();
+    node.run(1);
+    update(&mut node, 1, 1, 2048).unwrap();
+    assert_eq!(node.core.heartbeat_report().increased.len(), 1);
+    let refused = update(&mut node, 1, 2, 4096).unwrap_err();
+    assert!(refused.message.contains("resource is being increased"));
+    let duties = HeartbeatDuties::default();
+    node.core
+        .heartbeat_answered(&Delivery::PerhapsNothing, duties, node.now);
+    assert_eq!(node.core.heartbeat_report().increased.len(), 1);
+    node.answered(HeartbeatDuties::default());
+    assert_eq!(node.core.heartbeat_report().increased, []);
+    update(&mut node, 1, 2, 4096).unwrap();
+    let refused = update(&mut node, 1, 2, 8192).unwrap_err();
+    assert_eq!(
+        refused.message,
+        format!(
+            "Container {} resource is being increased -or- is undergoing ExecutionType promoted.",
+            container_id(1)
+        )
+    );
+}
+
+#[test]
+fn an_increase_of_a_finished_container_succeeds_and_is_not_told() {
+    let mut node = Node::new();
+    node.run(1);
+    node.exit(1, 0);
+    update(&mut node, 1, 1, 2048).unwrap();
+    assert_eq!(node.core.heartbeat_report().increased, []);
+}
+
+#[test]
+fn an_update_with_a_strangers_or_an_old_token_is_refused_in_its_own_words() {
+    let mut node = Node::new();
+    node.run(1);
+    let spec = ContainerSpec {
+        version: 1,
+        ..request(1).spec
+    };
+    let refused = |node: &mut Node, asker, token| {
+        let result = node
+            .core
+            .update_container(asker, spec, Arc::new(token), node.now);
+        result.unwrap_err().message
+    };
+    let message = refused(&mut node, stranger(), token(&spec));
+    assert!(
+        message.starts_with("Unauthorized request to increase container resource.\nNMToken for"),
+        "{message}"
+    );
+    let expired = ContainerTokenIdentifierProto {
+        expiry_time_stamp: Some(-1),
+        ..token(&spec)
+    };
+    let message = refused(&mut node, asker(), expired);
+    assert!(
+        message.starts_with("Unauthorized request to increase container resource.\nThis token is"),
+        "{message}"
+    );
+}
+
+#[test]
+fn every_container_is_in_every_heartbeat_until_its_completion_was_told() {
+    let mut node = Node::new();
+    for n in 1..=12 {
+        let id = container_id(n);
+        let kind = if n % 2 == 0 {
+            ExecutionType::Opportunistic
+        } else {
+            ExecutionType::Guaranteed
+        };
+        let outcome = node.core.start(asker(), request_for(id, kind), node.now);
+        assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
+    }
+    let ids = |node: &mut Node| node.beat().iter().map(|(id, ..)| *id).collect::<Vec<_>>();
+    let all: Vec<i64> = (1..=12).collect();
+    assert_eq!(ids(&mut node), all);
+    node.launched(1);
+    node.exit(1, 0);
+    node.answered(HeartbeatDuties {
+        kill_containers: all.iter().map(|n| container_id(*n)).collect(),
+        acknowledged: all.iter().map(|n| container_id(*n)).collect(),
+        ..HeartbeatDuties::default()
+    });
+    // The first was told; the others still have to be.
+    assert_eq!(ids(&mut node), all[1..]);
+}
