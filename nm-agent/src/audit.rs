@@ -19,10 +19,12 @@ pub(crate) fn completed(completion: &Completion, user: &str) {
     let status = completion.exit_status;
     let (operation, success) = if status == ContainerExitStatus::SUCCESS {
         ("Container Finished - Succeeded", true)
-    } else if status.0 > 0 && !status.is_signalled() {
-        ("Container Finished - Failed", false)
-    } else {
+    } else if status.is_signalled()
+        || status.0 <= ContainerExitStatus::ABORTED.0 && status != ContainerExitStatus::INVALID
+    {
         ("Container Finished - Killed", true)
+    } else {
+        ("Container Finished - Failed", false)
     };
     log(
         user,

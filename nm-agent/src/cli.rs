@@ -13,7 +13,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::Process;
 use crate::check::{self, ThisMachine};
-use crate::config::{Config, Loaded};
+use crate::config::{self, Config, Loaded};
 
 /// Exit status for a configuration that cannot be used.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
@@ -47,18 +47,15 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct ConfDir {
-    /// Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, else /etc/hadoop/conf]
+    /// Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]
     #[arg(long, value_name = "DIR")]
     conf: Option<PathBuf>,
 }
 
 impl ConfDir {
-    fn folders(&self, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
-        let folder = self
-            .conf
-            .clone()
-            .or_else(|| environment.get("HADOOP_CONF_DIR").map(PathBuf::from));
-        vec![folder.unwrap_or_else(|| PathBuf::from("/etc/hadoop/conf"))]
+    fn read(&self, environment: &BTreeMap<String, String>) -> Loaded {
+        let folders = config::conf_dirs(self.conf.as_deref(), environment);
+        Loaded::read(&folders, environment)
     }
 }
 
@@ -78,9 +75,12 @@ pub fn main() -> ExitCode {
 
 fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
     start_logging(environment);
-    let loaded = Loaded::read(&conf.folders(environment), environment);
+    let loaded = conf.read(environment);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
+    }
+    for (name, origin) in &loaded.ignored {
+        tracing::debug!(%origin, "{name} means nothing to this agent");
     }
     let config = match loaded.config {
         Ok(config) => config,
@@ -147,7 +147,7 @@ fn spawn_signal_listener(stop: CancellationToken) -> std::io::Result<()> {
 
 fn check(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let loaded = Loaded::read(&conf.folders(environment), environment);
+    let loaded = conf.read(environment);
     match check::report(&loaded, &ThisMachine, &mut out)
         .and_then(|outcome| out.flush().map(|()| outcome))
     {
