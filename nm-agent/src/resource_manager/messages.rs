@@ -1,6 +1,7 @@
 //! Requests from what the core reports, and duties from what the ResourceManager answers. Pure.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message;
 use records::{ApplicationId, ContainerId, EpochMillis, NodeId, Resource};
@@ -130,6 +131,13 @@ fn opportunistic(status: OpportunisticContainersStatus) -> OpportunisticContaine
         estimated_queue_wait_time: Some(0),
         opport_queue_capacity: count(status.opport_queue_capacity),
     }
+}
+
+/// When the next heartbeat is due after this one; `None` when the ResourceManager does not say (Hadoop: not above 0).
+#[must_use]
+pub(super) fn interval(response: &NodeHeartbeatResponseProto) -> Option<Duration> {
+    let interval_ms = u64::try_from(response.next_heart_beat_interval()).ok()?;
+    (interval_ms > 0).then(|| Duration::from_millis(interval_ms))
 }
 
 /// A key as the ResourceManager sends it; `None` when there is none or it lacks its id or bytes.

@@ -2,13 +2,15 @@
 //! `NodeStatusUpdaterImpl`).
 //!
 //! - `connection`: one connection at a time, over the configured ResourceManagers in turn
+//! - `retry`: when one that does not answer is tried again (pure)
 //! - `messages`: requests from what the core reports, duties from what the RM answers (pure)
 //! - `updater`: the loop
 
 mod connection;
 mod messages;
+mod retry;
 mod updater;
 
-pub use connection::{RmCallError, RmConnection, RmConnectionConfig};
+pub use connection::{ResourceTracker, RmCallError, RmConnection, RmConnectionConfig};
 pub use messages::NodeDescription;
 pub use updater::{Ended, NodeStatusUpdater, UpdaterConfig, UpdaterError, UpdaterParts};

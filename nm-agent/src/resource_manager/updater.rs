@@ -8,40 +8,44 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use wire::proto::hadoop_yarn::{
-    NodeActionProto, NodeHeartbeatResponseProto, RegisterNodeManagerResponseProto,
-    UnRegisterNodeManagerRequestProto,
+    NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
+    RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
-use wire::protocol::resource_tracker::{NodeHeartbeat, RegisterNodeManager, UnRegisterNodeManager};
 
-use super::connection::{RmCallError, RmConnection};
+use super::connection::{ResourceTracker, RmCallError, RmConnection};
 use super::messages::{self, NodeDescription};
+use super::retry::{Failures, RetryPolicy};
 use crate::clock::Clock;
-use crate::core::Delivery;
+use crate::core::{Delivery, HeartbeatReport};
 use crate::core_task::{Handle, Stopped};
 use crate::error_chain;
 use crate::metrics::{CallOutcome, Metrics};
 use crate::monitor::Sample;
 use crate::secrets::NodeSecrets;
 
-/// Used until the ResourceManager names an interval, and when it names none (Hadoop: 1000 ms).
-const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Containers often end in bursts. An out-of-band heartbeat waits this long after the heartbeat before it, so that a burst
 /// costs the ResourceManager at most 50 calls a second from one node and still looks immediate to people.
 const OUT_OF_BAND_GAP: Duration = Duration::from_millis(20);
 
-/// How long the last word to the ResourceManager may take; it learns of a silent node by itself, only later.
-const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long each of the last words to the ResourceManager may take once the agent stops: the heartbeat under way, the one
+/// that tells of the last completions, and the unregistration. It learns of a silent node by itself, only later.
+const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How the node behaves toward the ResourceManager.
 #[derive(Clone, Debug)]
 pub struct UpdaterConfig {
-    /// Between two tries when nobody answers.
+    /// Between two heartbeats, until the ResourceManager names an interval and when it names none.
+    pub heartbeat_interval: Duration,
+    /// No longer interval is obeyed: the ResourceManager would take the node for lost.
+    pub heartbeat_interval_max: Duration,
+    /// The longest pause between two tries when nobody answers.
     pub retry_interval: Duration,
     /// When to give up; `None`: never.
     pub give_up_after: Option<Duration>,
     /// `yarn.resourcemanager.work-preserving-recovery.enabled`: containers live through a resync.
     pub keep_containers_on_resync: bool,
+    /// How long the end of those that do not is waited for before the node registers again.
+    pub kill_patience: Duration,
 }
 
 /// Why the loop ended, when nothing is wrong.
@@ -85,13 +89,13 @@ pub enum UpdaterError {
 }
 
 /// What the loop works with.
-pub struct UpdaterParts {
+pub struct UpdaterParts<T = RmConnection> {
     /// Its slice of the configuration.
     pub config: UpdaterConfig,
     /// What the node says of itself.
     pub node: NodeDescription,
     /// Toward the ResourceManagers.
-    pub connection: RmConnection,
+    pub tracker: T,
     /// The agent's state.
     pub handle: Handle,
     /// Where keys go.
@@ -109,8 +113,9 @@ pub struct UpdaterParts {
 }
 
 /// The loop, before it runs.
-pub struct NodeStatusUpdater {
-    parts: UpdaterParts,
+pub struct NodeStatusUpdater<T = RmConnection> {
+    parts: UpdaterParts<T>,
+    retry: RetryPolicy,
     /// Of the last answered heartbeat; 0 after a registration.
     response_id: i32,
     token_sequence_no: i64,
@@ -118,19 +123,40 @@ pub struct NodeStatusUpdater {
 }
 
 enum Next {
+    /// `settled`: a heartbeat had been answered since the registration.
+    Resync {
+        settled: bool,
+    },
+    End(Ended),
+}
+
+/// What an answered heartbeat orders of the loop itself.
+enum Order {
+    GoOn,
     Resync,
     End(Ended),
 }
 
-impl NodeStatusUpdater {
+/// Why the wait between two heartbeats is over.
+enum Wake {
+    Heartbeat,
+    Stop,
+}
+
+impl<T: ResourceTracker> NodeStatusUpdater<T> {
     /// A loop that has not registered yet.
     #[must_use]
-    pub fn new(parts: UpdaterParts) -> Self {
+    pub fn new(parts: UpdaterParts<T>) -> Self {
         Self {
+            retry: RetryPolicy {
+                addresses: parts.tracker.addresses(),
+                interval_max: parts.config.retry_interval,
+                give_up_after: parts.config.give_up_after,
+            },
+            interval: parts.config.heartbeat_interval,
             parts,
             response_id: 0,
             token_sequence_no: 0,
-            interval: DEFAULT_INTERVAL,
         }
     }
 
@@ -141,8 +167,9 @@ impl NodeStatusUpdater {
     /// [`UpdaterError`].
     pub async fn run(&mut self, registered: impl FnOnce() + Send) -> Result<Ended, UpdaterError> {
         let mut registered = Some(registered);
+        let mut resyncs = Failures::default();
+        let stop = self.parts.stop.clone();
         loop {
-            let stop = self.parts.stop.clone();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(Ended::Stopping),
@@ -151,16 +178,17 @@ impl NodeStatusUpdater {
             if let Some(tell) = registered.take() {
                 tell();
             }
-            match self.heartbeats().await? {
+            let settled = match self.heartbeats().await? {
                 Next::End(ended) => return Ok(ended),
-                Next::Resync => {
-                    let keep = self.parts.config.keep_containers_on_resync;
-                    tracing::warn!(
-                        keep_containers = keep,
-                        "the ResourceManager asks for a resync: registering again"
-                    );
-                    self.parts.handle.resync(keep).await?;
-                }
+                Next::Resync { settled } => settled,
+            };
+            if settled {
+                resyncs.clear();
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(Ended::Stopping),
+                result = self.resync(&mut resyncs) => result?,
             }
         }
     }
@@ -170,43 +198,34 @@ impl NodeStatusUpdater {
         let request = UnRegisterNodeManagerRequestProto {
             node_id: Some((&self.parts.node.node_id).into()),
         };
-        match timeout(
-            UNREGISTER_TIMEOUT,
-            self.parts
-                .connection
-                .call::<UnRegisterNodeManager>(&request),
-        )
-        .await
-        {
+        match timeout(LAST_WORD_TIMEOUT, self.parts.tracker.unregister(&request)).await {
             Ok(Ok(_)) => tracing::info!("unregistered from the ResourceManager"),
             Ok(Err(error)) => tracing::warn!(error = %error_chain(&error), "could not unregister"),
-            Err(_) => tracing::warn!("could not unregister: no answer in {UNREGISTER_TIMEOUT:?}"),
+            Err(_) => tracing::warn!("could not unregister: no answer in {LAST_WORD_TIMEOUT:?}"),
         }
     }
 
     async fn register(&mut self) -> Result<(), UpdaterError> {
-        let began = Instant::now();
+        let mut failures = Failures::default();
         loop {
+            let began = Instant::now();
             let report = self.parts.handle.registration_report().await?;
             let containers = report.containers.len();
-            let status = self.status(0, self.parts.handle.heartbeat_report().await?);
+            let heartbeat = self.parts.handle.heartbeat_report().await?;
+            let status = self.status(0, heartbeat);
             let request = messages::registration(&self.parts.node, report, status);
-            match self
-                .parts
-                .connection
-                .call::<RegisterNodeManager>(&request)
-                .await
-            {
+            match self.parts.tracker.register(&request).await {
                 Ok(response) => {
                     self.parts.metrics.count_registration(CallOutcome::Ok);
                     self.accept_registration(response).await?;
-                    let address = self.parts.connection.address().to_owned();
+                    let address = self.parts.tracker.address();
                     tracing::info!(resource_manager = address, node = %self.parts.node.node_id, containers, "registered");
                     return Ok(());
                 }
                 Err(error) => {
                     self.parts.metrics.count_registration(CallOutcome::Error);
-                    self.wait_to_retry(began, error, "registering").await?;
+                    let pause = self.after_failure(&mut failures, began, error, "registering")?;
+                    sleep(pause).await;
                 }
             }
         }
@@ -243,78 +262,133 @@ impl NodeStatusUpdater {
             .await?)
     }
 
+    /// Makes ready for another registration: refuses starts, ends what is not kept. When registering brought nothing but
+    /// the next resync, as with two nodes of one name, there is a pause first.
+    async fn resync(&mut self, resyncs: &mut Failures) -> Result<(), UpdaterError> {
+        let keep = self.parts.config.keep_containers_on_resync;
+        tracing::warn!(keep_containers = keep, "registering again");
+        let patience = self.parts.config.kill_patience;
+        match timeout(patience, self.parts.handle.resync(keep)).await {
+            Ok(result) => result?,
+            Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),
+        }
+        let had_any = resyncs.any();
+        let endless = RetryPolicy {
+            addresses: 1,
+            give_up_after: None,
+            ..self.retry
+        };
+        let now = Instant::now();
+        let pause = resyncs.note(now, now, &endless, &mut rand::rng());
+        if had_any && let Ok(pause) = pause {
+            sleep(pause).await;
+        }
+        Ok(())
+    }
+
     async fn heartbeats(&mut self) -> Result<Next, UpdaterError> {
-        let mut failing_since = None;
+        let mut failures = Failures::default();
+        let mut settled = false;
+        let mut is_last = false;
         let mut due = Instant::now();
         loop {
             let sent = Instant::now();
             let report = self.parts.handle.heartbeat_report().await?;
-            let delivery = if failing_since.is_some() {
+            let delivery = if failures.any() {
                 Delivery::PerhapsNothing
             } else {
                 Delivery::Everything {
                     increased: report.increased.clone(),
                 }
             };
-            let status = self.status(self.response_id, report);
-            let request = messages::heartbeat(
-                status,
-                self.parts.secrets.current_keys(),
-                self.token_sequence_no,
-            );
-            let stop = self.parts.stop.clone();
-            let answer = tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(Next::End(Ended::Stopping)),
-                answer = self.parts.connection.call::<NodeHeartbeat>(&request) => answer,
+            let request = self.heartbeat_request(report);
+            let Some(answer) = self.send(&request).await else {
+                return Ok(Next::End(Ended::Stopping));
             };
-            match answer {
+            let outcome = if answer.is_ok() {
+                CallOutcome::Ok
+            } else {
+                CallOutcome::Error
+            };
+            self.parts
+                .metrics
+                .observe_heartbeat(outcome, sent.elapsed());
+            let pause = match answer {
                 Ok(response) => {
-                    self.parts
-                        .metrics
-                        .observe_heartbeat(CallOutcome::Ok, sent.elapsed());
-                    failing_since = None;
-                    if let Some(next) = self.obey(response, delivery).await? {
-                        return Ok(next);
+                    failures.clear();
+                    match self.obey(response, delivery).await? {
+                        Order::GoOn => settled = true,
+                        Order::Resync => return Ok(Next::Resync { settled }),
+                        Order::End(ended) => return Ok(Next::End(ended)),
                     }
+                    self.interval
                 }
                 // The same heartbeat goes again, with the same response id: the RM then repeats its last answer, whose
                 // orders it sends only once.
-                Err(error) => {
-                    self.parts
-                        .metrics
-                        .observe_heartbeat(CallOutcome::Error, sent.elapsed());
-                    let since = *failing_since.get_or_insert(sent);
-                    if error.is_remote() {
-                        tracing::warn!(error = %error_chain(&error), "the ResourceManager failed a heartbeat");
-                    } else {
-                        self.check_patience(since, error, "sending a heartbeat")?;
-                    }
+                Err(error) if error.is_of_active_rm() => {
+                    failures.note_refusal();
+                    tracing::warn!(error = %error_chain(&error), "the ResourceManager failed a heartbeat");
+                    self.interval
                 }
-            }
-            due = (due + self.interval).max(sent + OUT_OF_BAND_GAP);
-            let out_of_band = async {
-                self.parts.heartbeat_now.notified().await;
-                sleep_until(sent + OUT_OF_BAND_GAP).await;
+                Err(error) => {
+                    due = Instant::now();
+                    self.after_failure(&mut failures, sent, error, "sending a heartbeat")?
+                }
             };
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(Next::End(Ended::Stopping)),
-                () = sleep_until(due) => {}
-                () = out_of_band, if failing_since.is_none() => due = Instant::now(),
+            if is_last {
+                return Ok(Next::End(Ended::Stopping));
+            }
+            due = (due + pause).max(sent + OUT_OF_BAND_GAP);
+            match self.wait(&mut due, sent, !failures.any()).await {
+                Wake::Heartbeat => {}
+                // One more, since containers have ended; but not to somebody who does not answer.
+                Wake::Stop if !failures.any() => is_last = true,
+                Wake::Stop => return Ok(Next::End(Ended::Stopping)),
             }
         }
     }
 
-    /// What an answer asks for; `Some` when it ends the heartbeats.
+    /// Sends one heartbeat. `None`: the agent stops and the answer would take too long.
+    async fn send(
+        &mut self,
+        request: &NodeHeartbeatRequestProto,
+    ) -> Option<Result<NodeHeartbeatResponseProto, RmCallError>> {
+        let stop = self.parts.stop.clone();
+        let out_of_patience = async {
+            stop.cancelled().await;
+            sleep(LAST_WORD_TIMEOUT).await;
+        };
+        tokio::select! {
+            biased;
+            answer = self.parts.tracker.heartbeat(request) => Some(answer),
+            () = out_of_patience => None,
+        }
+    }
+
+    /// Waits until `due`, or for a completion when `out_of_band`, or for the stop.
+    async fn wait(&mut self, due: &mut Instant, sent: Instant, out_of_band: bool) -> Wake {
+        let completion = async {
+            self.parts.heartbeat_now.notified().await;
+            sleep_until(sent + OUT_OF_BAND_GAP).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.parts.stop.cancelled() => return Wake::Stop,
+            () = sleep_until(*due) => {}
+            () = completion, if out_of_band => *due = Instant::now(),
+        }
+        Wake::Heartbeat
+    }
+
     async fn obey(
         &mut self,
         response: NodeHeartbeatResponseProto,
         delivery: Delivery,
-    ) -> Result<Option<Next>, UpdaterError> {
-        if let Ok(interval_ms @ 1..) = u64::try_from(response.next_heart_beat_interval()) {
-            self.interval = Duration::from_millis(interval_ms);
-        }
+    ) -> Result<Order, UpdaterError> {
+        let config = &self.parts.config;
+        self.interval = messages::interval(&response)
+            .unwrap_or(config.heartbeat_interval)
+            .min(config.heartbeat_interval_max);
         match response.node_action() {
             NodeActionProto::Shutdown => {
                 let diagnostics = response.diagnostics_message().to_owned();
@@ -322,14 +396,14 @@ impl NodeStatusUpdater {
                     diagnostics,
                     "the ResourceManager orders this node to shut down"
                 );
-                return Ok(Some(Next::End(Ended::ShutdownOrdered { diagnostics })));
+                return Ok(Order::End(Ended::ShutdownOrdered { diagnostics }));
             }
             NodeActionProto::Resync => {
                 tracing::warn!(
                     diagnostics = response.diagnostics_message(),
-                    "resync ordered"
+                    "the ResourceManager asks for a resync"
                 );
-                return Ok(Some(Next::Resync));
+                return Ok(Order::Resync);
             }
             NodeActionProto::Normal => {}
         }
@@ -346,49 +420,41 @@ impl NodeStatusUpdater {
             .handle
             .heartbeat_answered(delivery, duties)
             .await?;
-        Ok(None)
+        Ok(Order::GoOn)
     }
 
-    fn status(
-        &self,
-        response_id: i32,
-        report: crate::core::HeartbeatReport,
-    ) -> wire::proto::hadoop_yarn::NodeStatusProto {
+    fn heartbeat_request(&self, report: HeartbeatReport) -> NodeHeartbeatRequestProto {
+        let status = self.status(self.response_id, report);
+        let keys = self.parts.secrets.current_keys();
+        messages::heartbeat(status, keys, self.token_sequence_no)
+    }
+
+    fn status(&self, response_id: i32, report: HeartbeatReport) -> NodeStatusProto {
         let utilization = *self.parts.utilization.borrow();
         let now = self.parts.clock.now().wall;
         messages::node_status(&self.parts.node, response_id, report, utilization, now)
     }
 
-    async fn wait_to_retry(
+    /// How long to wait before the next try.
+    fn after_failure(
         &self,
-        since: Instant,
+        failures: &mut Failures,
+        began: Instant,
         error: RmCallError,
         doing: &str,
-    ) -> Result<(), UpdaterError> {
-        self.check_patience(since, error, doing)?;
-        sleep(self.parts.config.retry_interval).await;
-        Ok(())
-    }
-
-    fn check_patience(
-        &self,
-        since: Instant,
-        error: RmCallError,
-        doing: &str,
-    ) -> Result<(), UpdaterError> {
-        let waited = since.elapsed();
-        if self
-            .parts
-            .config
-            .give_up_after
-            .is_some_and(|limit| waited >= limit)
-        {
-            return Err(UpdaterError::GaveUp {
-                waited_ms: waited.as_millis(),
+    ) -> Result<Duration, UpdaterError> {
+        match failures.note(began, Instant::now(), &self.retry, &mut rand::rng()) {
+            Ok(pause) => {
+                tracing::warn!(error = %error_chain(&error), ?pause, "{doing} failed, will be tried again");
+                Ok(pause)
+            }
+            Err(give_up) => Err(UpdaterError::GaveUp {
+                waited_ms: give_up.waited.as_millis(),
                 source: error,
-            });
+            }),
         }
-        tracing::warn!(error = %error_chain(&error), waited_ms = waited.as_millis(), "{doing} failed, will be tried again");
-        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

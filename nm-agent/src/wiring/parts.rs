@@ -47,7 +47,7 @@ pub(super) fn make_updater(
     let updater = NodeStatusUpdater::new(UpdaterParts {
         config: slices::updater(config),
         node,
-        connection: RmConnection::new(slices::rm_connection(config)),
+        tracker: RmConnection::new(slices::rm_connection(config)),
         handle: shared.handle.clone(),
         secrets: Arc::clone(&shared.secrets),
         metrics: Arc::clone(&shared.metrics),

@@ -83,9 +83,12 @@ pub(super) fn admin(config: &Config, utc_offset: UtcOffset) -> AdminOptions {
 
 pub(super) fn updater(config: &Config) -> UpdaterConfig {
     UpdaterConfig {
+        heartbeat_interval: Duration::from_millis(config.rm.heartbeat_interval_ms.max(1)),
+        heartbeat_interval_max: Duration::from_millis(config.rm.nm_expiry_interval_ms.max(1)),
         retry_interval: Duration::from_millis(config.rm.connect_retry_interval_ms),
         give_up_after: config.rm.connect_max_wait_ms.map(Duration::from_millis),
         keep_containers_on_resync: config.rm.work_preserving_recovery_enabled,
+        kill_patience: stop_patience(config),
     }
 }
 

@@ -1,0 +1,489 @@
+//! Claims about the loop: a ResourceManager of a few lines, a real core whose hands only write down, and time that jumps.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use records::{NodeId, Resource};
+use wire::client::{Operation, RpcError};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{
+    ContainerStateProto, MasterKeyProto, RegisterNodeManagerRequestProto,
+    UnRegisterNodeManagerResponseProto,
+};
+
+use super::*;
+use crate::core::tests::{Asked, RecordingHands, asker, core_with, request};
+use crate::core_task;
+use crate::hands::Effect;
+use crate::launch::LaunchEvent;
+use crate::view::fixture::container_id;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the ResourceManager does with a call.
+#[derive(Clone, Debug)]
+enum Behaviour {
+    Normal,
+    /// Nobody is there: the call fails at once.
+    Refused,
+    /// The call is carried out, and the answer is lost.
+    AnswerLost,
+    Standby,
+    Exception,
+    Silent,
+    Resync,
+}
+
+#[derive(Debug, PartialEq)]
+enum Call {
+    Register,
+    /// With the response id, and the completions that it told.
+    Heartbeat(i32, Vec<i64>),
+    Unregister,
+}
+
+#[derive(Default)]
+struct Rm {
+    /// For the next calls; `Normal` when there are none.
+    script: VecDeque<Behaviour>,
+    always: Option<Behaviour>,
+    calls: Vec<(Duration, Call)>,
+    interval_ms: i64,
+}
+
+/// The last response and its id, for repetitions, as a Java ResourceManager keeps them.
+#[derive(Clone)]
+struct FakeTracker {
+    rm: Arc<Mutex<Rm>>,
+    began: Instant,
+    addresses: usize,
+    response_id: i32,
+}
+
+fn key() -> Option<MasterKeyProto> {
+    Some(MasterKeyProto {
+        key_id: Some(1),
+        bytes: Some(Bytes::from_static(b"12345678")),
+    })
+}
+
+impl FakeTracker {
+    fn rm(&self) -> std::sync::MutexGuard<'_, Rm> {
+        self.rm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, call: Call) -> Behaviour {
+        let at = self.began.elapsed();
+        let mut rm = self.rm();
+        rm.calls.push((at, call));
+        let always = rm.always.clone();
+        rm.script
+            .pop_front()
+            .or(always)
+            .unwrap_or(Behaviour::Normal)
+    }
+
+    async fn behave<R>(&self, behaviour: Behaviour, response: R) -> Result<R, RmCallError> {
+        let failed = |source| {
+            Err(RmCallError::Call {
+                address: "rm".to_owned(),
+                method: "test",
+                source,
+            })
+        };
+        let remote = |class| failed(RpcError::Remote(RemoteException::new(class, "not now")));
+        match behaviour {
+            Behaviour::Normal | Behaviour::Resync => Ok(response),
+            Behaviour::Refused | Behaviour::AnswerLost => failed(RpcError::Timeout {
+                address: ([127, 0, 0, 1], 1).into(),
+                operation: Operation::Call,
+                after: Duration::ZERO,
+            }),
+            Behaviour::Standby => remote(HadoopException::Standby),
+            Behaviour::Exception => remote(HadoopException::YarnException),
+            Behaviour::Silent => std::future::pending().await,
+        }
+    }
+}
+
+impl ResourceTracker for FakeTracker {
+    fn address(&self) -> &str {
+        "rm"
+    }
+
+    fn addresses(&self) -> usize {
+        self.addresses
+    }
+
+    async fn register(
+        &mut self,
+        _: &RegisterNodeManagerRequestProto,
+    ) -> Result<RegisterNodeManagerResponseProto, RmCallError> {
+        let behaviour = self.note(Call::Register);
+        let response = RegisterNodeManagerResponseProto {
+            container_token_master_key: key(),
+            nm_token_master_key: key(),
+            rm_identifier: Some(77),
+            ..Default::default()
+        };
+        self.response_id = 0;
+        self.behave(behaviour, response).await
+    }
+
+    async fn heartbeat(
+        &mut self,
+        request: &NodeHeartbeatRequestProto,
+    ) -> Result<NodeHeartbeatResponseProto, RmCallError> {
+        let status = request.node_status.as_ref().unwrap();
+        let completed = status
+            .containers_statuses
+            .iter()
+            .filter(|status| status.state() == ContainerStateProto::CComplete)
+            .map(|status| status.container_id.as_ref().unwrap().id())
+            .collect();
+        let behaviour = self.note(Call::Heartbeat(status.response_id(), completed));
+        let is_repetition = status.response_id() + 1 == self.response_id;
+        if matches!(behaviour, Behaviour::Normal | Behaviour::AnswerLost) && !is_repetition {
+            self.response_id += 1;
+        }
+        let action = if matches!(behaviour, Behaviour::Resync) {
+            NodeActionProto::Resync
+        } else {
+            NodeActionProto::Normal
+        };
+        let response = NodeHeartbeatResponseProto {
+            response_id: Some(self.response_id),
+            node_action: Some(action.into()),
+            next_heart_beat_interval: Some(self.rm().interval_ms),
+            ..Default::default()
+        };
+        self.behave(behaviour, response).await
+    }
+
+    async fn unregister(
+        &mut self,
+        _: &UnRegisterNodeManagerRequestProto,
+    ) -> Result<UnRegisterNodeManagerResponseProto, RmCallError> {
+        let behaviour = self.note(Call::Unregister);
+        self.behave(behaviour, Default::default()).await
+    }
+}
+
+struct World {
+    rm: Arc<Mutex<Rm>>,
+    began: Instant,
+    handle: Handle,
+    effects: tokio::sync::mpsc::UnboundedSender<Effect>,
+    hands: RecordingHands,
+    stop: CancellationToken,
+    updater: Option<NodeStatusUpdater<FakeTracker>>,
+}
+
+impl World {
+    fn new(script: &[Behaviour]) -> Self {
+        Self::with(script, 1, |_| {})
+    }
+
+    fn with(
+        script: &[Behaviour],
+        addresses: usize,
+        change: impl FnOnce(&mut UpdaterConfig),
+    ) -> Self {
+        let began = Instant::now();
+        let rm = Arc::new(Mutex::new(Rm {
+            script: script.iter().cloned().collect(),
+            ..Rm::default()
+        }));
+        let tracker = FakeTracker {
+            rm: Arc::clone(&rm),
+            began,
+            addresses,
+            response_id: 0,
+        };
+        let (effects, inbox) = tokio::sync::mpsc::unbounded_channel();
+        let (handle, inbox) = core_task::channel(inbox);
+        let hands = RecordingHands::default();
+        let secrets = Arc::<NodeSecrets>::default();
+        let core = core_with(&hands, &secrets);
+        let clock = Clock::start();
+        tokio::spawn(core_task::run(core, inbox, clock));
+        let mut config = UpdaterConfig {
+            heartbeat_interval: INTERVAL,
+            heartbeat_interval_max: Duration::from_secs(600),
+            retry_interval: Duration::from_secs(30),
+            give_up_after: Some(Duration::from_secs(900)),
+            keep_containers_on_resync: true,
+            kill_patience: Duration::from_secs(6),
+        };
+        change(&mut config);
+        let stop = CancellationToken::new();
+        let resource = Resource::new(8192, 8);
+        let updater = NodeStatusUpdater::new(UpdaterParts {
+            config,
+            node: NodeDescription {
+                node_id: NodeId {
+                    host: "node1".to_owned(),
+                    port: 8041,
+                },
+                http_port: 8042,
+                capability: resource,
+                physical: resource,
+                version: "3.4.2".to_owned(),
+            },
+            tracker,
+            handle: handle.clone(),
+            secrets,
+            metrics: Arc::new(Metrics::new()),
+            heartbeat_now: Arc::default(),
+            utilization: watch::channel(Sample::default()).1,
+            clock,
+            stop: stop.clone(),
+        });
+        Self {
+            rm,
+            began,
+            handle,
+            effects,
+            hands,
+            stop,
+            updater: Some(updater),
+        }
+    }
+
+    fn spawn(&mut self) -> tokio::task::JoinHandle<Result<Ended, UpdaterError>> {
+        let mut updater = self.updater.take().unwrap();
+        tokio::spawn(async move { updater.run(|| ()).await })
+    }
+
+    fn rm(&self) -> std::sync::MutexGuard<'_, Rm> {
+        self.rm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the calls of one kind came, and what they were.
+    fn calls(&self) -> Vec<(Duration, Call)> {
+        std::mem::take(&mut self.rm().calls)
+    }
+
+    async fn start_container(&self, n: i64) {
+        let outcomes = self.handle.start(asker(), vec![request(n)]).await.unwrap();
+        assert!(
+            matches!(outcomes[..], [crate::core::StartOutcome::Started]),
+            "{outcomes:?}"
+        );
+        assert!(self.hands.take().contains(&Asked::Launch(container_id(n))));
+    }
+
+    fn exit(&self, n: i64) {
+        let exited = LaunchEvent::Exited {
+            id: container_id(n),
+            status: records::ContainerExitStatus(0),
+            diagnostics: String::new(),
+        };
+        self.effects.send(Effect::Launch(exited)).unwrap();
+    }
+}
+
+fn heartbeats(calls: Vec<(Duration, Call)>) -> Vec<(i32, Vec<i64>)> {
+    let beat = |(_, call)| match call {
+        Call::Heartbeat(id, completed) => Some((id, completed)),
+        Call::Register | Call::Unregister => None,
+    };
+    calls.into_iter().filter_map(beat).collect()
+}
+
+fn gaps(calls: &[(Duration, Call)]) -> Vec<Duration> {
+    calls.windows(2).map(|pair| pair[1].0 - pair[0].0).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_waits_for_its_rm_is_back_within_the_time_that_the_rm_waits() {
+    let mut world = World::new(&[]);
+    world.rm().always = Some(Behaviour::Refused);
+    let running = world.spawn();
+    sleep(Duration::from_secs(120)).await;
+    let gaps = gaps(&world.calls());
+    assert!(
+        gaps.iter().all(|gap| *gap <= Duration::from_secs(6)),
+        "{gaps:?}"
+    );
+    assert!(gaps.len() < 60, "and it is not hammered: {}", gaps.len());
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_heartbeats_are_retried_with_the_same_response_id_and_growing_pauses() {
+    let mut world = World::new(&[Behaviour::Normal, Behaviour::Normal]);
+    let running = world.spawn();
+    sleep(INTERVAL / 2).await;
+    world.calls();
+    world.rm().always = Some(Behaviour::Refused);
+    sleep(Duration::from_secs(60)).await;
+    let calls = world.calls();
+    let pauses = gaps(&calls);
+    assert!(
+        pauses.iter().all(|gap| *gap <= Duration::from_secs(6)),
+        "{pauses:?}"
+    );
+    assert!(pauses.len() >= 10 && pauses.len() <= 26, "{pauses:?}");
+    assert!(heartbeats(calls).iter().all(|(id, _)| *id == 1));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_standby_is_left_for_the_active_one_without_a_pause() {
+    let mut world = World::with(&[Behaviour::Standby], 2, |_| {});
+    let running = world.spawn();
+    sleep(Duration::from_millis(1)).await;
+    let calls = world.calls();
+    assert_eq!(calls[1], (Duration::ZERO, Call::Register), "{calls:?}");
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_ends_with_the_last_failure() {
+    let mut world = World::new(&[]);
+    world.rm().always = Some(Behaviour::Refused);
+    let ended = world.spawn().await.unwrap();
+    assert!(
+        matches!(ended, Err(UpdaterError::GaveUp { .. })),
+        "{ended:?}"
+    );
+    let waited = world.began.elapsed();
+    assert!(waited >= Duration::from_secs(900) && waited < Duration::from_secs(910));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_rm_that_fails_heartbeats_is_asked_again_at_the_usual_interval() {
+    let mut world = World::new(&[]);
+    world.rm().script = VecDeque::from([Behaviour::Normal]);
+    world.rm().always = Some(Behaviour::Exception);
+    let running = world.spawn();
+    sleep(Duration::from_secs(1000)).await;
+    let count = world.calls().len();
+    assert!((1000..=1003).contains(&count), "{count}");
+    assert!(!running.is_finished());
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_completion_during_an_unanswered_heartbeat_outlives_its_repetition() {
+    let mut world = World::new(&[]);
+    let running = world.spawn();
+    sleep(INTERVAL / 2).await;
+    world.start_container(1).await;
+    world.rm().script = VecDeque::from([Behaviour::AnswerLost]);
+    sleep(INTERVAL).await;
+    world.exit(1);
+    world.calls();
+    sleep(INTERVAL * 4).await;
+    let told = heartbeats(world.calls());
+    // The first is a repetition for the RM, which does not look at it; the second is surely taken in.
+    assert_eq!(told[0], (1, vec![1]), "{told:?}");
+    assert_eq!(told[1], (2, vec![1]), "{told:?}");
+    assert_eq!(told[2], (3, vec![]), "{told:?}");
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_registers_at_once_and_endless_resyncs_are_paced() {
+    let mut world = World::new(&[Behaviour::Normal, Behaviour::Normal, Behaviour::Resync]);
+    let running = world.spawn();
+    sleep(Duration::from_millis(1500)).await;
+    let calls = world.calls();
+    assert_eq!(calls[3].1, Call::Register, "{calls:?}");
+    assert_eq!(calls[2].0, calls[3].0, "at once");
+    assert_eq!(calls[4].1, Call::Heartbeat(0, vec![]), "{calls:?}");
+    // As when another node has the same name.
+    world.rm().always = Some(Behaviour::Resync);
+    sleep(Duration::from_secs(60)).await;
+    let registrations = world
+        .calls()
+        .iter()
+        .filter(|(_, call)| *call == Call::Register)
+        .count();
+    assert!((10..40).contains(&registrations), "{registrations}");
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_that_keeps_nothing_registers_when_the_containers_have_ended() {
+    let mut world = World::with(&[], 1, |config| config.keep_containers_on_resync = false);
+    let running = world.spawn();
+    sleep(INTERVAL / 2).await;
+    world.start_container(1).await;
+    world.rm().script = VecDeque::from([Behaviour::Resync]);
+    sleep(INTERVAL * 2).await;
+    let registered = |calls: &[(Duration, Call)]| calls.iter().any(|(_, c)| *c == Call::Register);
+    let calls = world.calls();
+    assert!(!registered(&calls[1..]), "{calls:?}");
+    world.exit(1);
+    sleep(INTERVAL).await;
+    assert!(registered(&world.calls()));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_sends_one_more_heartbeat_with_the_last_completions() {
+    let mut world = World::new(&[]);
+    let running = world.spawn();
+    sleep(INTERVAL / 2).await;
+    world.start_container(1).await;
+    world.calls();
+    world.exit(1);
+    // The core takes the exit before it answers this.
+    tokio::task::yield_now().await;
+    world.handle.shutdown().await.unwrap();
+    world.stop.cancel();
+    let ended = running.await.unwrap().unwrap();
+    assert_eq!(ended, Ended::Stopping);
+    assert_eq!(heartbeats(world.calls()), [(1, vec![1])]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_under_way_holds_a_stop_back() {
+    for script in [
+        vec![Behaviour::Silent],
+        vec![Behaviour::Refused],
+        vec![Behaviour::Normal, Behaviour::Silent],
+        vec![Behaviour::Normal, Behaviour::Refused],
+    ] {
+        let mut world = World::new(&script);
+        world.rm().always = Some(Behaviour::Silent);
+        let running = world.spawn();
+        sleep(Duration::from_millis(100)).await;
+        world.stop.cancel();
+        let began = Instant::now();
+        assert_eq!(running.await.unwrap().unwrap(), Ended::Stopping);
+        let took = began.elapsed();
+        assert!(took <= LAST_WORD_TIMEOUT, "{script:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unregistering_has_a_bound() {
+    let mut world = World::new(&[Behaviour::Silent]);
+    world.updater.as_mut().unwrap().unregister().await;
+    assert_eq!(world.began.elapsed(), LAST_WORD_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rms_interval_is_obeyed_within_reason() {
+    for (interval_ms, expected) in [(3000, 3), (0, 1), (-5, 1), (i64::MAX, 600)] {
+        let mut world = World::new(&[]);
+        world.rm().interval_ms = interval_ms;
+        let running = world.spawn();
+        sleep(Duration::from_secs(2000)).await;
+        let calls = world.calls();
+        let beats = &calls[1..];
+        let expected = Duration::from_secs(expected);
+        let gaps = gaps(beats);
+        assert!(
+            gaps.iter()
+                .all(|gap| *gap >= expected && *gap < expected + Duration::from_millis(10)),
+            "{interval_ms}: {:?}",
+            &gaps[..3]
+        );
+        running.abort();
+    }
+}
