@@ -26,7 +26,7 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
         cluster.wait_begun(id, 3);
         let _ = cluster.rm.wait_application(id, "RUNNING", STATE_DEADLINE);
     }
-    let before: Vec<Vec<i32>> = ids.iter().map(|id| shells(&cluster, id)).collect();
+    let before: Vec<Vec<i32>> = ids.iter().map(|id| leaders(&cluster, id)).collect();
 
     cluster.rm.kill();
     cluster.rm.start_again(&cluster.lab);
@@ -36,7 +36,7 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
     for id in &ids {
         let _ = cluster.rm.wait_application(id, "RUNNING", STATE_DEADLINE);
     }
-    let after: Vec<Vec<i32>> = ids.iter().map(|id| shells(&cluster, id)).collect();
+    let after: Vec<Vec<i32>> = ids.iter().map(|id| leaders(&cluster, id)).collect();
     assert_eq!(after, before, "containers were started again or ended");
 
     gate.open();
@@ -52,15 +52,18 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
     }
 }
 
-/// The process ids of an application's shells, which live as long as their containers, in ascending order. The `sleep`s of the
-/// waiting loop come and go.
-fn shells(cluster: &Cluster, application_id: &str) -> Vec<i32> {
+/// The process ids of an application's session leaders, one per container and as long-lived, in ascending order. What they
+/// fork for the waiting loop comes and goes.
+fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
     let mut pids = cluster.pids(application_id);
-    let is_shell = |pid: &i32| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm"))
-            .is_ok_and(|name| name.trim().ends_with("sh"))
-    };
-    pids.retain(is_shell);
+    pids.retain(|pid| session_of(*pid) == Some(*pid));
     pids.sort_unstable();
     pids
+}
+
+/// The session of a process: the fourth field of its `stat` after the name in parentheses (proc(5)).
+fn session_of(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(3)?.parse().ok()
 }
