@@ -272,6 +272,8 @@ impl Task {
         };
         tracing::debug!(address = %self.connection.address, %reason, "RPC connection ended");
         self.connection.calls.fail_all(reason);
+        // Not only when the last handle is dropped: a server that stops waits for its clients to go.
+        self.connection.outbound.close();
     }
 
     async fn drive(&mut self) -> Result<std::convert::Infallible, LossReason> {

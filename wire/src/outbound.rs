@@ -6,10 +6,12 @@
 //! The socket is shut for sending when the last owner drops it.
 
 use std::io;
+use std::net::Shutdown;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -46,6 +48,14 @@ impl Outbound {
     fn pending(&self) -> MutexGuard<'_, Pending> {
         // Every change under the lock leaves whole frames behind, whatever panicked afterwards.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shuts the connection for both directions, whoever still holds a handle on it. The peer sees its end at once.
+    pub(crate) fn close(&self) {
+        if let Err(error) = SockRef::from(self.socket.as_ref()).shutdown(Shutdown::Both) {
+            // The peer was faster.
+            tracing::trace!(%error, "the connection was closed already");
+        }
     }
 
     /// Appends frames, to be sent by the next flush. `append` leaves the buffer as it was when it fails.

@@ -171,3 +171,12 @@ async fn server_that_is_not_there_is_a_connect_error() {
     let result = RpcClient::connect(address, PROTOCOL, simple(), &ClientOptions::default()).await;
     assert!(result.is_err_and(|error| error.is_network()));
 }
+
+#[tokio::test]
+async fn a_lost_connection_is_closed_though_its_handle_is_kept() {
+    let (client, mut raw) = pair().await;
+    raw.stream.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    raw.stream.read_to_end(&mut rest).await.unwrap();
+    assert!(client.is_lost());
+}
