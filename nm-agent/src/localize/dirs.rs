@@ -87,19 +87,20 @@ impl NodeDirs {
         let mut unusable = Vec::new();
         let mut open_each = |paths: &[PathBuf], kind, open: start::Open| {
             let mut disks = Vec::new();
+            let mut causes = Vec::new();
             for path in paths {
                 match open(path, now, &mut leftovers) {
                     Ok(disk) => disks.push(disk),
-                    Err(error) => unusable.push(UnusableDir {
+                    Err(error) => causes.push(UnusableDir {
                         path: path.clone(),
                         error,
                     }),
                 }
             }
             if disks.is_empty() {
-                let configured = paths.len();
-                return Err(DirsError::NoneUsable { kind, configured });
+                return Err(DirsError::NoneUsable { kind, causes });
             }
+            unusable.extend(causes);
             Ok(disks)
         };
         let local = open_each(&config.local_dirs, "local-dirs", start::open_local_dir)?;
@@ -403,7 +404,7 @@ mod tests {
         assert_eq!(started.dirs.local_dirs().count(), 1);
         config.local_dirs.pop();
         let error = NodeDirs::start(&config, EpochMillis(5)).unwrap_err();
-        assert!(matches!(error, DirsError::NoneUsable { configured: 1, .. }));
+        assert!(matches!(error, DirsError::NoneUsable { causes, .. } if causes.len() == 1));
     }
 
     #[test]

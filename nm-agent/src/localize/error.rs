@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::dirs::UnusableDir;
 use super::user_name::InvalidUserName;
 
 /// A folder of the node could not be made, read or chosen.
@@ -23,12 +24,12 @@ pub enum DirsError {
         source: io::Error,
     },
     /// Every configured folder of a kind is unusable.
-    #[error("none of the {configured} {kind} can be used")]
+    #[error("none of the {kind} can be used: {}", list(causes))]
     NoneUsable {
         /// `local-dirs` or `log-dirs`.
         kind: &'static str,
-        /// How many the configuration names.
-        configured: usize,
+        /// Each that the configuration names, and what is wrong with it.
+        causes: Vec<UnusableDir>,
     },
     /// No disk has room for a file.
     #[error("no local directory has {bytes} bytes free")]
@@ -83,6 +84,13 @@ impl LocalizeError {
     pub fn diagnostics(&self) -> String {
         crate::error_chain(self)
     }
+}
+
+/// The paths with their reasons, as a text.
+fn list(causes: &[UnusableDir]) -> String {
+    // Each error names its path.
+    let causes = causes.iter().map(|cause| crate::error_chain(&cause.error));
+    causes.collect::<Vec<_>>().join("; ")
 }
 
 /// One resource could not be brought to the local disk. Two of the texts are Hadoop's own, which people look for.

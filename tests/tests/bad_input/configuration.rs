@@ -64,6 +64,7 @@ fn an_agent_without_a_usable_local_directory_says_so() {
         site.set("yarn.nodemanager.local-dirs", "/dev/null/local");
     });
     assert!(log.contains("local-dirs"), "{log}");
+    assert!(log.contains("/dev/null/local"), "{log}");
 }
 
 #[test]
