@@ -1,13 +1,15 @@
-//! YARN's value types: ids, resources, execution types, exit statuses, times.
+//! YARN's value types: ids, resources, asks, execution types, exit statuses, times.
 //!
 //! Plain values with Hadoop's text forms. No I/O, no clock, no protobuf: conversions from the wire live in `wire`.
 
 mod container;
 mod ids;
+mod request;
 mod resource;
 mod time;
 
 pub use container::{ContainerExitStatus, ContainerState, ContainerSubState, ExecutionType};
 pub use ids::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId, ParseIdError};
+pub use request::{ExecutionTypeRequest, Priority, ResourceName, ResourceRequest};
 pub use resource::Resource;
 pub use time::{EpochMillis, MonoMillis, Now};
