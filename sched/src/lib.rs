@@ -1,4 +1,4 @@
-//! What decides: the pure core of the agent.
+//! What decides: the pure core of the agent and of the embedded ResourceManager.
 //!
 //! The crate is told what happened and when, and answers with what must be done. It reads no clock, opens no file or
 //! socket, starts no thread, has no lock, no `async` and no hash map: the same events give the same actions, on the
@@ -20,6 +20,10 @@
 //! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
 //! - `queue_policy`: who may wait, `victims`: who must go, `kill_cause`: how that is explained
 //! - `timers`: deadlines, `status`: what the ResourceManager is told
+//!
+//! The ResourceManager's side, values in and values out in the same way:
+//! - `node_load`: [`NodeLoadMonitor`], which nodes have the shortest queues, `queue_limit`: how long queues may be
+//! - `random`: random choices, from a seed
 
 mod action;
 mod config;
@@ -29,8 +33,11 @@ mod container_state;
 mod diagnostics;
 mod index;
 mod kill_cause;
+mod node_load;
 mod queue;
+mod queue_limit;
 mod queue_policy;
+mod random;
 mod status;
 mod timers;
 mod utilization;
@@ -45,5 +52,11 @@ pub use config::{
 };
 pub use container_scheduler::ContainerScheduler;
 pub use container_state::{ContainerState, Ending};
+pub use node_load::{
+    ClusterNode, LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
+    ParseLoadComparatorError,
+};
+pub use queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 pub use queue_policy::OpportunisticContainersQueuePolicy;
+pub use random::{Draw, SplitMix64};
 pub use utilization::VmemPmemRatio;
