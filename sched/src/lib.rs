@@ -23,9 +23,11 @@
 //!
 //! The ResourceManager's side, values in and values out in the same way:
 //! - `node_load`: [`NodeLoadMonitor`], which nodes have the shortest queues, `queue_limit`: how long queues may be
+//! - `allocator`: [`GuaranteedAllocator`] and [`OpportunisticContainerAllocator`], who gets containers where
 //! - `random`: random choices, from a seed
 
 mod action;
+mod allocator;
 mod config;
 mod container;
 mod container_scheduler;
@@ -46,6 +48,12 @@ mod victims;
 pub use action::{
     Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerView, Event, KillReason,
     Note, OpportunisticContainersStatus, QueuedContainer, Refusal, RejectReason,
+};
+pub use allocator::{
+    ALLOCATIONS_PER_CALL_MAX, ASK_LINES_MAX, AskError, AskView, BLACKLIST_MAX, ChargeError,
+    ContainerAllocation, GuaranteedAllocator, Locality, NodeRoom, OpportunisticContainerAllocator,
+    OpportunisticContainerContext, OutstandingAsks, RESOURCE_NAME_BYTES_MAX, Released,
+    ResourceLimits,
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, QUEUE_LENGTH_MAX,

@@ -1,0 +1,156 @@
+//! Opportunistic containers, allocated in one place for all nodes (Hadoop:
+//! `CentralizedOpportunisticContainerAllocator`): to the hosts and racks that an ask names, else to the least loaded
+//! nodes, as long as their queues have room.
+//!
+//! Hadoop draws where to begin anew for every container. Here a call draws once and goes on from there, node after
+//! node, so that the containers of one burst spread evenly over the nodes that can take them.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Resource, ResourceRequest};
+
+use super::asks::{AskError, OutstandingAsks, Place};
+use super::context::AttemptAsks;
+use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation};
+use crate::node_load::NodeLoadMonitor;
+use crate::random::Draw;
+
+/// What one attempt wants of opportunistic containers (Hadoop: `OpportunisticContainerContext`).
+#[derive(Clone, Debug)]
+pub struct OpportunisticContainerContext(AttemptAsks);
+
+impl Default for OpportunisticContainerContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OpportunisticContainerContext {
+    /// Without asks.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AttemptAsks::new(ExecutionType::Opportunistic))
+    }
+
+    /// Takes in the opportunistic part of an allocate request, in its order. See [`OutstandingAsks::update`].
+    ///
+    /// # Errors
+    /// The first line that is refused. Those before it are in force.
+    pub fn update_asks(
+        &mut self,
+        requests: &[ResourceRequest],
+        now: MonoMillis,
+    ) -> Result<(), AskError> {
+        self.0.update_asks(requests, now)
+    }
+
+    /// Hosts that the attempt wants nothing on. Removals come first: a host in both lists is on the blacklist.
+    ///
+    /// # Errors
+    /// A name or list that is too long. The additions before it are in force.
+    pub fn update_blacklist(
+        &mut self,
+        additions: &[String],
+        removals: &[String],
+    ) -> Result<(), AskError> {
+        self.0.update_blacklist(additions, removals)
+    }
+
+    /// What is still wanted.
+    #[must_use]
+    pub const fn asks(&self) -> &OutstandingAsks {
+        &self.0.asks
+    }
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpportunisticContainerAllocator {
+    /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`: most containers per call; `None`
+    /// (Hadoop: 0 or less) is [`ALLOCATIONS_PER_CALL_MAX`], which also bounds a number.
+    pub max_per_heartbeat: Option<NonZeroU32>,
+}
+
+impl OpportunisticContainerAllocator {
+    /// Allocates what `context` wants as far as the nodes take it, and lowers its asks by that; the nodes' queues grow
+    /// by it. Each container gets its id from `next_id`. The rest stays outstanding.
+    pub fn allocate(
+        &self,
+        context: &mut OpportunisticContainerContext,
+        nodes: &mut NodeLoadMonitor,
+        random: &mut impl Draw,
+        mut next_id: impl FnMut() -> ContainerId,
+    ) -> Vec<ContainerAllocation> {
+        let mut budget = self
+            .max_per_heartbeat
+            .map_or(ALLOCATIONS_PER_CALL_MAX, NonZeroU32::get)
+            .min(ALLOCATIONS_PER_CALL_MAX);
+        let AttemptAsks { asks, blacklist } = &mut context.0;
+        let allowed = |node: &&NodeId| !blacklist.contains(&node.host);
+        let mut anywhere = Ring::new(nodes.least_loaded().iter().filter(allowed).cloned(), random);
+        let mut on_rack: BTreeMap<String, Ring> = BTreeMap::new();
+        let mut allocations = Vec::new();
+        asks.for_each(|key, ask| {
+            let resource = key.capability();
+            let asked_at = ask.asked_at();
+            ask.sweep(&mut budget, |place, locality| {
+                let node_id = match place {
+                    Place::Host(host) if blacklist.contains(host) => None,
+                    Place::Host(host) => nodes
+                        .nodes_of_host(host)
+                        .into_iter()
+                        .find(|node| nodes.compare_and_increment(node, resource)),
+                    Place::Rack(rack) => {
+                        if !on_rack.contains_key(rack) {
+                            let ids = nodes.nodes_of_rack(rack).filter(allowed).cloned();
+                            on_rack.insert(rack.to_owned(), Ring::new(ids, random));
+                        }
+                        on_rack.get_mut(rack)?.take(nodes, resource)
+                    }
+                    Place::Any => anywhere.take(nodes, resource),
+                }?;
+                let rack = nodes.node(&node_id)?.rack.clone();
+                allocations.push(ContainerAllocation {
+                    container_id: next_id(),
+                    node_id,
+                    resource,
+                    priority: key.priority,
+                    allocation_request_id: key.allocation_request_id,
+                    execution_type: ExecutionType::Opportunistic,
+                    locality,
+                    asked_at,
+                });
+                Some(rack)
+            });
+        });
+        allocations
+    }
+}
+
+/// Nodes that take turns.
+struct Ring {
+    nodes: Vec<NodeId>,
+    next: usize,
+}
+
+impl Ring {
+    fn new(nodes: impl Iterator<Item = NodeId>, random: &mut impl Draw) -> Self {
+        let nodes: Vec<NodeId> = nodes.collect();
+        let next = match nodes.len() {
+            0 => 0,
+            len => random.below(len) % len,
+        };
+        Self { nodes, next }
+    }
+
+    /// The next node that takes a container of this size. The one after it is first next time.
+    fn take(&mut self, monitor: &mut NodeLoadMonitor, ask: Resource) -> Option<NodeId> {
+        let len = self.nodes.len();
+        let index = (self.next..self.next + len)
+            .map(|at| at % len)
+            .find(|at| monitor.compare_and_increment(&self.nodes[*at], ask))?;
+        self.next = (index + 1) % len;
+        Some(self.nodes[index].clone())
+    }
+}

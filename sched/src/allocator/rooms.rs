@@ -1,0 +1,283 @@
+//! What nodes have free for guaranteed containers, and who has the rest: the books of the guaranteed allocator.
+//!
+//! Nodes are also kept in the order of their free memory, all together and per rack, so that a container finds the
+//! emptiest node without a look at the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use records::{ContainerId, NodeId, Resource};
+use thiserror::Error;
+
+/// Why a container cannot be charged to a node; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChargeError {
+    /// The node is not registered, or was removed.
+    #[error("no node {0}")]
+    UnknownNode(NodeId),
+    /// Its room is taken.
+    #[error("container {container} already holds room on {node}")]
+    AlreadyCharged {
+        /// Which container.
+        container: ContainerId,
+        /// Where.
+        node: NodeId,
+    },
+    /// It does not fit into what is free.
+    #[error("{node} has {free} free, not {wanted}")]
+    NoRoom {
+        /// Which node.
+        node: NodeId,
+        /// What it has left.
+        free: Resource,
+        /// What the container takes.
+        wanted: Resource,
+    },
+}
+
+/// What the end of a container gave back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// Where it was.
+    pub node_id: NodeId,
+    /// What it held.
+    pub resource: Resource,
+}
+
+/// One node as the allocator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRoom {
+    /// Its rack, a path.
+    pub rack: String,
+    /// What it offers.
+    pub capability: Resource,
+    /// What its guaranteed containers were given. More than `capability` only after that shrank, or when containers
+    /// were recovered on a node that is smaller than it was.
+    pub allocated: Resource,
+    /// Whether it gets new containers: false while it is decommissioned.
+    pub schedulable: bool,
+    containers: BTreeSet<ContainerId>,
+}
+
+impl NodeRoom {
+    /// What is left, each type at least 0.
+    #[must_use]
+    pub fn free(&self) -> Resource {
+        self.capability.saturating_sub(self.allocated)
+    }
+
+    /// Its guaranteed containers in the order of their ids.
+    pub fn containers(&self) -> impl ExactSizeIterator<Item = &ContainerId> {
+        self.containers.iter()
+    }
+
+    /// Where the node stands among the others; `None` if nothing can be placed on it.
+    fn place(&self, id: &NodeId) -> Option<FreePlace> {
+        let free = self.free();
+        let usable = self.schedulable && free.memory_mb > 0 && free.vcores > 0;
+        usable.then(|| FreePlace {
+            memory_mb: free.memory_mb,
+            vcores: free.vcores,
+            id: id.clone(),
+        })
+    }
+}
+
+/// The emptiest node is the last.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FreePlace {
+    memory_mb: u64,
+    vcores: u32,
+    id: NodeId,
+}
+
+impl FreePlace {
+    fn fits(&self, resource: Resource) -> bool {
+        resource.fits_in(Resource::new(self.memory_mb, self.vcores))
+    }
+}
+
+type FreeOrder = BTreeSet<FreePlace>;
+
+/// See the module. Holds the registered nodes and their containers, no more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rooms {
+    nodes: BTreeMap<NodeId, NodeRoom>,
+    containers: BTreeMap<ContainerId, Released>,
+    free: FreeOrder,
+    /// Racks in which a node has room.
+    free_by_rack: BTreeMap<String, FreeOrder>,
+}
+
+impl Rooms {
+    /// A node with nothing on it, in place of one with the same id: whose containers are answered.
+    pub(super) fn add_node(
+        &mut self,
+        id: NodeId,
+        rack: String,
+        capability: Resource,
+    ) -> Vec<ContainerId> {
+        let lost = self.remove_node(&id);
+        let room = NodeRoom {
+            rack,
+            capability,
+            allocated: Resource::default(),
+            schedulable: true,
+            containers: BTreeSet::new(),
+        };
+        self.insert_order(&id, &room);
+        self.nodes.insert(id, room);
+        lost
+    }
+
+    /// Forgets a node; answers with the containers that were on it.
+    pub(super) fn remove_node(&mut self, id: &NodeId) -> Vec<ContainerId> {
+        let Some(room) = self.nodes.remove(id) else {
+            return Vec::new();
+        };
+        self.remove_order(id, &room);
+        for container in &room.containers {
+            self.containers.remove(container);
+        }
+        room.containers.into_iter().collect()
+    }
+
+    /// Changes a node by `change` and keeps the order; says whether the node is known.
+    pub(super) fn change(&mut self, id: &NodeId, change: impl FnOnce(&mut NodeRoom)) -> bool {
+        let Some(mut room) = self.nodes.remove(id) else {
+            return false;
+        };
+        self.remove_order(id, &room);
+        change(&mut room);
+        self.insert_order(id, &room);
+        self.nodes.insert(id.clone(), room);
+        true
+    }
+
+    /// Charges a container, which need not fit only if `recovered`: then it runs already.
+    pub(super) fn charge(
+        &mut self,
+        container: ContainerId,
+        node: &NodeId,
+        resource: Resource,
+        recovered: bool,
+    ) -> Result<(), ChargeError> {
+        if let Some(held) = self.containers.get(&container) {
+            return Err(ChargeError::AlreadyCharged {
+                container,
+                node: held.node_id.clone(),
+            });
+        }
+        let Some(room) = self.nodes.get(node) else {
+            return Err(ChargeError::UnknownNode(node.clone()));
+        };
+        if !recovered && !resource.fits_in(room.free()) {
+            return Err(ChargeError::NoRoom {
+                node: node.clone(),
+                free: room.free(),
+                wanted: resource,
+            });
+        }
+        self.change(node, |room| {
+            room.allocated = room.allocated.saturating_add(resource);
+            room.containers.insert(container);
+        });
+        let held = Released {
+            node_id: node.clone(),
+            resource,
+        };
+        self.containers.insert(container, held);
+        Ok(())
+    }
+
+    /// Gives back what a container held; `None` if it held nothing.
+    pub(super) fn release(&mut self, container: ContainerId) -> Option<Released> {
+        let held = self.containers.remove(&container)?;
+        self.change(&held.node_id, |room| {
+            room.allocated = room.allocated.saturating_sub(held.resource);
+            room.containers.remove(&container);
+        });
+        Some(held)
+    }
+
+    pub(super) fn node(&self, id: &NodeId) -> Option<&NodeRoom> {
+        self.nodes.get(id)
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&NodeId, &NodeRoom)> {
+        self.nodes.iter()
+    }
+
+    /// What a container holds.
+    pub(super) fn held(&self, container: ContainerId) -> Option<&Released> {
+        self.containers.get(&container)
+    }
+
+    /// The emptiest node of a host that a container fits.
+    pub(super) fn on_host(&self, host: &str, resource: Resource) -> Option<NodeId> {
+        let node_id = |port| NodeId {
+            host: host.to_owned(),
+            port,
+        };
+        self.nodes
+            .range(node_id(0)..=node_id(u16::MAX))
+            .filter_map(|(id, room)| room.place(id))
+            .filter(|place| place.fits(resource))
+            .max()
+            .map(|place| place.id)
+    }
+
+    /// The emptiest node of a rack that a container fits and `allowed` allows.
+    pub(super) fn on_rack(
+        &self,
+        rack: &str,
+        resource: Resource,
+        allowed: impl Fn(&NodeId) -> bool,
+    ) -> Option<NodeId> {
+        emptiest(self.free_by_rack.get(rack)?, resource, allowed)
+    }
+
+    /// The emptiest node of all that a container fits and `allowed` allows.
+    pub(super) fn anywhere(
+        &self,
+        resource: Resource,
+        allowed: impl Fn(&NodeId) -> bool,
+    ) -> Option<NodeId> {
+        emptiest(&self.free, resource, allowed)
+    }
+
+    fn insert_order(&mut self, id: &NodeId, room: &NodeRoom) {
+        if let Some(place) = room.place(id) {
+            self.free_by_rack
+                .entry(room.rack.clone())
+                .or_default()
+                .insert(place.clone());
+            self.free.insert(place);
+        }
+    }
+
+    fn remove_order(&mut self, id: &NodeId, room: &NodeRoom) {
+        let Some(place) = room.place(id) else {
+            return;
+        };
+        self.free.remove(&place);
+        if let Some(order) = self.free_by_rack.get_mut(&room.rack) {
+            order.remove(&place);
+            if order.is_empty() {
+                self.free_by_rack.remove(&room.rack);
+            }
+        }
+    }
+}
+
+fn emptiest(
+    order: &FreeOrder,
+    resource: Resource,
+    allowed: impl Fn(&NodeId) -> bool,
+) -> Option<NodeId> {
+    order
+        .iter()
+        .rev()
+        .take_while(|place| resource.memory_mb <= place.memory_mb)
+        .find(|place| place.fits(resource) && allowed(&place.id))
+        .map(|place| place.id.clone())
+}
