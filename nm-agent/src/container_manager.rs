@@ -3,25 +3,22 @@
 //! Who calls is proved by an NMToken when the connection opens (`secrets`); here container tokens are verified, requests
 //! are read, and answers are put together. Decisions that need the agent's state are [`crate::core`]'s.
 
+mod read;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use prost::Message;
 use records::ContainerId;
-use sched::ContainerSpec;
-use wire::convert::ConvertError;
-use wire::exception::{HadoopException, RemoteException};
+use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerExceptionMapProto, ContainerIdProto, ContainerLocalizationStatusesProto,
-    ContainerTokenIdentifierProto, ContainerUpdateRequestProto, ContainerUpdateResponseProto,
-    GetContainerStatusesRequestProto, GetContainerStatusesResponseProto,
-    GetLocalizationStatusesRequestProto, GetLocalizationStatusesResponseProto,
-    IncreaseContainersResourceRequestProto, IncreaseContainersResourceResponseProto,
-    NmTokenIdentifierProto, SerializedExceptionProto, SignalContainerCommandProto,
-    SignalContainerRequestProto, SignalContainerResponseProto, StartContainerRequestProto,
-    StartContainersRequestProto, StartContainersResponseProto, StopContainersRequestProto,
-    StopContainersResponseProto,
+    ContainerUpdateRequestProto, ContainerUpdateResponseProto, GetContainerStatusesRequestProto,
+    GetContainerStatusesResponseProto, GetLocalizationStatusesRequestProto,
+    GetLocalizationStatusesResponseProto, IncreaseContainersResourceRequestProto,
+    IncreaseContainersResourceResponseProto, SignalContainerRequestProto,
+    SignalContainerResponseProto, StartContainerRequestProto, StartContainersRequestProto,
+    StartContainersResponseProto, StopContainersRequestProto, StopContainersResponseProto,
 };
 use wire::protocol::container_management::ContainerManagementProtocol;
 use wire::rpc::Caller;
@@ -29,10 +26,12 @@ use wire::rpc::Caller;
 use crate::clock::Clock;
 use crate::core::{Asker, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped, UpdateRequest};
-use crate::launch::ContainerSignal;
 use crate::launch_context::LaunchContext;
 use crate::metrics::{CallOutcome, Metrics, RpcMethod};
-use crate::secrets::{NodeSecrets, nm_token_attempt};
+use crate::secrets::NodeSecrets;
+
+use self::read::{bound, claimed_id, failure, read_asker, read_ids, stopping};
+pub(crate) use self::read::{read_signal, read_spec};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the answer to each entry takes
 /// work and memory, so a call with more is refused whole.
@@ -321,131 +320,4 @@ impl ContainerManagementProtocol for ContainerManager {
         })
         .await
     }
-}
-
-/// A signal's command as the launcher knows it.
-pub(crate) fn read_signal(command: SignalContainerCommandProto) -> ContainerSignal {
-    match command {
-        SignalContainerCommandProto::OutputThreadDump => ContainerSignal::OutputThreadDump,
-        SignalContainerCommandProto::GracefulShutdown => ContainerSignal::GracefulShutdown,
-        SignalContainerCommandProto::ForcefulShutdown => ContainerSignal::ForcefulShutdown,
-    }
-}
-
-/// What the scheduler needs of a container token.
-///
-/// # Errors
-/// `YarnException` naming the field that is missing or makes no sense.
-pub(crate) fn read_spec(
-    token: &ContainerTokenIdentifierProto,
-) -> Result<ContainerSpec, RemoteException> {
-    let unreadable = |error: ConvertError| {
-        RemoteException::new(
-            HadoopException::YarnException,
-            format!("Invalid ContainerToken: {error}"),
-        )
-    };
-    let id = token
-        .container_id
-        .as_ref()
-        .map(ContainerId::try_from)
-        .transpose()
-        .map_err(unreadable)?;
-    let id = id.ok_or_else(|| {
-        RemoteException::new(
-            HadoopException::YarnException,
-            "Invalid ContainerToken: no container id",
-        )
-    })?;
-    let resource = token
-        .resource
-        .as_ref()
-        .map(records::Resource::try_from)
-        .transpose()
-        .map_err(unreadable)?;
-    Ok(ContainerSpec {
-        id,
-        resource: resource.unwrap_or_default(),
-        execution_type: token.execution_type().into(),
-        version: token.version(),
-    })
-}
-
-/// The attempt and key of the NMToken that the connection was opened with.
-fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
-    let identifier = caller.token_identifier.as_deref().unwrap_or_default();
-    let token = NmTokenIdentifierProto::decode(identifier)
-        .map_err(|_| RemoteException::new(HadoopException::YarnException, "Invalid NMToken"))?;
-    let attempt = nm_token_attempt(&token)?;
-    if caller.user != attempt.to_string() {
-        return Err(RemoteException::new(
-            HadoopException::YarnException,
-            format!(
-                "Expected applicationAttemptId: {}Found: {attempt}",
-                caller.user
-            ),
-        ));
-    }
-    Ok(Asker {
-        attempt,
-        key_id: token.key_id(),
-    })
-}
-
-fn bound(count: usize) -> Result<(), RemoteException> {
-    if count <= CONTAINERS_PER_CALL_MAX {
-        return Ok(());
-    }
-    tracing::warn!(
-        count,
-        "a call names more containers than {CONTAINERS_PER_CALL_MAX} and is refused"
-    );
-    Err(RemoteException::new(
-        HadoopException::YarnException,
-        format!("{count} containers in one call, at most {CONTAINERS_PER_CALL_MAX} are allowed"),
-    ))
-}
-
-fn read_ids(ids: Vec<ContainerIdProto>) -> (Vec<ContainerId>, Vec<ContainerExceptionMapProto>) {
-    let mut read = Vec::with_capacity(ids.len());
-    let mut failed = Vec::new();
-    for id in ids {
-        match ContainerId::try_from(&id) {
-            Ok(id) => read.push(id),
-            Err(error) => {
-                let error = RemoteException::new(HadoopException::YarnException, error.to_string());
-                failed.push(failure(Some(id), error));
-            }
-        }
-    }
-    (read, failed)
-}
-
-/// The id that an unverified token claims, for the answer only.
-fn claimed_id(token: &TokenProto) -> Option<ContainerIdProto> {
-    ContainerTokenIdentifierProto::decode(&*token.identifier)
-        .ok()?
-        .container_id
-}
-
-fn failure(
-    container_id: Option<ContainerIdProto>,
-    error: RemoteException,
-) -> ContainerExceptionMapProto {
-    let exception = SerializedExceptionProto {
-        message: Some(error.message),
-        class_name: Some(error.class_name),
-        ..Default::default()
-    };
-    ContainerExceptionMapProto {
-        container_id,
-        exception: Some(exception),
-    }
-}
-
-fn stopping(_: Stopped) -> RemoteException {
-    RemoteException::new(
-        HadoopException::YarnException,
-        "Container start failed as the NodeManager is in the process of shutting down",
-    )
 }

@@ -1,27 +1,25 @@
 //! Registers the node and keeps it registered: the loop of heartbeats, with retry, resync and shutdown.
 
-use std::sync::Arc;
+mod parts;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
-use thiserror::Error;
-use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
 use wire::proto::hadoop_yarn::{
     NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
 
 use super::connection::{ResourceTracker, RmCallError, RmConnection};
-use super::messages::{self, NodeDescription};
+use super::messages;
 use super::retry::{Failures, RetryPolicy};
-use crate::clock::Clock;
 use crate::core::{Delivery, HeartbeatReport};
-use crate::core_task::{Handle, Stopped};
 use crate::error_chain;
-use crate::metrics::{CallOutcome, Metrics};
-use crate::monitor::Sample;
-use crate::secrets::NodeSecrets;
+use crate::metrics::CallOutcome;
+
+pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
 
 /// Containers often end in bursts. An out-of-band heartbeat waits this long after the heartbeat before it, so that a burst
 /// costs the ResourceManager at most 50 calls a second from one node and still looks immediate to people.
@@ -30,87 +28,6 @@ const OUT_OF_BAND_GAP: Duration = Duration::from_millis(20);
 /// How long each of the last words to the ResourceManager may take once the agent stops: the heartbeat under way, the one
 /// that tells of the last completions, and the unregistration. It learns of a silent node by itself, only later.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How the node behaves toward the ResourceManager.
-#[derive(Clone, Debug)]
-pub struct UpdaterConfig {
-    /// Between two heartbeats, until the ResourceManager names an interval and when it names none.
-    pub heartbeat_interval: Duration,
-    /// No longer interval is obeyed: the ResourceManager would take the node for lost.
-    pub heartbeat_interval_max: Duration,
-    /// The longest pause between two tries when nobody answers.
-    pub retry_interval: Duration,
-    /// When to give up; `None`: never.
-    pub give_up_after: Option<Duration>,
-    /// `yarn.resourcemanager.work-preserving-recovery.enabled`: containers live through a resync.
-    pub keep_containers_on_resync: bool,
-    /// How long the end of those that do not is waited for before the node registers again.
-    pub kill_patience: Duration,
-}
-
-/// Why the loop ended, when nothing is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The agent is stopping; the node is registered and should be unregistered.
-    Stopping,
-    /// The ResourceManager ordered the node to shut down (decommissioned). It is no longer registered.
-    ShutdownOrdered {
-        /// The ResourceManager's words.
-        diagnostics: String,
-    },
-}
-
-/// Why the loop ended, when something is.
-#[derive(Debug, Error)]
-pub enum UpdaterError {
-    /// The ResourceManager refuses this node.
-    #[error("the ResourceManager refused to register this node: {diagnostics}")]
-    Refused {
-        /// The ResourceManager's words.
-        diagnostics: String,
-    },
-    /// A registration was answered without what a node needs.
-    #[error("the ResourceManager's answer to the registration lacks {0}")]
-    Incomplete(&'static str),
-    /// Nobody answered for as long as configured.
-    #[error(
-        "no ResourceManager answered for {waited_ms} ms (yarn.resourcemanager.connect.max-wait.ms)"
-    )]
-    GaveUp {
-        /// How long, milliseconds.
-        waited_ms: u128,
-        /// The last failure.
-        #[source]
-        source: RmCallError,
-    },
-    /// The core task is gone.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
-
-/// What the loop works with.
-pub struct UpdaterParts<T = RmConnection> {
-    /// Its slice of the configuration.
-    pub config: UpdaterConfig,
-    /// What the node says of itself.
-    pub node: NodeDescription,
-    /// Toward the ResourceManagers.
-    pub tracker: T,
-    /// The agent's state.
-    pub handle: Handle,
-    /// Where keys go.
-    pub secrets: Arc<NodeSecrets>,
-    /// Where heartbeats are counted.
-    pub metrics: Arc<Metrics>,
-    /// Wakes for an out-of-band heartbeat.
-    pub heartbeat_now: Arc<Notify>,
-    /// What the node and its containers use.
-    pub utilization: watch::Receiver<Sample>,
-    /// The agent's clock.
-    pub clock: Clock,
-    /// Ends the loop.
-    pub stop: CancellationToken,
-}
 
 /// The loop, before it runs.
 pub struct NodeStatusUpdater<T = RmConnection> {
@@ -455,6 +372,3 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

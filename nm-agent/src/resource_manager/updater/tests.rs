@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use records::{NodeId, Resource};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use wire::client::{Operation, RpcError};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
@@ -12,11 +14,16 @@ use wire::proto::hadoop_yarn::{
     UnRegisterNodeManagerResponseProto,
 };
 
+use super::super::messages::NodeDescription;
 use super::*;
+use crate::clock::Clock;
 use crate::core::tests::{Asked, RecordingHands, asker, core_with, request};
-use crate::core_task;
+use crate::core_task::{self, Handle};
 use crate::hands::Effect;
 use crate::launch::LaunchEvent;
+use crate::metrics::Metrics;
+use crate::monitor::Sample;
+use crate::secrets::NodeSecrets;
 use crate::view::fixture::container_id;
 
 const INTERVAL: Duration = Duration::from_secs(1);

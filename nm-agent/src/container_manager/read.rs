@@ -1,0 +1,148 @@
+//! Requests read and refusals put into words: messages in, our own types out, and the reverse. Pure.
+
+use prost::Message;
+use records::ContainerId;
+use sched::ContainerSpec;
+use wire::convert::ConvertError;
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{
+    ContainerExceptionMapProto, ContainerIdProto, ContainerTokenIdentifierProto,
+    NmTokenIdentifierProto, SerializedExceptionProto, SignalContainerCommandProto,
+};
+use wire::rpc::Caller;
+
+use super::CONTAINERS_PER_CALL_MAX;
+use crate::core::Asker;
+use crate::core_task::Stopped;
+use crate::launch::ContainerSignal;
+use crate::secrets::nm_token_attempt;
+
+/// A signal's command as the launcher knows it.
+pub(crate) fn read_signal(command: SignalContainerCommandProto) -> ContainerSignal {
+    match command {
+        SignalContainerCommandProto::OutputThreadDump => ContainerSignal::OutputThreadDump,
+        SignalContainerCommandProto::GracefulShutdown => ContainerSignal::GracefulShutdown,
+        SignalContainerCommandProto::ForcefulShutdown => ContainerSignal::ForcefulShutdown,
+    }
+}
+
+/// What the scheduler needs of a container token.
+///
+/// # Errors
+/// `YarnException` naming the field that is missing or makes no sense.
+pub(crate) fn read_spec(
+    token: &ContainerTokenIdentifierProto,
+) -> Result<ContainerSpec, RemoteException> {
+    let unreadable = |error: ConvertError| {
+        RemoteException::new(
+            HadoopException::YarnException,
+            format!("Invalid ContainerToken: {error}"),
+        )
+    };
+    let id = token
+        .container_id
+        .as_ref()
+        .map(ContainerId::try_from)
+        .transpose()
+        .map_err(unreadable)?;
+    let id = id.ok_or_else(|| {
+        RemoteException::new(
+            HadoopException::YarnException,
+            "Invalid ContainerToken: no container id",
+        )
+    })?;
+    let resource = token
+        .resource
+        .as_ref()
+        .map(records::Resource::try_from)
+        .transpose()
+        .map_err(unreadable)?;
+    Ok(ContainerSpec {
+        id,
+        resource: resource.unwrap_or_default(),
+        execution_type: token.execution_type().into(),
+        version: token.version(),
+    })
+}
+
+/// The attempt and key of the NMToken that the connection was opened with.
+pub(super) fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
+    let identifier = caller.token_identifier.as_deref().unwrap_or_default();
+    let token = NmTokenIdentifierProto::decode(identifier)
+        .map_err(|_| RemoteException::new(HadoopException::YarnException, "Invalid NMToken"))?;
+    let attempt = nm_token_attempt(&token)?;
+    if caller.user != attempt.to_string() {
+        return Err(RemoteException::new(
+            HadoopException::YarnException,
+            format!(
+                "Expected applicationAttemptId: {}Found: {attempt}",
+                caller.user
+            ),
+        ));
+    }
+    Ok(Asker {
+        attempt,
+        key_id: token.key_id(),
+    })
+}
+
+pub(super) fn bound(count: usize) -> Result<(), RemoteException> {
+    if count <= CONTAINERS_PER_CALL_MAX {
+        return Ok(());
+    }
+    tracing::warn!(
+        count,
+        "a call names more containers than {CONTAINERS_PER_CALL_MAX} and is refused"
+    );
+    Err(RemoteException::new(
+        HadoopException::YarnException,
+        format!("{count} containers in one call, at most {CONTAINERS_PER_CALL_MAX} are allowed"),
+    ))
+}
+
+pub(super) fn read_ids(
+    ids: Vec<ContainerIdProto>,
+) -> (Vec<ContainerId>, Vec<ContainerExceptionMapProto>) {
+    let mut read = Vec::with_capacity(ids.len());
+    let mut failed = Vec::new();
+    for id in ids {
+        match ContainerId::try_from(&id) {
+            Ok(id) => read.push(id),
+            Err(error) => {
+                let error = RemoteException::new(HadoopException::YarnException, error.to_string());
+                failed.push(failure(Some(id), error));
+            }
+        }
+    }
+    (read, failed)
+}
+
+/// The id that an unverified token claims, for the answer only.
+pub(super) fn claimed_id(token: &TokenProto) -> Option<ContainerIdProto> {
+    ContainerTokenIdentifierProto::decode(&*token.identifier)
+        .ok()?
+        .container_id
+}
+
+pub(super) fn failure(
+    container_id: Option<ContainerIdProto>,
+    error: RemoteException,
+) -> ContainerExceptionMapProto {
+    let exception = SerializedExceptionProto {
+        message: Some(error.message),
+        class_name: Some(error.class_name),
+        ..Default::default()
+    };
+    ContainerExceptionMapProto {
+        container_id,
+        exception: Some(exception),
+    }
+}
+
+pub(super) fn stopping(_: Stopped) -> RemoteException {
+    RemoteException::new(
+        HadoopException::YarnException,
+        "Container start failed as the NodeManager is in the process of shutting down",
+    )
+}
