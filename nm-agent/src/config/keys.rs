@@ -130,11 +130,11 @@ const fn key(
 /// Names with a part that the operator chooses: what stands before it, what after it, and what this agent makes of them.
 const FAMILIES: &[(&str, &[&str], KeyClass)] = &[
     ("yarn.nodemanager.admin-env.", &[""], KeyClass::Honoured),
-    ("yarn.nodemanager.resource-type.", &[""], KeyClass::Honoured),
+    ("yarn.nodemanager.resource-type.", &[""], KeyClass::Later),
     (
         "yarn.nodemanager.health-checker.",
         &[".path", ".opts", ".timeout-ms", ".interval-ms"],
-        KeyClass::Honoured,
+        KeyClass::Later,
     ),
     (
         "yarn.nodemanager.aux-services.",
@@ -228,12 +228,15 @@ mod tests {
 
     #[test]
     fn names_with_a_chosen_part_are_known_by_their_family() {
-        for name in [
-            "yarn.nodemanager.admin-env.FOO",
-            "yarn.nodemanager.aux-services.spark_shuffle.class",
-            "yarn.nodemanager.health-checker.disk.path",
+        for (name, class) in [
+            ("yarn.nodemanager.admin-env.FOO", KeyClass::Honoured),
+            (
+                "yarn.nodemanager.aux-services.spark_shuffle.class",
+                KeyClass::Honoured,
+            ),
+            ("yarn.nodemanager.health-checker.disk.path", KeyClass::Later),
         ] {
-            assert_eq!(class_of(name), Some(KeyClass::Honoured), "{name}");
+            assert_eq!(class_of(name), Some(class), "{name}");
         }
         assert_eq!(class_of("yarn.nodemanager.admin-env."), None);
         assert_eq!(class_of("yarn.nodemanager.aux-services.x.klass"), None);

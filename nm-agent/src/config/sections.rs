@@ -29,7 +29,7 @@ pub struct Config {
     pub logs: LogConfig,
     /// Web pages and REST.
     pub web: WebConfig,
-    /// Disks and health scripts.
+    /// Disks and health scripts. Nothing checks them yet, and a warning says so.
     pub health: HealthConfig,
     /// Sampling of containers.
     pub monitor: MonitorConfig,
@@ -86,7 +86,7 @@ pub struct ResourceManagerConfig {
     pub connect_retry_interval_ms: u64,
     /// The RM keeps containers over its restart, so a resync kills none (`yarn.resourcemanager.work-preserving-recovery.enabled`).
     pub work_preserving_recovery_enabled: bool,
-    /// Older RMs are refused.
+    /// Older RMs are to be refused. Nothing looks at it yet.
     pub minimum_version: MinimumVersion,
     /// Heartbeats come this often until the RM says otherwise.
     pub heartbeat_interval_ms: u64,
@@ -159,7 +159,7 @@ pub struct LaunchConfig {
     pub debug_info: bool,
     /// The same, but only after a launch of that container has failed.
     pub debug_info_on_error: bool,
-    /// Least time between two tries of a container with a retry policy.
+    /// Least time between two tries of a container with a retry policy. None is tried again yet.
     pub retry_minimum_interval_ms: u64,
 }
 

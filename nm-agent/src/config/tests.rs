@@ -103,6 +103,31 @@ fn without_any_property_all_is_as_in_hadoop() {
 }
 
 #[test]
+fn an_operator_is_warned_of_each_setting_that_nothing_obeys() {
+    for (name, value) in [
+        ("health-checker.scripts", "disk"),
+        ("health-checker.disk.path", "/bin/true"),
+        ("health-checker.interval-ms", "1000"),
+        ("disk-health-checker.enable", "false"),
+        ("disk-health-checker.min-healthy-disks", "0.5"),
+        ("resource-type.gpu", "2"),
+        ("resource.memory.enforced", "false"),
+        ("container-monitor.enabled", "false"),
+        ("container-retry-minimum-interval-ms", "5"),
+        ("log.deletion-threads-count", "1"),
+        ("log-container-debug-info-on-error.enabled", "true"),
+        ("resourcemanager.minimum.version", "3.4.0"),
+    ] {
+        let told = warnings(&[(name, value)]);
+        let expected = format!("yarn.nodemanager.{name} = {value} has no effect");
+        assert!(
+            told.iter().any(|warning| warning.contains(&expected)),
+            "{name}: {told:?}"
+        );
+    }
+}
+
+#[test]
 fn every_property_that_the_table_calls_honoured_is_read() {
     let mut properties = Properties::new(Environment::new(&environment()));
     for source in [

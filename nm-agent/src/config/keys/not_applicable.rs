@@ -49,4 +49,6 @@ pub(super) const NOT_APPLICABLE: &[Key] = &[
     key(NotApplicable, Code, "yarn.nodemanager.network-tagging-handler.enabled", Some("false"), Flag),
     key(NotApplicable, Code, "yarn.nodemanager.network-tagging.mapping-file.path", None, Text),
     key(NotApplicable, Code, "yarn.nodemanager.network-tagging.mapping-mamager.class", None, ClassName),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.container-manager.thread-count", Some("20"), Count),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.localizer.address", Some("${yarn.nodemanager.hostname}:8040"), Address),
 ];
