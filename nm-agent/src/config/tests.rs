@@ -116,7 +116,6 @@ fn an_operator_is_warned_of_each_setting_that_nothing_obeys() {
         ("container-retry-minimum-interval-ms", "5"),
         ("log.deletion-threads-count", "1"),
         ("log-container-debug-info-on-error.enabled", "true"),
-        ("resourcemanager.minimum.version", "3.4.0"),
     ] {
         let told = warnings(&[(name, value)]);
         let expected = format!("yarn.nodemanager.{name} = {value} has no effect");

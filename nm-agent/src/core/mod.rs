@@ -13,6 +13,7 @@
 
 mod admit;
 mod calls;
+mod diagnostics_budget;
 mod duties;
 mod effects;
 mod perform;

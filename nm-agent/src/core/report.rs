@@ -7,6 +7,7 @@ use wire::proto::hadoop_yarn::{
     NmContainerStatusProto, StringStringMapProto,
 };
 
+use super::diagnostics_budget::{DIAGNOSTICS_BYTES_MAX, shorten};
 use super::{ContainerRecord, Core};
 use crate::applications::ApplicationState;
 use crate::view::{self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot};
@@ -53,12 +54,17 @@ impl Core {
             .filter_map(|view| Some(self.status(&view, self.containers.get(&view.spec.id)?)))
             .collect();
         statuses.extend(self.ledger.take_for_heartbeat());
+        let texts = statuses
+            .iter_mut()
+            .filter_map(|status| status.diagnostics.as_mut());
+        shorten(texts, DIAGNOSTICS_BYTES_MAX);
         statuses
     }
 
     /// For a registration: every container whose application this node still knows.
     pub(super) fn registration_statuses(&self) -> Vec<NmContainerStatusProto> {
-        self.scheduler
+        let mut statuses: Vec<_> = self
+            .scheduler
             .containers()
             .filter_map(|view| {
                 let token = &self.containers.get(&view.spec.id)?.token;
@@ -79,7 +85,12 @@ impl Core {
                     allocation_tags: token.allocation_tags.clone(),
                 })
             })
-            .collect()
+            .collect();
+        let texts = statuses
+            .iter_mut()
+            .filter_map(|status| status.diagnostics.as_mut());
+        shorten(texts, DIAGNOSTICS_BYTES_MAX);
+        statuses
     }
 
     /// Puts a completion where heartbeats find it, once.

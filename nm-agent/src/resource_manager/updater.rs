@@ -15,6 +15,7 @@ use wire::proto::hadoop_yarn::{
 use super::connection::{ResourceTracker, RmCallError, RmConnection};
 use super::messages;
 use super::retry::{Failures, RetryPolicy};
+use super::version;
 use crate::core::{Delivery, HeartbeatReport};
 use crate::error_chain;
 use crate::metrics::CallOutcome;
@@ -155,6 +156,12 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         if response.node_action() == NodeActionProto::Shutdown {
             let diagnostics = response.diagnostics_message().to_owned();
             return Err(UpdaterError::Refused { diagnostics });
+        }
+        let minimum = &self.parts.config.minimum_version;
+        let found = response.rm_version();
+        if let Some(wanted) = version::missing(minimum, &self.parts.node.version, found) {
+            let found = found.to_owned();
+            return Err(UpdaterError::TooOld { found, wanted });
         }
         let rm_identifier = response
             .rm_identifier

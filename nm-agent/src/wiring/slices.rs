@@ -83,6 +83,7 @@ pub(super) fn admin(config: &Config, utc_offset: UtcOffset) -> AdminOptions {
 
 pub(super) fn updater(config: &Config) -> UpdaterConfig {
     UpdaterConfig {
+        minimum_version: config.rm.minimum_version.clone(),
         heartbeat_interval: Duration::from_millis(config.rm.heartbeat_interval_ms.max(1)),
         heartbeat_interval_max: Duration::from_millis(config.rm.nm_expiry_interval_ms.max(1)),
         retry_interval: Duration::from_millis(config.rm.connect_retry_interval_ms),

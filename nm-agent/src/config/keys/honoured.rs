@@ -48,6 +48,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.sleep-delay-before-sigkill.ms", Some("250"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.process-kill-wait.ms", Some("5000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-diagnostics-maximum-size", Some("10000"), Characters),
+    key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.minimum.version", Some("NONE"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.connect.max-wait.ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.connect.retry-interval.ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption", Some("false"), Flag),

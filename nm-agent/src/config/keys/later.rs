@@ -170,7 +170,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.enable", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.container-retry-minimum-interval-ms", Some("1000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.log.deletion-threads-count", Some("4"), Count),
-    key(Later, YarnDefault, "yarn.nodemanager.resourcemanager.minimum.version", Some("NONE"), Text),
     key(Later, YarnDefault, "yarn.nodemanager.container-monitor.enabled", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.log-container-debug-info-on-error.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.resource.memory.enforced", Some("true"), Flag),

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::connection::{RmCallError, RmConnection};
 use super::super::messages::NodeDescription;
 use crate::clock::Clock;
+use crate::config::MinimumVersion;
 use crate::core_task::{Handle, Stopped};
 use crate::metrics::Metrics;
 use crate::monitor::Sample;
@@ -28,6 +29,8 @@ pub struct UpdaterConfig {
     pub give_up_after: Option<Duration>,
     /// `yarn.resourcemanager.work-preserving-recovery.enabled`: containers live through a resync.
     pub keep_containers_on_resync: bool,
+    /// `yarn.nodemanager.resourcemanager.minimum.version`: an older ResourceManager is not worked for.
+    pub minimum_version: MinimumVersion,
     /// How long the end of those that do not is waited for before the node registers again.
     pub kill_patience: Duration,
 }
@@ -52,6 +55,16 @@ pub enum UpdaterError {
     Refused {
         /// The ResourceManager's words.
         diagnostics: String,
+    },
+    /// The ResourceManager is older than this node is told to accept.
+    #[error(
+        "the ResourceManager's version is {found}, less than {wanted} (yarn.nodemanager.resourcemanager.minimum.version)"
+    )]
+    TooOld {
+        /// What it says.
+        found: String,
+        /// What is wanted.
+        wanted: String,
     },
     /// A registration was answered without what a node needs.
     #[error("the ResourceManager's answer to the registration lacks {0}")]

@@ -17,6 +17,7 @@ use wire::proto::hadoop_yarn::{
 use super::super::messages::NodeDescription;
 use super::*;
 use crate::clock::Clock;
+use crate::config::MinimumVersion;
 use crate::core::tests::{Asked, RecordingHands, asker, core_with, request};
 use crate::core_task::{self, Handle};
 use crate::hands::Effect;
@@ -132,6 +133,7 @@ impl ResourceTracker for FakeTracker {
             container_token_master_key: key(),
             nm_token_master_key: key(),
             rm_identifier: Some(77),
+            rm_version: Some("3.4.2".to_owned()),
             ..Default::default()
         };
         self.response_id = 0;
@@ -221,6 +223,7 @@ impl World {
             retry_interval: Duration::from_secs(30),
             give_up_after: Some(Duration::from_secs(900)),
             keep_containers_on_resync: true,
+            minimum_version: MinimumVersion::None,
             kill_patience: Duration::from_secs(6),
         };
         change(&mut config);
@@ -493,4 +496,22 @@ async fn the_rms_interval_is_obeyed_within_reason() {
         );
         running.abort();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_manager_that_is_too_old_is_not_worked_for() {
+    let outcome = async |minimum: &str| {
+        let version = MinimumVersion::AtLeast(minimum.to_owned());
+        let mut world = World::with(&[], 1, |config| config.minimum_version = version);
+        let running = world.spawn();
+        sleep(INTERVAL * 3).await;
+        world.stop.cancel();
+        running.await.unwrap()
+    };
+    let refused = outcome("3.5.0").await.unwrap_err();
+    assert!(
+        refused.to_string().contains("3.4.2, less than 3.5.0"),
+        "{refused}"
+    );
+    assert_eq!(outcome("3.4.2").await.unwrap(), Ended::Stopping);
 }
