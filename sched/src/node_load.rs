@@ -6,6 +6,8 @@
 //! Numbers that an allocator changed are replaced by the node's next heartbeat: the node knows better.
 
 mod comparator;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

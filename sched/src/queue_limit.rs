@@ -130,3 +130,98 @@ fn float_to_int(value: f32) -> i32 {
 fn int_to_float(value: i32) -> f32 {
     value as f32
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn calculator(sigma: f32, min: i32, max: i32, metrics: &[i32]) -> QueueLimitCalculator {
+        let mut calculator = QueueLimitCalculator::new(QueueLimitConfig { sigma, min, max });
+        calculator.update(metrics);
+        calculator
+    }
+
+    #[test]
+    fn limits_are_those_of_hadoop() {
+        let mut lines = 0;
+        for line in include_str!("../testdata/queue_limit_3.4.2.txt").lines() {
+            if line.starts_with('#') {
+                continue;
+            }
+            let mut fields = line.split(' ');
+            let mut field = || fields.next().unwrap();
+            let metrics: Vec<i32> = match field() {
+                "-" => Vec::new(),
+                metrics => metrics.split(',').map(|m| m.parse().unwrap()).collect(),
+            };
+            let sigma = field().parse().unwrap();
+            let mut number = || field().parse::<i32>().unwrap();
+            let (min, max) = (number(), number());
+            let found = calculator(sigma, min, max, &metrics);
+            assert_eq!(
+                (found.mean(), found.stdev(), found.threshold()),
+                (number(), number(), number()),
+                "{line}"
+            );
+            lines += 1;
+        }
+        assert_eq!(lines, 60);
+    }
+
+    #[test]
+    fn the_first_limit_is_the_lower_bound_and_no_nodes_change_nothing() {
+        let config = QueueLimitConfig::default_for(LoadComparator::QueueLength);
+        let mut calculator = QueueLimitCalculator::new(config);
+        assert_eq!(calculator.threshold(), 5);
+        calculator.update(&[9, 9]);
+        assert_eq!(calculator.threshold(), 9);
+        calculator.update(&[]);
+        assert_eq!(calculator.threshold(), 9);
+    }
+
+    #[test]
+    fn the_upper_bound_wins_over_the_lower() {
+        assert_eq!(calculator(1.0, 15, 5, &[10]).threshold(), 5);
+    }
+
+    #[test]
+    fn a_limit_by_time_leaves_the_length_open() {
+        let calculator = calculator(1.0, 10, 100, &[50]);
+        let by_time = calculator.limit(LoadComparator::QueueWaitTime);
+        assert_eq!(by_time.max_queue_length, None);
+        assert_eq!(by_time.max_queue_wait_time_ms, Some(50));
+        let by_length = calculator.limit(LoadComparator::QueueLengthThenResources);
+        assert_eq!(by_length.max_queue_length, Some(50));
+        assert_eq!(by_length.max_queue_wait_time_ms, None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_nodes_say_the_limit_is_within_its_bounds(
+            metrics in prop::collection::vec(any::<i32>(), 0..20),
+            sigma in any::<f32>(),
+            min in -10..1_000_i32,
+            range in 0..1_000_i32,
+        ) {
+            let threshold = calculator(sigma, min, min + range, &metrics).threshold();
+            prop_assert!((min..=min + range).contains(&threshold));
+        }
+
+        /// For short queues single precision is exact enough to compare with the formula in double precision.
+        #[test]
+        fn the_limit_is_the_mean_and_so_many_deviations(
+            metrics in prop::collection::vec(0..50_i32, 1..100),
+            halves in 0..6_u8,
+        ) {
+            let nodes = metrics.len() as f64;
+            let mean = (f64::from(metrics.iter().sum::<i32>()) / nodes).floor();
+            let squares: f64 = metrics.iter().map(|m| (f64::from(*m) - mean).powi(2)).sum();
+            let stdev = (squares / nodes).sqrt().round();
+            let expected = (mean + f64::from(halves) / 2.0 * stdev).floor();
+            let found = calculator(f32::from(halves) / 2.0, 0, i32::MAX, &metrics).threshold();
+            prop_assert_eq!(f64::from(found), expected);
+        }
+    }
+}
