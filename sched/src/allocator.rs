@@ -15,6 +15,8 @@ mod context;
 mod guaranteed;
 mod opportunistic;
 mod rooms;
+#[cfg(test)]
+mod tests;
 
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Priority, Resource};
 
@@ -90,30 +92,6 @@ impl ResourceLimits {
                 .checked_next_multiple_of(self.increment.vcores)
                 .unwrap_or(vcores)
                 .min(self.maximum.vcores),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_raised_rounded_up_and_cut() {
-        let limits = ResourceLimits {
-            minimum: Resource::new(1_024, 1),
-            maximum: Resource::new(8_192, 4),
-            increment: Resource::new(512, 0),
-        };
-        for (ask, size) in [
-            ((10, 0), (1_024, 1)),
-            ((1_025, 2), (1_536, 2)),
-            ((8_000, 3), (8_192, 3)),
-            ((9_000, 9), (8_192, 4)),
-            ((u64::MAX, u32::MAX), (8_192, 4)),
-        ] {
-            let ask = Resource::new(ask.0, ask.1);
-            assert_eq!(limits.normalize(ask), Resource::new(size.0, size.1));
         }
     }
 }

@@ -1,0 +1,188 @@
+//! The table of outstanding asks.
+
+use records::ExecutionType;
+
+use super::*;
+use crate::allocator::asks::{ASK_LINES_MAX, AskError, OutstandingAsks, RESOURCE_NAME_BYTES_MAX};
+
+fn table(execution_type: ExecutionType, requests: &[ResourceRequest]) -> OutstandingAsks {
+    let mut asks = OutstandingAsks::new(execution_type);
+    for request in requests {
+        asks.update(request, T0).unwrap();
+    }
+    asks
+}
+
+/// Meets every ask of a table as far as `budget` goes, at whatever place is offered first; all nodes are on rack 1.
+fn meet(asks: &mut OutstandingAsks, mut budget: u32) -> Vec<(Priority, Locality)> {
+    let mut met = Vec::new();
+    asks.for_each(|key, ask| {
+        ask.sweep(&mut budget, |_, locality| {
+            met.push((key.priority, locality));
+            Some(RACK_1.to_owned())
+        });
+    });
+    met
+}
+
+#[test]
+fn a_count_replaces_the_one_before_it() {
+    let asks = table(ExecutionType::Guaranteed, &[ask("*", 5), ask("*", 2)]);
+    assert_eq!(asks.containers(), 2);
+    let asks = table(ExecutionType::Guaranteed, &[ask("*", 5), ask("*", 0)]);
+    assert!(asks.is_empty());
+    assert_eq!(asks.iter().count(), 0);
+}
+
+#[test]
+fn asks_are_told_apart_by_priority_allocation_id_and_size() {
+    let other_id = ResourceRequest {
+        allocation_request_id: 7,
+        ..ask("*", 2)
+    };
+    let other_size = ResourceRequest {
+        capability: Resource::new(1_024, 2),
+        ..ask("*", 4)
+    };
+    let asks = [
+        ask("*", 1),
+        other_id,
+        other_size,
+        at_priority(2, ask("*", 8)),
+    ];
+    let table = table(ExecutionType::Guaranteed, &asks);
+    let counts: Vec<u32> = table.iter().map(|view| view.count).collect();
+    assert_eq!(counts, [1, 4, 2, 8]);
+    assert_eq!(table.containers(), 15);
+}
+
+#[test]
+fn places_are_met_before_the_rest_and_lower_their_rack_too() {
+    let lines = [ask("a", 1), ask(RACK_1, 2), ask("*", 4)];
+    let mut asks = table(ExecutionType::Guaranteed, &lines);
+    let localities: Vec<Locality> = meet(&mut asks, 9).into_iter().map(|m| m.1).collect();
+    assert_eq!(
+        localities,
+        [
+            Locality::NodeLocal,
+            Locality::RackLocal,
+            Locality::OffSwitch,
+            Locality::OffSwitch
+        ]
+    );
+}
+
+#[test]
+fn places_never_raise_the_total() {
+    let lines = [ask("a", 5), ask("b", 5), ask(RACK_1, 9), ask("*", 3)];
+    let mut asks = table(ExecutionType::Guaranteed, &lines);
+    assert_eq!(meet(&mut asks, 99).len(), 3);
+    assert!(asks.is_empty());
+    assert!(meet(&mut asks, 99).is_empty());
+}
+
+#[test]
+fn what_the_budget_does_not_cover_stays() {
+    let mut asks = table(ExecutionType::Guaranteed, &[ask("a", 2), ask("*", 5)]);
+    assert_eq!(meet(&mut asks, 3).len(), 3);
+    assert_eq!(asks.containers(), 2);
+}
+
+#[test]
+fn guaranteed_asks_go_most_urgent_first_and_opportunistic_ones_last_as_in_hadoop() {
+    let lines = [at_priority(5, ask("*", 1)), at_priority(1, ask("*", 1))];
+    let order = |execution_type| -> Vec<i32> {
+        meet(&mut table(execution_type, &lines), 9)
+            .into_iter()
+            .map(|(priority, _)| priority.0)
+            .collect()
+    };
+    assert_eq!(order(ExecutionType::Guaranteed), [1, 5]);
+    assert_eq!(order(ExecutionType::Opportunistic), [5, 1]);
+}
+
+#[test]
+fn without_a_total_a_place_is_the_total_for_opportunistic_asks_only() {
+    let lines = [ask("a", 3)];
+    assert_eq!(table(ExecutionType::Guaranteed, &lines).containers(), 0);
+    let mut asks = table(ExecutionType::Opportunistic, &lines);
+    assert_eq!(asks.containers(), 3);
+    asks.update(&ask("*", 1), T0).unwrap();
+    assert_eq!(asks.containers(), 1);
+}
+
+#[test]
+fn only_guaranteed_asks_insist_on_their_places() {
+    let lines = [strict("*", 2)];
+    assert!(meet(&mut table(ExecutionType::Guaranteed, &lines), 9).is_empty());
+    assert_eq!(
+        meet(&mut table(ExecutionType::Opportunistic, &lines), 9).len(),
+        2
+    );
+}
+
+#[test]
+fn the_time_of_an_ask_is_that_of_its_first_line() {
+    let mut asks = OutstandingAsks::new(ExecutionType::Guaranteed);
+    asks.update(&ask("a", 1), MonoMillis(3)).unwrap();
+    asks.update(&ask("*", 1), MonoMillis(8)).unwrap();
+    assert_eq!(asks.iter().next().unwrap().asked_at, MonoMillis(3));
+}
+
+#[test]
+fn lines_are_bounded_and_can_be_changed_and_taken_back_at_the_bound() {
+    let mut asks = OutstandingAsks::new(ExecutionType::Guaranteed);
+    asks.update(&ask("*", 1), T0).unwrap();
+    for host in 1..ASK_LINES_MAX {
+        asks.update(&ask(&host.to_string(), 1), T0).unwrap();
+    }
+    assert_eq!(
+        asks.update(&ask("one more", 1), T0),
+        Err(AskError::TooManyLines)
+    );
+    assert_eq!(
+        asks.update(&at_priority(9, ask("*", 1)), T0),
+        Err(AskError::TooManyLines)
+    );
+    assert_eq!(asks.update(&ask("1", 2), T0), Ok(()));
+    assert_eq!(asks.update(&ask("1", 0), T0), Ok(()));
+    assert_eq!(asks.update(&ask("one more", 1), T0), Ok(()));
+}
+
+#[test]
+fn what_is_taken_back_leaves_nothing_behind() {
+    let mut asks = OutstandingAsks::new(ExecutionType::Opportunistic);
+    let empty = asks.clone();
+    for count in [3, 0] {
+        for place in ["a", RACK_1, "*"] {
+            asks.update(&ask(place, count), T0).unwrap();
+        }
+    }
+    assert_eq!(asks, empty);
+}
+
+#[test]
+fn long_names_and_containers_of_nothing_are_refused() {
+    let mut asks = OutstandingAsks::new(ExecutionType::Guaranteed);
+    let name = "x".repeat(RESOURCE_NAME_BYTES_MAX + 1);
+    assert_eq!(
+        asks.update(&ask(&name, 1), T0),
+        Err(AskError::NameTooLong(name.len()))
+    );
+    let labelled = ResourceRequest {
+        node_label_expression: Some(name.clone()),
+        ..ask("*", 1)
+    };
+    assert!(asks.update(&labelled, T0).is_err());
+    for capability in [Resource::new(0, 1), Resource::new(1, 0)] {
+        let request = ResourceRequest {
+            capability,
+            ..ask("*", 1)
+        };
+        assert_eq!(
+            asks.update(&request, T0),
+            Err(AskError::EmptyCapability(capability))
+        );
+    }
+    assert!(asks.is_empty());
+}

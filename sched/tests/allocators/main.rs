@@ -1,0 +1,91 @@
+//! Random sequences of what an RM hears, against models that do the sums the slow way: nothing is over capacity, nobody
+//! gets more than asked for or what they did not ask for, every count falls exactly, and the same inputs give the same
+//! outputs.
+
+mod asked;
+mod guaranteed;
+mod opportunistic;
+
+use proptest::prelude::*;
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionTypeRequest, NodeId, Priority,
+    Resource, ResourceName, ResourceRequest,
+};
+
+const RACKS: u16 = 2;
+const HOSTS: u16 = 4;
+
+/// Two nodes per host: ports 0 and 1.
+#[derive(Clone, Copy, Debug)]
+struct Node(u16);
+
+impl Node {
+    fn any() -> impl Strategy<Value = Self> {
+        (0..HOSTS * 2).prop_map(Self)
+    }
+
+    fn id(self) -> NodeId {
+        NodeId {
+            host: format!("host{}", self.0 / 2),
+            port: self.0 % 2,
+        }
+    }
+
+    /// The nodes of a host are on one rack.
+    fn rack(self) -> String {
+        format!("/rack{}", self.0 / 2 % RACKS)
+    }
+}
+
+fn attempt(id: i32) -> ApplicationAttemptId {
+    ApplicationAttemptId {
+        application_id: ApplicationId {
+            cluster_timestamp: 1,
+            id,
+        },
+        attempt_id: 1,
+    }
+}
+
+/// Ids that never repeat, from one counter for all attempts.
+fn next_id(last: &mut i64, attempt: ApplicationAttemptId) -> ContainerId {
+    *last += 1;
+    ContainerId { attempt, id: *last }
+}
+
+fn host_name() -> impl Strategy<Value = String> {
+    (0..HOSTS + 1).prop_map(|host| format!("host{host}"))
+}
+
+fn resource_name() -> impl Strategy<Value = ResourceName> {
+    prop_oneof![
+        3 => Just(ResourceName::Any),
+        1 => (0..RACKS).prop_map(|rack| ResourceName::Rack(format!("/rack{rack}"))),
+        2 => host_name().prop_map(ResourceName::Host),
+    ]
+}
+
+/// The lines of one ask. Few keys and places, so that lines replace each other and several are met together.
+fn ask() -> impl Strategy<Value = Vec<ResourceRequest>> {
+    let line = (resource_name(), 0..6_u32, prop::bool::weighted(0.7));
+    let lines = prop::collection::vec(line, 1..6);
+    (0..2_i32, 0..2_i64, 1..3_u64, 1..3_u32, lines).prop_map(
+        |(priority, allocation_request_id, memory_mb, vcores, lines)| {
+            let request = |(resource_name, num_containers, relax_locality)| ResourceRequest {
+                priority: Priority(priority),
+                resource_name,
+                capability: Resource::new(memory_mb, vcores),
+                num_containers,
+                relax_locality,
+                allocation_request_id,
+                execution_type_request: ExecutionTypeRequest::default(),
+                node_label_expression: None,
+            };
+            lines.into_iter().map(request).collect()
+        },
+    )
+}
+
+fn requests() -> impl Strategy<Value = Vec<ResourceRequest>> {
+    prop::collection::vec(ask(), 1..4).prop_map(|asks| asks.concat())
+}
