@@ -257,6 +257,13 @@ impl NodeLoadMonitor {
         nodes.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
+    /// Whether a node takes no container of any size until its next heartbeat.
+    pub(crate) fn is_exhausted(&self, id: &NodeId) -> bool {
+        self.nodes
+            .get(id)
+            .is_none_or(|node| self.config.comparator.is_exhausted(node))
+    }
+
     /// Counts one more container of this size in at a node, if it may take it; otherwise, and for a node that is not
     /// known, changes nothing and says no.
     pub fn compare_and_increment(&mut self, id: &NodeId, ask: Resource) -> bool {

@@ -6,6 +6,7 @@
 //! library does before it sends the lines again.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use records::{ExecutionType, MonoMillis, Priority, Resource, ResourceName, ResourceRequest};
 use thiserror::Error;
@@ -248,8 +249,12 @@ impl OutstandingAsks {
             ResourceName::Rack(name) => set_line(&mut ask.racks, name, line),
             ResourceName::Host(name) => set_line(&mut ask.hosts, name, line),
         }
-        let (lines, over) = (ask.lines(), ask.is_over());
-        self.recount(&key, known, lines, over);
+        if ask.is_over() {
+            self.lines -= known;
+            self.asks.remove(&key);
+        } else {
+            self.lines = self.lines - known + ask.lines();
+        }
         Ok(())
     }
 
@@ -265,30 +270,33 @@ impl OutstandingAsks {
         own + usize::from(*name != ResourceName::Any && !known)
     }
 
-    /// Brings the number of lines up to date after one ask has changed, and drops the ask if nothing is left of it.
-    fn recount(&mut self, key: &AskKey, before: usize, after: usize, over: bool) {
-        if over {
-            self.asks.remove(key);
-        }
-        self.lines = self.lines - before + if over { 0 } else { after };
-    }
-
     /// Shows every ask to `visit`, which may lower it; an ask whose total reached 0 by that is removed with its places.
-    /// Guaranteed asks come most urgent first; opportunistic ones least urgent first, as Hadoop walks them.
-    pub(super) fn for_each(&mut self, mut visit: impl FnMut(&AskKey, &mut Ask)) {
-        let mut keys: Vec<AskKey> = self.asks.keys().copied().collect();
-        match self.execution_type {
-            ExecutionType::Guaranteed => {}
-            ExecutionType::Opportunistic => keys.reverse(),
-        }
-        for key in keys {
-            let Some(ask) = self.asks.get_mut(&key).filter(|ask| ask.count > 0) else {
-                continue;
-            };
+    /// Guaranteed asks come most urgent first; opportunistic ones least urgent first, as Hadoop walks them. Ends early if
+    /// `visit` breaks: there is nothing left to give.
+    pub(super) fn for_each(&mut self, mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<()>) {
+        let lines = &mut self.lines;
+        let mut over = Vec::new();
+        let mut step = |(key, ask): (&AskKey, &mut Ask)| {
+            if ask.count == 0 {
+                return ControlFlow::Continue(());
+            }
             let before = ask.lines();
-            visit(&key, ask);
-            let (after, over) = (ask.lines(), ask.count == 0);
-            self.recount(&key, before, after, over);
+            let flow = visit(key, ask);
+            let met = ask.count == 0;
+            if met {
+                over.push(*key);
+            }
+            *lines = *lines - before + if met { 0 } else { ask.lines() };
+            flow
+        };
+        let mut asks = self.asks.iter_mut();
+        // What was not visited stays as it is.
+        let _stopped_early: ControlFlow<()> = match self.execution_type {
+            ExecutionType::Guaranteed => asks.try_for_each(&mut step),
+            ExecutionType::Opportunistic => asks.rev().try_for_each(&mut step),
+        };
+        for key in over {
+            self.asks.remove(&key);
         }
     }
 

@@ -6,6 +6,7 @@
 //! that fits nowhere does not hold up those behind it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use records::{
     ApplicationAttemptId, ContainerId, ExecutionType, MonoMillis, NodeId, Resource, ResourceRequest,
@@ -225,13 +226,16 @@ impl Pass<'_> {
     fn run(&mut self, mut next_id: impl FnMut() -> ContainerId) {
         let AttemptAsks { asks, blacklist } = &mut *self.asks;
         asks.for_each(|key, ask| {
+            if *self.budget == 0 || self.rooms.is_full() {
+                return ControlFlow::Break(());
+            }
             let resource = key.capability();
             if self.refused.is_some_and(|size| size.fits_in(resource)) {
-                return;
+                return ControlFlow::Continue(());
             }
             if self.rooms.anywhere(resource, |_| true).is_none() {
                 *self.refused = Some(resource);
-                return;
+                return ControlFlow::Continue(());
             }
             let asked_at = ask.asked_at();
             ask.sweep(self.budget, |place, locality| {
@@ -259,6 +263,7 @@ impl Pass<'_> {
                 });
                 Some(rack)
             });
+            ControlFlow::Continue(())
         });
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Resource, ResourceRequest};
 
@@ -92,6 +93,9 @@ impl OpportunisticContainerAllocator {
         let mut on_rack: BTreeMap<String, Ring> = BTreeMap::new();
         let mut allocations = Vec::new();
         asks.for_each(|key, ask| {
+            if budget == 0 {
+                return ControlFlow::Break(());
+            }
             let resource = key.capability();
             let asked_at = ask.asked_at();
             ask.sweep(&mut budget, |place, locality| {
@@ -123,6 +127,7 @@ impl OpportunisticContainerAllocator {
                 });
                 Some(rack)
             });
+            ControlFlow::Continue(())
         });
         allocations
     }
@@ -144,13 +149,25 @@ impl Ring {
         Self { nodes, next }
     }
 
-    /// The next node that takes a container of this size. The one after it is first next time.
+    /// The next node that takes a container of this size. The one after it is first next time. Nodes that take nothing
+    /// any more leave the ring, so that a burst does not walk past them again for every container.
     fn take(&mut self, monitor: &mut NodeLoadMonitor, ask: Resource) -> Option<NodeId> {
-        let len = self.nodes.len();
-        let index = (self.next..self.next + len)
-            .map(|at| at % len)
-            .find(|at| monitor.compare_and_increment(&self.nodes[*at], ask))?;
-        self.next = (index + 1) % len;
-        Some(self.nodes[index].clone())
+        let mut untried = self.nodes.len();
+        while untried > 0 {
+            untried -= 1;
+            let at = self.next % self.nodes.len();
+            let id = &self.nodes[at];
+            if monitor.compare_and_increment(id, ask) {
+                self.next = at + 1;
+                return Some(id.clone());
+            }
+            if monitor.is_exhausted(id) {
+                self.nodes.remove(at);
+                self.next = at;
+            } else {
+                self.next = at + 1;
+            }
+        }
+        None
     }
 }

@@ -1,7 +1,8 @@
 //! What nodes have free for guaranteed containers, and who has the rest: the books of the guaranteed allocator.
 //!
-//! Nodes are also kept in the order of their free memory, all together and per rack, so that a container finds the
-//! emptiest node without a look at the others.
+//! Nodes are also kept in the order of their free memory, all together, per rack and per host, so that a container finds
+//! the emptiest node without a look at the others. Full nodes are in none of these orders, so that a job that names every
+//! host of a busy cluster finds the few with room at little cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,6 +107,8 @@ pub(super) struct Rooms {
     free: FreeOrder,
     /// Racks in which a node has room.
     free_by_rack: BTreeMap<String, FreeOrder>,
+    /// Hosts on which a node has room. Several NodeManagers of one machine are several nodes.
+    free_by_host: BTreeMap<String, FreeOrder>,
 }
 
 impl Rooms {
@@ -212,18 +215,14 @@ impl Rooms {
         self.containers.get(&container)
     }
 
+    /// Whether no node has room for anything.
+    pub(super) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
     /// The emptiest node of a host that a container fits.
     pub(super) fn on_host(&self, host: &str, resource: Resource) -> Option<NodeId> {
-        let node_id = |port| NodeId {
-            host: host.to_owned(),
-            port,
-        };
-        self.nodes
-            .range(node_id(0)..=node_id(u16::MAX))
-            .filter_map(|(id, room)| room.place(id))
-            .filter(|place| place.fits(resource))
-            .max()
-            .map(|place| place.id)
+        emptiest(self.free_by_host.get(host)?, resource, |_| true)
     }
 
     /// The emptiest node of a rack that a container fits and `allowed` allows.
@@ -247,10 +246,8 @@ impl Rooms {
 
     fn insert_order(&mut self, id: &NodeId, room: &NodeRoom) {
         if let Some(place) = room.place(id) {
-            self.free_by_rack
-                .entry(room.rack.clone())
-                .or_default()
-                .insert(place.clone());
+            insert_place(&mut self.free_by_rack, &room.rack, &place);
+            insert_place(&mut self.free_by_host, &id.host, &place);
             self.free.insert(place);
         }
     }
@@ -260,11 +257,24 @@ impl Rooms {
             return;
         };
         self.free.remove(&place);
-        if let Some(order) = self.free_by_rack.get_mut(&room.rack) {
-            order.remove(&place);
-            if order.is_empty() {
-                self.free_by_rack.remove(&room.rack);
-            }
+        remove_place(&mut self.free_by_rack, &room.rack, &place);
+        remove_place(&mut self.free_by_host, &id.host, &place);
+    }
+}
+
+fn insert_place(orders: &mut BTreeMap<String, FreeOrder>, name: &str, place: &FreePlace) {
+    if let Some(order) = orders.get_mut(name) {
+        order.insert(place.clone());
+    } else {
+        orders.insert(name.to_owned(), FreeOrder::from([place.clone()]));
+    }
+}
+
+fn remove_place(orders: &mut BTreeMap<String, FreeOrder>, name: &str, place: &FreePlace) {
+    if let Some(order) = orders.get_mut(name) {
+        order.remove(place);
+        if order.is_empty() {
+            orders.remove(name);
         }
     }
 }

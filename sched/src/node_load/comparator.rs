@@ -96,6 +96,19 @@ impl LoadComparator {
             .then_with(|| a_id.cmp(b_id))
     }
 
+    /// Whether [`Self::compare_and_increment`] says no whatever the size. Sizes have some of both types.
+    pub(super) fn is_exhausted(self, node: &ClusterNode) -> bool {
+        let queue_is_full = node.queue_length >= node.queue_capacity;
+        match self {
+            Self::QueueLength => queue_is_full,
+            Self::QueueWaitTime => false,
+            Self::QueueLengthThenResources => {
+                let available = node.available();
+                queue_is_full && (available.memory_mb == 0 || available.vcores == 0)
+            }
+        }
+    }
+
     /// Counts a container of this size in at a node, if the node may take it: what keeps one burst from overrunning a
     /// node before its next heartbeat.
     pub(super) fn compare_and_increment(self, node: &mut ClusterNode, ask: Resource) -> bool {

@@ -1,5 +1,7 @@
 //! The table of outstanding asks.
 
+use std::ops::ControlFlow;
+
 use records::ExecutionType;
 
 use super::*;
@@ -21,6 +23,7 @@ fn meet(asks: &mut OutstandingAsks, mut budget: u32) -> Vec<(Priority, Locality)
             met.push((key.priority, locality));
             Some(RACK_1.to_owned())
         });
+        ControlFlow::Continue(())
     });
     met
 }

@@ -1,0 +1,142 @@
+//! How long an allocation takes on a thousand nodes.
+//!
+//! Unit: time per call, which allocates 1,000 containers or, on a full cluster, the one that was just released. An RM that
+//! hands out 5,000 containers a second has 200 µs for each, most of them for tokens and the wire, so the decision must
+//! stay below 10 µs, and below 50 µs where the job still names a thousand hosts: a look at every node for each container
+//! would be slow.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId,
+    Priority, Resource, ResourceName, ResourceRequest,
+};
+use sched::{
+    GuaranteedAllocator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
+    OpportunisticContainerAllocator, OpportunisticContainerContext, SplitMix64,
+};
+
+const NODES: u32 = 1_000;
+const NOW: MonoMillis = MonoMillis(0);
+const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
+    application_id: ApplicationId {
+        cluster_timestamp: 1_700_000_000_000,
+        id: 7,
+    },
+    attempt_id: 1,
+};
+
+fn node_id(node: u32) -> NodeId {
+    NodeId {
+        host: format!("node-{node:04}.example.org"),
+        port: 8041,
+    }
+}
+
+fn rack(node: u32) -> String {
+    format!("/rack-{}", node / 40)
+}
+
+fn ask(resource_name: ResourceName, num_containers: u32) -> ResourceRequest {
+    ResourceRequest {
+        priority: Priority(20),
+        resource_name,
+        capability: Resource::new(1_024, 1),
+        num_containers,
+        relax_locality: true,
+        allocation_request_id: -1,
+        execution_type_request: ExecutionTypeRequest::default(),
+        node_label_expression: None,
+    }
+}
+
+/// A job that would rather be near its data: `per_host` containers on each host.
+fn everywhere(per_host: u32) -> Vec<ResourceRequest> {
+    let hosts = (0..NODES).map(|node| ask(ResourceName::Host(node_id(node).host), per_host));
+    let racks = (0..NODES / 40).map(|at| ask(ResourceName::Rack(rack(at * 40)), per_host * 40));
+    let total = ask(ResourceName::Any, per_host * NODES);
+    hosts.chain(racks).chain([total]).collect()
+}
+
+fn next_id(last: &mut i64) -> ContainerId {
+    *last += 1;
+    ContainerId {
+        attempt: ATTEMPT,
+        id: *last,
+    }
+}
+
+/// Room for eight containers on each node.
+fn cluster(requests: &[ResourceRequest]) -> GuaranteedAllocator {
+    let mut allocator = GuaranteedAllocator::new();
+    for node in 0..NODES {
+        allocator.add_node(node_id(node), rack(node), Resource::new(8_192, 8));
+    }
+    allocator.add_attempt(ATTEMPT);
+    allocator
+        .update_asks(ATTEMPT, requests, NOW)
+        .expect("asks within bounds");
+    allocator
+}
+
+fn guaranteed(c: &mut Criterion) {
+    for (name, requests) in [
+        ("anywhere", vec![ask(ResourceName::Any, 1_000)]),
+        ("near data", everywhere(1)),
+    ] {
+        let allocator = cluster(&requests);
+        c.bench_function(&format!("1,000 guaranteed, {name}"), |b| {
+            b.iter_batched_ref(
+                || (allocator.clone(), 0),
+                |(allocator, last)| black_box(allocator.allocate(|_| next_id(last))),
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    let mut allocator = cluster(&everywhere(100_000));
+    let mut last = 0;
+    let mut running = allocator.allocate(|_| next_id(&mut last));
+    c.bench_function("one released and given again, 1,000 hosts wanted", |b| {
+        b.iter(|| {
+            let at = running.len() / 2;
+            allocator.release(running.swap_remove(at).container_id);
+            running.extend(allocator.allocate(|_| next_id(&mut last)));
+        });
+    });
+}
+
+fn opportunistic(c: &mut Criterion) {
+    let mut monitor = NodeLoadMonitor::new(NodeLoadConfig::default(), NOW);
+    let load = NodeLoad {
+        queue_capacity: 1_000,
+        ..NodeLoad::default()
+    };
+    for node in 0..NODES {
+        monitor.update(&node_id(node), &rack(node), &load, NOW);
+    }
+    monitor.sort(NOW);
+    for (name, requests) in [
+        ("anywhere", vec![ask(ResourceName::Any, 1_000)]),
+        ("near data", everywhere(1)),
+    ] {
+        let mut context = OpportunisticContainerContext::new();
+        context
+            .update_asks(&requests, NOW)
+            .expect("asks within bounds");
+        let allocator = OpportunisticContainerAllocator::default();
+        c.bench_function(&format!("1,000 opportunistic, {name}"), |b| {
+            b.iter_batched_ref(
+                || (context.clone(), monitor.clone(), SplitMix64::new(1), 0),
+                |(context, monitor, random, last)| {
+                    black_box(allocator.allocate(context, monitor, random, || next_id(last)))
+                },
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    c.bench_function("sort 1,000 nodes", |b| b.iter(|| monitor.sort(NOW)));
+}
+
+criterion_group!(benches, guaranteed, opportunistic);
+criterion_main!(benches);
