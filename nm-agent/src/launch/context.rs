@@ -10,6 +10,11 @@ use std::time::Duration;
 use records::{ContainerId, NodeId};
 use thiserror::Error;
 
+/// The launch script, in the work directory and, for people, in the log directory.
+pub(super) const LAUNCH_SCRIPT: &str = "launch_container.sh";
+/// The credentials, in the work directory.
+pub(super) const CONTAINER_TOKENS: &str = "container_tokens";
+
 /// One container's launch: its launch context and the places chosen for it.
 #[derive(Clone)]
 pub struct LaunchPlan {

@@ -23,7 +23,8 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 use tokio::sync::oneshot;
 
-use super::files::{Directory, LAUNCH_SCRIPT};
+use super::context::LAUNCH_SCRIPT;
+use super::files::Directory;
 use super::script::ResolvedLink;
 
 /// The listing's name (Hadoop: `ContainerLaunch.DIRECTORY_CONTENTS`).

@@ -189,7 +189,7 @@ fn node_variables(
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<Variable>, PlanError> {
     let work_dir = text(&plan.work_dir)?;
-    let tokens = format!("{work_dir}/{}", super::files::CONTAINER_TOKENS);
+    let tokens = format!("{work_dir}/{}", super::context::CONTAINER_TOKENS);
     let mut variables = vec![("HADOOP_TOKEN_FILE_LOCATION".to_owned(), tokens)];
     if overrides_are_disabled(environment) {
         return Ok(variables);

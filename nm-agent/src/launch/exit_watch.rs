@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use records::{ContainerExitStatus, ContainerId};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
@@ -21,10 +20,11 @@ use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
 use super::diagnostics::{self, StderrPattern};
 use super::files::Directory;
+use super::process::{open_process, signal_group, signal_process};
 use super::process_tree::Process;
 use super::registry::{Order, Registry};
 use super::scanner::{Scanner, Scope};
-use super::spawn::{Leader, open_process, signal_process};
+use super::spawn::Leader;
 
 /// The longest that an order waits to learn who else must be signalled. A scan takes milliseconds; when `/proc` hangs,
 /// the process group is signalled all the same.
@@ -333,17 +333,6 @@ async fn ended_all(handles: Vec<OwnedFd>) {
             Err(_refused) => std::future::pending().await,
         }
     }
-}
-
-/// Signals a process group; whether the kernel did it. The caller knows that the group is still ours.
-pub(super) fn signal_group(leader: i32, signal: i32) -> bool {
-    Errno::result(kill_group(leader, signal)).is_ok()
-}
-
-#[expect(unsafe_code, reason = "nix has no type for any signal number")]
-fn kill_group(leader: i32, signal: i32) -> i32 {
-    // SAFETY: kill takes two integers and touches no memory of ours.
-    unsafe { libc::kill(-leader, signal) }
 }
 
 /// A container whose processes are gone.

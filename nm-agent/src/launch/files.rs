@@ -14,13 +14,10 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
+use super::context::{CONTAINER_TOKENS, LAUNCH_SCRIPT};
 use super::error::LaunchError;
 use super::script::ResolvedLink;
 
-/// The launch script, in the work directory and, for people, in the log directory.
-pub(super) const LAUNCH_SCRIPT: &str = "launch_container.sh";
-/// The credentials, in the work directory.
-pub(super) const CONTAINER_TOKENS: &str = "container_tokens";
 /// The container's own temporary directory, in the work directory.
 const TMP: &str = "tmp";
 

@@ -16,14 +16,14 @@ use tokio::task::JoinHandle;
 
 use super::LINKS_MAX;
 use super::context::{
-    ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, PlanError,
+    ContainerSignal, LAUNCH_SCRIPT, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, PlanError,
 };
 use super::debug_info::{DebugInfo, DebugJob};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
 use super::error::LaunchError;
 use super::exit_watch::{Shared, Watch, exit_code_file, pid_file, watchable};
-use super::files::{Directory, LAUNCH_SCRIPT, entry_names, fill_work_dir};
+use super::files::{Directory, entry_names, fill_work_dir};
 use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
 use super::scanner::Scanner;

@@ -21,6 +21,7 @@ mod files;
 mod glob;
 mod launcher;
 mod markers;
+mod process;
 mod process_tree;
 mod registry;
 mod scanner;

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 
 use records::ContainerId;
 
-use super::spawn::wait_for_pid;
+use super::process::wait_for_pid;
 
 /// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB stack).
 const ENVIRON_READ_MAX: u64 = 4 * 1024 * 1024;

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use records::ContainerId;
 use tokio::sync::watch;
 
-use super::exit_watch::signal_group;
+use super::process::signal_group;
 
 /// What the scheduler wants of a container. Orders only get stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,10 +9,12 @@ use std::ffi::{CStr, CString, c_char, c_int, c_short};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
 use records::ContainerExitStatus;
+
+use super::process::{open_process, signal_group, wait, wait_blocking, wait_for_pid};
 
 /// What runs the script.
 pub(super) const BASH: &str = "/bin/bash";
@@ -62,7 +64,7 @@ impl Leader {
 
     /// Kills its group and waits for it: for a leader that nobody can watch.
     pub(super) fn abandon(self) {
-        super::exit_watch::signal_group(self.pid, libc::SIGKILL);
+        signal_group(self.pid, libc::SIGKILL);
         // SIGKILL cannot be ignored, so this wait is short, and only a launch thread waits.
         if let Err(error) = wait_blocking(self.handle.as_fd()) {
             tracing::warn!(pid = self.pid, %error, "cannot reap a process");
@@ -107,7 +109,7 @@ pub(super) fn spawn(command: &Command<'_>) -> io::Result<Leader> {
         Ok(handle) => Ok(Leader { pid, handle }),
         Err(error) => {
             // Out of descriptors. Nobody else reaps our children, so the pid is still this process.
-            super::exit_watch::signal_group(pid, libc::SIGKILL);
+            signal_group(pid, libc::SIGKILL);
             if let Err(error) = wait_for_pid(pid, 0) {
                 tracing::warn!(pid, %error, "cannot reap a process");
             }
@@ -130,89 +132,6 @@ fn check(result: c_int) -> io::Result<()> {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
-}
-
-/// A handle on a process, readable when it has ended. Refers to whichever process has the pid now.
-#[expect(unsafe_code, reason = "no binding for pidfd_open")]
-pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: takes two integers.
-    let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let handle = c_int::try_from(handle).map_err(io::Error::other)?;
-    if handle < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(handle) })
-}
-
-/// Signals the process behind a handle; whether the kernel did it.
-#[expect(unsafe_code, reason = "no binding for pidfd_send_signal")]
-pub(super) fn signal_process(process: BorrowedFd<'_>, signal: i32) -> bool {
-    let (no_info, no_flags) = (ptr::null::<libc::siginfo_t>(), 0);
-    // SAFETY: the descriptor is open; a null siginfo is allowed and means what kill(2) would send.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            process.as_raw_fd(),
-            signal,
-            no_info,
-            no_flags,
-        )
-    };
-    result == 0
-}
-
-fn wait(process: BorrowedFd<'_>, options: c_int) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(libc::P_PIDFD, process.as_raw_fd(), options | libc::WNOHANG)
-}
-
-fn wait_blocking(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(libc::P_PIDFD, process.as_raw_fd(), 0)
-}
-
-/// Waits for (or, with `WNOHANG`, reaps if it has ended) one child by its pid.
-pub(super) fn wait_for_pid(pid: i32, options: c_int) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(libc::P_PID, pid, options)
-}
-
-fn wait_id(
-    kind: libc::idtype_t,
-    id: i32,
-    options: c_int,
-) -> io::Result<Option<ContainerExitStatus>> {
-    let id = libc::id_t::try_from(id).map_err(io::Error::other)?;
-    loop {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        #[expect(unsafe_code, reason = "nix refuses real-time signals in a status")]
-        // SAFETY: info is writable and large enough; zeroes are a valid siginfo.
-        let (result, info) = unsafe {
-            let result = libc::waitid(kind, id, info.as_mut_ptr(), options | libc::WEXITED);
-            (result, info.assume_init())
-        };
-        if result == 0 {
-            return Ok(exit_status(&info));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
-/// The status as a shell would say it. `None`: nothing has ended.
-fn exit_status(info: &libc::siginfo_t) -> Option<ContainerExitStatus> {
-    #[expect(unsafe_code, reason = "the fields are a union")]
-    // SAFETY: waitid has filled in the fields of SIGCHLD, or left the zeroes, which are integers as well.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    if pid == 0 {
-        return None;
-    }
-    let signalled = info.si_code == libc::CLD_KILLED || info.si_code == libc::CLD_DUMPED;
-    Some(ContainerExitStatus(if signalled {
-        128 + status
-    } else {
-        status
-    }))
 }
 
 /// `posix_spawnattr_t` that is destroyed when dropped.

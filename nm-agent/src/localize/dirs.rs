@@ -11,7 +11,7 @@ use records::{ApplicationId, ContainerId, EpochMillis};
 use crate::config::DirsConfig;
 
 use super::deletion::Deletion;
-use super::error::DirsError;
+use super::error::{DirsError, UnusableDir};
 use super::folder::Folder;
 use super::layout::{self, Step};
 use super::start;
@@ -37,15 +37,6 @@ struct Inner {
     /// Never empty.
     logs: Vec<Arc<Disk>>,
     log_dir_permissions: u32,
-}
-
-/// A configured directory that is left out.
-#[derive(Debug)]
-pub struct UnusableDir {
-    /// Which one.
-    pub path: PathBuf,
-    /// Why.
-    pub error: DirsError,
 }
 
 /// What [`NodeDirs::start`] found.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::dirs::UnusableDir;
 use super::user_name::InvalidUserName;
 
 /// A folder of the node could not be made, read or chosen.
@@ -84,6 +83,15 @@ impl LocalizeError {
     pub fn diagnostics(&self) -> String {
         crate::error_chain(self)
     }
+}
+
+/// A configured directory that is left out.
+#[derive(Debug)]
+pub struct UnusableDir {
+    /// Which one.
+    pub path: PathBuf,
+    /// Why.
+    pub error: DirsError,
 }
 
 /// The paths with their reasons, as a text.

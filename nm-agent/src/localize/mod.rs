@@ -29,8 +29,8 @@ mod unpack;
 mod user_name;
 
 pub use deletion::{Deletion, DeletionService};
-pub use dirs::{ContainerDirs, NodeDirs, StartedDirs, UnusableDir};
-pub use error::{DirsError, FetchError, LocalizeError, UnpackError};
+pub use dirs::{ContainerDirs, NodeDirs, StartedDirs};
+pub use error::{DirsError, FetchError, LocalizeError, UnpackError, UnusableDir};
 pub use localizer::{Localizer, LocalizerThreads};
 pub use resource::{
     LocalizationState, LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec,

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use records::NodeId;
 use sched::ContainerScheduler;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
+use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -21,25 +21,14 @@ use crate::metrics::Metrics;
 use crate::monitor::Monitor;
 use crate::node_identity;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
-use crate::secrets::NodeSecrets;
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The RPC server's own
 /// patience with calls in flight, the longest of them, is half of it.
 const STEP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What several parts hold.
-pub(super) struct Shared {
-    pub(super) clock: Clock,
-    pub(super) handle: Handle,
-    pub(super) secrets: Arc<NodeSecrets>,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) heartbeat_now: Arc<Notify>,
-}
-
 /// All parts, started but for the loop toward the ResourceManager.
 pub(super) struct Agent {
-    pub(super) node_id: NodeId,
-    pub(super) http_port: u16,
+    pub(super) address: NodeAddress,
     updater: NodeStatusUpdater,
     handle: Handle,
     /// The core's one task. It ends when every [`Handle`] is gone.
@@ -78,15 +67,26 @@ impl Agent {
         let folders = Folders::start(&config, shared.clock)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
         let scheduler = slices::scheduler(&config, process.utc_offset);
-        let (hands, localizer_threads) =
-            parts::make_hands(&config, process.environment, &folders, &ports, effects)?;
+        let (hands, localizer_threads) = parts::make_hands(
+            &config,
+            process.environment,
+            &folders,
+            &ports.address,
+            effects,
+        )?;
         let interval = Duration::from_millis(config.monitor.interval_ms.max(1));
         let (monitor, utilization) = Monitor::start(interval, Arc::clone(&hands.launcher))
             .map_err(starting("the monitor's thread"))?;
         let localizer = hands.localizer.clone();
-        let node_address = node_identity::address_of(&ports.node_id).await;
+        let node_address = node_identity::address_of(&ports.address.node_id).await;
         let core = Core::new(CoreParts {
-            config: slices::core(&config, &ports, node_address, &folders.dirs, shared.clock),
+            config: slices::core(
+                &config,
+                &ports.address,
+                node_address,
+                &folders.dirs,
+                shared.clock,
+            ),
             scheduler: ContainerScheduler::new(scheduler, capacity.offered),
             hands: Box::new(hands),
             secrets: Arc::clone(&shared.secrets),
@@ -95,9 +95,9 @@ impl Agent {
         });
         let mut core_set = JoinSet::new();
         core_set.spawn(core_task::run(core, inbox, shared.clock));
-        let node = slices::node(ports.node_id.clone(), ports.http_port, capacity);
+        let node = slices::node(&ports.address, capacity);
         let (updater, updater_stop) = parts::make_updater(&config, node, &shared, utilization);
-        let (node_id, http_port) = (ports.node_id.clone(), ports.http_port);
+        let address = ports.address.clone();
         let tasks_stop = CancellationToken::new();
         let mut tasks = ports.serve(&tasks_stop);
         tasks.spawn(parts::keep_cache(
@@ -106,8 +106,7 @@ impl Agent {
             tasks_stop.clone(),
         ));
         Ok(Self {
-            node_id,
-            http_port,
+            address,
             updater,
             handle: shared.handle,
             core: core_set,

@@ -9,6 +9,7 @@
 //! then do the parts that did it end. Each step has a bound, so that nothing that hangs can hold the stop back.
 //!
 //! - `agent`: all parts together, their run and their end
+//! - `shared`: what several of them hold
 //! - `ports`: the two servers
 //! - `parts`: folders, hands, the status updater, the cache's keeper
 //! - `slices`: each part's slice of the configuration
@@ -16,6 +17,7 @@
 mod agent;
 mod parts;
 mod ports;
+mod shared;
 mod slices;
 
 use std::collections::BTreeMap;
@@ -34,6 +36,7 @@ use crate::node_identity::IdentityError;
 use crate::resource_manager::UpdaterError;
 
 use self::agent::Agent;
+use self::shared::NodeAddress;
 
 /// The Hadoop release whose NodeManager this agent stands in for: the version that it registers with.
 pub const HADOOP_VERSION: &str = "3.4.2";
@@ -134,7 +137,7 @@ pub async fn start(
 ) -> Result<Running, AgentError> {
     let (tell_registered, registered) = oneshot::channel();
     let agent = Agent::assemble(config, process).await?;
-    let (node_id, http_port) = (agent.node_id.clone(), agent.http_port);
+    let NodeAddress { node_id, http_port } = agent.address.clone();
     let agent = tokio::spawn(agent.run(stop, tell_registered));
     Ok(Running {
         node_id,

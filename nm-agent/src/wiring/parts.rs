@@ -7,8 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::agent::Shared;
-use super::ports::Ports;
+use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::clock::Clock;
 use crate::config::{Config, LocalizerConfig};
@@ -108,7 +107,7 @@ pub(super) fn make_hands(
     config: &Config,
     environment: BTreeMap<String, String>,
     folders: &Folders,
-    ports: &Ports,
+    address: &NodeAddress,
     effects: mpsc::UnboundedSender<Effect>,
 ) -> Result<(NodeHands, localize::LocalizerThreads), AgentError> {
     let (localizer, localizer_threads) = localize::Localizer::start(
@@ -119,7 +118,7 @@ pub(super) fn make_hands(
     )
     .map_err(starting("the localizer threads"))?;
     let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
-    let launch_config = slices::launcher(config, environment, ports);
+    let launch_config = slices::launcher(config, environment, address);
     let launcher = Launcher::start(
         launch_config,
         launch_events,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, ServerAuth};
 
-use super::agent::Shared;
+use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::admin::AdminServer;
 use crate::config::Config;
@@ -21,8 +21,7 @@ use crate::node_identity;
 pub(super) struct Ports {
     rpc: RpcServer,
     web: AdminServer<Handle>,
-    pub(super) node_id: NodeId,
-    pub(super) http_port: u16,
+    pub(super) address: NodeAddress,
 }
 
 impl Ports {
@@ -64,8 +63,7 @@ impl Ports {
         Ok(Self {
             rpc,
             web,
-            node_id,
-            http_port,
+            address: NodeAddress { node_id, http_port },
         })
     }
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use records::NodeId;
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 
 use super::HADOOP_VERSION;
-use super::ports::Ports;
+use super::shared::NodeAddress;
 use crate::admin::AdminOptions;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, OpportunisticContainersQueuePolicy};
@@ -52,11 +51,11 @@ pub(super) fn scheduler(config: &Config, utc_offset: UtcOffset) -> ContainerSche
 pub(super) fn launcher(
     config: &Config,
     environment: BTreeMap<String, String>,
-    ports: &Ports,
+    address: &NodeAddress,
 ) -> launch::LaunchConfig {
     launch::LaunchConfig {
-        node_id: ports.node_id.clone(),
-        http_port: ports.http_port,
+        node_id: address.node_id.clone(),
+        http_port: address.http_port,
         env_whitelist: config.launch.env_whitelist.clone(),
         admin_env: config.launch.admin_env.iter().cloned().collect(),
         force_path: config.launch.force_path.clone().unwrap_or_default(),
@@ -110,10 +109,10 @@ pub(super) fn rm_connection(config: &Config) -> RmConnectionConfig {
     }
 }
 
-pub(super) fn node(node_id: NodeId, http_port: u16, capacity: Capacity) -> NodeDescription {
+pub(super) fn node(address: &NodeAddress, capacity: Capacity) -> NodeDescription {
     NodeDescription {
-        node_id,
-        http_port,
+        node_id: address.node_id.clone(),
+        http_port: address.http_port,
         capability: capacity.offered,
         physical: capacity.physical,
         version: HADOOP_VERSION.to_owned(),
@@ -122,13 +121,13 @@ pub(super) fn node(node_id: NodeId, http_port: u16, capacity: Capacity) -> NodeD
 
 pub(super) fn core(
     config: &Config,
-    ports: &Ports,
+    address: &NodeAddress,
     node_address: String,
     dirs: &NodeDirs,
     clock: Clock,
 ) -> CoreConfig {
     CoreConfig {
-        about: about(config, ports, dirs, clock),
+        about: about(config, address, dirs, clock),
         node_address,
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
@@ -142,12 +141,12 @@ pub(super) fn stop_patience(config: &Config) -> Duration {
 }
 
 /// What pages say of the node and what does not change while it runs; the core fills in the rest.
-fn about(config: &Config, ports: &Ports, dirs: &NodeDirs, clock: Clock) -> NodeSnapshot {
+fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) -> NodeSnapshot {
     let now = clock.now().wall;
     let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));
     NodeSnapshot {
-        node_id: ports.node_id.clone(),
-        http_port: ports.http_port,
+        node_id: address.node_id.clone(),
+        http_port: address.http_port,
         versions: Versions {
             node_manager: HADOOP_VERSION.to_owned(),
             node_manager_build: format!("{HADOOP_VERSION} ({own})"),

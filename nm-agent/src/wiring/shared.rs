@@ -1,0 +1,29 @@
+//! What several parts of the agent hold or are told.
+
+use std::sync::Arc;
+
+use records::NodeId;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::core_task::Handle;
+use crate::metrics::Metrics;
+use crate::secrets::NodeSecrets;
+
+/// What several parts hold.
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) handle: Handle,
+    pub(super) secrets: Arc<NodeSecrets>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) heartbeat_now: Arc<Notify>,
+}
+
+/// Where the node is reached, known once its ports listen.
+#[derive(Clone, Debug)]
+pub(super) struct NodeAddress {
+    /// Host and port of the container management service.
+    pub(super) node_id: NodeId,
+    /// The port of web pages and metrics.
+    pub(super) http_port: u16,
+}
