@@ -165,6 +165,9 @@ hadoop_exceptions! {
     ContainerNotFound = "org.apache.hadoop.yarn.exceptions.ContainerNotFoundException" => Application,
     /// A configuration value that cannot be used.
     Configuration = "org.apache.hadoop.yarn.exceptions.ConfigurationException" => Application,
+    /// A feature that exists and is turned off.
+    YarnFeatureNotEnabled =
+        "org.apache.hadoop.yarn.exceptions.YARNFeatureNotEnabledException" => Application,
     /// `RuntimeException` of YARN.
     YarnRuntime = "org.apache.hadoop.yarn.exceptions.YarnRuntimeException" => Application,
     /// The server cannot answer now; the client tries again.
