@@ -4,13 +4,12 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerId, ExecutionType, NodeId, Resource};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    ContainerTokenIdentifierProto, ContainerTypeProto, ExecutionTypeProto, NmTokenIdentifierProto,
+    ContainerTokenIdentifierProto, ContainerTypeProto, ExecutionTypeProto,
 };
-use wire::token::{MasterKey, Token, kind};
+use wire::token::{MasterKey, Token};
 
 /// Hadoop's default for the life of a container token, in milliseconds
 /// (`yarn.resourcemanager.rm.container-allocation.expiry-interval-ms`).
@@ -64,19 +63,7 @@ impl RmSecrets {
     /// The right of `attempt` to talk to `node`.
     #[must_use]
     pub fn nm_token(&self, attempt: ApplicationAttemptId, node: &NodeId, user: &str) -> Token {
-        let identifier = NmTokenIdentifierProto {
-            app_attempt_id: Some(attempt.into()),
-            node_id: Some(node.into()),
-            app_submitter: Some(user.to_owned()),
-            key_id: Some(self.nm_token_key.key_id),
-        };
-        let identifier = Bytes::from(identifier.encode_to_vec());
-        Token::sign(
-            &self.nm_token_key,
-            identifier,
-            kind::NM_TOKEN,
-            &node.to_string(),
-        )
+        mini_rm::tokens::nm_token(&self.nm_token_key, attempt, node, user)
     }
 
     /// The right to start this container. Written field by field as Java does, which verifies what it wrote again.
@@ -88,7 +75,8 @@ impl RmSecrets {
             app_submitter: Some(allocation.user.clone()),
             resource: Some(allocation.resource.into()),
             expiry_time_stamp: Some(allocation.expires_ms),
-            master_key_id: Some(self.container_token_key.key_id),
+            // Filled in where it is signed.
+            master_key_id: None,
             rm_identifier: Some(allocation.rm_identifier),
             priority: Some(0.into()),
             creation_time: Some(now_ms()),
@@ -100,14 +88,7 @@ impl RmSecrets {
             allocation_request_id: Some(-1),
             allocation_tags: Vec::new(),
         };
-        let identifier = Bytes::from(identifier.encode_to_vec());
-        Token::sign(
-            &self.container_token_key,
-            identifier,
-            kind::CONTAINER_TOKEN,
-            &allocation.node,
-        )
-        .into()
+        mini_rm::tokens::container_token(&self.container_token_key, identifier).into()
     }
 }
 

@@ -1,0 +1,183 @@
+//! All state of the ResourceManager and everything that changes it. No I/O and no clock: calls and the time come in,
+//! answers go out, and [`Effect`]s say what has to be done outside.
+//!
+//! | module | who calls |
+//! |---|---|
+//! | `nodes` | nodes: registration, heartbeats, good-bye |
+//! | `clients` | clients: submission, kill |
+//! | `masters` | masters: registration, allocate, finish |
+//! | `placing` | all of them: who gets room, through `sched` |
+//! | `lifecycle` | all of them: ends of containers, attempts and applications |
+//! | `reports` | clients and the web: how everything is |
+
+mod clients;
+mod lifecycle;
+mod masters;
+mod nodes;
+mod placing;
+mod reports;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, NodeId, Now};
+use sched::{GuaranteedAllocator, NodeLoadMonitor, SplitMix64};
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{
+    ContainerProto, ContainerTokenIdentifierProto, ContainerTypeProto, ExecutionTypeProto,
+};
+
+use crate::am_launcher::Launch;
+use crate::applications::Application;
+use crate::config::Config;
+use crate::containers::Container;
+use crate::nodes::Node;
+use crate::scheduler::Session;
+use crate::tokens::{KeyRing, MasterSecrets, container_token};
+
+pub use self::nodes::RM_VERSION;
+
+/// The rack of every node: there is no script that would know better.
+pub const DEFAULT_RACK: &str = "/default-rack";
+
+/// The only queue.
+pub const QUEUE: &str = "default";
+
+/// Milliseconds between two looks for the silent: each goes over all that is known.
+const EXPIRY_INTERVAL_MS: u64 = 1000;
+
+/// Something to do outside.
+#[derive(Debug)]
+pub enum Effect {
+    /// Start a master on its node.
+    Launch(Box<Launch>),
+}
+
+/// All state. See the module.
+#[derive(Debug)]
+pub struct Core {
+    config: Arc<Config>,
+    /// When this run began: names applications and stands in container tokens.
+    started: EpochMillis,
+    container_keys: KeyRing,
+    nm_keys: KeyRing,
+    master_secrets: Arc<MasterSecrets>,
+    nodes: BTreeMap<NodeId, Node>,
+    /// Room, and who wants it.
+    guaranteed: GuaranteedAllocator,
+    load: NodeLoadMonitor,
+    applications: BTreeMap<ApplicationId, Application>,
+    /// What live attempts have asked for and not heard yet.
+    sessions: BTreeMap<ApplicationId, Session>,
+    containers: BTreeMap<ContainerId, Container>,
+    last_application: i32,
+    /// Applications that have ended, oldest first.
+    ended: VecDeque<ApplicationId>,
+    /// Containers that wait to be promised their resources, first come first.
+    promotions: Vec<ContainerId>,
+    random: SplitMix64,
+    /// When the silent are looked for again.
+    next_expiry: MonoMillis,
+    effects: Vec<Effect>,
+}
+
+impl Core {
+    /// A ResourceManager that starts now.
+    #[must_use]
+    pub fn new(config: Arc<Config>, master_secrets: Arc<MasterSecrets>, now: Now) -> Self {
+        Self {
+            started: now.wall,
+            container_keys: KeyRing::new(config.container_keys, now.mono),
+            nm_keys: KeyRing::new(config.nm_keys, now.mono),
+            master_secrets,
+            nodes: BTreeMap::new(),
+            guaranteed: GuaranteedAllocator::new(),
+            load: NodeLoadMonitor::new(config.opportunistic.load, now.mono),
+            applications: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            last_application: 0,
+            ended: VecDeque::new(),
+            promotions: Vec::new(),
+            random: SplitMix64::new(rand::random()),
+            next_expiry: now.mono,
+            effects: Vec::new(),
+            config,
+        }
+    }
+
+    /// What has to be done outside since the last time.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Does what is due: keys roll, the silent expire, nodes are sorted.
+    pub fn tick(&mut self, now: Now) {
+        self.container_keys.tick(now.mono);
+        if self.nm_keys.tick(now.mono) {
+            // Tokens of the old key stop to count, so every master gets new ones.
+            for session in self.sessions.values_mut() {
+                session.nm_tokens.clear();
+            }
+        }
+        self.master_secrets.tick(now.mono);
+        self.load.tick(now.mono);
+        if now.mono >= self.next_expiry {
+            self.next_expiry = now.mono + EXPIRY_INTERVAL_MS;
+            self.expire_nodes(now);
+            self.expire_masters(now);
+            self.expire_containers(now);
+        }
+        self.place(now);
+    }
+
+    /// A container as its master is told of it, with a fresh token.
+    fn container_proto(&self, container: &Container, now: Now) -> ContainerProto {
+        let http_address = self.nodes.get(&container.node);
+        ContainerProto {
+            id: Some(container.id.into()),
+            node_id: Some((&container.node).into()),
+            node_http_address: http_address.map(|node| node.http_address.clone()),
+            resource: Some(container.resource.into()),
+            priority: Some(container.priority.into()),
+            container_token: Some(self.token_of(container, now)),
+            execution_type: Some(ExecutionTypeProto::from(container.execution_type).into()),
+            allocation_request_id: Some(container.allocation_request_id),
+            version: Some(container.version),
+            allocation_tags: Vec::new(),
+            exposed_ports: None,
+        }
+    }
+
+    fn token_of(&self, container: &Container, now: Now) -> TokenProto {
+        let application = self.applications.get(&container.id.application_id());
+        let kind = if container.is_master {
+            ContainerTypeProto::ApplicationMaster
+        } else {
+            ContainerTypeProto::Task
+        };
+        let expiry = i64::try_from(self.config.container_expiry_ms).unwrap_or(i64::MAX);
+        let identifier = ContainerTokenIdentifierProto {
+            container_id: Some(container.id.into()),
+            nm_host_addr: Some(container.node.to_string()),
+            app_submitter: application.map(|application| application.user.clone()),
+            resource: Some(container.resource.into()),
+            expiry_time_stamp: Some(now.wall.0.saturating_add(expiry)),
+            master_key_id: None,
+            rm_identifier: Some(self.started.0),
+            priority: Some(container.priority.into()),
+            creation_time: Some(container.created.0),
+            log_aggregation_context: application
+                .and_then(|application| application.submission.log_aggregation_context.clone()),
+            node_label_expression: Some(String::new()),
+            container_type: Some(kind.into()),
+            execution_type: Some(ExecutionTypeProto::from(container.execution_type).into()),
+            version: Some(container.version),
+            allocation_request_id: Some(container.allocation_request_id),
+            allocation_tags: Vec::new(),
+        };
+        container_token(self.container_keys.current(), identifier).into()
+    }
+}

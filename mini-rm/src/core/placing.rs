@@ -1,0 +1,223 @@
+//! Who gets room: everything asked for goes to `sched`'s allocators, and what they give becomes containers.
+
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, ExecutionTypeRequest, Now,
+    Priority, Resource, ResourceName, ResourceRequest,
+};
+use sched::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, OpportunisticContainerAllocator};
+
+use super::{Core, Effect};
+use crate::am_launcher::Launch;
+use crate::applications::AttemptState;
+use crate::containers::{Container, ContainerStage, PendingUpdate};
+use crate::refusal::Refusal;
+use crate::scheduler::{Session, Validated};
+
+/// Unfinished containers of all applications. Opportunistic ones take no room, so nothing else bounds what masters that
+/// start none of theirs can pile up until these expire.
+const CONTAINERS_MAX: usize = 1_000_000;
+
+impl Core {
+    /// A new attempt waits for a node for its master.
+    pub(super) fn schedule_attempt(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        master: Resource,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        self.guaranteed.add_attempt(attempt);
+        let ask = ResourceRequest {
+            priority: Priority(0),
+            resource_name: ResourceName::Any,
+            capability: master,
+            num_containers: 1,
+            relax_locality: true,
+            allocation_request_id: -1,
+            execution_type_request: ExecutionTypeRequest::default(),
+            node_label_expression: None,
+        };
+        if let Err(refusal) = self.guaranteed.update_asks(attempt, &[ask], now.mono) {
+            self.guaranteed.remove_attempt(attempt);
+            return Err(refusal.into());
+        }
+        let session = Session::new(attempt, self.config.epoch);
+        self.sessions.insert(attempt.application_id, session);
+        Ok(())
+    }
+
+    /// Puts a master's asks where the allocators find them.
+    pub(super) fn take_asks(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        asks: &Validated,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let (additions, removals) = (&asks.blacklist_additions, &asks.blacklist_removals);
+        self.guaranteed
+            .update_blacklist(attempt, additions, removals)?;
+        self.guaranteed
+            .update_asks(attempt, &asks.guaranteed, now.mono)?;
+        if let Some(session) = self.sessions.get_mut(&attempt.application_id) {
+            session
+                .opportunistic
+                .update_blacklist(additions, removals)?;
+            session
+                .opportunistic
+                .update_asks(&asks.opportunistic, now.mono)?;
+        }
+        Ok(())
+    }
+
+    /// Gives room to whoever waits for it, promotions first: their containers run already.
+    pub(super) fn place(&mut self, now: Now) {
+        self.place_promotions(now);
+        loop {
+            let sessions = &mut self.sessions;
+            let allocations = self.guaranteed.allocate(|attempt| {
+                sessions
+                    .get_mut(&attempt.application_id)
+                    .expect("an attempt has a session for as long as it asks")
+                    .next_container()
+            });
+            let count = u32::try_from(allocations.len()).unwrap_or(u32::MAX);
+            for allocation in allocations {
+                self.take_allocation(allocation, now);
+            }
+            if count < ALLOCATIONS_PER_CALL_MAX {
+                break;
+            }
+        }
+    }
+
+    fn place_promotions(&mut self, now: Now) {
+        for id in std::mem::take(&mut self.promotions) {
+            let container = self.containers.get(&id);
+            let Some(container) = container.filter(|c| c.pending == PendingUpdate::Promotion)
+            else {
+                continue;
+            };
+            if self
+                .guaranteed
+                .charge(id, &container.node, container.resource)
+                .is_ok()
+            {
+                self.change_type(id, ExecutionType::Guaranteed, now);
+            } else {
+                self.promotions.push(id);
+            }
+        }
+    }
+
+    /// Gives an attempt the opportunistic containers that nodes' queues have places for.
+    pub(super) fn place_opportunistic(&mut self, id: ApplicationId, now: Now) {
+        if self.containers.len() >= CONTAINERS_MAX {
+            return;
+        }
+        let Some(mut session) = self.sessions.remove(&id) else {
+            return;
+        };
+        let allocator = OpportunisticContainerAllocator {
+            max_per_heartbeat: self.config.opportunistic.max_per_heartbeat,
+        };
+        let mut context = std::mem::take(&mut session.opportunistic);
+        let allocations =
+            allocator.allocate(&mut context, &mut self.load, &mut self.random, || {
+                session.next_container()
+            });
+        session.opportunistic = context;
+        self.sessions.insert(id, session);
+        for allocation in allocations {
+            self.take_allocation(allocation, now);
+        }
+    }
+
+    /// An allocation becomes a container: the attempt's master if it has none, else one for its master to start.
+    fn take_allocation(&mut self, allocation: ContainerAllocation, now: Now) {
+        let id = allocation.container_id;
+        let Some(application) = self.applications.get_mut(&id.application_id()) else {
+            self.guaranteed.release(id);
+            return;
+        };
+        let is_master = application.attempt().state == AttemptState::Scheduled;
+        application.nodes.insert(allocation.node_id.clone());
+        if let Some(node) = self.nodes.get_mut(&allocation.node_id) {
+            node.containers.insert(id);
+        }
+        let is_acquired = is_master || allocation.execution_type == ExecutionType::Opportunistic;
+        let container = Container {
+            id,
+            node: allocation.node_id,
+            resource: allocation.resource,
+            priority: allocation.priority.0,
+            allocation_request_id: allocation.allocation_request_id,
+            execution_type: allocation.execution_type,
+            version: 0,
+            stage: if is_acquired {
+                ContainerStage::Acquired(now.mono)
+            } else {
+                ContainerStage::Allocated
+            },
+            is_master,
+            created: now.wall,
+            pending: PendingUpdate::None,
+        };
+        if is_master {
+            self.launch(&container, now);
+        } else if let Some(session) = self.sessions.get_mut(&id.application_id()) {
+            session.allocate(id);
+        }
+        self.containers.insert(id, container);
+    }
+
+    /// Orders the start of a master.
+    fn launch(&mut self, container: &Container, now: Now) {
+        let attempt = container.id.attempt;
+        let container_token = self.token_of(container, now);
+        let Some(application) = self.applications.get_mut(&attempt.application_id) else {
+            return;
+        };
+        let live = application.attempt_mut();
+        live.state = AttemptState::Allocated;
+        live.master = Some(container.id);
+        live.heard = now.mono;
+        let context = application
+            .submission
+            .am_container_spec
+            .clone()
+            .unwrap_or_default();
+        let (user, submitted) = (application.user.clone(), application.submitted);
+        tracing::info!(%attempt, node = %container.node, "starting the master");
+        self.effects.push(Effect::Launch(Box::new(Launch {
+            attempt,
+            node: container.node.clone(),
+            nm_token: self.nm_token(attempt, &container.node, &user),
+            container_token,
+            master_token: self.master_secrets.admit(attempt),
+            context,
+            submitted,
+        })));
+    }
+
+    /// The room for guaranteed containers that there is.
+    pub(super) fn free_resources(&self) -> Resource {
+        self.guaranteed.free()
+    }
+
+    /// The containers that an attempt has, its master's included.
+    pub(super) fn containers_of(
+        &self,
+        attempt: ApplicationAttemptId,
+    ) -> impl Iterator<Item = &Container> {
+        let first = ContainerId {
+            attempt,
+            id: i64::MIN,
+        };
+        let last = ContainerId {
+            attempt,
+            id: i64::MAX,
+        };
+        self.containers
+            .range(first..=last)
+            .map(|(_, container)| container)
+    }
+}

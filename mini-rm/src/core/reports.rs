@@ -1,0 +1,318 @@
+//! How everything is, for clients and for the web. Nothing changes here.
+
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, Resource};
+use wire::convert::{MEMORY_NAME, MEMORY_UNIT, VCORES_NAME};
+use wire::proto::hadoop_yarn::{
+    ApplicationAttemptReportProto, ApplicationReportProto, ApplicationResourceUsageReportProto,
+    ContainerReportProto, ContainerStateProto, ExecutionTypeProto, NodeReportProto, NodeStateProto,
+    QueueInfoProto, QueueStateProto, ResourceTypeInfoProto, ResourceTypesProto,
+    YarnApplicationStateProto, YarnClusterMetricsProto,
+};
+
+use super::{Core, DEFAULT_RACK, QUEUE};
+use crate::applications::{Application, ApplicationState, Attempt};
+use crate::containers::Container;
+use crate::nodes::{Node, NodeState};
+use crate::refusal::Refusal;
+
+/// Characters of an application's type (Hadoop: `YarnConfiguration.APPLICATION_TYPE_LENGTH`).
+const TYPE_CHARS_MAX: usize = 20;
+
+/// What a page or client shows instead of an address that is not known.
+const NOT_AVAILABLE: &str = "N/A";
+
+/// The two types that are scheduled.
+pub(super) fn resource_types() -> Vec<ResourceTypeInfoProto> {
+    [(MEMORY_NAME, MEMORY_UNIT), (VCORES_NAME, "")]
+        .map(|(name, units)| ResourceTypeInfoProto {
+            name: name.to_owned(),
+            units: Some(units.to_owned()),
+            r#type: Some(ResourceTypesProto::Countable.into()),
+        })
+        .to_vec()
+}
+
+/// A node without what it holds, which masters do not look at.
+pub(super) fn node_report(node: &Node) -> NodeReportProto {
+    NodeReportProto {
+        node_id: Some((&node.id).into()),
+        http_address: Some(node.http_address.clone()),
+        rack_name: Some(DEFAULT_RACK.to_owned()),
+        used: Some(Resource::new(0, 0).into()),
+        capability: Some(node.capability.into()),
+        num_containers: i32::try_from(node.containers.len()).ok(),
+        node_state: Some(NodeStateProto::from(node.state).into()),
+        health_report: Some(node.health_report.clone()),
+        last_health_report_time: Some(node.heard_wall.0),
+        ..NodeReportProto::default()
+    }
+}
+
+/// The page that a master names, or that there is none.
+fn url(attempt: &Attempt) -> String {
+    if attempt.tracking_url.is_empty() {
+        NOT_AVAILABLE.to_owned()
+    } else {
+        attempt.tracking_url.clone()
+    }
+}
+
+fn attempt_report(attempt: &Attempt) -> ApplicationAttemptReportProto {
+    use wire::proto::hadoop_yarn::YarnApplicationAttemptStateProto as State;
+    ApplicationAttemptReportProto {
+        application_attempt_id: Some(attempt.id.into()),
+        host: Some(attempt.host.clone()),
+        rpc_port: Some(attempt.rpc_port),
+        tracking_url: Some(url(attempt)),
+        diagnostics: Some(attempt.diagnostics.clone()),
+        yarn_application_attempt_state: Some(State::from(attempt.state).into()),
+        am_container_id: attempt.master.map(Into::into),
+        original_tracking_url: Some(url(attempt)),
+        start_time: Some(attempt.started.0),
+        finish_time: Some(attempt.finished.map_or(0, |time| time.0)),
+    }
+}
+
+impl Core {
+    /// An application.
+    ///
+    /// # Errors
+    /// When there is none of this id.
+    pub fn application(&self, id: ApplicationId) -> Result<&Application, Refusal> {
+        self.applications
+            .get(&id)
+            .ok_or(Refusal::UnknownApplication(id))
+    }
+
+    /// All applications that are remembered, in the order of their ids.
+    pub fn applications(&self) -> impl Iterator<Item = &Application> {
+        self.applications.values()
+    }
+
+    /// All nodes that are remembered, in the order of their ids.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values()
+    }
+
+    /// What guaranteed containers hold of a node.
+    #[must_use]
+    pub fn used_of(&self, node: &Node) -> Resource {
+        let room = self.guaranteed.node(&node.id);
+        room.map_or(Resource::new(0, 0), |room| room.allocated)
+    }
+
+    /// The container of a master, while it has not ended.
+    #[must_use]
+    pub fn master_of(&self, id: Option<ContainerId>) -> Option<&Container> {
+        self.containers.get(&id?)
+    }
+
+    /// When this run began, in milliseconds since 1970: it names the cluster.
+    #[must_use]
+    pub const fn started_ms(&self) -> i64 {
+        self.started.0
+    }
+
+    /// The queue length that nodes are told now; `None` when waits are limited instead.
+    #[must_use]
+    pub fn queue_limit(&self) -> Option<usize> {
+        self.load.queuing_limit().max_queue_length
+    }
+
+    /// The unfinished containers of an application, and what they may use together.
+    #[must_use]
+    pub fn holdings(&self, application: &Application) -> (usize, Resource) {
+        self.containers_of(application.attempt().id)
+            .fold((0, Resource::new(0, 0)), |(count, sum), container| {
+                (count + 1, sum.saturating_add(container.resource))
+            })
+    }
+
+    /// An application as clients are told of it.
+    #[must_use]
+    pub fn application_report(&self, application: &Application) -> ApplicationReportProto {
+        let attempt = application.attempt();
+        let submission = &application.submission;
+        let (count, used) = self.holdings(application);
+        ApplicationReportProto {
+            application_id: Some(application.id.into()),
+            user: Some(application.user.clone()),
+            queue: Some(QUEUE.to_owned()),
+            name: Some(submission.application_name().to_owned()),
+            host: Some(attempt.host.clone()),
+            rpc_port: Some(attempt.rpc_port),
+            yarn_application_state: Some(YarnApplicationStateProto::from(application.state).into()),
+            tracking_url: Some(url(attempt)),
+            diagnostics: Some(application.diagnostics.clone()),
+            start_time: Some(application.submitted.0),
+            submit_time: Some(application.submitted.0),
+            launch_time: Some(application.launched.map_or(0, |time| time.0)),
+            finish_time: Some(application.finished.map_or(0, |time| time.0)),
+            final_application_status: Some(application.final_status.into()),
+            app_resource_usage: Some(ApplicationResourceUsageReportProto {
+                num_used_containers: i32::try_from(count).ok(),
+                num_reserved_containers: Some(0),
+                used_resources: Some(used.into()),
+                reserved_resources: Some(Resource::new(0, 0).into()),
+                needed_resources: Some(used.into()),
+                ..ApplicationResourceUsageReportProto::default()
+            }),
+            original_tracking_url: Some(url(attempt)),
+            current_application_attempt_id: Some(attempt.id.into()),
+            progress: Some(attempt.progress),
+            application_type: Some(
+                submission
+                    .application_type()
+                    .chars()
+                    .take(TYPE_CHARS_MAX)
+                    .collect(),
+            ),
+            application_tags: submission.application_tags.clone(),
+            priority: Some(0.into()),
+            ..ApplicationReportProto::default()
+        }
+    }
+
+    /// An application's attempts as clients are told of them.
+    ///
+    /// # Errors
+    /// When there is no such application.
+    pub fn attempt_reports(
+        &self,
+        id: ApplicationId,
+    ) -> Result<Vec<ApplicationAttemptReportProto>, Refusal> {
+        let application = self.application(id)?;
+        Ok(application.attempts().iter().map(attempt_report).collect())
+    }
+
+    /// One attempt.
+    ///
+    /// # Errors
+    /// When there is no such attempt.
+    pub fn attempt_report(
+        &self,
+        id: ApplicationAttemptId,
+    ) -> Result<ApplicationAttemptReportProto, Refusal> {
+        let attempts = self.application(id.application_id)?.attempts();
+        let attempt = attempts.iter().find(|attempt| attempt.id == id);
+        attempt
+            .map(attempt_report)
+            .ok_or(Refusal::UnknownAttempt(id))
+    }
+
+    /// The unfinished containers of an attempt.
+    #[must_use]
+    pub fn container_reports(&self, attempt: ApplicationAttemptId) -> Vec<ContainerReportProto> {
+        self.containers_of(attempt)
+            .map(|container| self.container_report(container))
+            .collect()
+    }
+
+    fn container_report(&self, container: &Container) -> ContainerReportProto {
+        let node = self.nodes.get(&container.node);
+        ContainerReportProto {
+            container_id: Some(container.id.into()),
+            resource: Some(container.resource.into()),
+            node_id: Some((&container.node).into()),
+            priority: Some(container.priority.into()),
+            creation_time: Some(container.created.0),
+            finish_time: Some(0),
+            container_state: Some(ContainerStateProto::CRunning.into()),
+            node_http_address: node.map(|node| format!("http://{}", node.http_address)),
+            execution_type: Some(ExecutionTypeProto::from(container.execution_type).into()),
+            ..ContainerReportProto::default()
+        }
+    }
+
+    /// Nodes in one of these states, or in any.
+    #[must_use]
+    pub fn node_reports(&self, states: &[NodeStateProto]) -> Vec<NodeReportProto> {
+        let wanted = |node: &&Node| states.is_empty() || states.contains(&node.state.into());
+        let nodes = self.nodes.values().filter(wanted);
+        nodes
+            .map(|node| NodeReportProto {
+                used: Some(self.used_of(node).into()),
+                ..node_report(node)
+            })
+            .collect()
+    }
+
+    /// How many nodes are in this state.
+    #[must_use]
+    pub fn count_nodes(&self, state: NodeState) -> usize {
+        self.nodes
+            .values()
+            .filter(|node| node.state == state)
+            .count()
+    }
+
+    /// How many applications are in this state.
+    #[must_use]
+    pub fn count_applications(&self, state: ApplicationState) -> usize {
+        self.applications
+            .values()
+            .filter(|application| application.state == state)
+            .count()
+    }
+
+    /// Nodes by state. As in Hadoop the first number counts those that may get containers.
+    #[must_use]
+    pub fn cluster_metrics(&self) -> YarnClusterMetricsProto {
+        let count = |state| i32::try_from(self.count_nodes(state)).ok();
+        YarnClusterMetricsProto {
+            num_node_managers: count(NodeState::Running),
+            num_decommissioned_nms: Some(0),
+            num_active_nms: count(NodeState::Running),
+            num_lost_nms: count(NodeState::Lost),
+            num_unhealthy_nms: count(NodeState::Unhealthy),
+            num_rebooted_nms: Some(0),
+            num_decommissioning_nms: Some(0),
+            num_shutdown_nms: count(NodeState::Shutdown),
+        }
+    }
+
+    /// What of the room for guaranteed containers is taken, from 0 to 1.
+    #[must_use]
+    pub fn used_share(&self) -> f32 {
+        let free = self.free_resources().memory_mb;
+        let all: u64 = self
+            .running_nodes()
+            .map(|node| node.capability.memory_mb)
+            .sum();
+        if all == 0 {
+            return 0.0;
+        }
+        // Shown to people: the precision of an f32 is enough.
+        #[expect(clippy::cast_precision_loss, reason = "a share for people to read")]
+        let share = 1.0 - free as f32 / all as f32;
+        share.clamp(0.0, 1.0)
+    }
+
+    /// The queue of this name; there are two: the root and the one below it.
+    #[must_use]
+    pub fn queue_info(&self, name: &str, with_children: bool) -> Option<QueueInfoProto> {
+        let is_root = name == "root";
+        if !is_root && name != QUEUE && name != "root.default" {
+            return None;
+        }
+        let children = (is_root && with_children)
+            .then(|| self.queue_info(QUEUE, false))
+            .flatten();
+        Some(QueueInfoProto {
+            queue_name: Some(if is_root { "root" } else { QUEUE }.to_owned()),
+            queue_path: Some(if is_root { "root" } else { "root.default" }.to_owned()),
+            capacity: Some(1.0),
+            maximum_capacity: Some(1.0),
+            current_capacity: Some(self.used_share()),
+            state: Some(QueueStateProto::QRunning.into()),
+            child_queues: children.into_iter().collect(),
+            ..QueueInfoProto::default()
+        })
+    }
+
+    /// The types of resource that are scheduled.
+    #[must_use]
+    pub fn resource_types(&self) -> Vec<ResourceTypeInfoProto> {
+        resource_types()
+    }
+}

@@ -1,0 +1,597 @@
+use std::sync::Arc;
+
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis,
+    NodeId, Now, Resource,
+};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, ApplicationSubmissionContextProto,
+    ContainerLaunchContextProto, ContainerStateProto, ContainerStatusProto,
+    ContainerUpdateTypeProto, ExecutionTypeProto, ExecutionTypeRequestProto,
+    FinalApplicationStatusProto, FinishApplicationMasterRequestProto, NmContainerStatusProto,
+    NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
+    OpportunisticContainersStatusProto, RegisterApplicationMasterRequestProto,
+    RegisterNodeManagerRequestProto, ResourceRequestProto, UpdateContainerRequestProto,
+};
+
+use super::{Core, Effect};
+use crate::applications::{ApplicationState, AttemptState};
+use crate::config::Config;
+use crate::nodes::NodeState;
+use crate::refusal::Refusal;
+use crate::tokens::MasterSecrets;
+
+/// Memory of every container.
+const SLOT_MB: u64 = 1024;
+
+/// A core, a clock that tests turn, and what nodes said last.
+struct World {
+    core: Core,
+    now: Now,
+}
+
+impl World {
+    fn new(properties: &[(&str, &str)]) -> Self {
+        let enabled = (
+            "yarn.resourcemanager.opportunistic-container-allocation.enabled",
+            "true",
+        );
+        let config = Config::read(&|name| {
+            let mut all = properties.iter().chain([&enabled]);
+            let found = all.find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        });
+        let config = Arc::new(config.unwrap());
+        let now = Now {
+            mono: MonoMillis(0),
+            wall: EpochMillis(1_000),
+        };
+        let secrets = MasterSecrets::new(config.master_keys, now.mono);
+        Self {
+            core: Core::new(config, Arc::new(secrets), now),
+            now,
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now.mono = self.now.mono + ms;
+        self.core.tick(self.now);
+    }
+
+    fn register(&mut self, node: &NodeId, slots: u64, running: Vec<NmContainerStatusProto>) {
+        let request = RegisterNodeManagerRequestProto {
+            node_id: Some(node.into()),
+            resource: Some(Resource::new(slots * SLOT_MB, 64).into()),
+            container_statuses: running,
+            ..RegisterNodeManagerRequestProto::default()
+        };
+        let answer = self.core.register_node(&request, self.now).unwrap();
+        assert_eq!(answer.node_action(), NodeActionProto::Normal);
+    }
+
+    /// A heartbeat of a node that queues up to ten opportunistic containers.
+    fn heartbeat(
+        &mut self,
+        node: &NodeId,
+        response_id: i32,
+        containers: Vec<ContainerStatusProto>,
+    ) -> NodeHeartbeatResponseProto {
+        let request = NodeHeartbeatRequestProto {
+            node_status: Some(NodeStatusProto {
+                node_id: Some(node.into()),
+                response_id: Some(response_id),
+                containers_statuses: containers,
+                opportunistic_containers_status: Some(OpportunisticContainersStatusProto {
+                    opport_queue_capacity: Some(10),
+                    ..OpportunisticContainersStatusProto::default()
+                }),
+                ..NodeStatusProto::default()
+            }),
+            ..NodeHeartbeatRequestProto::default()
+        };
+        self.core.heartbeat(request, self.now)
+    }
+
+    fn try_submit(
+        &mut self,
+        change: impl FnOnce(&mut ApplicationSubmissionContextProto),
+    ) -> Result<ApplicationId, Refusal> {
+        let id = self.core.new_application();
+        let mut submission = ApplicationSubmissionContextProto {
+            application_id: Some(id.into()),
+            am_container_spec: Some(ContainerLaunchContextProto::default()),
+            resource: Some(Resource::new(SLOT_MB, 1).into()),
+            ..ApplicationSubmissionContextProto::default()
+        };
+        change(&mut submission);
+        self.core.submit(submission, "u", self.now)?;
+        Ok(id)
+    }
+
+    fn submit(&mut self) -> ApplicationId {
+        self.try_submit(|_| {}).unwrap()
+    }
+
+    /// The one master that is to be started.
+    fn take_launch(&mut self) -> (ApplicationAttemptId, NodeId) {
+        let mut effects = self.core.take_effects();
+        assert_eq!(effects.len(), 1, "{effects:?}");
+        let Effect::Launch(launch) = effects.remove(0);
+        (launch.attempt, launch.node)
+    }
+
+    /// Starts the one master that is to be started and registers it.
+    fn start_master(&mut self) -> ApplicationAttemptId {
+        let (attempt, _) = self.take_launch();
+        self.core.master_launched(attempt, Ok(()), self.now);
+        let request = RegisterApplicationMasterRequestProto::default();
+        self.core
+            .register_master(attempt, &request, self.now)
+            .unwrap();
+        attempt
+    }
+
+    fn try_allocate(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        request: &AllocateRequestProto,
+    ) -> Result<AllocateResponseProto, Refusal> {
+        self.core.allocate(attempt, b"", request, self.now)
+    }
+
+    /// The master's next call.
+    fn allocate(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        mut request: AllocateRequestProto,
+    ) -> AllocateResponseProto {
+        let session = &self.core.sessions[&attempt.application_id];
+        request.response_id = Some(session.response_id);
+        self.try_allocate(attempt, &request).unwrap()
+    }
+
+    fn ask(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        count: i32,
+        kind: ExecutionType,
+    ) -> AllocateResponseProto {
+        let ask = vec![asking(count, Resource::new(SLOT_MB, 1), kind)];
+        let request = AllocateRequestProto {
+            ask,
+            ..AllocateRequestProto::default()
+        };
+        self.allocate(attempt, request)
+    }
+
+    fn master_of(&self, attempt: ApplicationAttemptId) -> ContainerId {
+        let application = self.core.application(attempt.application_id).unwrap();
+        application.attempt().master.unwrap()
+    }
+}
+
+fn node(port: u16) -> NodeId {
+    NodeId {
+        host: "n".to_owned(),
+        port,
+    }
+}
+
+fn asking(count: i32, size: Resource, kind: ExecutionType) -> ResourceRequestProto {
+    ResourceRequestProto {
+        priority: Some(1.into()),
+        resource_name: Some("*".to_owned()),
+        capability: Some(size.into()),
+        num_containers: Some(count),
+        execution_type_request: Some(ExecutionTypeRequestProto {
+            execution_type: Some(ExecutionTypeProto::from(kind).into()),
+            enforce_execution_type: Some(true),
+        }),
+        ..ResourceRequestProto::default()
+    }
+}
+
+fn status(id: ContainerId, exit_status: Option<i32>) -> ContainerStatusProto {
+    let state = match exit_status {
+        Some(_) => ContainerStateProto::CComplete,
+        None => ContainerStateProto::CRunning,
+    };
+    ContainerStatusProto {
+        container_id: Some(id.into()),
+        state: Some(state.into()),
+        exit_status,
+        ..ContainerStatusProto::default()
+    }
+}
+
+fn ids(response: &AllocateResponseProto) -> Vec<ContainerId> {
+    let containers = response.allocated_containers.iter();
+    containers
+        .map(|container| ContainerId::try_from(container.id.as_ref().unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn an_application_lives_from_submission_to_clean_up() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    let application = world.submit();
+    let attempt = world.start_master();
+    assert_eq!(world.master_of(attempt).epoch(), 1);
+    let first = world.ask(attempt, 2, ExecutionType::Guaranteed);
+    let containers = ids(&first);
+    assert_eq!((containers.len(), first.nm_tokens.len()), (2, 1));
+    // An end is told, and forgotten by the node only after the master has called again.
+    world.heartbeat(&node(1), 0, vec![status(containers[0], Some(7))]);
+    let told = world.allocate(attempt, AllocateRequestProto::default());
+    assert_eq!(told.completed_container_statuses[0].exit_status(), 7);
+    let ended = || vec![status(containers[0], Some(7))];
+    let answer = world.heartbeat(&node(1), 1, ended());
+    assert!(answer.containers_to_be_removed_from_nm.is_empty());
+    world.allocate(attempt, AllocateRequestProto::default());
+    let answer = world.heartbeat(&node(1), 2, ended());
+    assert_eq!(answer.containers_to_be_removed_from_nm.len(), 1);
+    // The master says how it went, then ends.
+    let finish = FinishApplicationMasterRequestProto {
+        final_application_status: Some(FinalApplicationStatusProto::AppSucceeded.into()),
+        ..FinishApplicationMasterRequestProto::default()
+    };
+    assert_eq!(
+        world.core.finish_master(attempt, &finish, world.now),
+        Ok(true)
+    );
+    let master = world.master_of(attempt);
+    let answer = world.heartbeat(&node(1), 3, vec![status(master, Some(0))]);
+    assert_eq!(answer.applications_to_cleanup, [application.into()]);
+    assert_eq!(answer.containers_to_cleanup, [containers[1].into()]);
+    let state = world.core.application(application).unwrap().attempt().state;
+    assert_eq!(state, AttemptState::Finished);
+    assert!(world.core.containers.is_empty());
+    assert_eq!(world.core.free_resources().memory_mb, 4 * SLOT_MB);
+}
+
+#[test]
+fn a_repeated_call_is_answered_again_and_one_out_of_order_is_refused() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let attempt = world.start_master();
+    let first = world.ask(attempt, 1, ExecutionType::Guaranteed);
+    let call = |response_id| AllocateRequestProto {
+        response_id: Some(response_id),
+        ..AllocateRequestProto::default()
+    };
+    assert_eq!(world.try_allocate(attempt, &call(0)), Ok(first));
+    let refusal = world.try_allocate(attempt, &call(9)).unwrap_err();
+    assert!(
+        matches!(
+            refusal,
+            Refusal::OutOfOrder {
+                expected: 1,
+                received: 9,
+                ..
+            }
+        ),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_master_waits_for_a_node_and_is_retried_when_it_does_not_start() {
+    let mut world = World::new(&[]);
+    let application = world.submit();
+    assert!(world.core.take_effects().is_empty());
+    world.register(&node(1), 1, Vec::new());
+    world.pass(1);
+    for number in [1, 2] {
+        let (attempt, _) = world.take_launch();
+        assert_eq!(attempt.attempt_id, number);
+        world
+            .core
+            .master_launched(attempt, Err("no".to_owned()), world.now);
+    }
+    let application = world.core.application(application).unwrap();
+    assert_eq!(application.state, ApplicationState::Failed);
+    assert!(
+        application.diagnostics.contains("no"),
+        "{}",
+        application.diagnostics
+    );
+}
+
+#[test]
+fn a_lost_nodes_master_is_started_elsewhere_and_the_failure_is_not_its_own() {
+    let mut world = World::new(&[("yarn.resourcemanager.am.max-attempts", "1")]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let first = world.start_master();
+    world.pass(400_000);
+    world.register(&node(2), 4, Vec::new());
+    world.pass(300_000);
+    let (second, place) = world.take_launch();
+    assert_eq!((second.attempt_id, place), (first.attempt_id + 1, node(2)));
+    assert_eq!(world.core.count_nodes(NodeState::Lost), 1);
+    let refusal = world.try_allocate(first, &AllocateRequestProto::default());
+    assert_eq!(refusal, Err(Refusal::UnknownAttempt(first)));
+    assert_eq!(
+        world.heartbeat(&node(1), 0, Vec::new()).node_action(),
+        NodeActionProto::Resync
+    );
+}
+
+#[test]
+fn a_silent_master_has_failed() {
+    let mut world = World::new(&[
+        ("yarn.resourcemanager.am.max-attempts", "1"),
+        ("yarn.am.liveness-monitor.expiry-interval-ms", "1000"),
+    ]);
+    world.register(&node(1), 4, Vec::new());
+    let application = world.submit();
+    world.start_master();
+    world.pass(1_001);
+    let application = world.core.application(application).unwrap();
+    assert_eq!(application.state, ApplicationState::Failed);
+}
+
+#[test]
+fn a_container_that_is_not_started_in_time_is_taken_back() {
+    let mut world = World::new(&[(
+        "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
+        "1000",
+    )]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let attempt = world.start_master();
+    let containers = ids(&world.ask(attempt, 2, ExecutionType::Guaranteed));
+    world.heartbeat(&node(1), 0, vec![status(containers[0], None)]);
+    world.pass(1_001);
+    let told = world.allocate(attempt, AllocateRequestProto::default());
+    let statuses = told.completed_container_statuses;
+    assert_eq!(statuses.len(), 1);
+    assert_eq!(statuses[0].container_id, Some(containers[1].into()));
+    assert_eq!(statuses[0].exit_status(), -100);
+}
+
+#[test]
+fn opportunistic_containers_take_no_room_and_one_is_promoted_when_there_is_some() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 2, Vec::new());
+    world.heartbeat(&node(1), 0, Vec::new());
+    world.pass(1_001);
+    world.submit();
+    let attempt = world.start_master();
+    let guaranteed = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed));
+    let response = world.ask(attempt, 3, ExecutionType::Opportunistic);
+    assert_eq!(response.allocated_containers.len(), 3);
+    assert_eq!(world.core.free_resources().memory_mb, 0);
+    let id = ids(&response)[0];
+    let promote = AllocateRequestProto {
+        update_requests: vec![UpdateContainerRequestProto {
+            container_version: 0,
+            container_id: id.into(),
+            update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+            capability: None,
+            execution_type: Some(ExecutionTypeProto::Guaranteed.into()),
+        }],
+        ..AllocateRequestProto::default()
+    };
+    assert!(
+        world
+            .allocate(attempt, promote.clone())
+            .updated_containers
+            .is_empty()
+    );
+    let again = world.allocate(attempt, promote).update_errors;
+    assert_eq!(again[0].reason(), "UPDATE_OUTSTANDING_ERROR");
+    let release = AllocateRequestProto {
+        release: vec![guaranteed[0].into()],
+        ..AllocateRequestProto::default()
+    };
+    let updated = world.allocate(attempt, release).updated_containers;
+    assert_eq!(updated.len(), 1);
+    assert_eq!(updated[0].container.version(), 1);
+    assert_eq!(
+        updated[0].container.execution_type(),
+        ExecutionTypeProto::Guaranteed
+    );
+    assert_eq!(world.core.free_resources().memory_mb, 0);
+}
+
+#[test]
+fn a_nodes_queue_bounds_the_opportunistic_containers_between_two_heartbeats() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 2, Vec::new());
+    world.heartbeat(&node(1), 0, Vec::new());
+    world.pass(1_001);
+    world.submit();
+    let attempt = world.start_master();
+    let response = world.ask(attempt, 50, ExecutionType::Opportunistic);
+    assert_eq!(response.allocated_containers.len(), 10);
+}
+
+#[test]
+fn a_killed_application_gives_everything_back_and_its_master_is_a_stranger() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    let application = world.submit();
+    let attempt = world.start_master();
+    world.ask(attempt, 2, ExecutionType::Guaranteed);
+    assert_eq!(world.core.kill(application, "enough", world.now), Ok(true));
+    assert!(world.core.containers.is_empty());
+    let answer = world.heartbeat(&node(1), 0, Vec::new());
+    assert_eq!(answer.containers_to_cleanup.len(), 3);
+    assert_eq!(answer.applications_to_cleanup, [application.into()]);
+    let refusal = world.try_allocate(attempt, &AllocateRequestProto::default());
+    assert_eq!(refusal, Err(Refusal::UnknownAttempt(attempt)));
+    assert!(world.core.take_effects().is_empty(), "no further attempt");
+}
+
+#[test]
+fn a_node_ends_what_nobody_knows_and_forgets_it_when_it_has_ended() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    let stranger = ContainerId {
+        attempt: ApplicationAttemptId {
+            application_id: ApplicationId {
+                cluster_timestamp: 1,
+                id: 1,
+            },
+            attempt_id: 1,
+        },
+        id: 1,
+    };
+    let answer = world.heartbeat(&node(1), 0, vec![status(stranger, None)]);
+    assert_eq!(answer.containers_to_cleanup, [stranger.into()]);
+    let answer = world.heartbeat(&node(1), 1, vec![status(stranger, Some(143))]);
+    assert_eq!(answer.containers_to_be_removed_from_nm, [stranger.into()]);
+}
+
+#[test]
+fn a_node_that_registers_again_keeps_what_it_runs_and_loses_what_it_does_not() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let attempt = world.start_master();
+    let containers = ids(&world.ask(attempt, 2, ExecutionType::Guaranteed));
+    let master = world.master_of(attempt);
+    let running = |id: ContainerId| status(id, None);
+    let all = [master, containers[0], containers[1]].map(running).to_vec();
+    world.heartbeat(&node(1), 0, all);
+    let kept = [master, containers[0]].map(|id| NmContainerStatusProto {
+        container_id: Some(id.into()),
+        container_state: Some(ContainerStateProto::CRunning.into()),
+        ..NmContainerStatusProto::default()
+    });
+    world.register(&node(1), 4, kept.to_vec());
+    let told = world.allocate(attempt, AllocateRequestProto::default());
+    let lost = told.completed_container_statuses;
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].container_id, Some(containers[1].into()));
+    assert_eq!(told.updated_nodes.len(), 1);
+    // Its token counts no longer, as it may be another process: with the next container comes a new one.
+    let next = world.ask(attempt, 1, ExecutionType::Guaranteed);
+    assert_eq!(
+        (next.allocated_containers.len(), next.nm_tokens.len()),
+        (1, 1)
+    );
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_and_changes_nothing() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let attempt = world.start_master();
+    let guaranteed = ExecutionType::Guaranteed;
+    let good = asking(1, Resource::new(SLOT_MB, 1), guaranteed);
+    let mut stranger = world.master_of(attempt);
+    stranger.attempt.attempt_id += 1;
+    let bad = [
+        AllocateRequestProto {
+            ask: vec![
+                good.clone(),
+                asking(1, Resource::new(1 << 40, 1), guaranteed),
+            ],
+            ..AllocateRequestProto::default()
+        },
+        AllocateRequestProto {
+            ask: vec![
+                good.clone(),
+                asking(-1, Resource::new(SLOT_MB, 1), guaranteed),
+            ],
+            ..AllocateRequestProto::default()
+        },
+        AllocateRequestProto {
+            ask: vec![good, ResourceRequestProto::default()],
+            ..AllocateRequestProto::default()
+        },
+        AllocateRequestProto {
+            release: vec![stranger.into()],
+            ..AllocateRequestProto::default()
+        },
+    ];
+    for request in bad {
+        let refusal = world.try_allocate(attempt, &request);
+        assert!(refusal.is_err(), "{request:?}");
+        let asks = world.core.guaranteed.asks(attempt).unwrap();
+        assert!(asks.is_empty(), "{request:?}");
+    }
+}
+
+#[test]
+fn a_master_must_register_first_and_once() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let (attempt, _) = world.take_launch();
+    let call = AllocateRequestProto::default();
+    assert_eq!(
+        world.try_allocate(attempt, &call),
+        Err(Refusal::NotRegistered(attempt))
+    );
+    let finish = FinishApplicationMasterRequestProto::default();
+    let refusal = world.core.finish_master(attempt, &finish, world.now);
+    assert_eq!(refusal, Err(Refusal::NotRegistered(attempt)));
+    let register = RegisterApplicationMasterRequestProto::default();
+    world
+        .core
+        .register_master(attempt, &register, world.now)
+        .unwrap();
+    let refusal = world.core.register_master(attempt, &register, world.now);
+    assert_eq!(
+        refusal,
+        Err(Refusal::AlreadyRegistered(attempt.application_id))
+    );
+}
+
+#[test]
+fn submissions_that_cannot_run_here_are_refused() {
+    let mut world = World::new(&[]);
+    let refusal = world.try_submit(|submission| submission.queue = Some("other".to_owned()));
+    assert!(
+        matches!(refusal, Err(Refusal::UnknownQueue { .. })),
+        "{refusal:?}"
+    );
+    let refusal = world.try_submit(|submission| submission.resource = None);
+    assert!(
+        matches!(refusal, Err(Refusal::NoMasterSize(_))),
+        "{refusal:?}"
+    );
+    let refusal = world.try_submit(|submission| submission.unmanaged_am = Some(true));
+    assert!(
+        matches!(refusal, Err(Refusal::NotSupported(_))),
+        "{refusal:?}"
+    );
+    let refusal = world.try_submit(|submission| {
+        let spec = submission.am_container_spec.get_or_insert_default();
+        spec.tokens = Some(b"no credentials"[..].into());
+    });
+    assert!(
+        matches!(refusal, Err(Refusal::BadCredentials(_))),
+        "{refusal:?}"
+    );
+    let refusal = world.try_submit(|submission| {
+        let id = submission.application_id.get_or_insert_default();
+        id.cluster_timestamp = Some(1);
+    });
+    assert!(
+        matches!(refusal, Err(Refusal::ForeignApplication(_))),
+        "{refusal:?}"
+    );
+    let refusal = world.try_submit(|submission| {
+        submission.application_name = Some("long".repeat(1 << 20));
+    });
+    assert!(matches!(refusal, Err(Refusal::TooLong(_))));
+    assert_eq!(world.core.applications().count(), 0);
+}
+
+#[test]
+fn only_so_many_ended_applications_are_remembered() {
+    let mut world = World::new(&[("yarn.resourcemanager.max-completed-applications", "2")]);
+    let all: Vec<ApplicationId> = (0..3).map(|_| world.submit()).collect();
+    for id in &all {
+        world.core.kill(*id, "", world.now).unwrap();
+    }
+    let left: Vec<ApplicationId> = world.core.applications().map(|each| each.id).collect();
+    assert_eq!(left, all[1..]);
+}

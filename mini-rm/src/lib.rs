@@ -1,0 +1,184 @@
+//! A small ResourceManager that speaks Hadoop's protocols, for tests and for trying things out.
+//!
+//! It takes applications from unmodified clients, starts their masters, gives them guaranteed containers first come
+//! first served and opportunistic ones through the same allocator that the agent's side uses, and keeps its nodes' queues
+//! within limits. It is not a cluster manager: it has one queue, no high availability and no memory over a restart, no
+//! labels, reservations, preemption or placement constraints, and no security beyond the tokens of masters and nodes.
+//!
+//! ```text
+//!  nodes ─▶ services::resource_tracker ───┐                    ┌─▶ sched: who gets room, how long queues may be
+//!  clients ▶ services::application_client ┼─▶ core_task ─▶ core ┤
+//!  masters ▶ services::application_master ┤                    └─▶ Effect ─▶ am_launcher ─▶ a node
+//!  people ─▶ web ─────────────────────────┘
+//! ```
+
+pub mod am_launcher;
+pub mod applications;
+pub mod config;
+pub mod containers;
+pub mod core;
+pub mod core_task;
+pub mod nodes;
+pub mod refusal;
+pub mod scheduler;
+pub mod services;
+pub mod tokens;
+pub mod web;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use records::MonoMillis;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wire::protocol::application_client::ApplicationClientService;
+use wire::protocol::application_master::ApplicationMasterService;
+use wire::protocol::resource_tracker::ResourceTrackerService;
+use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
+
+use crate::config::{Address, Config};
+use crate::core::Core;
+use crate::services::application_client::Clients;
+use crate::services::application_master::Masters;
+use crate::services::resource_tracker::Tracker;
+use crate::tokens::MasterSecrets;
+
+/// Why the ResourceManager does not start.
+#[derive(Debug, Error)]
+pub enum RmError {
+    /// The host of an address has no address of this machine.
+    #[error("{property} names {host}, which has no address")]
+    Resolve {
+        /// Which property.
+        property: &'static str,
+        /// The host in it.
+        host: String,
+        /// What the resolver says; nothing when it knows the name and no address.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address}, which {property} names; is another ResourceManager running?"
+    )]
+    Bind {
+        /// Which property.
+        property: &'static str,
+        /// Its value.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Where a running ResourceManager is, with real ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// For clients.
+    pub client: SocketAddr,
+    /// For masters.
+    pub scheduler: SocketAddr,
+    /// For nodes.
+    pub tracker: SocketAddr,
+    /// For people.
+    pub web: SocketAddr,
+}
+
+/// A ResourceManager that serves until its token is cancelled.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it is.
+    pub addresses: Addresses,
+    tasks: TaskTracker,
+}
+
+impl Running {
+    /// Returns when everything has ended.
+    pub async fn join(self) {
+        self.tasks.wait().await;
+    }
+}
+
+/// Listens on all ports and serves until `stop`.
+///
+/// # Errors
+/// [`RmError`]: an address cannot be had. Then nothing is left running.
+pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, RmError> {
+    let config = Arc::new(config);
+    let secrets = Arc::new(MasterSecrets::new(config.master_keys, MonoMillis(0)));
+    let tasks = TaskTracker::new();
+    // Nothing is left over from a start that fails half-way.
+    let failed = stop.child_token();
+    let guard = failed.clone().drop_guard();
+    let (core_config, core_secrets) = (Arc::clone(&config), Arc::clone(&secrets));
+    let handle = core_task::start(
+        move |now| Core::new(core_config, core_secrets, now),
+        &tasks,
+        failed.clone(),
+    );
+    let client = RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(
+        Arc::new(Clients(handle.clone())),
+    ));
+    let scheduler = RpcServer::builder(ServerAuth::Token(secrets)).service(
+        ApplicationMasterService::new(Arc::new(Masters(handle.clone()))),
+    );
+    let tracker = RpcServer::builder(ServerAuth::Simple).service(ResourceTrackerService::new(
+        Arc::new(Tracker(handle.clone())),
+    ));
+    let client = bind(client, "yarn.resourcemanager.address", &config.client).await?;
+    let scheduler = bind(
+        scheduler,
+        "yarn.resourcemanager.scheduler.address",
+        &config.scheduler,
+    )
+    .await?;
+    let tracker = bind(
+        tracker,
+        "yarn.resourcemanager.resource-tracker.address",
+        &config.tracker,
+    )
+    .await?;
+    let web = web::WebServer::bind(&config.web, handle).await?;
+    let addresses = Addresses {
+        client: client.1,
+        scheduler: scheduler.1,
+        tracker: tracker.1,
+        web: web.address(),
+    };
+    for server in [client.0, scheduler.0, tracker.0] {
+        tasks.spawn(server.serve(failed.clone()));
+    }
+    tasks.spawn(web.serve(failed.clone()));
+    tasks.close();
+    guard.disarm();
+    tracing::info!(?addresses, "ResourceManager serving");
+    Ok(Running { addresses, tasks })
+}
+
+async fn bind(
+    server: RpcServerBuilder,
+    property: &'static str,
+    address: &Address,
+) -> Result<(RpcServer, SocketAddr), RmError> {
+    let address = resolve(property, address).await?;
+    server.bind(address).await.map_err(|source| RmError::Bind {
+        property,
+        address,
+        source,
+    })
+}
+
+/// The first address of a host.
+async fn resolve(property: &'static str, address: &Address) -> Result<SocketAddr, RmError> {
+    let failed = |source| RmError::Resolve {
+        property,
+        host: address.host.clone(),
+        source,
+    };
+    let found = tokio::net::lookup_host((address.host.as_str(), address.port)).await;
+    let mut found = found.map_err(|error| failed(Some(error)))?;
+    found.next().ok_or_else(|| failed(None))
+}

@@ -1,0 +1,5 @@
+//! Hadoop's protocols on their ports: each call becomes a job for the core.
+
+pub mod application_client;
+pub mod application_master;
+pub mod resource_tracker;

@@ -1,0 +1,299 @@
+//! Keys that roll, and the tokens made with them.
+//!
+//! Nodes share the keys of container tokens and NMTokens: a new key is told to them long before anything is signed with
+//! it. The key of AMRMTokens never leaves this process, so a new one signs at once.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use prost::Message as _;
+use records::{ApplicationAttemptId, MonoMillis, NodeId};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{
+    AmrmTokenIdentifierProto, ContainerTokenIdentifierProto, NmTokenIdentifierProto,
+};
+use wire::rpc::{SecretManager, Verified};
+use wire::token::{MasterKey, Token, kind};
+
+/// Bytes of a key: as long as what HMAC-SHA1 makes with it.
+const KEY_LENGTH: usize = 20;
+
+/// A fresh key with an id of its own.
+fn new_key() -> MasterKey {
+    let secret: [u8; KEY_LENGTH] = rand::random();
+    MasterKey::new(rand::random(), Bytes::copy_from_slice(&secret))
+}
+
+/// How often a key is replaced, and how long both count. In milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RollTimes {
+    /// From one new key to the next.
+    pub interval: u64,
+    /// From a new key to the end of the old one.
+    pub overlap: u64,
+}
+
+/// A key and, during an overlap, its successor (Hadoop: `BaseContainerTokenSecretManager`, `AMRMTokenSecretManager`).
+#[derive(Debug)]
+pub struct KeyRing {
+    times: RollTimes,
+    current: MasterKey,
+    next: Option<MasterKey>,
+    /// When the next step is due: a new key, or the end of the old one.
+    due: MonoMillis,
+}
+
+impl KeyRing {
+    /// A ring with one key, which is replaced after the interval.
+    #[must_use]
+    pub fn new(times: RollTimes, now: MonoMillis) -> Self {
+        Self {
+            times,
+            current: new_key(),
+            next: None,
+            due: now + times.interval,
+        }
+    }
+
+    /// Takes the step that is due, if one is. True when a successor became the current key.
+    pub fn tick(&mut self, now: MonoMillis) -> bool {
+        if now < self.due {
+            return false;
+        }
+        match self.next.take() {
+            None => {
+                self.next = Some(new_key());
+                self.due = now + self.times.overlap;
+                false
+            }
+            Some(next) => {
+                self.current = next;
+                self.due = now + self.times.interval.saturating_sub(self.times.overlap);
+                true
+            }
+        }
+    }
+
+    /// What signs tokens that others verify.
+    #[must_use]
+    pub const fn current(&self) -> &MasterKey {
+        &self.current
+    }
+
+    /// The newest key.
+    #[must_use]
+    pub fn newest(&self) -> &MasterKey {
+        self.next.as_ref().unwrap_or(&self.current)
+    }
+
+    /// The key that somebody who last heard of the key `known` has to be told.
+    #[must_use]
+    pub fn unless_known(&self, known: Option<i32>) -> Option<&MasterKey> {
+        let newest = self.newest();
+        (known != Some(newest.key_id)).then_some(newest)
+    }
+
+    fn by_id(&self, id: i32) -> Option<&MasterKey> {
+        let next = self.next.as_ref().filter(|key| key.key_id == id);
+        next.or_else(|| Some(&self.current).filter(|key| key.key_id == id))
+    }
+}
+
+/// The right of `attempt` to talk to `node`, for an application of `user`.
+#[must_use]
+pub fn nm_token(
+    key: &MasterKey,
+    attempt: ApplicationAttemptId,
+    node: &NodeId,
+    user: &str,
+) -> Token {
+    let identifier = NmTokenIdentifierProto {
+        app_attempt_id: Some(attempt.into()),
+        node_id: Some(node.into()),
+        app_submitter: Some(user.to_owned()),
+        key_id: Some(key.key_id),
+    };
+    let identifier = Bytes::from(identifier.encode_to_vec());
+    Token::sign(key, identifier, kind::NM_TOKEN, &node.to_string())
+}
+
+/// The right to start the container that `identifier` describes; the key's id is filled in here.
+#[must_use]
+pub fn container_token(key: &MasterKey, mut identifier: ContainerTokenIdentifierProto) -> Token {
+    identifier.master_key_id = Some(key.key_id);
+    let service = identifier.nm_host_addr().to_owned();
+    let identifier = Bytes::from(identifier.encode_to_vec());
+    Token::sign(key, identifier, kind::CONTAINER_TOKEN, &service)
+}
+
+/// The AMRMTokens: made for attempts, verified when a master connects, void once the attempt has ended.
+#[derive(Debug)]
+pub struct MasterSecrets(Mutex<MasterSecretsState>);
+
+#[derive(Debug)]
+struct MasterSecretsState {
+    keys: KeyRing,
+    /// Attempts whose tokens count. As many as there are unfinished applications, which are bounded.
+    live: BTreeSet<ApplicationAttemptId>,
+}
+
+impl MasterSecrets {
+    /// Tokens for no attempt yet.
+    #[must_use]
+    pub fn new(times: RollTimes, now: MonoMillis) -> Self {
+        Self(Mutex::new(MasterSecretsState {
+            keys: KeyRing::new(times, now),
+            live: BTreeSet::new(),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, MasterSecretsState> {
+        // Every change is one assignment: a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rolls the key when that is due.
+    pub fn tick(&self, now: MonoMillis) {
+        self.lock().keys.tick(now);
+    }
+
+    /// Makes the attempt's token, which counts from now on.
+    #[must_use]
+    pub fn admit(&self, attempt: ApplicationAttemptId) -> Token {
+        let mut state = self.lock();
+        state.live.insert(attempt);
+        Self::sign(state.keys.newest(), attempt)
+    }
+
+    /// From now on the attempt's tokens do not count.
+    pub fn dismiss(&self, attempt: ApplicationAttemptId) {
+        self.lock().live.remove(&attempt);
+    }
+
+    /// A fresh token for an attempt that showed `presented`, if that was signed by an older key.
+    #[must_use]
+    pub fn renewed(&self, attempt: ApplicationAttemptId, presented: &[u8]) -> Option<Token> {
+        let shown = AmrmTokenIdentifierProto::decode(presented).ok()?;
+        let state = self.lock();
+        let key = state.keys.unless_known(Some(shown.key_id()))?;
+        Some(Self::sign(key, attempt))
+    }
+
+    fn sign(key: &MasterKey, attempt: ApplicationAttemptId) -> Token {
+        let identifier = AmrmTokenIdentifierProto {
+            app_attempt_id: Some(attempt.into()),
+            key_id: Some(key.key_id),
+        };
+        let identifier = Bytes::from(identifier.encode_to_vec());
+        // Without a service: the master's client fills in the address it connects to.
+        Token::sign(key, identifier, kind::AM_RM_TOKEN, "")
+    }
+}
+
+/// The attempt that an AMRMToken's identifier names.
+///
+/// # Errors
+/// `InvalidToken` when it names none.
+pub fn attempt_of(identifier: &[u8]) -> Result<ApplicationAttemptId, RemoteException> {
+    let invalid = |why: String| RemoteException::new(HadoopException::InvalidToken, why);
+    let identifier = AmrmTokenIdentifierProto::decode(identifier)
+        .map_err(|error| invalid(format!("not an AMRMToken: {error}")))?;
+    let attempt = identifier.app_attempt_id.as_ref();
+    let attempt = attempt.ok_or_else(|| invalid("an AMRMToken without an attempt".to_owned()))?;
+    ApplicationAttemptId::try_from(attempt).map_err(|error| invalid(error.to_string()))
+}
+
+impl SecretManager for MasterSecrets {
+    fn kind(&self) -> &'static str {
+        kind::AM_RM_TOKEN
+    }
+
+    fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
+        let attempt = attempt_of(identifier)?;
+        let invalid = |why: &str| {
+            RemoteException::new(HadoopException::InvalidToken, format!("{attempt} {why}"))
+        };
+        let key_id = AmrmTokenIdentifierProto::decode(identifier).map(|id| id.key_id());
+        let state = self.lock();
+        if !state.live.contains(&attempt) {
+            return Err(invalid("not found in AMRMTokenSecretManager."));
+        }
+        let key = key_id.ok().and_then(|id| state.keys.by_id(id));
+        let key = key.ok_or_else(|| invalid("shows a token of a key that has rolled away"))?;
+        Ok(Verified {
+            password: key.sign(identifier).to_vec(),
+            user: attempt.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use records::ApplicationId;
+
+    use super::*;
+
+    const TIMES: RollTimes = RollTimes {
+        interval: 100,
+        overlap: 30,
+    };
+
+    fn attempt() -> ApplicationAttemptId {
+        ApplicationAttemptId {
+            application_id: ApplicationId {
+                cluster_timestamp: 1,
+                id: 1,
+            },
+            attempt_id: 1,
+        }
+    }
+
+    #[test]
+    fn a_new_key_is_told_before_it_signs() {
+        let mut ring = KeyRing::new(TIMES, MonoMillis(0));
+        let first = ring.current().key_id;
+        assert!(!ring.tick(MonoMillis(99)));
+        assert_eq!(ring.unless_known(Some(first)), None);
+        assert!(!ring.tick(MonoMillis(100)));
+        assert_eq!(ring.current().key_id, first);
+        let told = ring.unless_known(Some(first)).unwrap().key_id;
+        assert!(ring.tick(MonoMillis(130)));
+        assert_eq!(ring.current().key_id, told);
+        assert_eq!(ring.unless_known(Some(told)), None);
+    }
+
+    #[test]
+    fn a_masters_token_counts_until_its_attempt_ends() {
+        let secrets = MasterSecrets::new(TIMES, MonoMillis(0));
+        let token = secrets.admit(attempt());
+        let verified = secrets.retrieve(&token.identifier).unwrap();
+        assert_eq!(verified.password, token.password);
+        assert_eq!(verified.user, attempt().to_string());
+        secrets.dismiss(attempt());
+        let refusal = secrets.retrieve(&token.identifier).unwrap_err();
+        assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
+    }
+
+    #[test]
+    fn a_masters_token_of_an_old_key_is_renewed_and_then_void() {
+        let secrets = MasterSecrets::new(TIMES, MonoMillis(0));
+        let old = secrets.admit(attempt());
+        assert_eq!(secrets.renewed(attempt(), &old.identifier), None);
+        secrets.tick(MonoMillis(100));
+        let new = secrets.renewed(attempt(), &old.identifier).unwrap();
+        assert!(secrets.retrieve(&old.identifier).is_ok());
+        secrets.tick(MonoMillis(130));
+        assert!(secrets.retrieve(&old.identifier).is_err());
+        assert!(secrets.retrieve(&new.identifier).is_ok());
+    }
+
+    #[test]
+    fn bytes_that_are_no_identifier_are_refused() {
+        let secrets = MasterSecrets::new(TIMES, MonoMillis(0));
+        for bytes in [&b""[..], b"\xff\xff", b"\x08\x01"] {
+            let refusal = secrets.retrieve(bytes).unwrap_err();
+            assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
+        }
+    }
+}

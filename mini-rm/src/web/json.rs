@@ -1,0 +1,159 @@
+//! The JSON of each resource, in Hadoop's names.
+
+use serde_json::{Value, json};
+
+use crate::applications::{Application, ApplicationState};
+use crate::core::{Core, DEFAULT_RACK, QUEUE, RM_VERSION};
+use crate::nodes::{Node, NodeState};
+
+pub(super) fn info(core: &Core) -> Value {
+    json!({"clusterInfo": {
+        "id": core.started_ms(),
+        "startedOn": core.started_ms(),
+        "state": "STARTED",
+        "haState": "ACTIVE",
+        "resourceManagerVersion": concat!("mini-rm-", env!("CARGO_PKG_VERSION")),
+        "hadoopVersion": RM_VERSION,
+        "about": "an embedded ResourceManager for tests and trials: one queue, no high availability, \
+                  no recovery, no security beyond tokens",
+    }})
+}
+
+pub(super) fn metrics(core: &Core) -> Value {
+    let applications = |state| core.count_applications(state);
+    let running = || core.nodes().filter(|node| node.state == NodeState::Running);
+    let total_mb: u64 = running().map(|node| node.capability.memory_mb).sum();
+    let total_vcores: u64 = running()
+        .map(|node| u64::from(node.capability.vcores))
+        .sum();
+    let used_mb: u64 = running().map(|node| core.used_of(node).memory_mb).sum();
+    let used_vcores: u64 = running()
+        .map(|node| u64::from(core.used_of(node).vcores))
+        .sum();
+    json!({"clusterMetrics": {
+        "appsSubmitted": core.applications().count(),
+        "appsPending": applications(ApplicationState::Accepted),
+        "appsRunning": applications(ApplicationState::Running),
+        "appsCompleted": applications(ApplicationState::Finished),
+        "appsFailed": applications(ApplicationState::Failed),
+        "appsKilled": applications(ApplicationState::Killed),
+        "totalMB": total_mb,
+        "allocatedMB": used_mb,
+        "availableMB": total_mb.saturating_sub(used_mb),
+        "totalVirtualCores": total_vcores,
+        "allocatedVirtualCores": used_vcores,
+        "availableVirtualCores": total_vcores.saturating_sub(used_vcores),
+        "containersAllocated": core.nodes().map(|node| node.containers.len()).sum::<usize>(),
+        "totalNodes": core.nodes().count(),
+        "activeNodes": core.count_nodes(NodeState::Running),
+        "unhealthyNodes": core.count_nodes(NodeState::Unhealthy),
+        "lostNodes": core.count_nodes(NodeState::Lost),
+        "shutdownNodes": core.count_nodes(NodeState::Shutdown),
+    }})
+}
+
+pub(super) fn scheduler(core: &Core) -> Value {
+    json!({"scheduler": {"schedulerInfo": {
+        "type": "fifoScheduler",
+        "qstate": "RUNNING",
+        "queueName": QUEUE,
+        "capacity": 1.0,
+        "usedCapacity": core.used_share(),
+        "opportunisticQueueLimit": core.queue_limit(),
+    }}})
+}
+
+/// Without `states` those that are active, as in Hadoop.
+pub(super) fn nodes(core: &Core, query: &str) -> Value {
+    let states = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("states="));
+    let is_wanted = |node: &&Node| match states {
+        Some(states) => states
+            .split(',')
+            .any(|state| state.eq_ignore_ascii_case(node.state.as_str())),
+        None => node.state.is_active(),
+    };
+    let nodes: Vec<Value> = core
+        .nodes()
+        .filter(is_wanted)
+        .map(|each| node(core, each))
+        .collect();
+    json!({"nodes": {"node": nodes}})
+}
+
+pub(super) fn node(core: &Core, node: &Node) -> Value {
+    let used = core.used_of(node);
+    let free = node.capability.saturating_sub(used);
+    json!({
+        "id": node.id.to_string(),
+        "rack": DEFAULT_RACK,
+        "state": node.state.as_str(),
+        "nodeHostName": node.id.host,
+        "nodeHTTPAddress": node.http_address,
+        "version": node.version,
+        "healthReport": node.health_report,
+        "lastHealthUpdate": node.heard_wall.0,
+        "numContainers": node.containers.len(),
+        "usedMemoryMB": used.memory_mb,
+        "availMemoryMB": free.memory_mb,
+        "usedVirtualCores": used.vcores,
+        "availableVirtualCores": free.vcores,
+        "numRunningOpportContainers": node.opportunistic.running,
+        "usedMemoryOpportGB": node.opportunistic.used.0 / 1024,
+        "usedVirtualCoresOpport": node.opportunistic.used.1,
+        "numQueuedContainers": node.opportunistic.queued,
+    })
+}
+
+pub(super) fn applications(core: &Core) -> Value {
+    let all = core.applications().map(|each| application(core, each));
+    json!({"apps": {"app": all.collect::<Vec<Value>>()}})
+}
+
+pub(super) fn application(core: &Core, application: &Application) -> Value {
+    let attempt = application.attempt();
+    let (containers, holds) = core.holdings(application);
+    let finished = application.finished.map_or(0, |time| time.0);
+    json!({
+        "id": application.id.to_string(),
+        "user": application.user,
+        "name": application.submission.application_name(),
+        "queue": QUEUE,
+        "state": application.state.as_str(),
+        "finalStatus": final_status(application),
+        "progress": attempt.progress * 100.0,
+        "diagnostics": application.diagnostics,
+        "clusterId": core.started_ms(),
+        "applicationType": application.submission.application_type(),
+        "trackingUrl": attempt.tracking_url,
+        "startedTime": application.submitted.0,
+        "launchTime": application.launched.map_or(0, |time| time.0),
+        "finishedTime": finished,
+        "runningContainers": containers,
+        "allocatedMB": holds.memory_mb,
+        "allocatedVCores": holds.vcores,
+    })
+}
+
+fn final_status(application: &Application) -> &'static str {
+    let name = application.final_status.as_str_name();
+    name.strip_prefix("APP_").unwrap_or(name)
+}
+
+pub(super) fn attempts(core: &Core, application: &Application) -> Value {
+    let all = application.attempts().iter().map(|attempt| {
+        let master = core.master_of(attempt.master);
+        json!({
+            "id": attempt.id.attempt_id,
+            "appAttemptId": attempt.id.to_string(),
+            "startTime": attempt.started.0,
+            "finishedTime": attempt.finished.map_or(0, |time| time.0),
+            "containerId": attempt.master.map_or_else(String::new, |id| id.to_string()),
+            "nodeId": master.map_or_else(String::new, |container| container.node.to_string()),
+            "state": attempt.state.as_str(),
+            "diagnosticsInfo": attempt.diagnostics,
+        })
+    });
+    json!({"appAttempts": {"appAttempt": all.collect::<Vec<Value>>()}})
+}
