@@ -43,6 +43,12 @@ enum Command {
     /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.* names are reported
     /// with the nearest known one.
     Check(ConfDir),
+    /// Run a small ResourceManager until it is told to stop, on Hadoop's ports or those of the configuration.
+    ///
+    /// It is for tests and trials: one queue, no high availability, nothing kept over a restart, no security beyond
+    /// tokens. It reads the same files as the node, which must be valid for both. Exit status: 0 after SIGTERM or
+    /// SIGINT, 2 for bad configuration, 1 when a port cannot be had.
+    Rm(ConfDir),
 }
 
 #[derive(Debug, Args)]
@@ -70,6 +76,7 @@ pub fn main() -> ExitCode {
     match &arguments.command {
         Command::Run(conf) => run(conf, &environment),
         Command::Check(conf) => check(conf, &environment),
+        Command::Rm(conf) => resource_manager(conf, &environment),
     }
 }
 
@@ -102,6 +109,44 @@ fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
+    start_logging(environment);
+    let loaded = conf.read(environment);
+    if let Err(problems) = loaded.config {
+        eprintln!("{problems}");
+        return ExitCode::from(EXIT_BAD_CONFIGURATION);
+    }
+    let lookup = |name: &str| Some(loaded.properties.get(name).ok()??.text);
+    let config = match mini_rm::config::Config::read(&lookup) {
+        Ok(config) => config,
+        Err(problems) => {
+            eprintln!("{problems}");
+            return ExitCode::from(EXIT_BAD_CONFIGURATION);
+        }
+    };
+    match serve_until_stopped(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("nm-agent-rm")
+        .build()
+        .context("starting the runtime")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        spawn_signal_listener(stop.clone()).context("listening for SIGTERM and SIGINT")?;
+        mini_rm::start(config, stop).await?.join().await;
+        Ok(())
+    })
 }
 
 fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {

@@ -1,5 +1,7 @@
 //! The ResourceManager: start, kill, start again over the same state, and what its REST says.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -45,6 +47,19 @@ impl ResourceManager {
         rm
     }
 
+    /// Starts the agent program's own ResourceManager instead, and waits until it says STARTED.
+    ///
+    /// # Panics
+    /// When that takes too long or it ends.
+    #[must_use]
+    pub fn start_mini(lab: &Lab, program: &Path) -> Self {
+        let mut rm = Self::absent(lab);
+        let mut command = Command::new(program);
+        command.arg("rm").arg("--conf").arg(lab.conf());
+        rm.run(lab, "mini-rm", &mut command);
+        rm
+    }
+
     /// The place of a ResourceManager that has not been started.
     #[must_use]
     pub fn absent(lab: &Lab) -> Self {
@@ -60,8 +75,12 @@ impl ResourceManager {
     /// When that takes too long or it ends.
     pub fn start_again(&mut self, lab: &Lab) {
         let mut command = java::command(&lab.conf(), MAIN_CLASS, HEAP_MB);
+        self.run(lab, "rm", &mut command);
+    }
+
+    fn run(&mut self, lab: &Lab, name: &str, command: &mut Command) {
         command.current_dir(lab.folder());
-        let mut process = Process::start("rm", &mut command, &lab.log_folder());
+        let mut process = Process::start(name, command, &lab.log_folder());
         wait::until("the ResourceManager STARTED", START_DEADLINE, || {
             assert!(
                 process.exit().is_none(),
