@@ -3,9 +3,11 @@
 
 mod command;
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
 use tests::conf::Options;
 use tests::distributed_shell::{ContainerType, DistributedShell, Job};
 use tests::lab::Lab;
@@ -39,10 +41,16 @@ impl Cluster {
         Self { node, rm, lab }
     }
 
-    fn submit(&self, name: &str, command: &str, container_type: ContainerType) -> DistributedShell {
+    fn submit(
+        &self,
+        name: &str,
+        containers: u32,
+        command: &str,
+        container_type: ContainerType,
+    ) -> DistributedShell {
         let job = Job {
             command,
-            containers: 5,
+            containers,
             container_memory_mb: SLOT_MB,
             master_memory_mb: SLOT_MB,
             container_type,
@@ -53,7 +61,7 @@ impl Cluster {
     /// Runs five containers on a node with room for three beside the master.
     #[track_caller]
     fn assert_runs_five(&self, name: &str, container_type: ContainerType) {
-        let mut shell = self.submit(name, "true", container_type);
+        let mut shell = self.submit(name, 5, "true", container_type);
         let id = shell.application_id();
         let outcome = shell.outcome(JOB_DEADLINE);
         assert!(outcome.succeeded, "{}\n{}", outcome.log, self.rm.log());
@@ -66,6 +74,32 @@ impl Cluster {
         let application = self.rm.application(&id).expect("the application is known");
         assert_eq!(application["state"], "FINISHED", "{application}");
         assert_eq!(application["finalStatus"], "SUCCEEDED", "{application}");
+    }
+
+    /// Runs three opportunistic containers, for which there is room, whose master has each promoted once it has started.
+    #[track_caller]
+    fn assert_promotes_three(&self) {
+        let gate = self.lab.folder().join("gate");
+        let command = format!("while [ ! -e {} ]; do sleep 0.1; done", gate.display());
+        let kind = ContainerType::OpportunisticThenPromoted;
+        let mut shell = self.submit("promoted", 3, &command, kind);
+        let id = shell.application_id();
+        wait::until("three promoted containers", JOB_DEADLINE, || {
+            let at_rm = self.node.at_rm(&self.rm)?;
+            let at_node = self.node.containers()?;
+            let is_guaranteed = |container: &&Value| container["executionType"] == "GUARANTEED";
+            // The ApplicationMaster is the fourth.
+            let guaranteed = at_node.iter().filter(is_guaranteed).count();
+            wait::check(
+                guaranteed == 4 && at_rm["usedMemoryMB"] == 4 * SLOT_MB,
+                format!("{at_rm}, {at_node:?}"),
+            )
+        });
+        fs::write(&gate, "").expect("a file can be made");
+        let outcome = shell.outcome(JOB_DEADLINE);
+        assert!(outcome.succeeded, "{}\n{}", outcome.log, self.rm.log());
+        let statuses = self.node.logs(&id).exit_statuses_of_used();
+        assert_eq!(statuses.len(), 3, "{statuses:?}");
     }
 
     /// Nothing is left of any application.
@@ -88,6 +122,7 @@ fn java_applications_of_both_container_types_succeed_on_our_agent() {
     let cluster = Cluster::start(&NodeKind::Agent(PROGRAM.into()));
     cluster.assert_runs_five("guaranteed", ContainerType::Guaranteed);
     cluster.assert_runs_five("opportunistic", ContainerType::Opportunistic);
+    cluster.assert_promotes_three();
     cluster.assert_becomes_idle();
 }
 
@@ -96,7 +131,7 @@ fn a_java_node_runs_an_application_and_a_killed_one_leaves_nothing_on_it() {
     require!(java, hadoop);
     let cluster = Cluster::start(&NodeKind::Java);
     cluster.assert_runs_five("guaranteed", ContainerType::Guaranteed);
-    let mut shell = cluster.submit("killed", "sleep 1000", ContainerType::Guaranteed);
+    let mut shell = cluster.submit("killed", 5, "sleep 1000", ContainerType::Guaranteed);
     let id = shell.application_id();
     cluster
         .rm
