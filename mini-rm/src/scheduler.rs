@@ -201,6 +201,9 @@ fn read_ask(ask: &ResourceRequestProto) -> Result<ResourceRequest, Refusal> {
     const MESSAGE: &str = "ResourceRequestProto";
     let count = ask.num_containers();
     let num_containers = u32::try_from(count).map_err(|_| Refusal::NegativeCount(count))?;
+    if !ask.node_label_expression().is_empty() {
+        return Err(Refusal::NotSupported("a node label"));
+    }
     let capability = required(ask.capability.as_ref(), MESSAGE, "capability")?;
     let name = required(ask.resource_name.as_ref(), MESSAGE, "resource_name")?;
     let kind = ask.execution_type_request.unwrap_or_default();

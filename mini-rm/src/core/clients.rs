@@ -102,6 +102,12 @@ impl Core {
                 queue: queue.chars().take(128).collect(),
             });
         }
+        if !submission.node_label_expression().is_empty() {
+            return Err(Refusal::NotSupported("a node label"));
+        }
+        if submission.reservation_id.is_some() {
+            return Err(Refusal::NotSupported("a reservation"));
+        }
         if submission.unmanaged_am() {
             return Err(Refusal::NotSupported("an unmanaged ApplicationMaster"));
         }

@@ -502,7 +502,17 @@ fn what_cannot_be_asked_for_is_refused_and_changes_nothing() {
             ..AllocateRequestProto::default()
         },
         AllocateRequestProto {
-            ask: vec![good, ResourceRequestProto::default()],
+            ask: vec![good.clone(), ResourceRequestProto::default()],
+            ..AllocateRequestProto::default()
+        },
+        AllocateRequestProto {
+            ask: vec![
+                good.clone(),
+                ResourceRequestProto {
+                    node_label_expression: Some("gpu".to_owned()),
+                    ..good
+                },
+            ],
             ..AllocateRequestProto::default()
         },
         AllocateRequestProto {
@@ -555,6 +565,12 @@ fn submissions_that_cannot_run_here_are_refused() {
     let refusal = world.try_submit(|submission| submission.resource = None);
     assert!(
         matches!(refusal, Err(Refusal::NoMasterSize(_))),
+        "{refusal:?}"
+    );
+    let refusal =
+        world.try_submit(|submission| submission.node_label_expression = Some("gpu".to_owned()));
+    assert!(
+        matches!(refusal, Err(Refusal::NotSupported(_))),
         "{refusal:?}"
     );
     let refusal = world.try_submit(|submission| submission.unmanaged_am = Some(true));
