@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use records::{EpochMillis, MonoMillis, Now};
+use records::{EpochMillis, Now};
 use thiserror::Error;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
@@ -32,14 +32,10 @@ struct Clock {
 
 impl Clock {
     fn now(self) -> Now {
-        let mono = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-        let wall = wall.map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        });
         Now {
-            mono: MonoMillis(mono),
-            wall: EpochMillis(wall),
+            mono: self.started.elapsed().into(),
+            wall: wall.map_or(EpochMillis(0), EpochMillis::from),
         }
     }
 }

@@ -9,9 +9,7 @@ use tokio::time::Instant as TokioInstant;
 #[must_use]
 pub fn wall_now() -> EpochMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    EpochMillis(since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }))
+    since.map_or(EpochMillis(0), EpochMillis::from)
 }
 
 /// Both clocks, counted from when the agent started. Copies agree with each other.
@@ -32,9 +30,8 @@ impl Clock {
     /// One reading of both clocks.
     #[must_use]
     pub fn now(&self) -> Now {
-        let mono = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Now {
-            mono: MonoMillis(mono),
+            mono: self.started.elapsed().into(),
             wall: wall_now(),
         }
     }

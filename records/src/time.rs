@@ -3,6 +3,7 @@
 //! Nothing here reads a clock: the process that owns one makes a [`Now`] and hands it down.
 
 use std::ops::Add;
+use std::time::Duration;
 
 /// Milliseconds since the agent started. Monotonic: never goes back, unaffected by changes of the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,11 +30,44 @@ impl MonoMillis {
     }
 }
 
+impl From<Duration> for MonoMillis {
+    /// From the time since the start; saturates.
+    fn from(since_start: Duration) -> Self {
+        Self(u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for EpochMillis {
+    /// From the time since 1970-01-01 UTC; saturates.
+    fn from(since_epoch: Duration) -> Self {
+        Self(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
 impl Add<u64> for MonoMillis {
     type Output = Self;
 
     /// The time `delay_ms` milliseconds later; saturates instead of wrapping.
     fn add(self, delay_ms: u64) -> Self {
         Self(self.0.saturating_add(delay_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_beyond_what_the_types_hold_saturate() {
+        assert_eq!(
+            MonoMillis::from(Duration::from_micros(1_999)),
+            MonoMillis(1)
+        );
+        assert_eq!(
+            EpochMillis::from(Duration::from_secs(2)),
+            EpochMillis(2_000)
+        );
+        assert_eq!(MonoMillis::from(Duration::MAX), MonoMillis(u64::MAX));
+        assert_eq!(EpochMillis::from(Duration::MAX), EpochMillis(i64::MAX));
     }
 }
