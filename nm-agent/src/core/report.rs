@@ -17,10 +17,10 @@ impl Core {
     pub(super) fn status_of(&self, id: &ContainerId) -> Option<ContainerStatusProto> {
         let view = self.scheduler.container(id)?;
         let record = self.containers.get(id)?;
-        Some(self.status(&view, record))
+        Some(self.status(view, record))
     }
 
-    fn status(&self, view: &ContainerView, record: &ContainerRecord) -> ContainerStatusProto {
+    fn status(&self, view: ContainerView, record: &ContainerRecord) -> ContainerStatusProto {
         let attribute = |key: &str, value: &str| StringStringMapProto {
             key: Some(key.to_owned()),
             value: Some(value.to_owned()),
@@ -36,7 +36,7 @@ impl Core {
         ContainerStatusProto {
             container_id: Some(view.spec.id.into()),
             state: Some(ContainerStateProto::from(view.state.container_state()).into()),
-            diagnostics: Some(view.diagnostics.clone()),
+            diagnostics: Some(view.diagnostics),
             exit_status: Some(view.exit_status.0),
             capability: record.token.resource.clone(),
             execution_type: Some(ExecutionTypeProto::from(view.spec.execution_type).into()),
@@ -51,7 +51,10 @@ impl Core {
             .scheduler
             .containers()
             .filter(|view| view.state.container_state() != ContainerState::Complete)
-            .filter_map(|view| Some(self.status(&view, self.containers.get(&view.spec.id)?)))
+            .filter_map(|view| {
+                let record = self.containers.get(&view.spec.id)?;
+                Some(self.status(view, record))
+            })
             .collect();
         statuses.extend(self.ledger.take_for_heartbeat());
         let texts = statuses
@@ -75,7 +78,7 @@ impl Core {
                     ),
                     resource: token.resource.clone(),
                     priority: token.priority,
-                    diagnostics: Some(view.diagnostics.clone()),
+                    diagnostics: Some(view.diagnostics),
                     container_exit_status: Some(view.exit_status.0),
                     creation_time: token.creation_time,
                     node_label_expression: token.node_label_expression.clone(),
@@ -127,10 +130,12 @@ impl Core {
     /// The picture for web pages and REST.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
+        let mut types_and_states = Vec::with_capacity(self.scheduler.len());
         let containers = self
             .scheduler
             .containers()
             .filter_map(|view| {
+                types_and_states.push((view.spec.execution_type, view.state));
                 let user = self.containers.get(&view.spec.id)?.user.to_string();
                 Some(ContainerSnapshot {
                     id: view.spec.id,
@@ -161,11 +166,7 @@ impl Core {
             registered: self.rm_identifier.is_some(),
             total: self.scheduler.node_resource(),
             allocated: self.scheduler.allocated(),
-            counts: ContainerCounts::of(
-                self.scheduler
-                    .containers()
-                    .map(|view| (view.spec.execution_type, view.state)),
-            ),
+            counts: ContainerCounts::of(types_and_states),
             opportunistic: self.scheduler.opportunistic_status(),
             queuing_limit: self.scheduler.queuing_limit(),
             applications,
