@@ -1,7 +1,8 @@
 //! Deleting folders in the background (Hadoop: `DeletionService`).
 //!
 //! A few threads take what is due from one queue ordered by time: a channel cannot hold something back for the debug
-//! delay or the three hours that logs are kept. What is queued when the agent stops is found again by its next start.
+//! delay or the three hours that logs are kept. When the agent stops, what is due is still deleted, within bounds; the rest
+//! is found again by its next start.
 
 use std::cmp::Ordering as Order;
 use std::collections::BinaryHeap;
@@ -118,7 +119,7 @@ impl DeletionService {
             match started {
                 Ok(thread) => service.shared.threads().push(thread),
                 Err(error) => {
-                    service.stop();
+                    service.stop(Duration::ZERO);
                     return Err(error);
                 }
             }
@@ -160,8 +161,10 @@ impl DeletionService {
         }
     }
 
-    /// Ends the threads after the file each is at, and waits for them. What is queued stays on the disk.
-    pub fn stop(&self) {
+    /// Ends the threads and waits for them: when all that is due is deleted or, once `patience` is over, after the file
+    /// that each is at. What is not due yet stays on the disk.
+    pub fn stop(&self, patience: Duration) {
+        self.finish_due(patience);
         self.shared.stop.store(true, Ordering::Relaxed);
         // Taken and released so that no thread is between its look at `stop` and its wait.
         drop(self.shared.queue());
@@ -171,6 +174,21 @@ impl DeletionService {
             if thread.join().is_err() {
                 tracing::error!("a deletion thread panicked");
             }
+        }
+    }
+
+    /// Waits until nothing that is due is left.
+    fn finish_due(&self, patience: Duration) {
+        let begin = Instant::now();
+        let mut queue = self.shared.queue();
+        while queue.has_work(Instant::now()) {
+            let Some(left) = patience.checked_sub(begin.elapsed()) else {
+                let left = queue.heap.len() + queue.active;
+                tracing::warn!(left, "stopping with deletions left for the next start");
+                return;
+            };
+            let waited = self.shared.changed.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -189,6 +207,11 @@ impl DeletionService {
 }
 
 impl Queue {
+    /// Whether something is being deleted or should be by now.
+    fn has_work(&self, now: Instant) -> bool {
+        self.active > 0 || self.heap.peek().is_some_and(|first| first.due <= now)
+    }
+
     fn push(&mut self, due: Instant, deletion: Deletion) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -303,6 +326,8 @@ mod tests {
     }
 
     const NOW: Option<u64> = Some(0);
+    /// Far more than a deletion takes, so that a test that waits for it hangs visibly.
+    const LONG: Duration = Duration::from_secs(60);
 
     #[test]
     fn folders_go_and_missing_ones_are_no_error() {
@@ -316,7 +341,7 @@ mod tests {
         service.wait_until_idle();
         assert!(base.path().join("a").exists());
         assert!(!base.path().join("a/b").exists());
-        service.stop();
+        service.stop(LONG);
     }
 
     #[test]
@@ -329,7 +354,7 @@ mod tests {
         service.delete([deletion(base.path(), &["a", "b"])]);
         service.wait_until_idle();
         assert!(outside.path().join("b").exists());
-        service.stop();
+        service.stop(LONG);
     }
 
     #[test]
@@ -350,7 +375,7 @@ mod tests {
         drop(queue);
         assert!(!now.path().exists());
         assert!(base.path().join("later").exists());
-        service.stop();
+        service.stop(LONG);
         assert!(base.path().join("later").exists());
     }
 
@@ -362,7 +387,7 @@ mod tests {
         service.delete([deletion(base.path(), &["a"])]);
         service.wait_until_idle();
         assert!(base.path().join("a").exists());
-        service.stop();
+        service.stop(LONG);
     }
 
     #[test]
@@ -370,6 +395,19 @@ mod tests {
         let service = service(Some(u64::MAX));
         let base = tempfile::tempdir().unwrap();
         service.delete_after([deletion(base.path(), &["a"])], Duration::MAX);
-        service.stop();
+        service.stop(LONG);
+    }
+
+    #[test]
+    fn a_stop_finishes_what_is_due() {
+        let base = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..50).map(|index| format!("folder-{index}")).collect();
+        for name in &names {
+            fs::create_dir_all(base.path().join(name).join("a/b")).unwrap();
+        }
+        let service = service(NOW);
+        service.delete(names.iter().map(|name| deletion(base.path(), &[name])));
+        service.stop(LONG);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 }

@@ -20,6 +20,10 @@ use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, 
 /// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
 const LAUNCH_EVENTS_MAX: usize = 1024;
 
+/// How long the stop waits for folders that are due to go: half of what this step of the end may take. What is left is
+/// found by the next start (Hadoop: `DeletionService.serviceStop` waits 10 s for what is being deleted).
+const DELETION_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Threads with an end of their own. Those of the launcher end with the core, which owns it.
 pub(super) struct Threads {
     pub(super) deletion: localize::DeletionService,
@@ -32,7 +36,7 @@ impl Threads {
     pub(super) fn stop(self) {
         self.monitor.stop();
         self.localizer.stop();
-        self.deletion.stop();
+        self.deletion.stop(DELETION_PATIENCE);
     }
 }
 

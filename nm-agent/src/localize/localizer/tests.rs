@@ -107,7 +107,7 @@ impl Drop for Node {
         if let Some(threads) = self.threads.take() {
             threads.stop();
         }
-        self.deletion.stop();
+        self.deletion.stop(Duration::ZERO);
     }
 }
 
