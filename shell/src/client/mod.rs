@@ -1,0 +1,197 @@
+//! The client: submits an application, follows it to its end, kills it.
+
+mod follow;
+mod submission;
+
+use std::time::Duration;
+
+use records::{ApplicationId, Resource};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+use wire::convert::required;
+use wire::proto::hadoop_yarn::{
+    GetNewApplicationRequestProto, GetNewApplicationResponseProto, KillApplicationRequestProto,
+    SubmitApplicationRequestProto,
+};
+use wire::protocol::application_client::{
+    self, ForceKillApplication, GetNewApplication, SubmitApplication,
+};
+use wire::rpc::{ClientAuth, Method as _};
+
+use crate::cluster::{Cluster, Patience};
+use crate::error::ShellError;
+use crate::job::Job;
+use crate::progress::Progress;
+use crate::rm_link::{LinkConfig, RmLink};
+use crate::spec::Spec;
+use crate::summary::Summary;
+
+/// Between two questions whether an application that is being killed has ended.
+const KILL_POLL: Duration = Duration::from_millis(50);
+
+/// Longest wait for the end of an application that is being killed: whoever kills it wants to go.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// An application that was submitted and is being followed. Dropping it ends the following, not the application.
+#[derive(Debug)]
+pub struct Submitted {
+    id: ApplicationId,
+    progress: watch::Receiver<Progress>,
+    follower: AbortOnDropHandle<Result<Summary, ShellError>>,
+    killer: Killer,
+}
+
+/// Submits a job; returns when the ResourceManager has taken it.
+///
+/// # Errors
+/// [`ShellError`]; unless the ResourceManager fell silent in the middle, nothing was submitted then.
+pub async fn submit(cluster: &Cluster, job: &Job) -> Result<Submitted, ShellError> {
+    job.check()?;
+    let program = cluster.program.to_str().ok_or(ShellError::ProgramPath)?;
+    let spec = Spec {
+        job: job.clone(),
+        user: cluster.user.clone(),
+        schedulers: cluster.schedulers.clone(),
+        patience: cluster.patience,
+        secret: submission::new_secret(),
+    };
+    let mut link = RmLink::new(link_config(cluster, cluster.patience));
+    let new = link
+        .call::<GetNewApplication>(&GetNewApplicationRequestProto::default())
+        .await
+        .map_err(|source| ShellError::ResourceManager {
+            doing: "asking for an application id",
+            source,
+        })?;
+    let (id, largest) = read_new(&new).map_err(|source| ShellError::Answer {
+        method: GetNewApplication::NAME,
+        source,
+    })?;
+    check_sizes(job, largest)?;
+    let request = SubmitApplicationRequestProto {
+        application_submission_context: Some(submission::context(id, program, &spec)),
+    };
+    let submitted = link.call::<SubmitApplication>(&request).await;
+    submitted.map_err(|source| ShellError::ResourceManager {
+        doing: "submitting the application",
+        source,
+    })?;
+    let (sender, progress) = watch::channel(Progress::default());
+    let follower = tokio::spawn(follow::follow(link, id, sender));
+    let patience = Patience {
+        give_up_after: Some(KILL_PATIENCE),
+        ..cluster.patience
+    };
+    Ok(Submitted {
+        id,
+        progress,
+        follower: AbortOnDropHandle::new(follower),
+        killer: Killer {
+            id,
+            config: link_config(cluster, patience),
+        },
+    })
+}
+
+fn link_config(cluster: &Cluster, patience: Patience) -> LinkConfig {
+    LinkConfig {
+        addresses: cluster.resource_managers.clone(),
+        protocol: application_client::PROTOCOL,
+        auth: ClientAuth::Simple {
+            user: cluster.user.clone(),
+        },
+        patience,
+    }
+}
+
+fn read_new(
+    new: &GetNewApplicationResponseProto,
+) -> Result<(ApplicationId, Option<Resource>), wire::convert::ConvertError> {
+    const MESSAGE: &str = "GetNewApplicationResponseProto";
+    let id = required(new.application_id.as_ref(), MESSAGE, "application_id")?;
+    let largest = new.maximum_capability.as_ref().map(Resource::try_from);
+    Ok((id.try_into()?, largest.transpose()?))
+}
+
+/// What no node could give is not submitted.
+fn check_sizes(job: &Job, largest: Option<Resource>) -> Result<(), ShellError> {
+    let Some(largest) = largest else {
+        return Ok(());
+    };
+    let master = Resource::new(job.master_memory_mb, 1);
+    for (what, asked) in [("a container", job.size()), ("the master", master)] {
+        if !asked.fits_in(largest) {
+            return Err(ShellError::TooLarge {
+                what,
+                asked,
+                largest,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Submitted {
+    /// The application's id.
+    #[must_use]
+    pub const fn application_id(&self) -> ApplicationId {
+        self.id
+    }
+
+    /// How it is going. The last value stays readable after its end.
+    #[must_use]
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.clone()
+    }
+
+    /// Waits for its end. May be called again when it was dropped before it returned, not after.
+    ///
+    /// # Errors
+    /// [`ShellError`]: it ended without a summary, or nobody knows whether it ended.
+    pub async fn wait(&mut self) -> Result<Summary, ShellError> {
+        match (&mut self.follower).await {
+            Ok(result) => result,
+            // It is only aborted when this is dropped.
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+
+    /// Kills it; returns when it has ended.
+    ///
+    /// # Errors
+    /// [`ShellError::ResourceManager`]: it could not be told within 10 seconds.
+    pub async fn kill(&self) -> Result<(), ShellError> {
+        self.killer.kill().await
+    }
+}
+
+/// Ends an application.
+#[derive(Clone, Debug)]
+struct Killer {
+    id: ApplicationId,
+    config: LinkConfig,
+}
+
+impl Killer {
+    async fn kill(&self) -> Result<(), ShellError> {
+        let mut link = RmLink::new(self.config.clone());
+        let request = KillApplicationRequestProto {
+            application_id: Some(self.id.into()),
+            diagnostics: Some("Killed by its client.".to_owned()),
+        };
+        let deadline = Instant::now() + KILL_PATIENCE;
+        loop {
+            let answer = link.call::<ForceKillApplication>(&request).await;
+            let answer = answer.map_err(|source| ShellError::ResourceManager {
+                doing: "killing the application",
+                source,
+            })?;
+            // What has been ordered will come about, though perhaps after this client has gone.
+            if answer.is_kill_completed() || Instant::now() >= deadline {
+                return Ok(());
+            }
+            sleep(KILL_POLL).await;
+        }
+    }
+}
