@@ -1,11 +1,14 @@
 //! What this ResourceManager is told: Hadoop's property names and defaults, as plain values.
 
+mod reader;
+
 use std::num::NonZeroU32;
 
 use records::Resource;
 use sched::{LoadComparator, NodeLoadConfig, QueueLimitConfig};
 use thiserror::Error;
 
+use self::reader::Reader;
 use crate::tokens::RollTimes;
 
 /// Where one service listens, or what it is called by.
@@ -22,6 +25,9 @@ pub struct Address {
 pub struct OpportunisticConfig {
     /// `yarn.resourcemanager.opportunistic-container-allocation.enabled`.
     pub is_enabled: bool,
+    /// `yarn.nodemanager.distributed-scheduling.enabled`, which the ResourceManager reads too: whether nodes may give them
+    /// out as well. Only if [`is_enabled`](Self::is_enabled).
+    pub is_distributed: bool,
     /// Containers given out per call; `None` for no limit.
     pub max_per_heartbeat: Option<NonZeroU32>,
     /// How nodes are sorted and their queues limited.
@@ -86,123 +92,6 @@ pub struct ConfigProblem {
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
-/// A hundred years, in milliseconds: people write the largest number there is to say "never".
-const MILLIS_MAX: i64 = 100 * 366 * 24 * 3_600_000;
-
-struct Reader<'a> {
-    lookup: &'a dyn Fn(&str) -> Option<String>,
-    problems: Vec<ConfigProblem>,
-}
-
-impl Reader<'_> {
-    fn text(&self, name: &str) -> Option<String> {
-        let text = (self.lookup)(name)?;
-        let text = text.trim();
-        (!text.is_empty()).then(|| text.to_owned())
-    }
-
-    /// What `read` makes of the text, or the default when it is unset. A text that it cannot read is a problem.
-    fn value<T>(
-        &mut self,
-        name: &'static str,
-        default: T,
-        expected: &'static str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> T {
-        let Some(text) = self.text(name) else {
-            return default;
-        };
-        read(&text).unwrap_or_else(|| {
-            self.problems.push(ConfigProblem {
-                name,
-                value: text,
-                expected,
-            });
-            default
-        })
-    }
-
-    fn millis(&mut self, name: &'static str, default: u64) -> u64 {
-        let expected = "a whole number of milliseconds above 0 is expected";
-        self.value(name, default, expected, |text| {
-            let value = text.parse::<i64>().ok().filter(|value| *value > 0)?;
-            u64::try_from(value.min(MILLIS_MAX)).ok()
-        })
-    }
-
-    fn flag(&mut self, name: &'static str) -> bool {
-        self.value(name, false, "true or false is expected", |text| {
-            text.to_ascii_lowercase().parse().ok()
-        })
-    }
-
-    /// -1 says "no limit".
-    fn count(&mut self, name: &'static str, default: Option<u32>) -> Option<u32> {
-        let expected = "a whole number of at least 0, or -1 for no limit, is expected";
-        self.value(name, default, expected, |text| {
-            match text.parse::<i32>().ok()? {
-                -1 => Some(None),
-                value => Some(Some(u32::try_from(value).ok()?)),
-            }
-        })
-    }
-
-    fn bound(&mut self, name: &'static str, default: i32) -> i32 {
-        self.value(
-            name,
-            default,
-            "a whole number of at least 0 is expected",
-            |text| text.parse().ok().filter(|value| *value >= 0),
-        )
-    }
-
-    fn positive<T: Copy + PartialOrd + From<u8> + std::str::FromStr>(
-        &mut self,
-        name: &'static str,
-        default: T,
-    ) -> T {
-        self.value(
-            name,
-            default,
-            "a whole number above 0 is expected",
-            |text| text.parse().ok().filter(|value| *value >= T::from(1)),
-        )
-    }
-
-    fn address(&mut self, name: &'static str, port: u16) -> Address {
-        let host = self
-            .text("yarn.resourcemanager.hostname")
-            .unwrap_or_else(|| "0.0.0.0".to_owned());
-        self.value(
-            name,
-            Address { host, port },
-            "host:port is expected",
-            |text| {
-                let (host, port) = match text.rsplit_once(':') {
-                    Some((host, port)) => (host, port.parse().ok()?),
-                    None => (text, port),
-                };
-                let host = host.trim_start_matches('[').trim_end_matches(']');
-                (!host.is_empty()).then(|| Address {
-                    host: host.to_owned(),
-                    port,
-                })
-            },
-        )
-    }
-
-    fn roll_times(&mut self, name: &'static str, overlap: u64) -> RollTimes {
-        let expected = "a number of seconds of more than the time both keys count is expected";
-        let default = 86_400_000;
-        let interval = self.value(name, default, expected, |text| {
-            let seconds = text.parse::<u64>().ok()?;
-            let interval = seconds.checked_mul(1000)?;
-            (interval > overlap).then_some(interval)
-        });
-        RollTimes { interval, overlap }
-    }
-}
-
 impl Config {
     /// Reads the properties through `lookup`, which answers with a property's text if it is set. What is unset has
     /// Hadoop's default.
@@ -210,15 +99,13 @@ impl Config {
     /// # Errors
     /// Everything that is wrong, together.
     pub fn read(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigProblems> {
-        let mut reader = Reader {
-            lookup,
-            problems: Vec::new(),
-        };
+        let mut reader = Reader::new(lookup);
         let config = read_all(&mut reader);
-        if reader.problems.is_empty() {
+        let problems = reader.into_problems();
+        if problems.is_empty() {
             Ok(config)
         } else {
-            Err(ConfigProblems(reader.problems))
+            Err(ConfigProblems(problems))
         }
     }
 }
@@ -286,6 +173,20 @@ fn read_all(reader: &mut Reader<'_>) -> Config {
     }
 }
 
+/// Nodes allocate only where there are opportunistic containers at all, as Hadoop has it too.
+fn read_is_distributed(reader: &mut Reader<'_>, is_enabled: bool) -> bool {
+    reader.value(
+        "yarn.nodemanager.distributed-scheduling.enabled",
+        false,
+        "true or false is expected, and true only if \
+         yarn.resourcemanager.opportunistic-container-allocation.enabled is true",
+        |text| {
+            let flag = text.to_ascii_lowercase().parse::<bool>().ok()?;
+            (is_enabled || !flag).then_some(flag)
+        },
+    )
+}
+
 fn read_opportunistic(reader: &mut Reader<'_>) -> OpportunisticConfig {
     let nodes_used = reader.count(
         "yarn.resourcemanager.opportunistic-container-allocation.nodes-used",
@@ -330,8 +231,10 @@ fn read_opportunistic(reader: &mut Reader<'_>) -> OpportunisticConfig {
             (sigma.is_finite() && sigma >= 0.0).then_some(sigma)
         },
     );
+    let is_enabled = reader.flag("yarn.resourcemanager.opportunistic-container-allocation.enabled");
     OpportunisticConfig {
-        is_enabled: reader.flag("yarn.resourcemanager.opportunistic-container-allocation.enabled"),
+        is_enabled,
+        is_distributed: read_is_distributed(reader, is_enabled),
         max_per_heartbeat: reader
             .count(
                 "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat",
@@ -389,6 +292,24 @@ mod tests {
         assert_eq!(
             (config.client.host.as_str(), config.client.port),
             ("other", 1)
+        );
+    }
+
+    #[test]
+    fn nodes_allocate_only_where_opportunistic_containers_are_given_out() {
+        let nodes = ("yarn.nodemanager.distributed-scheduling.enabled", "true");
+        let central = (
+            "yarn.resourcemanager.opportunistic-container-allocation.enabled",
+            "true",
+        );
+        let problems = read(&[nodes]).unwrap_err();
+        assert!(problems.to_string().contains(central.0), "{problems}");
+        assert!(!read(&[central]).unwrap().opportunistic.is_distributed);
+        assert!(
+            read(&[nodes, central])
+                .unwrap()
+                .opportunistic
+                .is_distributed
         );
     }
 

@@ -1,14 +1,15 @@
 //! A small ResourceManager that speaks Hadoop's protocols, for tests and for trying things out.
 //!
 //! It takes applications from unmodified clients, starts their masters, gives them guaranteed containers first come
-//! first served and opportunistic ones through the same allocator that the agent's side uses, and keeps its nodes' queues
-//! within limits. It is not a cluster manager: it has one queue, no high availability and no memory over a restart, no
+//! first served and opportunistic ones to the shortest queues, takes in those that nodes give out themselves, and keeps its
+//! nodes' queues within limits. It is not a cluster manager: it has one queue, no high availability and no memory over a restart, no
 //! labels, reservations, preemption or placement constraints, and no security beyond the tokens of masters and nodes.
 //!
 //! ```text
 //!  nodes ─▶ services::resource_tracker ───┐                    ┌─▶ sched: who gets room, how long queues may be
 //!  clients ▶ services::application_client ┼─▶ core_task ─▶ core ┤
 //!  masters ▶ services::application_master ┤                    └─▶ Effect ─▶ am_launcher ─▶ a node
+//!  and their nodes ▶ distributed_scheduling┤
 //!  people ─▶ web ─────────────────────────┘
 //! ```
 
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::protocol::application_client::ApplicationClientService;
 use wire::protocol::application_master::ApplicationMasterService;
+use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMService;
 use wire::protocol::resource_tracker::ResourceTrackerService;
 use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
 
@@ -42,6 +44,7 @@ use crate::config::{Address, Config};
 use crate::core::Core;
 use crate::services::application_client::Clients;
 use crate::services::application_master::Masters;
+use crate::services::distributed_scheduling::DistributedMasters;
 use crate::services::resource_tracker::Tracker;
 use crate::tokens::MasterSecrets;
 
@@ -122,9 +125,13 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     let client = RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(
         Arc::new(Clients(handle.clone())),
     ));
-    let scheduler = RpcServer::builder(ServerAuth::Token(secrets)).service(
+    let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets)).service(
         ApplicationMasterService::new(Arc::new(Masters(handle.clone()))),
     );
+    if config.opportunistic.is_distributed {
+        let masters = Arc::new(DistributedMasters(handle.clone()));
+        scheduler = scheduler.service(DistributedSchedulingAMService::new(masters));
+    }
     let tracker = RpcServer::builder(ServerAuth::Simple).service(ResourceTrackerService::new(
         Arc::new(Tracker(handle.clone())),
     ));

@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, NodeId, Resource};
 use wire::proto::hadoop_yarn::{ContainerProto, NodeHeartbeatResponseProto, NodeStateProto};
 
+/// The rack of a node that nothing is known of (Hadoop: `NetworkTopology.DEFAULT_RACK`).
+pub const DEFAULT_RACK: &str = "/default-rack";
+
 /// Where a node is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
@@ -113,6 +116,8 @@ pub struct Node {
     pub id: NodeId,
     /// Where its pages are, as `host:port`.
     pub http_address: String,
+    /// Its rack, a path.
+    pub rack: String,
     /// What it offers.
     pub capability: Resource,
     /// Its version of Hadoop.
@@ -142,6 +147,7 @@ impl Node {
         Self {
             id,
             http_address,
+            rack: DEFAULT_RACK.to_owned(),
             capability,
             version: String::new(),
             state: NodeState::Running,

@@ -92,6 +92,31 @@ pub enum Refusal {
     /// A blacklist that names any host.
     #[error("Cannot add * to the blacklist!")]
     BlacklistOfAny,
+    /// A node says it has given out what it cannot have.
+    #[error("no node can have allocated {container}: {fault}")]
+    ForeignAllocation {
+        /// Which.
+        container: ContainerId,
+        /// Why not.
+        fault: AllocationFault,
+    },
+    /// As many as are kept.
+    #[error("{0} containers are allocated; no more are taken")]
+    TooManyContainers(usize),
+}
+
+/// Why a container cannot come from a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AllocationFault {
+    /// The call is another attempt's.
+    #[error("it belongs to another attempt")]
+    OtherAttempt,
+    /// Its id is not below those that nodes count down from.
+    #[error("its id is the ResourceManager's to give")]
+    IdOfResourceManager,
+    /// It is said to be guaranteed.
+    #[error("it is not opportunistic")]
+    NotOpportunistic,
 }
 
 impl From<Refusal> for RemoteException {
@@ -107,7 +132,9 @@ impl From<Refusal> for RemoteException {
             | Refusal::UnknownQueue { .. }
             | Refusal::NotSupported(_)
             | Refusal::TooLong(_)
-            | Refusal::BadCredentials(_) => HadoopException::YarnException,
+            | Refusal::BadCredentials(_)
+            | Refusal::ForeignAllocation { .. }
+            | Refusal::TooManyContainers(_) => HadoopException::YarnException,
             Refusal::TooLarge { .. }
             | Refusal::NegativeCount(_)
             | Refusal::NoMasterSize(_)

@@ -51,6 +51,8 @@ pub struct Session {
     pub update_errors: Vec<UpdateContainerErrorProto>,
     /// Nodes that came or went.
     pub changed_nodes: BTreeSet<NodeId>,
+    /// The lowest container id that its node has given out; the start of nodes' ids when it has given out none.
+    pub lowest_of_nodes: i64,
     last_container: i64,
     allocated: Vec<ContainerId>,
     ends: Vec<EndedContainer>,
@@ -70,6 +72,7 @@ impl Session {
             updated: Vec::new(),
             update_errors: Vec::new(),
             changed_nodes: BTreeSet::new(),
+            lowest_of_nodes: (epoch as i64) << EPOCH_SHIFT,
             last_container: (epoch as i64) << EPOCH_SHIFT,
             allocated: Vec::new(),
             ends: Vec::new(),

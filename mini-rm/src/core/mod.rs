@@ -6,11 +6,13 @@
 //! | `nodes` | nodes: registration, heartbeats, good-bye |
 //! | `clients` | clients: submission, kill |
 //! | `masters` | masters: registration, allocate, finish |
+//! | `distributed` | masters on nodes that allocate: the same, with what the node needs and gave out |
 //! | `placing` | all of them: who gets room, through `sched` |
 //! | `lifecycle` | all of them: ends of containers, attempts and applications |
 //! | `reports` | clients and the web: how everything is |
 
 mod clients;
+mod distributed;
 mod lifecycle;
 mod masters;
 mod nodes;
@@ -38,9 +40,6 @@ use crate::scheduler::Session;
 use crate::tokens::{KeyRing, MasterSecrets, container_token};
 
 pub use self::nodes::RM_VERSION;
-
-/// The rack of every node: there is no script that would know better.
-pub const DEFAULT_RACK: &str = "/default-rack";
 
 /// The only queue.
 pub const QUEUE: &str = "default";

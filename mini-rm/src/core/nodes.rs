@@ -11,7 +11,7 @@ use wire::proto::hadoop_yarn::{
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
 
-use super::{Core, DEFAULT_RACK};
+use super::Core;
 use crate::containers::ContainerStage;
 use crate::nodes::{Node, NodeState, Opportunistic, Turn};
 use crate::refusal::Refusal;
@@ -47,7 +47,7 @@ impl Core {
         node.capability = capability;
         if !self.guaranteed.set_capability(&id, capability) {
             self.guaranteed
-                .add_node(id.clone(), DEFAULT_RACK.to_owned(), capability);
+                .add_node(id.clone(), node.rack.clone(), capability);
         }
         self.guaranteed.set_schedulable(&id, true);
         node.version = crate::applications::cut(request.nm_version());
@@ -232,7 +232,7 @@ impl Core {
             allocated,
             decommissioning: false,
         };
-        self.load.update(id, DEFAULT_RACK, &load, now.mono);
+        self.load.update(id, &node.rack, &load, now.mono);
     }
 
     fn hear_of_status(

@@ -15,7 +15,7 @@ use crate::scheduler::{Session, Validated};
 
 /// Unfinished containers of all applications. Opportunistic ones take no room, so nothing else bounds what masters that
 /// start none of theirs can pile up until these expire.
-const CONTAINERS_MAX: usize = 1_000_000;
+pub(super) const CONTAINERS_MAX: usize = 1_000_000;
 
 impl Core {
     /// A new attempt waits for a node for its master.
@@ -134,14 +134,33 @@ impl Core {
     /// An allocation becomes a container: the attempt's master if it has none, else one for its master to start.
     fn take_allocation(&mut self, allocation: ContainerAllocation, now: Now) {
         let id = allocation.container_id;
-        let Some(application) = self.applications.get_mut(&id.application_id()) else {
+        let application = self.applications.get(&id.application_id());
+        let Some(application) = application else {
             self.guaranteed.release(id);
             return;
         };
         let is_master = application.attempt().state == AttemptState::Scheduled;
-        application.nodes.insert(allocation.node_id.clone());
+        let container = self.take_in(allocation, is_master, now);
+        if is_master {
+            self.launch(&container, now);
+        } else if let Some(session) = self.sessions.get_mut(&id.application_id()) {
+            session.allocate(id);
+        }
+    }
+
+    /// An allocation becomes a container that is known here and at its node.
+    pub(super) fn take_in(
+        &mut self,
+        allocation: ContainerAllocation,
+        is_master: bool,
+        now: Now,
+    ) -> Container {
+        let id = allocation.container_id;
         if let Some(node) = self.nodes.get_mut(&allocation.node_id) {
             node.containers.insert(id);
+            if let Some(application) = self.applications.get_mut(&id.application_id()) {
+                application.nodes.insert(node.id.clone());
+            }
         }
         let is_acquired = is_master || allocation.execution_type == ExecutionType::Opportunistic;
         let container = Container {
@@ -161,12 +180,8 @@ impl Core {
             created: now.wall,
             pending: PendingUpdate::None,
         };
-        if is_master {
-            self.launch(&container, now);
-        } else if let Some(session) = self.sessions.get_mut(&id.application_id()) {
-            session.allocate(id);
-        }
-        self.containers.insert(id, container);
+        self.containers.insert(id, container.clone());
+        container
     }
 
     /// Orders the start of a master.

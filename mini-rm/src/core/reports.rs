@@ -1,6 +1,6 @@
 //! How everything is, for clients and for the web. Nothing changes here.
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, Resource};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, Resource};
 use wire::convert::{MEMORY_NAME, MEMORY_UNIT, VCORES_NAME};
 use wire::proto::hadoop_yarn::{
     ApplicationAttemptReportProto, ApplicationReportProto, ApplicationResourceUsageReportProto,
@@ -9,7 +9,7 @@ use wire::proto::hadoop_yarn::{
     YarnApplicationStateProto, YarnClusterMetricsProto,
 };
 
-use super::{Core, DEFAULT_RACK, QUEUE};
+use super::{Core, QUEUE};
 use crate::applications::{Application, ApplicationState, Attempt};
 use crate::containers::Container;
 use crate::nodes::{Node, NodeState};
@@ -37,10 +37,10 @@ pub(super) fn node_report(node: &Node) -> NodeReportProto {
     NodeReportProto {
         node_id: Some((&node.id).into()),
         http_address: Some(node.http_address.clone()),
-        rack_name: Some(DEFAULT_RACK.to_owned()),
+        rack_name: Some(node.rack.clone()),
         used: Some(Resource::new(0, 0).into()),
         capability: Some(node.capability.into()),
-        num_containers: i32::try_from(node.containers.len()).ok(),
+        num_containers: Some(0),
         node_state: Some(NodeStateProto::from(node.state).into()),
         health_report: Some(node.health_report.clone()),
         last_health_report_time: Some(node.heard_wall.0),
@@ -101,6 +101,14 @@ impl Core {
         room.map_or(Resource::new(0, 0), |room| room.allocated)
     }
 
+    /// How many guaranteed containers are on a node; as in Hadoop the opportunistic ones are counted apart, by what the
+    /// node says of them.
+    #[must_use]
+    pub fn guaranteed_of(&self, node: &Node) -> usize {
+        let room = self.guaranteed.node(&node.id);
+        room.map_or(0, |room| room.containers().len())
+    }
+
     /// The container of a master, while it has not ended.
     #[must_use]
     pub fn master_of(&self, id: Option<ContainerId>) -> Option<&Container> {
@@ -119,12 +127,17 @@ impl Core {
         self.load.queuing_limit().max_queue_length
     }
 
-    /// The unfinished containers of an application, and what they may use together.
+    /// The unfinished containers of an application, and what the guaranteed ones of them are promised together.
     #[must_use]
     pub fn holdings(&self, application: &Application) -> (usize, Resource) {
+        let none = Resource::new(0, 0);
         self.containers_of(application.attempt().id)
-            .fold((0, Resource::new(0, 0)), |(count, sum), container| {
-                (count + 1, sum.saturating_add(container.resource))
+            .fold((0, none), |(count, sum), container| {
+                let promised = match container.execution_type {
+                    ExecutionType::Guaranteed => container.resource,
+                    ExecutionType::Opportunistic => none,
+                };
+                (count + 1, sum.saturating_add(promised))
             })
     }
 
@@ -232,6 +245,7 @@ impl Core {
         nodes
             .map(|node| NodeReportProto {
                 used: Some(self.used_of(node).into()),
+                num_containers: i32::try_from(self.guaranteed_of(node)).ok(),
                 ..node_report(node)
             })
             .collect()

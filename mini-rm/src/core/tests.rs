@@ -1,3 +1,5 @@
+mod distributed;
+
 use std::sync::Arc;
 
 use records::{

@@ -19,7 +19,7 @@ use crate::tokens::attempt_of;
 pub struct Masters(pub Handle);
 
 /// The token's identifier and the attempt it names.
-fn identify(caller: &Caller) -> Result<(Bytes, ApplicationAttemptId), RemoteException> {
+pub(super) fn identify(caller: &Caller) -> Result<(Bytes, ApplicationAttemptId), RemoteException> {
     let identifier = caller.token_identifier.clone().ok_or_else(|| {
         RemoteException::new(HadoopException::AccessControl, "an AMRMToken is needed")
     })?;

@@ -2,4 +2,5 @@
 
 pub mod application_client;
 pub mod application_master;
+pub mod distributed_scheduling;
 pub mod resource_tracker;

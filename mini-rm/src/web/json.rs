@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::applications::{Application, ApplicationState};
-use crate::core::{Core, DEFAULT_RACK, QUEUE, RM_VERSION};
+use crate::core::{Core, QUEUE, RM_VERSION};
 use crate::nodes::{Node, NodeState};
 
 pub(super) fn info(core: &Core) -> Value {
@@ -87,14 +87,14 @@ pub(super) fn node(core: &Core, node: &Node) -> Value {
     let free = node.capability.saturating_sub(used);
     json!({
         "id": node.id.to_string(),
-        "rack": DEFAULT_RACK,
+        "rack": node.rack,
         "state": node.state.as_str(),
         "nodeHostName": node.id.host,
         "nodeHTTPAddress": node.http_address,
         "version": node.version,
         "healthReport": node.health_report,
         "lastHealthUpdate": node.heard_wall.0,
-        "numContainers": node.containers.len(),
+        "numContainers": core.guaranteed_of(node),
         "usedMemoryMB": used.memory_mb,
         "availMemoryMB": free.memory_mb,
         "usedVirtualCores": used.vcores,
