@@ -30,4 +30,5 @@ pub mod proc;
 pub mod process;
 pub mod requirements;
 pub mod rm;
+pub mod simulated;
 pub mod wait;

@@ -1,7 +1,9 @@
 //! Our own ResourceManager, `nm-agent rm`, with unmodified Hadoop around it: DistributedShell's client and
-//! ApplicationMaster as they come, our agent or Hadoop's own NodeManager as the node.
+//! ApplicationMaster as they come, our agent or Hadoop's own NodeManager as the node. And with simulated nodes and masters,
+//! where those do not go.
 
 mod command;
+mod distributed;
 
 use std::fs;
 use std::path::Path;
