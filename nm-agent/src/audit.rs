@@ -2,7 +2,7 @@
 //! `audit`, so that sites that search their NodeManager logs find the same lines.
 
 use records::{ContainerExitStatus, ContainerId};
-use sched::{Completion, Note, RejectReason};
+use sched::{Completion, Note, PauseEnd, RejectReason};
 
 /// `startContainers` accepted a container.
 pub(crate) fn started(id: &ContainerId, user: &str) {
@@ -70,6 +70,18 @@ pub(crate) fn note(note: &Note) {
             ran_ms,
         } => {
             tracing::info!(container = %id, %for_container, paused, ran_ms, "evicted to make room");
+        }
+        Note::PausedKilled {
+            id,
+            reason,
+            paused_ms,
+            ran_ms,
+        } => {
+            let why = match reason {
+                PauseEnd::TooLong => "no room came for too long",
+                PauseEnd::MemoryNeeded => "the memory that it holds is needed",
+            };
+            tracing::info!(container = %id, why, paused_ms, ran_ms, "killed while paused");
         }
         Note::Promoted(id) => tracing::info!(container = %id, "promoted to GUARANTEED"),
         Note::Demoted(id) => tracing::info!(container = %id, "demoted to OPPORTUNISTIC"),

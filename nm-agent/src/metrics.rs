@@ -6,6 +6,7 @@
 
 mod calls;
 mod containers;
+mod decisions;
 mod family;
 mod labels;
 mod node;
@@ -20,6 +21,7 @@ pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 use crate::view::NodeSnapshot;
 use calls::CallSeries;
 use containers::ContainerSeries;
+use decisions::DecisionSeries;
 use family::Maker;
 use node::NodeGauges;
 
@@ -29,6 +31,7 @@ use node::NodeGauges;
 pub struct Metrics {
     registry: Registry,
     node: NodeGauges,
+    decisions: DecisionSeries,
     containers: ContainerSeries,
     calls: CallSeries,
 }
@@ -46,6 +49,7 @@ impl Metrics {
         );
         Self {
             node: NodeGauges::new(&maker),
+            decisions: DecisionSeries::new(&maker),
             containers: ContainerSeries::new(&maker),
             calls: CallSeries::new(&maker),
             registry,
@@ -54,7 +58,7 @@ impl Metrics {
 
     /// Counts a decision of the scheduler.
     pub fn observe_note(&self, note: &Note) {
-        self.containers.observe_note(note);
+        self.decisions.observe_note(note);
     }
 
     /// Counts the end of a container.

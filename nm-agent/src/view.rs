@@ -441,7 +441,10 @@ mod tests {
             (ExecutionType::Opportunistic, ContainerState::Pausing),
             (
                 ExecutionType::Opportunistic,
-                ContainerState::Paused { place: 1 },
+                ContainerState::Paused {
+                    place: 1,
+                    held_mb: 0,
+                },
             ),
             (
                 ExecutionType::Opportunistic,

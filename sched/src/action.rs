@@ -54,7 +54,20 @@ pub enum Event {
         diagnostics: String,
     },
     /// Answer to [`Action::Pause`]: it is frozen.
-    Paused(ContainerId),
+    Paused {
+        /// Which container.
+        id: ContainerId,
+        /// Mebibytes that its processes hold, as measured; `None`: all that it was given.
+        held_mb: Option<u64>,
+    },
+    /// What a frozen container holds was measured again, say after its memory was pressed back. One that is not frozen
+    /// any more is passed over.
+    FrozenMemory {
+        /// Which container.
+        id: ContainerId,
+        /// Mebibytes that its processes hold.
+        held_mb: u64,
+    },
     /// Answer to [`Action::Resume`]: it runs again.
     Resumed(ContainerId),
     /// Answer to [`Action::Pause`] or [`Action::Resume`]: it did not work, so the container must be killed.
@@ -119,7 +132,8 @@ pub enum Action {
     /// It may come before `Launch` is answered. Then the launcher either does not make the process and answers
     /// `LaunchFailed`, or makes it and ends it, and answers `Launched` and `Exited`.
     Terminate(ContainerId),
-    /// End all its processes (SIGKILL). `Exited` follows. May come before `Launch` is answered, like `Terminate`.
+    /// End all its processes (SIGKILL), thawing them if a frozen process takes no signal. `Exited` follows. May come
+    /// before `Launch` is answered, like `Terminate`.
     ForceKill(ContainerId),
     /// Its limits changed: size or execution type.
     ApplyLimits(ContainerSpec),
@@ -188,7 +202,18 @@ pub enum Note {
         for_container: ContainerId,
         /// Frozen, not killed.
         paused: bool,
-        /// Milliseconds that the victim had run.
+        /// Milliseconds that the victim had run, over all its thaws: the work that a kill throws away.
+        ran_ms: u64,
+    },
+    /// A frozen container is killed after all.
+    PausedKilled {
+        /// Which container.
+        id: ContainerId,
+        /// Why it cannot stay frozen.
+        reason: PauseEnd,
+        /// Milliseconds since it was frozen.
+        paused_ms: u64,
+        /// Milliseconds that it had run: the work that is thrown away.
         ran_ms: u64,
     },
     /// Its execution type was raised to guaranteed.
@@ -205,6 +230,15 @@ pub enum RejectReason {
     QueueFull,
     /// It asks for more than the whole node has.
     NeverFits,
+}
+
+/// Why a frozen container is killed instead of thawed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseEnd {
+    /// It has been frozen for [`crate::ContainerSchedulerConfig::pause_max_ms`].
+    TooLong,
+    /// Running and frozen containers together hold more memory than they may.
+    MemoryNeeded,
 }
 
 /// Who wants a container gone and why. Decides its exit status and diagnostics.

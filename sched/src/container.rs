@@ -11,8 +11,10 @@ use crate::diagnostics::Diagnostics;
 pub(crate) struct Container {
     pub(crate) spec: ContainerSpec,
     pub(crate) state: ContainerState,
-    /// When the state was entered. A new place in a queue is not a new state.
+    /// When the state was entered.
     pub(crate) since: MonoMillis,
+    /// Milliseconds that it ran before its current state, over all its thaws.
+    ran_before_ms: u64,
     pub(crate) exit_status: ContainerExitStatus,
     pub(crate) diagnostics: Diagnostics,
     /// Nobody will ask for it once it is done.
@@ -26,10 +28,27 @@ impl Container {
             spec,
             state: ContainerState::Localizing,
             since: now,
+            ran_before_ms: 0,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
             forget_when_done: false,
         }
+    }
+
+    /// Milliseconds that it has run so far: with a process that was not frozen and not told to end.
+    pub(crate) fn ran_ms(&self, now: MonoMillis) -> u64 {
+        let runs = matches!(self.state, ContainerState::Running { .. });
+        self.ran_before_ms + if runs { now.since(self.since) } else { 0 }
+    }
+
+    /// Enters a state. A new place in a queue is not a new state.
+    pub(crate) fn enter(&mut self, state: ContainerState, now: MonoMillis) {
+        let moved_up = self.state.waits_at().is_some() && state.waits_at().is_some();
+        if !moved_up {
+            self.ran_before_ms = self.ran_ms(now);
+            self.since = now;
+        }
+        self.state = state;
     }
 
     /// As others may see it.

@@ -23,7 +23,7 @@ use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, 
 
 use crate::action::{
     Action, ContainerQueuingLimit, ContainerView, Event, Note, OpportunisticContainersStatus,
-    QueuedContainer, Refusal,
+    PauseEnd, QueuedContainer, Refusal,
 };
 use crate::config::ContainerSchedulerConfig;
 use crate::container::Container;
@@ -127,7 +127,8 @@ impl ContainerScheduler {
                 status,
                 diagnostics,
             } => self.exited(id, status, &diagnostics, turn),
-            Event::Paused(id) => self.paused(id, turn),
+            Event::Paused { id, held_mb } => self.paused(id, held_mb, turn),
+            Event::FrozenMemory { id, held_mb } => self.frozen_memory(id, held_mb),
             Event::Resumed(id) => self.resumed(id, turn),
             Event::PauseFailed(id) => self.pause_failed(id, turn),
             Event::CleanedUp(id) => self.cleaned_up(id, turn),
@@ -163,6 +164,7 @@ impl ContainerScheduler {
         while let Some(timer) = self.timers.pop_due(turn.now.mono) {
             match timer {
                 Timer::ForceKill(id) => turn.order(Action::ForceKill(id)),
+                Timer::PauseEnd(id) => self.end_pause(id, PauseEnd::TooLong, turn),
             }
         }
     }
@@ -199,7 +201,8 @@ impl ContainerScheduler {
         self.containers.is_empty()
     }
 
-    /// All that wait, in the order in which they would start: guaranteed ones first, each type first come first served.
+    /// All that wait, in the order in which they would start: guaranteed ones first; of each type frozen ones first, then
+    /// first come first served.
     pub fn queue(&self) -> impl Iterator<Item = QueuedContainer> + '_ {
         [ExecutionType::Guaranteed, ExecutionType::Opportunistic]
             .into_iter()
@@ -225,6 +228,12 @@ impl ContainerScheduler {
     #[must_use]
     pub fn paused_count(&self) -> usize {
         self.index.guaranteed().paused_len() + self.index.opportunistic().paused_len()
+    }
+
+    /// Mebibytes that frozen containers hold.
+    #[must_use]
+    pub fn frozen_memory_mb(&self) -> u64 {
+        u64::try_from(self.index.frozen_mb()).unwrap_or(u64::MAX)
     }
 
     /// What the ResourceManager is told about opportunistic containers.
@@ -284,14 +293,11 @@ impl ContainerScheduler {
     /// Moves a container to its next state.
     fn step(&mut self, id: ContainerId, step: Step, now: Now) {
         self.modify(id, |container| {
-            let before = container.state;
-            container.state = before
+            let state = container
+                .state
                 .after(step)
                 .unwrap_or_else(|illegal| panic!("container {id}: {illegal}"));
-            let moved_up = before.waits_at().is_some() && container.state.waits_at().is_some();
-            if !moved_up {
-                container.since = now.mono;
-            }
+            container.enter(state, now.mono);
         });
     }
 

@@ -46,6 +46,8 @@ pub enum ContainerState {
     Paused {
         /// Its place among those that wait.
         place: u64,
+        /// Mebibytes that its processes hold.
+        held_mb: u64,
     },
     /// It is being thawed.
     Resuming {
@@ -88,7 +90,7 @@ pub(crate) enum Step {
     /// Its room is wanted, it may keep its process.
     Pause,
     /// It is frozen.
-    Paused { place: u64 },
+    Paused { place: u64, held_mb: u64 },
     /// It is thawed.
     Resumed,
     /// Its process must end.
@@ -113,12 +115,12 @@ impl ContainerState {
         use ContainerState as S;
         Ok(match (self, step) {
             (S::Localizing | S::Queued { .. }, Step::Enqueue { place }) => S::Queued { place },
-            (S::Paused { .. }, Step::Enqueue { place }) => S::Paused { place },
+            (S::Paused { held_mb, .. }, Step::Enqueue { place }) => S::Paused { place, held_mb },
             (S::Queued { .. }, Step::Start { order }) => S::Launching { order },
             (S::Paused { .. }, Step::Start { order }) => S::Resuming { order },
             (S::Launching { order }, Step::Launched) => S::Running { order },
             (S::Running { .. } | S::Resuming { .. }, Step::Pause) => S::Pausing,
-            (S::Pausing, Step::Paused { place }) => S::Paused { place },
+            (S::Pausing, Step::Paused { place, held_mb }) => S::Paused { place, held_mb },
             (S::Resuming { order }, Step::Resumed) => S::Running { order },
             (
                 S::Launching { .. } | S::Running { .. } | S::Pausing | S::Resuming { .. },
@@ -195,7 +197,7 @@ impl ContainerState {
     #[must_use]
     pub const fn waits_at(self) -> Option<u64> {
         match self {
-            Self::Queued { place } | Self::Paused { place } => Some(place),
+            Self::Queued { place } | Self::Paused { place, .. } => Some(place),
             Self::Localizing
             | Self::Launching { .. }
             | Self::Running { .. }
@@ -204,6 +206,16 @@ impl ContainerState {
             | Self::Killing { .. }
             | Self::Completing(_)
             | Self::Done(_) => None,
+        }
+    }
+
+    /// Mebibytes that its frozen processes hold; `None` unless it is frozen.
+    #[must_use]
+    pub const fn frozen_mb(self) -> Option<u64> {
+        if let Self::Paused { held_mb, .. } = self {
+            Some(held_mb)
+        } else {
+            None
         }
     }
 
@@ -282,7 +294,10 @@ mod tests {
         ContainerState::Launching { order: 2 },
         ContainerState::Running { order: 2 },
         ContainerState::Pausing,
-        ContainerState::Paused { place: 1 },
+        ContainerState::Paused {
+            place: 1,
+            held_mb: 5,
+        },
         ContainerState::Resuming { order: 2 },
         ContainerState::Killing { holds_room: true },
         ContainerState::Killing { holds_room: false },
@@ -300,7 +315,10 @@ mod tests {
         Step::Start { order: 3 },
         Step::Launched,
         Step::Pause,
-        Step::Paused { place: 3 },
+        Step::Paused {
+            place: 3,
+            held_mb: 5,
+        },
         Step::Resumed,
         Step::Kill,
         Step::End(Ending::Succeeded),
@@ -349,15 +367,27 @@ mod tests {
     fn a_resumed_container_can_be_paused_again() {
         let paused_twice = [
             Step::Pause,
-            Step::Paused { place: 1 },
+            Step::Paused {
+                place: 1,
+                held_mb: 5,
+            },
             Step::Start { order: 2 },
             Step::Resumed,
             Step::Pause,
-            Step::Paused { place: 3 },
+            Step::Paused {
+                place: 3,
+                held_mb: 7,
+            },
         ]
         .into_iter()
         .try_fold(ContainerState::Running { order: 0 }, ContainerState::after);
-        assert_eq!(paused_twice, Ok(ContainerState::Paused { place: 3 }));
+        assert_eq!(
+            paused_twice,
+            Ok(ContainerState::Paused {
+                place: 3,
+                held_mb: 7
+            })
+        );
     }
 
     #[test]
@@ -426,7 +456,11 @@ mod tests {
             ContainerSubState::Running
         );
         assert_eq!(
-            ContainerState::Paused { place: 0 }.sub_state(),
+            ContainerState::Paused {
+                place: 0,
+                held_mb: 0
+            }
+            .sub_state(),
             ContainerSubState::Paused
         );
         assert_eq!(

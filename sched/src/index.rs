@@ -46,14 +46,13 @@ impl Index {
         let amount = self.amount(spec);
         self.utilization.add(spec.execution_type, state, amount);
         if let Some(place) = state.waits_at() {
-            let paused = matches!(state, ContainerState::Paused { .. });
             self.queue_mut(spec.execution_type).insert(
                 place,
                 Waiting {
                     id: spec.id,
                     amount,
                 },
-                paused,
+                state.frozen_mb(),
             );
         }
         if let Some(order) = evictable_order(spec, state) {
@@ -104,6 +103,11 @@ impl Index {
         &self,
     ) -> impl Iterator<Item = (ContainerId, Amount)> + '_ {
         self.evictable.values().rev().copied()
+    }
+
+    /// Mebibytes that frozen containers hold.
+    pub(crate) fn frozen_mb(&self) -> u128 {
+        self.guaranteed.frozen_mb() + self.opportunistic.frozen_mb()
     }
 
     /// Sums over the containers that hold room.

@@ -3,7 +3,7 @@
 
 use records::{ContainerExitStatus, Resource};
 
-use crate::action::{KillReason, RejectReason};
+use crate::action::{KillReason, PauseEnd, RejectReason};
 
 /// What follows the reason when a queued container never had a process (Hadoop: `ContainerLaunch`).
 pub(crate) const TERMINATED_BEFORE_LAUNCH: &str = "Container terminated before launch.";
@@ -17,6 +17,9 @@ pub(crate) const KILLED_BY_EXTERNAL_SIGNAL: &str = "Killed by external signal";
 /// What a victim is told that keeps its process (Hadoop: `ContainerScheduler`).
 pub(crate) const PAUSED_TO_MAKE_ROOM: &str =
     "Container Paused to make room for Guaranteed Container";
+
+/// What a victim is told that does not (Hadoop: `ContainerScheduler`).
+const KILLED_TO_MAKE_ROOM: &str = "Container Killed to make room for Guaranteed Container.";
 
 /// Why a container is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub(crate) enum KillCause {
     },
     /// It could not be frozen or thawed.
     PauseFailed,
+    /// It was evicted by freezing, and cannot stay frozen.
+    PauseEnded { reason: PauseEnd, paused_ms: u64 },
 }
 
 impl KillCause {
@@ -50,10 +55,31 @@ impl KillCause {
                 | KillReason::ApplicationNotRunning
                 | KillReason::Shutdown,
             ) => ContainerExitStatus::KILLED_AFTER_APP_COMPLETION,
-            Self::Evicted | Self::Shed | Self::Rejected { .. } => {
+            // A pause that ends so was an eviction after all.
+            Self::Evicted | Self::Shed | Self::Rejected { .. } | Self::PauseEnded { .. } => {
                 ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
             }
             Self::PauseFailed => ContainerExitStatus::PREEMPTED,
+        }
+    }
+
+    /// Whether its processes get no time to end by themselves: a frozen one would have to run for that, in memory that
+    /// others need now.
+    pub(crate) fn is_urgent(self) -> bool {
+        match self {
+            Self::PauseEnded {
+                reason: PauseEnd::MemoryNeeded,
+                ..
+            } => true,
+            Self::Asked(_)
+            | Self::Evicted
+            | Self::Shed
+            | Self::Rejected { .. }
+            | Self::PauseFailed
+            | Self::PauseEnded {
+                reason: PauseEnd::TooLong,
+                ..
+            } => false,
         }
     }
 
@@ -77,7 +103,7 @@ impl KillCause {
                 "Container killed on application-finish event: Application killed on shutdown"
                     .to_owned()
             }
-            Self::Evicted => "Container Killed to make room for Guaranteed Container.".to_owned(),
+            Self::Evicted => KILLED_TO_MAKE_ROOM.to_owned(),
             Self::Shed => "Container De-queued to meet NM queuing limits.".to_owned(),
             Self::Rejected { reason: RejectReason::QueueFull, .. } => {
                 "Opportunistic container queue is full.".to_owned()
@@ -89,6 +115,14 @@ impl KillCause {
             // Two blanks, and "pausing" for a failed resume too, as in Hadoop's `ContainerLaunch`.
             Self::PauseFailed => {
                 "Container preempted as there was  an exception in pausing it.".to_owned()
+            }
+            // Hadoop, where nothing stays frozen, has no text for these; they begin with that of an eviction.
+            Self::PauseEnded { reason: PauseEnd::TooLong, paused_ms } => format!(
+                "{KILLED_TO_MAKE_ROOM} It was paused for {} s without room to resume.",
+                paused_ms / 1_000
+            ),
+            Self::PauseEnded { reason: PauseEnd::MemoryNeeded, .. } => {
+                format!("{KILLED_TO_MAKE_ROOM} The memory that it held while paused is needed.")
             }
         }
     }
@@ -102,7 +136,8 @@ impl KillCause {
             | Self::Evicted
             | Self::Shed
             | Self::Rejected { .. }
-            | Self::PauseFailed => TERMINATED_BEFORE_LAUNCH,
+            | Self::PauseFailed
+            | Self::PauseEnded { .. } => TERMINATED_BEFORE_LAUNCH,
         }
     }
 }

@@ -47,7 +47,7 @@ mod victims;
 
 pub use action::{
     Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerView, Event, KillReason,
-    Note, OpportunisticContainersStatus, QueuedContainer, Refusal, RejectReason,
+    Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal, RejectReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_LINES_MAX, AskError, AskView, BLACKLIST_MAX, ChargeError,
@@ -56,7 +56,8 @@ pub use allocator::{
     ResourceLimits,
 };
 pub use config::{
-    CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, QUEUE_LENGTH_MAX,
+    CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, PAUSE_MAX_MS_DEFAULT,
+    QUEUE_LENGTH_MAX,
 };
 pub use container_scheduler::ContainerScheduler;
 pub use container_state::{ContainerState, Ending};

@@ -1,4 +1,8 @@
-//! Containers of one execution type that wait for room, first come first served.
+//! Containers of one execution type that wait for room: frozen ones, then those that have not started, each first come
+//! first served.
+//!
+//! Frozen ones go first although they joined later than some: they hold memory, may be frozen for so long only, and lose
+//! what they have done if room comes too late. Hadoop, which never gets as far as a frozen container, appends them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +21,24 @@ pub(crate) struct Waiting {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
     entries: BTreeMap<u64, Waiting>,
-    /// Places of those that are frozen. They wait like the others but are not shed.
-    paused: BTreeSet<u64>,
+    /// Places of those that are frozen, and the mebibytes that each holds.
+    paused: BTreeMap<u64, u64>,
     /// Places of those that have not started yet.
     unstarted: BTreeSet<u64>,
     total: Amount,
+    frozen_mb: u128,
 }
 
 impl Queue {
-    /// Adds a container at its place.
-    pub(crate) fn insert(&mut self, place: u64, waiting: Waiting, paused: bool) {
+    /// Adds a container at its place; `frozen_mb`: what it holds if it is frozen.
+    pub(crate) fn insert(&mut self, place: u64, waiting: Waiting, frozen_mb: Option<u64>) {
         self.total += waiting.amount;
-        let places = if paused {
-            &mut self.paused
+        if let Some(held_mb) = frozen_mb {
+            self.frozen_mb += u128::from(held_mb);
+            self.paused.insert(place, held_mb);
         } else {
-            &mut self.unstarted
-        };
-        places.insert(place);
+            self.unstarted.insert(place);
+        }
         let before = self.entries.insert(place, waiting);
         assert!(before.is_none(), "place {place} is given twice");
     }
@@ -45,13 +50,17 @@ impl Queue {
             .remove(&place)
             .expect("places are of containers that wait");
         self.total -= waiting.amount;
-        self.paused.remove(&place);
+        if let Some(held_mb) = self.paused.remove(&place) {
+            self.frozen_mb -= u128::from(held_mb);
+        }
         self.unstarted.remove(&place);
     }
 
     /// The one whose turn is next.
     pub(crate) fn head(&self) -> Option<Waiting> {
-        self.entries.first_key_value().map(|(_, waiting)| *waiting)
+        let frozen = self.paused.first_key_value().map(|(place, _)| place);
+        let place = frozen.or_else(|| self.unstarted.first())?;
+        self.entries.get(place).copied()
     }
 
     /// The last one that joined and has not started yet.
@@ -62,9 +71,23 @@ impl Queue {
 
     /// All that wait, in their order; true for those that are frozen.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Waiting, bool)> + '_ {
-        self.entries
-            .iter()
-            .map(|(place, waiting)| (*waiting, self.paused.contains(place)))
+        let frozen = self.paused.keys().map(|place| (place, true));
+        let unstarted = self.unstarted.iter().map(|place| (place, false));
+        frozen
+            .chain(unstarted)
+            .filter_map(|(place, frozen)| Some((*self.entries.get(place)?, frozen)))
+    }
+
+    /// The one that was frozen last, of those that hold memory.
+    pub(crate) fn newest_frozen_with_memory(&self) -> Option<ContainerId> {
+        let mut newest_first = self.paused.iter().rev();
+        let (place, _) = newest_first.find(|(_, held_mb)| **held_mb > 0)?;
+        self.entries.get(place).map(|waiting| waiting.id)
+    }
+
+    /// Mebibytes that frozen ones hold.
+    pub(crate) fn frozen_mb(&self) -> u128 {
+        self.frozen_mb
     }
 
     /// How many wait, frozen ones included.
@@ -114,7 +137,7 @@ mod tests {
     fn the_head_is_the_smallest_place_whoever_left_before() {
         let mut queue = Queue::default();
         for place in 1..=3 {
-            queue.insert(place, waiting(i64::try_from(place).unwrap()), false);
+            queue.insert(place, waiting(i64::try_from(place).unwrap()), None);
         }
         queue.remove(1);
         assert_eq!(queue.head(), Some(waiting(2)));
@@ -124,24 +147,40 @@ mod tests {
     }
 
     #[test]
-    fn frozen_ones_count_and_keep_their_turn_but_are_not_the_newest_unstarted() {
+    fn frozen_ones_count_and_go_first_but_are_not_the_newest_unstarted() {
         let mut queue = Queue::default();
-        queue.insert(1, waiting(1), true);
-        queue.insert(2, waiting(2), false);
-        queue.insert(3, waiting(3), true);
+        queue.insert(1, waiting(1), None);
+        queue.insert(2, waiting(2), Some(7));
+        queue.insert(3, waiting(3), Some(0));
         assert_eq!(queue.len(), 3);
         assert_eq!((queue.unstarted_len(), queue.paused_len()), (1, 2));
-        assert_eq!(queue.head(), Some(waiting(1)));
-        assert_eq!(queue.newest_unstarted(), Some(waiting(2).id));
-        queue.remove(2);
+        assert_eq!(queue.head(), Some(waiting(2)));
+        let order: Vec<_> = queue.iter().map(|(waiting, _)| waiting.id.id).collect();
+        assert_eq!(order, [2, 3, 1]);
+        assert_eq!(queue.newest_unstarted(), Some(waiting(1).id));
+        queue.remove(1);
         assert_eq!(queue.newest_unstarted(), None);
+    }
+
+    #[test]
+    fn the_newest_frozen_one_with_memory_is_found_behind_those_without() {
+        let mut queue = Queue::default();
+        queue.insert(1, waiting(1), Some(3));
+        queue.insert(2, waiting(2), Some(4));
+        queue.insert(3, waiting(3), Some(0));
+        assert_eq!(queue.frozen_mb(), 7);
+        assert_eq!(queue.newest_frozen_with_memory(), Some(waiting(2).id));
+        queue.remove(2);
+        assert_eq!(queue.newest_frozen_with_memory(), Some(waiting(1).id));
+        queue.remove(1);
+        assert_eq!(queue.newest_frozen_with_memory(), None);
     }
 
     #[test]
     fn an_emptied_queue_is_like_a_new_one() {
         let mut queue = Queue::default();
-        queue.insert(1, waiting(1), true);
-        queue.insert(2, waiting(2), false);
+        queue.insert(1, waiting(1), Some(5));
+        queue.insert(2, waiting(2), None);
         queue.remove(2);
         queue.remove(1);
         assert_eq!(queue, Queue::default());

@@ -12,9 +12,12 @@ use records::{ContainerId, MonoMillis};
 pub(crate) enum Timer {
     /// The container was asked to end and has not: end it by force.
     ForceKill(ContainerId),
+    /// The container has been frozen for as long as it may: kill it.
+    PauseEnd(ContainerId),
 }
 
-/// Deadlines in the order in which they come. At most one per [`Timer`], so never more than there are containers.
+/// Deadlines in the order in which they come. At most one per [`Timer`], and a container has
+/// one of them at a time, so never more than there are containers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     by_deadline: BTreeSet<(MonoMillis, Timer)>,

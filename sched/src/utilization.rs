@@ -59,6 +59,11 @@ impl Amount {
         }
     }
 
+    /// Mebibytes of memory.
+    pub(crate) fn memory_mb(self) -> u128 {
+        self.memory_mb
+    }
+
     /// Whether every dimension is at most that of `room`.
     pub(crate) fn fits_in(self, room: Self) -> bool {
         self.memory_mb <= room.memory_mb

@@ -27,6 +27,9 @@ pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
         opportunistic_queue_length_max: u32::try_from(length_max).unwrap_or(0),
         pause_for_preemption: reader
             .flag("yarn.nodemanager.opportunistic-containers-use-pause-for-preemption"),
+        pause_max_ms: reader.u64("yarn.nodemanager.agent.pause.max-ms", 1),
+        pause_memory_ceiling_mb: reader
+            .u64_or_minus_one("yarn.nodemanager.agent.pause.memory-ceiling-mb"),
     }
 }
 

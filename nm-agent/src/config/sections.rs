@@ -120,6 +120,10 @@ pub struct SchedulerConfig {
     pub opportunistic_queue_length_max: u32,
     /// Freeze instead of kill to make room for a guaranteed container.
     pub pause_for_preemption: bool,
+    /// An opportunistic container may stay frozen so long.
+    pub pause_max_ms: u64,
+    /// Memory that running and frozen containers may hold together; `None`: most of the machine's.
+    pub pause_memory_ceiling_mb: Option<u64>,
 }
 
 /// Which of Hadoop's executors the configuration asks for. Both start containers without a setuid helper here.

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry,
+    Counter, CounterVec, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry,
 };
 
 use super::labels::Label;
@@ -85,6 +85,12 @@ impl Maker<'_> {
 
     pub(super) fn counters<L: Label>(&self, name: &str, help: &str) -> PerLabel<L, IntCounter> {
         let family = IntCounterVec::new(Opts::new(name, help), &[L::NAME]).expect(CONSTANT);
+        self.register(&family);
+        PerLabel::new(|value| family.with_label_values(&[value]))
+    }
+
+    pub(super) fn float_counters<L: Label>(&self, name: &str, help: &str) -> PerLabel<L, Counter> {
+        let family = CounterVec::new(Opts::new(name, help), &[L::NAME]).expect(CONSTANT);
         self.register(&family);
         PerLabel::new(|value| family.with_label_values(&[value]))
     }

@@ -1,7 +1,7 @@
 //! The closed sets of label values. A series can only carry a value listed here, so a peer cannot make new series.
 
 use records::{ContainerExitStatus, ExecutionType};
-use sched::RejectReason;
+use sched::{PauseEnd, RejectReason};
 
 /// A label whose values are the variants of an enum.
 pub(super) trait Label: Copy + 'static {
@@ -161,6 +161,23 @@ label! {
 }
 
 label! {
+    /// [`PauseEnd`] as a label.
+    pub(super) enum PauseEndLabel, "reason" {
+        TooLong => "too_long",
+        MemoryNeeded => "memory_needed",
+    }
+}
+
+label! {
+    /// What threw work away.
+    pub(super) enum LossLabel, "cause" {
+        Evicted => "evicted",
+        PausedTooLong => "paused_too_long",
+        PausedMemoryNeeded => "paused_memory_needed",
+    }
+}
+
+label! {
     /// [`RejectReason`] as a label.
     pub(super) enum RejectLabel, "reason" {
         QueueFull => "queue_full",
@@ -202,6 +219,24 @@ impl From<ExecutionType> for TypeLabel {
         match execution_type {
             ExecutionType::Guaranteed => Self::Guaranteed,
             ExecutionType::Opportunistic => Self::Opportunistic,
+        }
+    }
+}
+
+impl From<PauseEnd> for PauseEndLabel {
+    fn from(reason: PauseEnd) -> Self {
+        match reason {
+            PauseEnd::TooLong => Self::TooLong,
+            PauseEnd::MemoryNeeded => Self::MemoryNeeded,
+        }
+    }
+}
+
+impl From<PauseEnd> for LossLabel {
+    fn from(reason: PauseEnd) -> Self {
+        match reason {
+            PauseEnd::TooLong => Self::PausedTooLong,
+            PauseEnd::MemoryNeeded => Self::PausedMemoryNeeded,
         }
     }
 }
@@ -260,6 +295,8 @@ mod tests {
         assert_places_match::<TypeLabel>();
         assert_places_match::<How>();
         assert_places_match::<RejectLabel>();
+        assert_places_match::<PauseEndLabel>();
+        assert_places_match::<LossLabel>();
         assert_places_match::<Direction>();
         assert_places_match::<Share>();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use records::{
     ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType,
 };
-use sched::{Completion, Note, RejectReason};
+use sched::{Completion, Note, PauseEnd, RejectReason};
 
 use super::*;
 
@@ -131,6 +131,18 @@ fn every_note_moves_its_own_series_and_no_other() {
         &["nm_agent_container_sheds_total"],
     );
     assert_note_raises(
+        Note::Promoted(ID),
+        &["nm_agent_container_type_changes_total{direction=\"promotion\"}"],
+    );
+    assert_note_raises(
+        Note::Demoted(ID),
+        &["nm_agent_container_type_changes_total{direction=\"demotion\"}"],
+    );
+}
+
+#[test]
+fn making_room_counts_the_work_that_it_costs() {
+    assert_note_raises(
         Note::Evicted {
             id: ID,
             for_container: ID,
@@ -143,12 +155,29 @@ fn every_note_moves_its_own_series_and_no_other() {
         ],
     );
     assert_note_raises(
-        Note::Promoted(ID),
-        &["nm_agent_container_type_changes_total{direction=\"promotion\"}"],
+        Note::Evicted {
+            id: ID,
+            for_container: ID,
+            paused: false,
+            ran_ms: 1_000,
+        },
+        &[
+            "nm_agent_container_evicted_run_seconds_count{how=\"kill\"}",
+            "nm_agent_container_evictions_total{how=\"kill\"}",
+            "nm_agent_container_lost_work_seconds_total{cause=\"evicted\"}",
+        ],
     );
     assert_note_raises(
-        Note::Demoted(ID),
-        &["nm_agent_container_type_changes_total{direction=\"demotion\"}"],
+        Note::PausedKilled {
+            id: ID,
+            reason: PauseEnd::TooLong,
+            paused_ms: 300_000,
+            ran_ms: 1_000,
+        },
+        &[
+            "nm_agent_container_lost_work_seconds_total{cause=\"paused_too_long\"}",
+            "nm_agent_container_paused_kills_total{reason=\"too_long\"}",
+        ],
     );
 }
 

@@ -66,7 +66,7 @@ impl Agent {
         let ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
-        let scheduler = slices::scheduler(&config, process.utc_offset);
+        let scheduler = slices::scheduler(&config, capacity.physical.memory_mb, process.utc_offset);
         let (hands, localizer_threads) = parts::make_hands(
             &config,
             process.environment,

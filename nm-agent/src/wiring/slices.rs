@@ -26,7 +26,15 @@ const RM_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Added to the kill delays before an orderly stop gives up on containers (Hadoop: 1000 ms).
 const STOP_SLACK: Duration = Duration::from_secs(1);
 
-pub(super) fn scheduler(config: &Config, utc_offset: UtcOffset) -> ContainerSchedulerConfig {
+/// The part of the machine's memory that running and frozen containers may hold together unless the operator says
+/// otherwise: the rest is for the system, which would swap or kill without it.
+const PAUSE_MEMORY_PERCENT: u64 = 90;
+
+pub(super) fn scheduler(
+    config: &Config,
+    physical_memory_mb: u64,
+    utc_offset: UtcOffset,
+) -> ContainerSchedulerConfig {
     let queue_policy = match config.scheduler.opportunistic_queue_policy {
         OpportunisticContainersQueuePolicy::ByQueueLen => {
             sched::OpportunisticContainersQueuePolicy::ByQueueLen
@@ -41,6 +49,11 @@ pub(super) fn scheduler(config: &Config, utc_offset: UtcOffset) -> ContainerSche
         queue_policy,
         queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
+        pause_max_ms: config.scheduler.pause_max_ms,
+        memory_ceiling_mb: config
+            .scheduler
+            .pause_memory_ceiling_mb
+            .unwrap_or(physical_memory_mb.saturating_mul(PAUSE_MEMORY_PERCENT) / 100),
         vmem_check: ratio.filter(|_| config.monitor.vmem_check_enabled),
         sigkill_delay_ms: config.launch.sigkill_delay_ms,
         diagnostics_max_chars: config.launch.diagnostics_max_chars,

@@ -1,5 +1,9 @@
 //! What must hold between events.
 
+use std::collections::BTreeSet;
+
+use records::ContainerId;
+
 use super::ContainerScheduler;
 use crate::config::CONTAINERS_MAX;
 use crate::container_state::ContainerState as S;
@@ -33,11 +37,25 @@ impl ContainerScheduler {
             "the index is not that of the containers"
         );
         for timer in self.timers.iter() {
-            let Timer::ForceKill(id) = timer;
-            let state = self.state(id);
-            assert!(
-                matches!(state, Some(S::Killing { .. })),
-                "{id} in {state:?} has a timer"
+            let (id, due) = match timer {
+                Timer::ForceKill(id) => (id, matches!(self.state(id), Some(S::Killing { .. }))),
+                Timer::PauseEnd(id) => (id, matches!(self.state(id), Some(S::Paused { .. }))),
+            };
+            assert!(due, "{id} in {:?} has the timer {timer:?}", self.state(id));
+        }
+        self.assert_pauses_end();
+    }
+
+    /// No opportunistic container stays frozen for ever.
+    fn assert_pauses_end(&self) {
+        let timers: BTreeSet<Timer> = self.timers.iter().collect();
+        let ending = |id: &ContainerId| timers.contains(&Timer::PauseEnd(*id));
+        for (waiting, frozen) in self.index.opportunistic().iter() {
+            assert_eq!(
+                frozen,
+                ending(&waiting.id),
+                "{}: pause and timer",
+                waiting.id
             );
         }
     }
@@ -48,6 +66,8 @@ impl ContainerScheduler {
             self.containers.len() <= CONTAINERS_MAX,
             "too many containers"
         );
+        let excess = self.frozen_in_excess();
+        assert_eq!(excess, None, "frozen memory is held that is needed");
         if let Some(head) = self.index.guaranteed().head() {
             assert!(
                 !self.config.forces_guaranteed(),

@@ -4,7 +4,7 @@ use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
-use crate::action::{Action, KillReason, Note, Refusal, RejectReason};
+use crate::action::{Action, KillReason, Note, PauseEnd, Refusal, RejectReason};
 use crate::container_state::{ContainerState as S, Ending, Step};
 use crate::kill_cause::KillCause;
 use crate::timers::Timer;
@@ -62,8 +62,9 @@ impl ContainerScheduler {
             | S::Paused { .. }
             | S::Resuming { .. } => {
                 self.give_cause(id, cause, turn);
+                self.timers.cancel(Timer::PauseEnd(id));
                 self.step(id, Step::Kill, turn.now);
-                self.order_end(id, turn);
+                self.order_end(id, cause, turn);
             }
             S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
         }
@@ -74,9 +75,9 @@ impl ContainerScheduler {
         self.say(id, &cause.diagnostics(), turn.now);
     }
 
-    fn order_end(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
+    fn order_end(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
         let delay_ms = self.config.sigkill_delay_ms;
-        if delay_ms == 0 {
+        if delay_ms == 0 || cause.is_urgent() {
             turn.order(Action::ForceKill(id));
         } else {
             self.timers
@@ -88,8 +89,25 @@ impl ContainerScheduler {
     /// It has no process, or none any more: its room is free from now on, not only when it is cleaned up.
     pub(super) fn end(&mut self, id: ContainerId, ending: Ending, turn: &mut Turn<'_>) {
         self.timers.cancel(Timer::ForceKill(id));
+        self.timers.cancel(Timer::PauseEnd(id));
         self.step(id, Step::End(ending), turn.now);
         turn.order(Action::CleanUp(id));
+    }
+
+    /// A frozen container cannot stay so.
+    pub(super) fn end_pause(&mut self, id: ContainerId, reason: PauseEnd, turn: &mut Turn<'_>) {
+        let Some(container) = self.containers.get(&id) else {
+            return;
+        };
+        let paused_ms = turn.now.mono.since(container.since);
+        let ran_ms = container.ran_ms(turn.now.mono);
+        turn.note(Note::PausedKilled {
+            id,
+            reason,
+            paused_ms,
+            ran_ms,
+        });
+        self.kill(id, KillCause::PauseEnded { reason, paused_ms }, turn);
     }
 
     /// An opportunistic container may not wait, or not any longer.

@@ -3,7 +3,7 @@
 //! An answer may come when its container was killed meanwhile. Such a late answer is taken and changes nothing; an
 //! answer that no order can explain is refused.
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
@@ -12,6 +12,7 @@ use crate::config::CONTAINERS_MAX;
 use crate::container::Container;
 use crate::container_state::{ContainerState as S, Ending, Step};
 use crate::kill_cause::{KILLED_BY_EXTERNAL_SIGNAL, KillCause};
+use crate::timers::Timer;
 
 impl ContainerScheduler {
     pub(super) fn start(
@@ -175,17 +176,21 @@ impl ContainerScheduler {
         self.end(id, ending, turn);
     }
 
-    /// It is frozen: its room is free, and it waits for room like those that have not started.
+    /// It is frozen: its room is free, and it waits for room before those that have not started.
     pub(super) fn paused(
         &mut self,
         id: ContainerId,
+        held_mb: Option<u64>,
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
         match container.state {
             S::Pausing => {
+                let spec = container.spec;
+                let held_mb = held_mb.unwrap_or(spec.resource.memory_mb);
                 let place = self.take_place();
-                self.step(id, Step::Paused { place }, turn.now);
+                self.step(id, Step::Paused { place, held_mb }, turn.now);
+                self.bound_pause(spec, turn.now.mono);
                 Ok(Change::Joined(id))
             }
             S::Killing { .. } | S::Completing(_) | S::Done(_) => Ok(Change::Other),
@@ -196,6 +201,32 @@ impl ContainerScheduler {
             | S::Paused { .. }
             | S::Resuming { .. } => Err(unexpected(container, "Paused")),
         }
+    }
+
+    /// Sees to it that an opportunistic container frozen at `since` does not stay so for ever. A guaranteed one, promoted
+    /// while it was frozen, has room made for it and is not killed.
+    fn bound_pause(&mut self, spec: ContainerSpec, since: MonoMillis) {
+        let timer = Timer::PauseEnd(spec.id);
+        match spec.execution_type {
+            ExecutionType::Guaranteed => self.timers.cancel(timer),
+            ExecutionType::Opportunistic => {
+                self.timers.set(timer, since + self.config.pause_max_ms);
+            }
+        }
+    }
+
+    /// What a frozen container holds now. It may have been thawed or killed meanwhile.
+    pub(super) fn frozen_memory(
+        &mut self,
+        id: ContainerId,
+        held_mb: u64,
+    ) -> Result<Change, Refusal> {
+        if let S::Paused { place, .. } = self.known(id)?.state {
+            self.modify(id, |container| {
+                container.state = S::Paused { place, held_mb };
+            });
+        }
+        Ok(Change::Other)
     }
 
     pub(super) fn resumed(
@@ -293,7 +324,10 @@ impl ContainerScheduler {
     ) -> Result<Change, Refusal> {
         let id = spec.id;
         let Container {
-            spec: old, state, ..
+            spec: old,
+            state,
+            since,
+            ..
         } = *self.known(id)?;
         if spec.version <= old.version {
             return Err(Refusal::VersionNotGreater {
@@ -313,6 +347,9 @@ impl ContainerScheduler {
                     .expect("one that waits may join the other queue");
             }
         });
+        if type_changed && matches!(state, S::Paused { .. }) {
+            self.bound_pause(spec, since);
+        }
         if state.has_limits() && (type_changed || spec.resource != old.resource) {
             turn.order(Action::ApplyLimits(spec));
         }

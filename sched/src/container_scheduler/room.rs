@@ -3,10 +3,11 @@
 use records::{ContainerId, ExecutionType};
 
 use super::{ContainerScheduler, Turn};
-use crate::action::{Action, ContainerQueuingLimit, Note, RejectReason};
+use crate::action::{Action, ContainerQueuingLimit, Note, PauseEnd, RejectReason};
 use crate::container_state::{ContainerState as S, Step};
 use crate::kill_cause::{KillCause, PAUSED_TO_MAKE_ROOM};
 use crate::queue::Waiting;
+use crate::timers::Timer;
 use crate::utilization::Amount;
 use crate::victims;
 
@@ -24,17 +25,44 @@ pub(super) enum Change {
 }
 
 impl ContainerScheduler {
-    /// Brings the node to rest after a change: starts who can start, then takes room from opportunistic containers for
-    /// the guaranteed ones that still wait.
+    /// Brings the node to rest after a change: starts who can start, takes room from opportunistic containers for the
+    /// guaranteed ones that still wait, and memory from frozen ones if too much of it is held.
     pub(super) fn settle(&mut self, change: Change, turn: &mut Turn<'_>) {
         self.start_waiting(turn);
         if let Change::Joined(id) = change {
             self.note_queued(id, turn);
         }
         self.reclaim(change, turn);
+        while self.give_back_frozen_memory(turn) {
+            // A frozen container that is gone may have held up others that fit.
+            self.start_waiting(turn);
+        }
     }
 
-    /// Guaranteed containers first, then opportunistic ones, each first come first served. The first that does not fit
+    /// Kills frozen containers until memory suffices; whether any had to go.
+    ///
+    /// The one frozen last goes first: its turn to be thawed is the farthest away, so of all it is the least likely to be
+    /// thawed in time. One that holds nothing is left alone.
+    fn give_back_frozen_memory(&mut self, turn: &mut Turn<'_>) -> bool {
+        let mut any = false;
+        while let Some(id) = self.frozen_in_excess() {
+            self.end_pause(id, PauseEnd::MemoryNeeded, turn);
+            any = true;
+        }
+        any
+    }
+
+    /// The next frozen container that must go, if running and frozen ones hold too much memory together.
+    pub(super) fn frozen_in_excess(&self) -> Option<ContainerId> {
+        let ceiling = u128::from(self.config.memory_ceiling_mb).max(self.node_amount().memory_mb());
+        let held = self.index.allocated().memory_mb() + self.index.frozen_mb();
+        if held <= ceiling {
+            return None;
+        }
+        self.index.opportunistic().newest_frozen_with_memory()
+    }
+
+    /// Guaranteed containers first, then opportunistic ones, each by the order of its queue. The first that does not fit
     /// holds up all behind it: a small one that slipped past would keep a large one waiting for ever.
     fn start_waiting(&mut self, turn: &mut Turn<'_>) {
         while let Some(head) = self.index.guaranteed().head() {
@@ -76,6 +104,7 @@ impl ContainerScheduler {
             Action::Launch(id)
         });
         let order = self.take_place();
+        self.timers.cancel(Timer::PauseEnd(id));
         self.step(id, Step::Start { order }, turn.now);
     }
 
@@ -85,8 +114,12 @@ impl ContainerScheduler {
         };
         if container.state.waits_at().is_some() {
             let execution_type = container.spec.execution_type;
-            // It has just joined the end.
-            let position = self.index.queue(execution_type).len();
+            let queue = self.index.queue(execution_type);
+            // It has just joined the end of those like it, and those that are frozen go first.
+            let position = match container.state.frozen_mb() {
+                Some(_) => queue.paused_len(),
+                None => queue.len(),
+            };
             turn.note(Note::Queued {
                 id,
                 execution_type,
@@ -156,18 +189,7 @@ impl ContainerScheduler {
         };
         // One whose launch is not answered has done no work worth keeping, and may have no process to freeze.
         let paused = self.config.use_pause_for_preemption && container.state.can_pause();
-        let ran_ms = match container.state {
-            S::Running { .. } => turn.now.mono.since(container.since),
-            S::Localizing
-            | S::Queued { .. }
-            | S::Launching { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. }
-            | S::Killing { .. }
-            | S::Completing(_)
-            | S::Done(_) => 0,
-        };
+        let ran_ms = container.ran_ms(turn.now.mono);
         turn.note(Note::Evicted {
             id,
             for_container,

@@ -22,6 +22,8 @@ const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     queue_policy: crate::OpportunisticContainersQueuePolicy::ByQueueLen,
     queue_length_max: 10,
     use_pause_for_preemption: false,
+    pause_max_ms: 300_000,
+    memory_ceiling_mb: 0,
     vmem_check: None,
     sigkill_delay_ms: 250,
     diagnostics_max_chars: 10_000,
@@ -65,6 +67,15 @@ fn guaranteed(number: i64, memory_mb: u64) -> ContainerSpec {
 /// An opportunistic container of one core.
 fn opportunistic(number: i64, memory_mb: u64) -> ContainerSpec {
     spec(number, ExecutionType::Opportunistic, memory_mb, 1)
+}
+
+/// It is frozen and holds no memory.
+fn paused(number: i64) -> Event {
+    let held_mb = Some(0);
+    Event::Paused {
+        id: id(number),
+        held_mb,
+    }
 }
 
 impl Node {

@@ -54,7 +54,8 @@ pub(crate) fn id_of(event: &Event) -> ContainerId {
         | Event::Launched(id)
         | Event::LaunchFailed { id, .. }
         | Event::Exited { id, .. }
-        | Event::Paused(id)
+        | Event::Paused { id, .. }
+        | Event::FrozenMemory { id, .. }
         | Event::Resumed(id)
         | Event::PauseFailed(id)
         | Event::CleanedUp(id) => *id,
@@ -166,6 +167,10 @@ impl World {
                 self.now.wall.0 += i64::try_from(ms).unwrap();
                 self.feed(Event::Tick);
             }
+            Op::FrozenMemory { which, held_mb } => {
+                let id = self.pick(which);
+                self.feed(Event::FrozenMemory { id, held_mb });
+            }
             Op::Stray { which, kind } => self.stray(self.pick(which), kind),
         }
     }
@@ -206,7 +211,7 @@ impl World {
         let event = match (kind, phase) {
             (0, Phase::Running { .. }) => Event::Localized(id),
             (1, Phase::Localizing | Phase::Waiting { .. }) => Event::Launched(id),
-            (2, Phase::Localizing) => Event::Paused(id),
+            (2, Phase::Localizing) => Event::Paused { id, held_mb: None },
             (3, Phase::Running { .. }) => Event::Resumed(id),
             (4, Phase::Running { .. } | Phase::Launching { .. }) => Event::CleanedUp(id),
             (5, Phase::Running { .. } | Phase::Waiting { .. }) => Event::PauseFailed(id),
@@ -216,7 +221,9 @@ impl World {
                 diagnostics: String::new(),
             },
             (7, Phase::Ended | Phase::Done) => Event::Localized(id),
-            (8, Phase::Killing { .. } | Phase::Ended | Phase::Done) => Event::Paused(id),
+            (8, Phase::Killing { .. } | Phase::Ended | Phase::Done) => {
+                Event::Paused { id, held_mb: None }
+            }
             _ => return,
         };
         self.feed(event);
@@ -248,6 +255,8 @@ impl World {
 
     fn check(&mut self, before: &Toy, actions: &[Action]) {
         self.scheduler.assert_invariants();
+        self.check_frozen_memory();
+        self.check_pauses_end();
         self.check_no_overcommit();
         self.check_order_of_starts(before, actions);
         self.check_victims(actions);
@@ -265,6 +274,45 @@ impl World {
                 || self.toy.sum(ToyContainer::holds_room).fits(self.toy.node),
             "the node is overcommitted"
         );
+    }
+
+    /// Frozen memory keeps no guaranteed container waiting, and what frozen containers hold on top of what runs stays
+    /// below the ceiling as long as one can be killed for it.
+    fn check_frozen_memory(&self) {
+        let running = self.toy.sum(ToyContainer::holds_room);
+        if let Some(head) = self.toy.queue(ExecutionType::Guaranteed).first() {
+            let asked = Sum::of(head.spec.resource);
+            assert!(
+                !running.plus(asked).fits(self.toy.node),
+                "{} waits beside room that at most frozen ones hold",
+                head.spec.id
+            );
+        }
+        let frozen: Vec<_> = self
+            .toy
+            .queue(ExecutionType::Opportunistic)
+            .into_iter()
+            .filter_map(|container| container.frozen_mb())
+            .collect();
+        assert!(
+            self.toy.frozen_excess() <= 0 || frozen.iter().all(|mb| *mb == 0),
+            "{frozen:?} stay frozen in memory that is needed"
+        );
+    }
+
+    /// Every opportunistic container that is frozen has its end in sight.
+    fn check_pauses_end(&self) {
+        let frozen = self.toy.queue(ExecutionType::Opportunistic);
+        for container in frozen.iter().filter(|c| c.frozen_mb().is_some()) {
+            let view = self.scheduler.container(&container.spec.id).unwrap();
+            let latest = view.since + self.toy.pause_max_ms();
+            let deadline = self.scheduler.next_deadline();
+            assert!(
+                deadline.is_some_and(|deadline| deadline <= latest),
+                "{} may stay frozen",
+                container.spec.id
+            );
+        }
     }
 
     /// Of those that waited before, the first come are served first.

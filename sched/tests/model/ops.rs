@@ -47,6 +47,10 @@ pub(crate) enum Op {
     Annotate {
         which: usize,
     },
+    FrozenMemory {
+        which: usize,
+        held_mb: u64,
+    },
     Advance {
         ms: u64,
     },
@@ -112,6 +116,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => prop::option::of(0_usize..6).prop_map(Op::QueuingLimit),
         3 => any().prop_map(|which| Op::Forget { which }),
         1 => any().prop_map(|which| Op::Annotate { which }),
+        2 => (any(), 0_u64..30).prop_map(|(which, held_mb)| Op::FrozenMemory { which, held_mb }),
         6 => (0_u64..200).prop_map(|ms| Op::Advance { ms }),
         4 => (any(), 0_usize..9).prop_map(|(which, kind)| Op::Stray { which, kind }),
     ]
@@ -126,12 +131,20 @@ pub(crate) fn config() -> impl Strategy<Value = ContainerSchedulerConfig> {
     let length = prop_oneof![1 => Just(0_usize), 5 => 1_usize..8];
     let vmem_check = prop::option::of(Just(VmemPmemRatio::DEFAULT));
     let delay_ms = prop_oneof![1 => Just(0_u64), 3 => Just(250)];
-    (policy, length, any::<bool>(), vmem_check, delay_ms).prop_map(
-        |(queue_policy, queue_length_max, use_pause_for_preemption, vmem_check, delay_ms)| {
+    let pause = (
+        any::<bool>(),
+        1_u64..1_000,
+        prop_oneof![Just(0_u64), 80_u64..200],
+    );
+    (policy, length, pause, vmem_check, delay_ms).prop_map(
+        |(queue_policy, queue_length_max, pause, vmem_check, delay_ms)| {
+            let (use_pause_for_preemption, pause_max_ms, memory_ceiling_mb) = pause;
             ContainerSchedulerConfig {
                 queue_policy,
                 queue_length_max,
                 use_pause_for_preemption,
+                pause_max_ms,
+                memory_ceiling_mb,
                 vmem_check,
                 sigkill_delay_ms: delay_ms,
                 ..ContainerSchedulerConfig::default()

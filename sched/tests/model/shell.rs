@@ -59,7 +59,12 @@ impl Shell {
                 );
             }
             Action::Launch(id) => self.launch(*id, luck),
-            Action::Pause(id) => self.freeze(*id, luck, Event::Paused(*id)),
+            Action::Pause(id) => {
+                // Of every amount some: told, not told, nothing.
+                let held_mb =
+                    [None, Some(0), Some(5), Some(20)][usize::try_from(id.id % 4).unwrap()];
+                self.freeze(*id, luck, Event::Paused { id: *id, held_mb });
+            }
             Action::Resume(id) => self.freeze(*id, luck, Event::Resumed(*id)),
             Action::Terminate(id) => match luck {
                 Luck::Good => self.exit(*id, 143),

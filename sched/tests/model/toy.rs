@@ -4,7 +4,7 @@
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
 use sched::{
     Action, ContainerSchedulerConfig, ContainerSpec, Event, Note,
-    OpportunisticContainersQueuePolicy, OpportunisticContainersStatus, QUEUE_LENGTH_MAX,
+    OpportunisticContainersQueuePolicy, OpportunisticContainersStatus, PauseEnd, QUEUE_LENGTH_MAX,
     RejectReason,
 };
 
@@ -23,6 +23,7 @@ pub(crate) enum Decision {
     Completed(ContainerId, ContainerExitStatus),
     Shed(ContainerId),
     Reject(ContainerId, RejectReason),
+    EndPause(ContainerId, PauseEnd),
 }
 
 impl Decision {
@@ -40,6 +41,7 @@ impl Decision {
             Action::Note(Note::Evicted { id, .. }) => Self::Evict(*id),
             Action::Note(Note::Shed { id, .. }) => Self::Shed(*id),
             Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
+            Action::Note(Note::PausedKilled { id, reason, .. }) => Self::EndPause(*id, *reason),
             Action::Note(
                 Note::Queued { .. } | Note::Started { .. } | Note::Promoted(_) | Note::Demoted(_),
             ) => return None,
@@ -50,7 +52,7 @@ impl Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Localizing,
-    Waiting { place: u64, frozen: bool },
+    Waiting { place: u64, frozen: Option<Frozen> },
     Launching { order: u64 },
     Running { order: u64 },
     Resuming { order: u64 },
@@ -58,6 +60,13 @@ pub(crate) enum Phase {
     Killing { frozen: bool },
     Ended,
     Done,
+}
+
+/// Since when it is frozen, and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frozen {
+    since: u64,
+    held_mb: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,8 +116,20 @@ impl ToyContainer {
         }
     }
 
+    fn frozen(&self) -> Option<Frozen> {
+        if let Phase::Waiting { frozen, .. } = self.phase {
+            frozen
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn frozen_mb(&self) -> Option<u64> {
+        self.frozen().map(|frozen| frozen.held_mb)
+    }
+
     fn is_frozen(&self) -> bool {
-        matches!(self.phase, Phase::Waiting { frozen: true, .. })
+        self.frozen().is_some()
     }
 }
 
@@ -172,6 +193,9 @@ impl Toy {
         let grew_running = self.apply(event, now_ms)?;
         self.start_waiting(now_ms);
         self.reclaim(grew_running, now_ms);
+        while self.give_back_frozen_memory(now_ms) {
+            self.start_waiting(now_ms);
+        }
         Ok(std::mem::take(&mut self.decisions))
     }
 
@@ -208,8 +232,37 @@ impl Toy {
     pub(crate) fn queue(&self, kind: ExecutionType) -> Vec<ToyContainer> {
         let waits = |container: &&ToyContainer| container.is(kind) && container.place().is_some();
         let mut queue: Vec<_> = self.containers.iter().filter(waits).copied().collect();
-        queue.sort_by_key(ToyContainer::place);
+        queue.sort_by_key(|container| (!container.is_frozen(), container.place()));
         queue
+    }
+
+    pub(crate) fn pause_max_ms(&self) -> u64 {
+        self.config.pause_max_ms
+    }
+
+    /// Mebibytes that running and frozen containers hold above what they may, negative if below.
+    pub(crate) fn frozen_excess(&self) -> i64 {
+        let ceiling = self.config.memory_ceiling_mb.max(self.node.memory_mb);
+        let frozen: u64 = self
+            .containers
+            .iter()
+            .filter_map(ToyContainer::frozen_mb)
+            .sum();
+        let running = self.sum(ToyContainer::holds_room).memory_mb;
+        running + i64::try_from(frozen).unwrap() - i64::try_from(ceiling).unwrap()
+    }
+
+    fn give_back_frozen_memory(&mut self, now_ms: u64) -> bool {
+        let mut any = false;
+        while self.frozen_excess() > 0 {
+            let frozen = self.queue(ExecutionType::Opportunistic);
+            let newest = frozen.iter().rev().find(|c| c.frozen_mb().unwrap_or(0) > 0);
+            let Some(newest) = newest else { break };
+            self.decide(Decision::EndPause(newest.spec.id, PauseEnd::MemoryNeeded));
+            self.kill_with_delay(newest.spec.id, -108, now_ms, 0);
+            any = true;
+        }
+        any
     }
 
     fn capacity(&self) -> usize {
@@ -255,6 +308,15 @@ impl Toy {
                 self.at(*id)?;
             }
             Event::UtcOffset { .. } => {}
+            Event::FrozenMemory { id, held_mb } => {
+                if let Phase::Waiting {
+                    frozen: Some(frozen),
+                    ..
+                } = &mut self.at(*id)?.phase
+                {
+                    frozen.held_mb = *held_mb;
+                }
+            }
             Event::Tick => self.tick(now_ms),
             answer => self.answer(answer, now_ms)?,
         }
@@ -283,12 +345,16 @@ impl Toy {
                 | Phase::Resuming { .. }
                 | Phase::Freezing
                 | Phase::Killing { .. }
-                | Phase::Waiting { frozen: true, .. },
+                | Phase::Waiting {
+                    frozen: Some(_), ..
+                },
             ) => self.gone(id, *status)?,
-            (Event::Paused(_), Phase::Freezing) => {
+            (Event::Paused { held_mb, .. }, Phase::Freezing) => {
+                let held_mb = held_mb.unwrap_or(container.spec.resource.memory_mb);
+                let since = now_ms;
                 container.phase = Phase::Waiting {
                     place,
-                    frozen: true,
+                    frozen: Some(Frozen { since, held_mb }),
                 };
             }
             (Event::PauseFailed(_), Phase::Freezing | Phase::Resuming { .. }) => {
@@ -302,7 +368,10 @@ impl Toy {
             )
             | (Event::Resumed(_), Phase::Freezing)
             | (
-                Event::Launched(_) | Event::Paused(_) | Event::Resumed(_) | Event::PauseFailed(_),
+                Event::Launched(_)
+                | Event::Paused { .. }
+                | Event::Resumed(_)
+                | Event::PauseFailed(_),
                 Phase::Killing { .. } | Phase::Ended | Phase::Done,
             ) => {}
             _ => return Err(Refused),
@@ -311,16 +380,28 @@ impl Toy {
     }
 
     fn tick(&mut self, now_ms: u64) {
-        let due = |at: Option<u64>| at.is_some_and(|at| at <= now_ms);
-        let mut overdue: Vec<_> = self
-            .containers
-            .iter_mut()
-            .filter(|container| due(container.force_kill_at))
-            .map(|container| (container.force_kill_at.take(), container.spec.id))
-            .collect();
+        let mut overdue = Vec::new();
+        for container in &mut self.containers {
+            if container.force_kill_at.is_some_and(|at| at <= now_ms) {
+                overdue.push((container.force_kill_at.take(), false, container.spec.id));
+            }
+            let pause_end = container
+                .frozen()
+                .filter(|_| container.is(ExecutionType::Opportunistic))
+                .map(|frozen| frozen.since + self.config.pause_max_ms);
+            if pause_end.is_some_and(|at| at <= now_ms) {
+                overdue.push((pause_end, true, container.spec.id));
+            }
+        }
         overdue.sort();
-        self.decisions
-            .extend(overdue.into_iter().map(|(_, id)| Decision::ForceKill(id)));
+        for (_, is_pause_end, id) in overdue {
+            if is_pause_end {
+                self.decide(Decision::EndPause(id, PauseEnd::TooLong));
+                self.kill(id, -108, now_ms);
+            } else {
+                self.decide(Decision::ForceKill(id));
+            }
+        }
     }
 
     fn start(&mut self, spec: ContainerSpec) -> Result<(), Refused> {
@@ -349,7 +430,7 @@ impl Toy {
         } else {
             self.at(id)?.phase = Phase::Waiting {
                 place,
-                frozen: false,
+                frozen: None,
             };
         }
         Ok(())
@@ -406,16 +487,21 @@ impl Toy {
     }
 
     fn kill(&mut self, id: ContainerId, status: i32, now_ms: u64) {
-        let delay_ms = self.config.sigkill_delay_ms;
+        self.kill_with_delay(id, status, now_ms, self.config.sigkill_delay_ms);
+    }
+
+    fn kill_with_delay(&mut self, id: ContainerId, status: i32, now_ms: u64, delay_ms: u64) {
         let Ok(container) = self.at(id) else { return };
         let status = ContainerExitStatus(status);
         match container.phase {
-            Phase::Localizing | Phase::Waiting { frozen: false, .. } => {
+            Phase::Localizing | Phase::Waiting { frozen: None, .. } => {
                 container.status = status;
                 self.end(id);
             }
             Phase::Killing { .. } | Phase::Ended | Phase::Done => {}
-            Phase::Waiting { frozen: true, .. }
+            Phase::Waiting {
+                frozen: Some(_), ..
+            }
             | Phase::Launching { .. }
             | Phase::Running { .. }
             | Phase::Resuming { .. }
@@ -443,11 +529,12 @@ impl Toy {
         }
         container.spec = spec;
         let type_changed = spec.execution_type != old.execution_type;
-        let frozen = container.is_frozen();
+        let frozen = container.frozen();
         if type_changed && container.place().is_some() {
             container.phase = Phase::Waiting { place, frozen };
         }
-        let limited = container.order().is_some() || container.phase == Phase::Freezing || frozen;
+        let limited =
+            container.order().is_some() || container.phase == Phase::Freezing || frozen.is_some();
         let grew_running = container.holds_room()
             && spec.execution_type == ExecutionType::Guaranteed
             && !spec.resource.fits_in(old.resource);

@@ -52,6 +52,8 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.connect.max-wait.ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.connect.retry-interval.ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption", Some("false"), Flag),
+    key(Honoured, Code, "yarn.nodemanager.agent.pause.max-ms", Some("300000"), Millis),
+    key(Honoured, Code, "yarn.nodemanager.agent.pause.memory-ceiling-mb", Some("-1"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.nodemanager.container.stderr.pattern", Some("{*stderr*,*STDERR*}"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.container.stderr.tail.bytes", Some("4096"), Bytes),
     key(Honoured, Code, "yarn.nodemanager.user-home-dir", Some("/home/"), Text),

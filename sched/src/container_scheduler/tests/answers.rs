@@ -92,7 +92,7 @@ fn answers_to_orders_that_were_not_given_are_refused_and_change_nothing() {
             status,
             diagnostics: diagnostics(),
         },
-        Event::Paused(id(1)),
+        paused(1),
         Event::Resumed(id(1)),
         Event::PauseFailed(id(1)),
         Event::CleanedUp(id(1)),
@@ -121,7 +121,7 @@ fn late_answers_for_a_container_that_was_killed_change_nothing() {
     let before = node.view(1);
     for late in [
         Event::Launched(id(1)),
-        Event::Paused(id(1)),
+        paused(1),
         Event::Resumed(id(1)),
         Event::PauseFailed(id(1)),
     ] {
@@ -142,7 +142,7 @@ fn no_answer_is_taken_for_a_container_that_is_not_known() {
             status,
             diagnostics: String::new(),
         },
-        Event::Paused(id(1)),
+        paused(1),
         Event::Resumed(id(1)),
         Event::PauseFailed(id(1)),
         Event::CleanedUp(id(1)),

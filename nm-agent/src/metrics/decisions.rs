@@ -1,0 +1,122 @@
+//! Counters and histograms of what the scheduler decides: who waits, starts, makes room, is shed or rejected.
+
+use std::time::Duration;
+
+use prometheus::{Counter, Histogram, IntCounter};
+use sched::Note;
+
+use super::family::{Maker, PerLabel};
+use super::labels::{Direction, How, LossLabel, PauseEndLabel, RejectLabel, TypeLabel};
+
+/// Seconds. A queued container waits for others to end, which takes up to hours. Run times are of the same order.
+const QUEUE_BUCKETS: [f64; 12] = [
+    0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0,
+];
+
+/// See the help texts.
+#[derive(Debug)]
+pub(super) struct DecisionSeries {
+    queued: PerLabel<TypeLabel, IntCounter>,
+    starts: PerLabel<TypeLabel, IntCounter>,
+    resumes: IntCounter,
+    queue_wait_seconds: PerLabel<TypeLabel, Histogram>,
+    evictions: PerLabel<How, IntCounter>,
+    evicted_run_seconds: PerLabel<How, Histogram>,
+    paused_kills: PerLabel<PauseEndLabel, IntCounter>,
+    lost_work_seconds: PerLabel<LossLabel, Counter>,
+    sheds: IntCounter,
+    rejections: PerLabel<RejectLabel, IntCounter>,
+    type_changes: PerLabel<Direction, IntCounter>,
+}
+
+impl DecisionSeries {
+    pub(super) fn new(maker: &Maker<'_>) -> Self {
+        Self {
+            queued: maker.counters(
+                "nm_agent_container_queueings_total",
+                "Containers that had to wait for room.",
+            ),
+            starts: maker.counters(
+                "nm_agent_container_starts_total",
+                "Containers that the scheduler handed to the launcher.",
+            ),
+            resumes: maker.counter(
+                "nm_agent_container_resumes_total",
+                "Times that a paused container was thawed.",
+            ),
+            queue_wait_seconds: maker.histograms(
+                "nm_agent_container_queue_wait_seconds",
+                "From ready to run until handed to the launcher.",
+                &QUEUE_BUCKETS,
+            ),
+            evictions: maker.counters(
+                "nm_agent_container_evictions_total",
+                "Running opportunistic containers that made room for a guaranteed one.",
+            ),
+            evicted_run_seconds: maker.histograms(
+                "nm_agent_container_evicted_run_seconds",
+                "How long evicted containers had run: work that a kill throws away.",
+                &QUEUE_BUCKETS,
+            ),
+            paused_kills: maker.counters(
+                "nm_agent_container_paused_kills_total",
+                "Paused containers that were killed instead of thawed.",
+            ),
+            lost_work_seconds: maker.float_counters(
+                "nm_agent_container_lost_work_seconds_total",
+                "How long containers had run that were killed to make room.",
+            ),
+            sheds: maker.counter(
+                "nm_agent_container_sheds_total",
+                "Containers taken out of the queue because the RM's limit dropped.",
+            ),
+            rejections: maker.counters(
+                "nm_agent_container_rejections_total",
+                "Opportunistic containers that were not admitted to the queue.",
+            ),
+            type_changes: maker.counters(
+                "nm_agent_container_type_changes_total",
+                "Containers whose execution type was changed.",
+            ),
+        }
+    }
+
+    pub(super) fn observe_note(&self, note: &Note) {
+        match *note {
+            Note::Queued { execution_type, .. } => self.queued.of(execution_type).inc(),
+            Note::Started { resumed: true, .. } => self.resumes.inc(),
+            Note::Started {
+                execution_type,
+                queue_wait_ms,
+                ..
+            } => {
+                self.starts.of(execution_type).inc();
+                self.queue_wait_seconds
+                    .of(execution_type)
+                    .observe(seconds(queue_wait_ms));
+            }
+            Note::Rejected { reason, .. } => self.rejections.of(reason).inc(),
+            Note::Shed { .. } => self.sheds.inc(),
+            Note::Evicted { paused, ran_ms, .. } => {
+                let how = if paused { How::Pause } else { How::Kill };
+                self.evictions.of(how).inc();
+                self.evicted_run_seconds.of(how).observe(seconds(ran_ms));
+                if !paused {
+                    self.lost_work_seconds
+                        .of(LossLabel::Evicted)
+                        .inc_by(seconds(ran_ms));
+                }
+            }
+            Note::PausedKilled { reason, ran_ms, .. } => {
+                self.paused_kills.of(reason).inc();
+                self.lost_work_seconds.of(reason).inc_by(seconds(ran_ms));
+            }
+            Note::Promoted(_) => self.type_changes.of(Direction::Promotion).inc(),
+            Note::Demoted(_) => self.type_changes.of(Direction::Demotion).inc(),
+        }
+    }
+}
+
+fn seconds(millis: u64) -> f64 {
+    Duration::from_millis(millis).as_secs_f64()
+}
