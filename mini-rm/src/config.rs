@@ -3,6 +3,7 @@
 mod reader;
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use records::Resource;
 use sched::{LoadComparator, NodeLoadConfig, QueueLimitConfig};
@@ -71,6 +72,9 @@ pub struct Config {
     pub master_keys: RollTimes,
     /// Whether updates of containers go to their nodes by themselves (`yarn.resourcemanager.auto-update.containers`).
     pub updates_go_to_nodes: bool,
+    /// The file that says which rack a node is in (`net.topology.table.file.name`), if
+    /// `net.topology.node.switch.mapping.impl` says that there is one.
+    pub rack_table: Option<PathBuf>,
     /// Opportunistic containers.
     pub opportunistic: OpportunisticConfig,
 }
@@ -169,8 +173,17 @@ fn read_all(reader: &mut Reader<'_>) -> Config {
             master_overlap,
         ),
         updates_go_to_nodes: reader.flag("yarn.resourcemanager.auto-update.containers"),
+        rack_table: read_rack_table(reader),
         opportunistic: read_opportunistic(reader),
     }
+}
+
+/// Hadoop's default is a script, which is none while its property is not set.
+fn read_rack_table(reader: &Reader<'_>) -> Option<PathBuf> {
+    let mapping = reader.text("net.topology.node.switch.mapping.impl")?;
+    let is_table = mapping == "org.apache.hadoop.net.TableMapping";
+    let file = reader.text("net.topology.table.file.name");
+    file.filter(|_| is_table).map(PathBuf::from)
 }
 
 /// Nodes allocate only where there are opportunistic containers at all, as Hadoop has it too.
@@ -311,6 +324,19 @@ mod tests {
                 .opportunistic
                 .is_distributed
         );
+    }
+
+    #[test]
+    fn a_table_of_racks_is_read_where_tables_are_asked_for() {
+        let file = ("net.topology.table.file.name", "/racks");
+        let table = (
+            "net.topology.node.switch.mapping.impl",
+            "org.apache.hadoop.net.TableMapping",
+        );
+        assert_eq!(read(&[file]).unwrap().rack_table, None);
+        assert_eq!(read(&[table]).unwrap().rack_table, None);
+        let config = read(&[file, table]).unwrap();
+        assert_eq!(config.rack_table, Some(PathBuf::from("/racks")));
     }
 
     #[test]

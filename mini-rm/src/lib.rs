@@ -20,15 +20,17 @@ pub mod containers;
 pub mod core;
 pub mod core_task;
 pub mod nodes;
+pub mod racks;
 pub mod refusal;
 pub mod scheduler;
 pub mod services;
 pub mod tokens;
 pub mod web;
 
-use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use records::MonoMillis;
 use thiserror::Error;
@@ -42,6 +44,7 @@ use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
 
 use crate::config::{Address, Config};
 use crate::core::Core;
+use crate::racks::Racks;
 use crate::services::application_client::Clients;
 use crate::services::application_master::Masters;
 use crate::services::distributed_scheduling::DistributedMasters;
@@ -61,6 +64,15 @@ pub enum RmError {
         /// What the resolver says; nothing when it knows the name and no address.
         #[source]
         source: Option<io::Error>,
+    },
+    /// The table of racks cannot be read.
+    #[error("cannot read {path}, which net.topology.table.file.name names")]
+    Racks {
+        /// Its path.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
     },
     /// The address cannot be listened on.
     #[error(
@@ -110,6 +122,8 @@ impl Running {
 /// # Errors
 /// [`RmError`]: an address cannot be had. Then nothing is left running.
 pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, RmError> {
+    let racks = config.rack_table.as_deref().map(read_racks).transpose()?;
+    let racks = racks.unwrap_or_default();
     let config = Arc::new(config);
     let secrets = Arc::new(MasterSecrets::new(config.master_keys, MonoMillis(0)));
     let tasks = TaskTracker::new();
@@ -133,7 +147,10 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
         scheduler = scheduler.service(DistributedSchedulingAMService::new(masters));
     }
     let tracker = RpcServer::builder(ServerAuth::Simple).service(ResourceTrackerService::new(
-        Arc::new(Tracker(handle.clone())),
+        Arc::new(Tracker {
+            core: handle.clone(),
+            racks,
+        }),
     ));
     let client = bind(client, "yarn.resourcemanager.address", &config.client).await?;
     let scheduler = bind(
@@ -163,6 +180,15 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     guard.disarm();
     tracing::info!(?addresses, "ResourceManager serving");
     Ok(Running { addresses, tasks })
+}
+
+/// The table of racks. One that cannot be read would put every node into one rack without a word.
+fn read_racks(path: &Path) -> Result<Racks, RmError> {
+    let text = fs::read_to_string(path).map_err(|source| RmError::Racks {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(Racks::parse(&text))
 }
 
 async fn bind(

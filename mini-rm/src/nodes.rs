@@ -143,11 +143,11 @@ pub struct Node {
 impl Node {
     /// A node that registers.
     #[must_use]
-    pub fn new(id: NodeId, http_address: String, capability: Resource) -> Self {
+    pub fn new(id: NodeId, rack: String, capability: Resource) -> Self {
         Self {
             id,
-            http_address,
-            rack: DEFAULT_RACK.to_owned(),
+            http_address: String::new(),
+            rack,
             capability,
             version: String::new(),
             state: NodeState::Running,
@@ -224,7 +224,7 @@ mod tests {
             host: "n".to_owned(),
             port: 1,
         };
-        let mut node = Node::new(id, "n:2".to_owned(), Resource::new(1, 1));
+        let mut node = Node::new(id, DEFAULT_RACK.to_owned(), Resource::new(1, 1));
         node.orders.applications.insert(ApplicationId {
             cluster_timestamp: 1,
             id: 1,

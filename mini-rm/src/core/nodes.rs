@@ -24,13 +24,14 @@ const NODES_MAX: usize = 20_000;
 pub const RM_VERSION: &str = "3.4.2";
 
 impl Core {
-    /// `registerNodeManager`: a node joins, or joins again with what it runs.
+    /// `registerNodeManager`: a node joins, or joins again with what it runs. It stays in the rack that it was in first.
     ///
     /// # Errors
     /// When the request does not say who it is, or there are too many.
     pub fn register_node(
         &mut self,
         request: &RegisterNodeManagerRequestProto,
+        rack: &str,
         now: Now,
     ) -> Result<RegisterNodeManagerResponseProto, Refusal> {
         const MESSAGE: &str = "RegisterNodeManagerRequestProto";
@@ -42,7 +43,7 @@ impl Core {
         let node = self
             .nodes
             .entry(id.clone())
-            .or_insert_with(|| Node::new(id.clone(), http_address.clone(), capability));
+            .or_insert_with(|| Node::new(id.clone(), rack.to_owned(), capability));
         node.http_address = http_address;
         node.capability = capability;
         if !self.guaranteed.set_capability(&id, capability) {

@@ -1,4 +1,5 @@
 mod distributed;
+mod racks;
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use wire::proto::hadoop_yarn::{
 use super::{Core, Effect};
 use crate::applications::{ApplicationState, AttemptState};
 use crate::config::Config;
-use crate::nodes::NodeState;
+use crate::nodes::{DEFAULT_RACK, NodeState};
 use crate::refusal::Refusal;
 use crate::tokens::MasterSecrets;
 
@@ -61,13 +62,23 @@ impl World {
     }
 
     fn register(&mut self, node: &NodeId, slots: u64, running: Vec<NmContainerStatusProto>) {
+        self.register_in(DEFAULT_RACK, node, slots, running);
+    }
+
+    fn register_in(
+        &mut self,
+        rack: &str,
+        node: &NodeId,
+        slots: u64,
+        running: Vec<NmContainerStatusProto>,
+    ) {
         let request = RegisterNodeManagerRequestProto {
             node_id: Some(node.into()),
             resource: Some(Resource::new(slots * SLOT_MB, 64).into()),
             container_statuses: running,
             ..RegisterNodeManagerRequestProto::default()
         };
-        let answer = self.core.register_node(&request, self.now).unwrap();
+        let answer = self.core.register_node(&request, rack, self.now).unwrap();
         assert_eq!(answer.node_action(), NodeActionProto::Normal);
     }
 

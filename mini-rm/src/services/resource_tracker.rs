@@ -10,19 +10,27 @@ use wire::protocol::resource_tracker::ResourceTracker;
 use wire::rpc::Caller;
 
 use crate::core_task::Handle;
+use crate::racks::Racks;
 
 /// The service.
 #[derive(Debug)]
-pub struct Tracker(pub Handle);
+pub struct Tracker {
+    /// Who decides.
+    pub core: Handle,
+    /// Which rack a node is in.
+    pub racks: Racks,
+}
 
 impl ResourceTracker for Tracker {
     async fn register_node_manager(
         &self,
-        _caller: &Caller,
+        caller: &Caller,
         request: RegisterNodeManagerRequestProto,
     ) -> Result<RegisterNodeManagerResponseProto, RemoteException> {
-        self.0
-            .call(move |core, now| core.register_node(&request, now))
+        let host = request.node_id.as_ref().map_or("", |id| id.host());
+        let rack = self.racks.of(host, caller.peer.ip()).to_owned();
+        self.core
+            .call(move |core, now| core.register_node(&request, &rack, now))
             .await
     }
 
@@ -32,7 +40,7 @@ impl ResourceTracker for Tracker {
         request: NodeHeartbeatRequestProto,
     ) -> Result<NodeHeartbeatResponseProto, RemoteException> {
         Ok(self
-            .0
+            .core
             .run(move |core, now| core.heartbeat(request, now))
             .await?)
     }
@@ -42,7 +50,7 @@ impl ResourceTracker for Tracker {
         _caller: &Caller,
         request: UnRegisterNodeManagerRequestProto,
     ) -> Result<UnRegisterNodeManagerResponseProto, RemoteException> {
-        self.0
+        self.core
             .call(move |core, now| core.unregister_node(&request, now))
             .await?;
         Ok(UnRegisterNodeManagerResponseProto {})

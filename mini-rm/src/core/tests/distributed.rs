@@ -23,7 +23,7 @@ impl World {
         (world, attempt)
     }
 
-    fn register_distributed(
+    pub(super) fn register_distributed(
         &mut self,
     ) -> (
         ApplicationAttemptId,
