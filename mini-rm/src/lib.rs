@@ -24,7 +24,6 @@ pub mod racks;
 pub mod refusal;
 pub mod scheduler;
 pub mod services;
-pub mod tokens;
 pub mod web;
 
 use std::net::SocketAddr;
@@ -41,6 +40,8 @@ use wire::protocol::application_master::ApplicationMasterService;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMService;
 use wire::protocol::resource_tracker::ResourceTrackerService;
 use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
+/// Keys that roll and the tokens made with them: what nodes and their proxies use as well.
+pub use wire::secrets as tokens;
 
 use crate::config::{Address, Config};
 use crate::core::Core;

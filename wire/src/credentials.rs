@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 
-use crate::frame::{DelimitedError, take_delimited_bytes};
-use crate::proto::hadoop_common::CredentialsProto;
+use crate::frame::{DelimitedError, put_delimited_bytes, take_delimited_bytes};
+use crate::proto::hadoop_common::{CredentialsKvProto, CredentialsProto};
+use crate::raw_message::RawMessage;
 use crate::token::Token;
 use crate::writable::{WritableError, WritableReader, put_bytes, put_vlong};
 
@@ -167,6 +168,122 @@ impl Credentials {
     }
 }
 
+/// A stream after its tokens of one kind were exchanged for one token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The stream, in the version it had. Every other entry has the bytes and the order it had. Secret.
+    pub stream: SecretBytes,
+    /// The tokens taken out, in the stream's order.
+    pub removed: Vec<Token>,
+}
+
+/// Bytes that no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretBytes(pub Vec<u8>);
+
+impl fmt::Debug for SecretBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretBytes({} bytes)", self.0.len())
+    }
+}
+
+/// Takes every token of `token`'s kind out of a stream and puts `token` in under `alias`, before the others. A stream
+/// without such a token is changed all the same: what that means is the caller's to see in [`Replaced::removed`].
+///
+/// # Errors
+/// See [`CredentialsError`].
+pub fn replace_kind(
+    stream: &[u8],
+    alias: &str,
+    token: &Token,
+) -> Result<Replaced, CredentialsError> {
+    // Checks the bounds and that every entry can be read.
+    Credentials::read(stream)?;
+    let body = &stream[MAGIC.len() + 1..];
+    let mut out = stream[..=MAGIC.len()].to_vec();
+    let removed = if stream[MAGIC.len()] == VERSION_WRITABLE {
+        replace_writable(body, alias, token, &mut out)?
+    } else {
+        replace_protobuf(body, alias, token, &mut out)?
+    };
+    Ok(Replaced {
+        stream: SecretBytes(out),
+        removed,
+    })
+}
+
+fn replace_writable(
+    body: &[u8],
+    alias: &str,
+    token: &Token,
+    out: &mut Vec<u8>,
+) -> Result<Vec<Token>, CredentialsError> {
+    let mut reader = WritableReader::new(body);
+    let mut removed = Vec::new();
+    let mut kept = Vec::new();
+    for _ in 0..bounded(reader.length()?)? {
+        let before = reader.rest();
+        let name = reader.text()?;
+        let found = Token::read_writable(&mut reader)?;
+        let entry = &before[..before.len() - reader.rest().len()];
+        if found.kind == token.kind {
+            removed.push(found);
+        } else if name != alias {
+            kept.push(entry);
+        }
+    }
+    put_count(out, kept.len() + 1);
+    put_bytes(out, alias.as_bytes());
+    token.put_writable(out);
+    for entry in kept {
+        out.extend_from_slice(entry);
+    }
+    // The secrets, as they are.
+    out.extend_from_slice(reader.rest());
+    Ok(removed)
+}
+
+fn replace_protobuf(
+    body: &[u8],
+    alias: &str,
+    token: &Token,
+    out: &mut Vec<u8>,
+) -> Result<Vec<Token>, CredentialsError> {
+    const TOKENS: u32 = 1;
+    let message = take_delimited_bytes(&mut Bytes::copy_from_slice(body))?;
+    let mut message = RawMessage::parse(message).map_err(|_| DelimitedError::Length)?;
+    let mut removed = Vec::new();
+    let mut broken = None;
+    message.retain(TOKENS, |entry| {
+        match CredentialsKvProto::decode(entry.clone()) {
+            Ok(entry) => match entry.token {
+                Some(found) if found.kind == token.kind => {
+                    removed.push(found.into());
+                    false
+                }
+                Some(_) | None => entry.alias != alias,
+            },
+            Err(error) => {
+                broken = Some(error);
+                true
+            }
+        }
+    });
+    if let Some(error) = broken {
+        return Err(DelimitedError::from(error).into());
+    }
+    let entry = CredentialsKvProto {
+        alias: alias.to_owned(),
+        token: Some(token.clone().into()),
+        secret: None,
+    };
+    message.insert_first(TOKENS, &entry.encode_to_vec());
+    let mut delimited = BytesMut::new();
+    put_delimited_bytes(&mut delimited, &message.encode());
+    out.extend_from_slice(&delimited);
+    Ok(removed)
+}
+
 fn bounded(count: usize) -> Result<usize, CredentialsError> {
     if count > CREDENTIALS_ENTRIES_MAX {
         Err(CredentialsError::TooManyEntries { count })
@@ -300,6 +417,72 @@ mod tests {
             shown.contains("\"sk\"") && !shown.contains("dead") && !shown.contains("\\xde"),
             "{shown}"
         );
+    }
+
+    fn local_token() -> Token {
+        Token {
+            identifier: Bytes::from_static(b"local"),
+            password: Bytes::from_static(b"word"),
+            kind: kind::AM_RM_TOKEN.to_owned(),
+            service: String::new(),
+        }
+    }
+
+    #[test]
+    fn every_token_of_the_kind_is_exchanged_in_both_versions() {
+        for version in [V0, V1] {
+            let replaced = replace_kind(&hex(version), "", &local_token()).unwrap();
+            let expected_tokens: Vec<_> = expected().tokens.into_values().collect();
+            assert_eq!(replaced.removed, expected_tokens);
+            let read = Credentials::read(&replaced.stream.0).unwrap();
+            assert_eq!(
+                read.tokens,
+                BTreeMap::from([(String::new(), local_token())])
+            );
+            assert_eq!(read.secrets, expected().secrets);
+            assert_eq!(replaced.stream.0[4], hex(version)[4], "the version stays");
+        }
+    }
+
+    #[test]
+    fn other_entries_keep_their_bytes_and_order() {
+        let other = |service: &str| Token {
+            kind: "other".to_owned(),
+            service: service.to_owned(),
+            ..local_token()
+        };
+        // Neither order is that of a sorted map.
+        let tokens = [
+            ("z", other("1")),
+            ("am", local_token()),
+            ("a", other("2")),
+            ("", local_token()),
+        ];
+        let mut stream = b"HDTS\0".to_vec();
+        put_count(&mut stream, tokens.len());
+        let mut kept = Vec::new();
+        for (alias, token) in &tokens {
+            let start = stream.len();
+            put_bytes(&mut stream, alias.as_bytes());
+            token.put_writable(&mut stream);
+            if token.kind == "other" {
+                kept.extend_from_slice(&stream[start..]);
+            }
+        }
+        let secrets = [1, 1, b'k', 2, 0xde, 0xad];
+        stream.extend_from_slice(&secrets);
+        let replaced = replace_kind(&stream, "", &local_token()).unwrap();
+        assert_eq!(replaced.removed.len(), 2);
+        kept.extend_from_slice(&secrets);
+        assert!(replaced.stream.0.ends_with(&kept));
+    }
+
+    #[test]
+    fn broken_credentials_are_not_rewritten() {
+        let whole = hex(V0);
+        for length in 0..whole.len() {
+            assert!(replace_kind(&whole[..length], "", &local_token()).is_err());
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, and the files that hold them |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
 //! | [`client`], [`server`] | a connection to a server, and a server of many connections; all sockets are here |
+//! | [`retry`] | when servers that do not answer are tried again |
+//! | [`secrets`] | master keys that roll, the tokens made with them, and the secret manager of AMRMTokens |
+//! | [`raw_message`] | messages edited field by field, whatever else is in them |
 //! | [`convert`] | protobuf to [`records`] values and back |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
@@ -24,8 +27,11 @@ pub mod header;
 mod outbound;
 pub mod proto;
 pub mod protocol;
+pub mod raw_message;
+pub mod retry;
 pub mod rpc;
 pub mod sasl;
+pub mod secrets;
 pub mod server;
 pub mod token;
 pub mod writable;

@@ -2,14 +2,12 @@
 //! `NodeStatusUpdaterImpl`).
 //!
 //! - `connection`: one connection at a time, over the configured ResourceManagers in turn
-//! - `retry`: when one that does not answer is tried again (pure)
 //! - `messages`: requests from what the core reports, duties from what the RM answers (pure)
 //! - `updater`: the loop
 //! - `version`: whether the ResourceManager is new enough (pure)
 
 mod connection;
 mod messages;
-mod retry;
 mod updater;
 mod version;
 

@@ -11,10 +11,10 @@ use wire::proto::hadoop_yarn::{
     NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
+use wire::retry::{Failures, RetryPolicy};
 
 use super::connection::{ResourceTracker, RmCallError, RmConnection};
 use super::messages;
-use super::retry::{Failures, RetryPolicy};
 use super::version;
 use crate::core::{Delivery, HeartbeatReport};
 use crate::error_chain;

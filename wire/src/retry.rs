@@ -19,19 +19,19 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How patient to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RetryPolicy {
+pub struct RetryPolicy {
     /// Addresses that are tried in turn. A pause follows when all have failed: the one that is not on standby may be
     /// any of them.
-    pub(super) addresses: usize,
+    pub addresses: usize,
     /// No pause is longer.
-    pub(super) interval_max: Duration,
+    pub interval_max: Duration,
     /// When to give up; `None`: never.
-    pub(super) give_up_after: Option<Duration>,
+    pub give_up_after: Option<Duration>,
 }
 
 /// Failures without a success between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Failures {
+pub struct Failures {
     since: Option<Instant>,
     count: usize,
     any: bool,
@@ -39,19 +39,20 @@ pub(super) struct Failures {
 
 /// The caller has been patient for long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GiveUp {
+pub struct GiveUp {
     /// Since the first failure began.
-    pub(super) waited: Duration,
+    pub waited: Duration,
 }
 
 impl Failures {
     /// Whether there were any.
-    pub(super) const fn any(&self) -> bool {
+    #[must_use]
+    pub const fn any(&self) -> bool {
         self.any
     }
 
     /// It has worked.
-    pub(super) const fn clear(&mut self) {
+    pub const fn clear(&mut self) {
         *self = Self {
             since: None,
             count: 0,
@@ -60,13 +61,16 @@ impl Failures {
     }
 
     /// It has not worked, but somebody is there: patience and pauses begin anew.
-    pub(super) const fn note_refusal(&mut self) {
+    pub const fn note_refusal(&mut self) {
         self.clear();
         self.any = true;
     }
 
     /// A try that began at `began` has failed now. How long to wait before the next.
-    pub(super) fn note(
+    ///
+    /// # Errors
+    /// [`GiveUp`] once the failures have lasted as long as the policy allows.
+    pub fn note(
         &mut self,
         began: Instant,
         now: Instant,

@@ -9,12 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use prost::Message as _;
 use records::{ApplicationAttemptId, MonoMillis, NodeId};
-use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::{
+
+use crate::exception::{HadoopException, RemoteException};
+use crate::proto::hadoop_yarn::{
     AmrmTokenIdentifierProto, ContainerTokenIdentifierProto, NmTokenIdentifierProto,
 };
-use wire::rpc::{SecretManager, Verified};
-use wire::token::{MasterKey, Token, kind};
+use crate::rpc::{SecretManager, Verified};
+use crate::token::{MasterKey, Token, kind};
 
 /// Bytes of a key: as long as what HMAC-SHA1 makes with it.
 const KEY_LENGTH: usize = 20;
@@ -56,6 +57,27 @@ impl KeyRing {
         }
     }
 
+    /// A ring as it was before a restart. A successor gets its whole overlap again, since it is not known who has it.
+    #[must_use]
+    pub fn restore(
+        times: RollTimes,
+        current: MasterKey,
+        next: Option<MasterKey>,
+        now: MonoMillis,
+    ) -> Self {
+        let delay = if next.is_some() {
+            times.overlap
+        } else {
+            times.interval
+        };
+        Self {
+            times,
+            current,
+            next,
+            due: now + delay,
+        }
+    }
+
     /// Takes the step that is due, if one is. True when a successor became the current key.
     pub fn tick(&mut self, now: MonoMillis) -> bool {
         if now < self.due {
@@ -92,6 +114,12 @@ impl KeyRing {
     pub fn unless_known(&self, known: Option<i32>) -> Option<&MasterKey> {
         let newest = self.newest();
         (known != Some(newest.key_id)).then_some(newest)
+    }
+
+    /// The key that replaces the current one, while both count.
+    #[must_use]
+    pub const fn next(&self) -> Option<&MasterKey> {
+        self.next.as_ref()
     }
 
     fn by_id(&self, id: i32) -> Option<&MasterKey> {
@@ -148,6 +176,22 @@ impl MasterSecrets {
         }))
     }
 
+    /// As after a restart: with keys that have signed tokens before.
+    #[must_use]
+    pub const fn with_keys(keys: KeyRing) -> Self {
+        Self(Mutex::new(MasterSecretsState {
+            keys,
+            live: BTreeSet::new(),
+        }))
+    }
+
+    /// The current key and its successor, to be kept for [`KeyRing::restore`].
+    #[must_use]
+    pub fn keys(&self) -> (MasterKey, Option<MasterKey>) {
+        let state = self.lock();
+        (state.keys.current().clone(), state.keys.next().cloned())
+    }
+
     fn lock(&self) -> MutexGuard<'_, MasterSecretsState> {
         // Every change is one assignment: a panic elsewhere leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -158,8 +202,13 @@ impl MasterSecrets {
         self.lock().keys.tick(now);
     }
 
-    /// Makes the attempt's token, which counts from now on.
+    /// The attempt's token, whether or not it counts yet.
     #[must_use]
+    pub fn token_for(&self, attempt: ApplicationAttemptId) -> Token {
+        Self::sign(self.lock().keys.newest(), attempt)
+    }
+
+    /// Makes the attempt's token, which counts from now on.
     pub fn admit(&self, attempt: ApplicationAttemptId) -> Token {
         let mut state = self.lock();
         state.live.insert(attempt);

@@ -1,0 +1,349 @@
+//! Messages edited field by field on their bytes.
+//!
+//! A proxy changes a few fields of what passes through it. Decoding a message and encoding it again would drop every
+//! field that this version does not know, so [`RawMessage`] only finds where each field begins and ends: what is not
+//! touched leaves with the bytes and in the order it came in.
+//!
+//! In: the bytes of a protobuf message. Out: the same, but for the edits. What a field means is the caller's to know; a
+//! field that is itself a message can be parsed and edited in turn.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use prost::encoding::{decode_varint, encode_varint};
+
+/// Groups within groups that are followed. Nobody writes groups any more, and none of Hadoop's messages has one.
+const GROUP_DEPTH_MAX: usize = 32;
+
+/// Most fields at the top of one message. A field takes some 40 bytes here and may be as short as two on the wire, so
+/// that without this bound a frame could take twenty times its length. The longest lists that travel, asks and
+/// containers, have some ten bytes an entry at least and stay well below.
+pub const FIELDS_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes that are no protobuf message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RawMessageError {
+    /// The bytes end inside a field.
+    #[error("the message ends inside a field")]
+    Truncated,
+    /// A key of field number 0, of an unknown wire type, or the end of a group that did not begin.
+    #[error("the message has a key {key} that makes no sense")]
+    Key {
+        /// The key as read.
+        key: u64,
+    },
+    /// Groups nested too deep.
+    #[error("groups are nested deeper than {GROUP_DEPTH_MAX}")]
+    Depth,
+    /// More than [`FIELDS_MAX`].
+    #[error("the message has more than {FIELDS_MAX} fields")]
+    TooManyFields,
+}
+
+/// One field as it stands in the message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    number: u32,
+    /// Key and value.
+    whole: Bytes,
+    /// Where the value's content begins in `whole`; for bytes, texts and messages that is behind their length.
+    content_at: u32,
+    wire_type: WireType,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WireType {
+    Varint,
+    LengthDelimited,
+    /// Fixed 32 and 64 bits, groups: passed on only.
+    Other,
+}
+
+impl Field {
+    fn new(number: u32, content: &[u8]) -> Self {
+        let mut whole = BytesMut::with_capacity(content.len() + 10);
+        encode_varint(u64::from(number) << 3 | 2, &mut whole);
+        encode_varint(content.len() as u64, &mut whole);
+        let content_at = u32::try_from(whole.len()).expect("two varints are at most twenty bytes");
+        whole.put_slice(content);
+        Self {
+            number,
+            whole: whole.freeze(),
+            content_at,
+            wire_type: WireType::LengthDelimited,
+        }
+    }
+
+    fn varint(number: u32, value: u64) -> Self {
+        let mut whole = BytesMut::with_capacity(20);
+        encode_varint(u64::from(number) << 3, &mut whole);
+        let content_at = u32::try_from(whole.len()).expect("a varint is at most ten bytes");
+        encode_varint(value, &mut whole);
+        Self {
+            number,
+            whole: whole.freeze(),
+            content_at,
+            wire_type: WireType::Varint,
+        }
+    }
+
+    fn content(&self) -> Bytes {
+        let at = usize::try_from(self.content_at).expect("an offset fits");
+        self.whole.slice(at..)
+    }
+}
+
+/// A message as the list of its fields. Cloning shares the bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawMessage {
+    fields: Vec<Field>,
+}
+
+/// Where the next field ends.
+struct Span {
+    number: u32,
+    wire_type: WireType,
+    content_at: usize,
+    end: usize,
+}
+
+/// Reads a varint at the front and returns it with what follows.
+fn varint(mut bytes: &[u8]) -> Result<(u64, &[u8]), RawMessageError> {
+    let value = decode_varint(&mut bytes).map_err(|_| RawMessageError::Truncated)?;
+    Ok((value, bytes))
+}
+
+fn skip(bytes: &[u8], length: u64) -> Result<&[u8], RawMessageError> {
+    let length = usize::try_from(length).map_err(|_| RawMessageError::Truncated)?;
+    bytes.get(length..).ok_or(RawMessageError::Truncated)
+}
+
+/// Finds the end of the field at the front of `bytes`.
+fn span(bytes: &[u8], depth: usize) -> Result<Span, RawMessageError> {
+    let (key, rest) = varint(bytes)?;
+    let bad_key = RawMessageError::Key { key };
+    let number = u32::try_from(key >> 3).map_err(|_| bad_key)?;
+    if number == 0 || number >= 1 << 29 {
+        return Err(bad_key);
+    }
+    let mut content = rest;
+    let (wire_type, after) = match key & 7 {
+        0 => (WireType::Varint, varint(rest)?.1),
+        1 => (WireType::Other, skip(rest, 8)?),
+        2 => {
+            let (length, value) = varint(rest)?;
+            content = value;
+            (WireType::LengthDelimited, skip(value, length)?)
+        }
+        3 => (WireType::Other, skip_group(rest, number, depth)?),
+        5 => (WireType::Other, skip(rest, 4)?),
+        _ => return Err(bad_key),
+    };
+    Ok(Span {
+        number,
+        wire_type,
+        content_at: bytes.len() - content.len(),
+        end: bytes.len() - after.len(),
+    })
+}
+
+/// Behind the end of the group of this number.
+fn skip_group(mut rest: &[u8], number: u32, depth: usize) -> Result<&[u8], RawMessageError> {
+    if depth == GROUP_DEPTH_MAX {
+        return Err(RawMessageError::Depth);
+    }
+    loop {
+        let (key, after) = varint(rest)?;
+        if key == u64::from(number) << 3 | 4 {
+            return Ok(after);
+        }
+        let inner = span(rest, depth + 1)?;
+        rest = &rest[inner.end..];
+    }
+}
+
+impl RawMessage {
+    /// Finds the fields of a message.
+    ///
+    /// # Errors
+    /// [`RawMessageError`] when the bytes are no message.
+    pub fn parse(mut bytes: Bytes) -> Result<Self, RawMessageError> {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            if fields.len() == FIELDS_MAX {
+                return Err(RawMessageError::TooManyFields);
+            }
+            let span = span(&bytes, 0)?;
+            let content_at =
+                u32::try_from(span.content_at).map_err(|_| RawMessageError::Truncated)?;
+            fields.push(Field {
+                number: span.number,
+                whole: bytes.split_to(span.end),
+                content_at,
+                wire_type: span.wire_type,
+            });
+        }
+        Ok(Self { fields })
+    }
+
+    /// The bytes of the message with its edits.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let length = self.fields.iter().map(|field| field.whole.len()).sum();
+        let mut out = BytesMut::with_capacity(length);
+        for field in &self.fields {
+            out.put_slice(&field.whole);
+        }
+        out.freeze()
+    }
+
+    /// The bytes, texts or messages of this number, in their order.
+    pub fn all(&self, number: u32) -> impl Iterator<Item = Bytes> {
+        self.fields
+            .iter()
+            .filter(move |field| {
+                field.number == number && field.wire_type == WireType::LengthDelimited
+            })
+            .map(Field::content)
+    }
+
+    /// How many bytes, texts or messages of this number there are.
+    #[must_use]
+    pub fn count(&self, number: u32) -> usize {
+        self.fields
+            .iter()
+            .filter(|field| field.number == number)
+            .count()
+    }
+
+    /// The one message of this number. Where it stands more than once, its parts are joined, which to every reader of
+    /// protobuf means the same.
+    #[must_use]
+    pub fn message(&self, number: u32) -> Option<Bytes> {
+        let mut parts = self.all(number);
+        let first = parts.next()?;
+        let Some(second) = parts.next() else {
+            return Some(first);
+        };
+        let mut joined = BytesMut::from(&first[..]);
+        joined.put_slice(&second);
+        for part in parts {
+            joined.put_slice(&part);
+        }
+        Some(joined.freeze())
+    }
+
+    /// The number of this field, unsigned as it travels; the last one counts.
+    #[must_use]
+    pub fn varint(&self, number: u32) -> Option<u64> {
+        let field = self
+            .fields
+            .iter()
+            .rfind(|field| field.number == number && field.wire_type == WireType::Varint)?;
+        varint(&field.content()).ok().map(|(value, _)| value)
+    }
+
+    /// The number of this field as Java's `int`; the last one counts. Higher bits are cut off, as all readers of
+    /// protobuf do.
+    #[must_use]
+    pub fn int32(&self, number: u32) -> Option<i32> {
+        let value = self.varint(number)?;
+        let low = u32::try_from(value & u64::from(u32::MAX)).expect("32 bits are left");
+        Some(low.cast_signed())
+    }
+
+    /// Sets a number: in the place of the first of this number, or else where the number belongs.
+    pub fn set_varint(&mut self, number: u32, value: u64) {
+        self.set_field(Field::varint(number, value));
+    }
+
+    /// Sets bytes, a text or a message: in the place of the first of this number, or else where the number belongs.
+    pub fn set(&mut self, number: u32, content: &[u8]) {
+        self.set_field(Field::new(number, content));
+    }
+
+    fn set_field(&mut self, new: Field) {
+        let number = new.number;
+        let mut new = Some(new);
+        self.fields.retain_mut(|field| {
+            if field.number != number {
+                return true;
+            }
+            match new.take() {
+                Some(first) => {
+                    *field = first;
+                    true
+                }
+                None => false,
+            }
+        });
+        if let Some(new) = new {
+            let at = self.place_of(number);
+            self.fields.insert(at, new);
+        }
+    }
+
+    /// Where a field of this number belongs when there is none: before the first of a higher number, since writers of
+    /// protobuf write in the order of numbers.
+    fn place_of(&self, number: u32) -> usize {
+        self.fields
+            .iter()
+            .position(|field| field.number > number)
+            .unwrap_or(self.fields.len())
+    }
+
+    /// Adds bytes, a text or a message behind the last of this number, or else where the number belongs.
+    pub fn push(&mut self, number: u32, content: &[u8]) {
+        self.extend(number, [content]);
+    }
+
+    /// Adds many behind the last of this number, or else where the number belongs.
+    pub fn extend<T: AsRef<[u8]>>(&mut self, number: u32, contents: impl IntoIterator<Item = T>) {
+        let behind = self
+            .fields
+            .iter()
+            .rposition(|field| field.number == number)
+            .map_or_else(|| self.place_of(number), |last| last + 1);
+        let new = contents
+            .into_iter()
+            .map(|content| Field::new(number, content.as_ref()));
+        self.fields.splice(behind..behind, new);
+    }
+
+    /// Adds bytes, a text or a message before all of this number, or else where the number belongs.
+    pub fn insert_first(&mut self, number: u32, content: &[u8]) {
+        let before = self
+            .fields
+            .iter()
+            .position(|field| field.number == number)
+            .unwrap_or_else(|| self.place_of(number));
+        self.fields.insert(before, Field::new(number, content));
+    }
+
+    /// Keeps of the bytes, texts and messages of this number those that `keep` wants.
+    pub fn retain(&mut self, number: u32, mut keep: impl FnMut(&Bytes) -> bool) {
+        self.fields.retain(|field| {
+            field.number != number
+                || field.wire_type != WireType::LengthDelimited
+                || keep(&field.content())
+        });
+    }
+
+    /// Shows each of the bytes, texts and messages of this number to `edit`, which may answer with another.
+    pub fn edit(&mut self, number: u32, mut edit: impl FnMut(&Bytes) -> Option<Bytes>) {
+        for field in &mut self.fields {
+            if field.number == number
+                && field.wire_type == WireType::LengthDelimited
+                && let Some(content) = edit(&field.content())
+            {
+                *field = Field::new(number, &content);
+            }
+        }
+    }
+
+    /// Takes every field of this number out, of whatever kind.
+    pub fn remove(&mut self, number: u32) {
+        self.fields.retain(|field| field.number != number);
+    }
+}
+
+#[cfg(test)]
+mod tests;
