@@ -1,0 +1,28 @@
+//! The numbers of the fields that the proxy looks at, by message, as Hadoop's `.proto` files have them.
+
+/// `AllocateRequestProto`.
+pub(crate) mod allocate_request {
+    pub(crate) const ASK: u32 = 1;
+}
+
+/// `AllocateResponseProto`.
+pub(crate) mod allocate_response {
+    pub(crate) const ALLOCATED_CONTAINERS: u32 = 3;
+    pub(crate) const AM_RM_TOKEN: u32 = 12;
+}
+
+/// `RegisterDistributedSchedulingAMResponseProto`.
+pub(crate) mod distributed_register_response {
+    pub(crate) const REGISTER_RESPONSE: u32 = 1;
+}
+
+/// `DistributedSchedulingAllocateRequestProto`.
+pub(crate) mod distributed_allocate_request {
+    pub(crate) const ALLOCATE_REQUEST: u32 = 1;
+    pub(crate) const ALLOCATED_CONTAINERS: u32 = 2;
+}
+
+/// `DistributedSchedulingAllocateResponseProto`.
+pub(crate) mod distributed_allocate_response {
+    pub(crate) const ALLOCATE_RESPONSE: u32 = 1;
+}

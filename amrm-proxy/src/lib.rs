@@ -1,0 +1,39 @@
+//! The AMRMProxy of a node: ApplicationMasters that run here speak to it instead of the ResourceManager.
+//!
+//! On an AM's start its AMRMToken is exchanged for a local one, so that it can reach the ResourceManager only through here
+//! ([`AmrmProxy::admit`]). Each attempt has a pipeline of interceptors; every call goes through all of them to the
+//! ResourceManager, and its answer comes back the same way:
+//!
+//! ```text
+//!  AM ──8049──▶ service ─▶ pipeline of the attempt, one call at a time
+//!                            token_swap             our AMRMToken outside, the ResourceManager's inside
+//!                            call_metrics           counts and times every call
+//!                            throttle               holds back AMs that ask too often or too much
+//!                            relabel                an operator's rules make asks opportunistic
+//!                            distributed_scheduler  answers opportunistic asks on this node
+//!                            (federation)           not built: its place
+//!                            rm_forwarder ──8030──▶ ResourceManager
+//! ```
+//!
+//! Interceptors are pure ([`interceptor`]); only [`rm_forwarder`] waits. Messages are edited on their bytes
+//! ([`wire::raw_message`]), so fields that this version does not know pass in both directions.
+//!
+//! Source: `org.apache.hadoop.yarn.server.nodemanager.amrmproxy.AMRMProxyService`.
+
+pub mod call_metrics;
+pub mod chain;
+pub mod config;
+mod fields;
+pub mod interceptor;
+pub mod observe;
+mod pipeline;
+mod pipelines;
+pub mod rm_forwarder;
+mod service;
+pub mod store;
+pub mod throttle;
+pub mod token_swap;
+
+pub use pipeline::ReadClock;
+pub use pipelines::{Admission, AdmitError, AmrmProxy, MasterStart, PIPELINES_MAX, ProxyParts};
+pub use service::AmrmProxyService;

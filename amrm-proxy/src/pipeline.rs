@@ -1,0 +1,220 @@
+//! One attempt's pipeline: [`Pipeline::call`] is the whole way of a call, top to bottom.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use records::{ApplicationAttemptId, Now};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_common::TokenProto;
+use wire::raw_message::RawMessage;
+use wire::secrets::MasterSecrets;
+use wire::token::Token;
+
+use crate::chain::Chain;
+use crate::interceptor::{Action, AmMethod, Context, Gauges, Outcome, Request, Timing};
+use crate::observe::{Observation, Observer, ThrottleReason};
+use crate::rm_forwarder::RmForwarder;
+use crate::store::{MasterRecord, Part, Record as _, RecordKey, Store};
+
+/// Calls of one attempt in the pipeline, the one under way included. An AM's library makes one at a time, and one more when
+/// the AM ends during a heartbeat or its connection broke; the calls hold their requests in memory.
+const CALLS_WAITING_MAX: usize = 16;
+
+/// Reads the clocks.
+pub type ReadClock = dyn Fn() -> Now + Send + Sync;
+
+/// What all pipelines use.
+pub(crate) struct Shared {
+    pub(crate) secrets: Arc<MasterSecrets>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) clock: Arc<ReadClock>,
+}
+
+/// Whose pipeline it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Master {
+    pub(crate) attempt: ApplicationAttemptId,
+    pub(crate) user: String,
+    pub(crate) tags: Vec<String>,
+}
+
+/// The interceptors and the way to the ResourceManager. Whoever has the lock owns them for one call.
+struct Work {
+    chain: Chain,
+    forwarder: RmForwarder,
+}
+
+/// See the module.
+pub(crate) struct Pipeline {
+    pub(crate) master: Master,
+    shared: Arc<Shared>,
+    /// Calls of one attempt go one after the other, as the ResourceManager also takes them, so a call keeps this while it
+    /// waits for the ResourceManager: nobody else could do anything with it.
+    work: Mutex<Work>,
+    places: Semaphore,
+    ended: CancellationToken,
+}
+
+impl Pipeline {
+    pub(crate) fn new(
+        master: Master,
+        shared: Arc<Shared>,
+        chain: Chain,
+        forwarder: RmForwarder,
+    ) -> Self {
+        Self {
+            master,
+            shared,
+            work: Mutex::new(Work { chain, forwarder }),
+            places: Semaphore::new(CALLS_WAITING_MAX),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Takes a call of the AM to its answer. `presented` is the identifier of the token that the AM connected with.
+    ///
+    /// # Errors
+    /// The exception that the AM shall see: an interceptor's, the ResourceManager's, or that the attempt has ended.
+    pub(crate) async fn call(
+        &self,
+        method: AmMethod,
+        presented: &[u8],
+        request: Bytes,
+    ) -> Result<Bytes, RemoteException> {
+        let began = Instant::now();
+        let message = RawMessage::parse(request).map_err(|error| {
+            RemoteException::new(HadoopException::InvalidProtocolBuffer, error.to_string())
+        })?;
+        let _place = self.places.try_acquire().map_err(|_| self.too_many())?;
+        let proxied = async {
+            let mut work = self.work.lock().await;
+            self.proxy(&mut work, method, presented, message, began)
+                .await
+        };
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => Err(gone(self.master.attempt)),
+            outcome = proxied => outcome.map(|response| response.message.encode()),
+        }
+    }
+
+    async fn proxy(
+        &self,
+        work: &mut Work,
+        method: AmMethod,
+        presented: &[u8],
+        message: RawMessage,
+        began: Instant,
+    ) -> Outcome {
+        let mut actions = Vec::new();
+        let mut request = Request {
+            method,
+            message,
+            allocated: Vec::new(),
+        };
+        // From the AM towards the ResourceManager.
+        let inbound = work.chain.inbound(
+            &mut request,
+            &self.context(Timing::default(), None),
+            &mut actions,
+        );
+        self.perform(work, &mut actions);
+        let rm_began = Instant::now();
+        let mut outcome = match inbound.result {
+            Err(refusal) => Err(refusal),
+            Ok(delay_ms) => {
+                if delay_ms > 0 {
+                    sleep(Duration::from_millis(delay_ms)).await;
+                }
+                work.forwarder.call(&request).await
+            }
+        };
+        // And back.
+        let timing = Timing {
+            total: began.elapsed(),
+            rm: rm_began.elapsed(),
+        };
+        let renewed = self.shared.secrets.renewed(self.master.attempt, presented);
+        let context = self.context(timing, renewed.as_ref());
+        work.chain
+            .outbound(inbound.passed, method, &mut outcome, &context, &mut actions);
+        self.perform(work, &mut actions);
+        outcome
+    }
+
+    fn context<'a>(&'a self, timing: Timing, renewed_token: Option<&'a Token>) -> Context<'a> {
+        Context {
+            attempt: self.master.attempt,
+            user: &self.master.user,
+            now: (self.shared.clock)(),
+            timing,
+            renewed_token,
+        }
+    }
+
+    fn perform(&self, work: &mut Work, actions: &mut Vec<Action>) {
+        for action in actions.drain(..) {
+            match action {
+                Action::UseRmToken(token) => {
+                    tracing::info!(attempt = %self.master.attempt, "the ResourceManager has renewed the AMRMToken");
+                    self.keep_master(&token);
+                    work.forwarder.use_token(token);
+                }
+                Action::Persist(part, value) => {
+                    let key = RecordKey::Attempt(self.master.attempt, part);
+                    self.shared.store.put(key, value);
+                }
+                Action::Observe(observation) => self.shared.observer.observe(&observation),
+            }
+        }
+    }
+
+    /// Writes down what it takes to build this pipeline again.
+    pub(crate) fn keep_master(&self, rm_token: &Token) {
+        let record = MasterRecord {
+            user: self.master.user.clone(),
+            tags: self.master.tags.clone(),
+            rm_token: Some(TokenProto::from(rm_token.clone())),
+        };
+        let key = RecordKey::Attempt(self.master.attempt, Part::Master);
+        self.shared.store.put(key, Some(record.to_stored()));
+    }
+
+    /// Ends calls under way, and every later one at its beginning.
+    pub(crate) fn end(&self) {
+        self.ended.cancel();
+    }
+
+    /// What its interceptors say; nothing while a call is under way.
+    pub(crate) fn gauges(&self) -> Gauges {
+        self.work
+            .try_lock()
+            .map(|work| work.chain.gauges())
+            .unwrap_or_default()
+    }
+
+    fn too_many(&self) -> RemoteException {
+        let observation = Observation::Throttled(ThrottleReason::CallsWaiting);
+        self.shared.observer.observe(&observation);
+        let attempt = self.master.attempt;
+        RemoteException::new(
+            HadoopException::Retriable,
+            format!(
+                "{CALLS_WAITING_MAX} calls of {attempt} are waiting; make them one after the other"
+            ),
+        )
+    }
+}
+
+/// The exception for an attempt that is not, or no more, this node's: the AM's library shuts the AM down on it.
+pub(crate) fn gone(attempt: ApplicationAttemptId) -> RemoteException {
+    RemoteException::new(
+        HadoopException::ApplicationAttemptNotFound,
+        format!("Application attempt {attempt} doesn't exist in the AMRMProxy of this node."),
+    )
+}

@@ -1,0 +1,361 @@
+//! The pipelines of this node by application: made when an AM starts, dropped when its application ends.
+//!
+//! Source: `AMRMProxyService.processApplicationStartRequest`, `initializePipeline`, `stopApplication`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use records::{ApplicationAttemptId, ApplicationId, Now};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+use wire::credentials::{CredentialsError, SecretBytes, replace_kind};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::MasterKeyProto;
+use wire::secrets::{KeyRing, MasterSecrets, attempt_of};
+use wire::token::{MasterKey, Token};
+
+use crate::call_metrics::CallMetrics;
+use crate::chain::Chain;
+use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
+use crate::interceptor::{Gauges, Interceptor};
+use crate::observe::{Observer, ProxySnapshot};
+use crate::pipeline::{Master, Pipeline, ReadClock, Shared, gone};
+use crate::rm_forwarder::{ResourceManagers, RmForwarder};
+use crate::store::{KeysRecord, MasterRecord, Part, Record as _, RecordKey, Store};
+use crate::throttle::Throttle;
+use crate::token_swap::TokenSwap;
+
+/// Pipelines at once. A node runs some hundred AMs at most; the bound is that of applications on a node.
+pub const PIPELINES_MAX: usize = 10_000;
+
+/// What the proxy uses of the process it is in.
+pub struct ProxyParts {
+    /// Where state goes that must survive a restart.
+    pub store: Arc<dyn Store>,
+    /// What was in it at the start.
+    pub found: BTreeMap<RecordKey, Vec<u8>>,
+    /// Where observations go.
+    pub observer: Arc<dyn Observer>,
+    /// The clocks.
+    pub clock: Arc<ReadClock>,
+}
+
+/// An AM that is about to start.
+#[derive(Clone, Debug)]
+pub struct MasterStart<'a> {
+    /// From its container token.
+    pub attempt: ApplicationAttemptId,
+    /// From its container token.
+    pub user: &'a str,
+    /// Of its application, as its environment says.
+    pub tags: Vec<String>,
+    /// The credentials that it is to be started with.
+    pub credentials: &'a [u8],
+}
+
+/// What the proxy makes of an AM's start.
+#[derive(Debug)]
+pub enum Admission {
+    /// The AM has no AMRMToken and so speaks to nobody: its start is none of the proxy's business.
+    NoToken,
+    /// The AM is to be started with these credentials instead.
+    Admitted {
+        /// With the local token in place of the ResourceManager's. Secret.
+        credentials: SecretBytes,
+        /// Whether its pipeline was made now; then [`AmrmProxy::withdraw`] undoes it should the start be refused.
+        is_new: bool,
+    },
+}
+
+/// Why an AM cannot be proxied.
+#[derive(Debug, Error)]
+pub enum AdmitError {
+    /// Its credentials cannot be read.
+    #[error("the credentials of {attempt} cannot be read")]
+    Credentials {
+        /// Whose.
+        attempt: ApplicationAttemptId,
+        /// Why.
+        #[source]
+        source: CredentialsError,
+    },
+    /// As many as there may be.
+    #[error("{PIPELINES_MAX} ApplicationMasters are proxied by this node; no more are taken")]
+    TooMany,
+}
+
+impl From<AdmitError> for RemoteException {
+    fn from(error: AdmitError) -> Self {
+        Self::new(HadoopException::YarnException, error.to_string())
+    }
+}
+
+/// The proxy: everything but its port.
+pub struct AmrmProxy {
+    config: ProxyConfig,
+    rms: Arc<ResourceManagers>,
+    shared: Arc<Shared>,
+    pipelines: Mutex<BTreeMap<ApplicationId, Arc<Pipeline>>>,
+}
+
+impl AmrmProxy {
+    /// A proxy with the local keys and the pipelines that were found in the store.
+    #[must_use]
+    pub fn new(config: ProxyConfig, parts: ProxyParts) -> Self {
+        let ProxyParts {
+            store,
+            found,
+            observer,
+            clock,
+        } = parts;
+        let now = clock();
+        let secrets = restore_secrets(&config, &found, now);
+        let proxy = Self {
+            rms: Arc::new(ResourceManagers::new(config.rm.clone())),
+            shared: Arc::new(Shared {
+                secrets: Arc::new(secrets),
+                store,
+                observer,
+                clock,
+            }),
+            pipelines: Mutex::default(),
+            config,
+        };
+        proxy.keep_keys();
+        proxy.restore(&found, now);
+        proxy
+    }
+
+    /// Knows the local AMRMTokens, for the port's authentication.
+    #[must_use]
+    pub fn secrets(&self) -> Arc<MasterSecrets> {
+        Arc::clone(&self.shared.secrets)
+    }
+
+    /// Takes the ResourceManager's AMRMTokens out of an AM's credentials, puts the local one in, and makes the pipeline.
+    /// The same attempt again gets the same; another attempt of the application takes the pipeline's place.
+    ///
+    /// # Errors
+    /// [`AdmitError`]. Nothing has changed then.
+    pub fn admit(&self, start: &MasterStart<'_>) -> Result<Admission, AdmitError> {
+        let attempt = start.attempt;
+        let secrets = &self.shared.secrets;
+        // An empty alias and service, as the ResourceManager has them: the AM's library fills in the address it connects to.
+        let replaced = {
+            let token = secrets.token_for(attempt);
+            replace_kind(start.credentials, "", &token)
+                .map_err(|source| AdmitError::Credentials { attempt, source })?
+        };
+        let Some(rm_token) = replaced.removed.into_iter().next() else {
+            return Ok(Admission::NoToken);
+        };
+        let credentials = replaced.stream;
+        let mut pipelines = self.lock();
+        let existing = pipelines.get(&attempt.application_id);
+        if existing.is_some_and(|pipeline| pipeline.master.attempt == attempt) {
+            return Ok(Admission::Admitted {
+                credentials,
+                is_new: false,
+            });
+        }
+        if existing.is_none() && pipelines.len() >= PIPELINES_MAX {
+            return Err(AdmitError::TooMany);
+        }
+        let master = Master {
+            attempt,
+            user: start.user.to_owned(),
+            tags: start.tags.clone(),
+        };
+        let pipeline = self.build(master, rm_token.clone());
+        pipeline.keep_master(&rm_token);
+        secrets.admit(attempt);
+        if let Some(replaced) = pipelines.insert(attempt.application_id, pipeline) {
+            self.end(&replaced);
+        }
+        drop(pipelines);
+        tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied");
+        Ok(Admission::Admitted {
+            credentials,
+            is_new: true,
+        })
+    }
+
+    /// The start for which a pipeline was made has been refused.
+    pub fn withdraw(&self, attempt: ApplicationAttemptId) {
+        let mut pipelines = self.lock();
+        let id = attempt.application_id;
+        if pipelines
+            .get(&id)
+            .is_some_and(|pipeline| pipeline.master.attempt == attempt)
+            && let Some(pipeline) = pipelines.remove(&id)
+        {
+            self.end(&pipeline);
+        }
+    }
+
+    /// The application has ended on this node.
+    pub fn application_ended(&self, id: ApplicationId) {
+        let ended = self.lock().remove(&id);
+        if let Some(pipeline) = ended {
+            self.end(&pipeline);
+            tracing::info!(application = %id, "the application is proxied no more");
+        }
+    }
+
+    /// The pipeline for a caller who proved to hold this token.
+    pub(crate) fn pipeline_of(&self, identifier: &[u8]) -> Result<Arc<Pipeline>, RemoteException> {
+        let attempt = attempt_of(identifier)?;
+        let pipelines = self.lock();
+        let pipeline = pipelines.get(&attempt.application_id);
+        // A connection may be older than the end of its attempt.
+        let pipeline = pipeline.filter(|pipeline| pipeline.master.attempt == attempt);
+        pipeline.cloned().ok_or_else(|| gone(attempt))
+    }
+
+    /// For metrics.
+    #[must_use]
+    pub fn snapshot(&self) -> ProxySnapshot {
+        let pipelines: Vec<_> = self.lock().values().cloned().collect();
+        ProxySnapshot {
+            pipelines: pipelines.len(),
+            gauges: pipelines
+                .iter()
+                .map(|pipeline| pipeline.gauges())
+                .fold(Gauges::default(), Gauges::and),
+        }
+    }
+
+    /// Rolls the local key when it is time, until `stop`.
+    pub async fn roll_keys(&self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(KEY_CHECK_INTERVAL) => {}
+            }
+            let before = self.shared.secrets.keys();
+            self.shared.secrets.tick((self.shared.clock)().mono);
+            if self.shared.secrets.keys() != before {
+                tracing::info!("the AMRMProxy's master key has rolled");
+                self.keep_keys();
+            }
+        }
+    }
+
+    fn build(&self, master: Master, rm_token: Token) -> Arc<Pipeline> {
+        let chain = Chain::new(self.interceptors(&master));
+        let forwarder = RmForwarder::new(Arc::clone(&self.rms), rm_token);
+        Arc::new(Pipeline::new(
+            master,
+            Arc::clone(&self.shared),
+            chain,
+            forwarder,
+        ))
+    }
+
+    /// The chain, from the AM towards the ResourceManager. The swap of tokens stands first whatever the list says: no
+    /// interceptor sees a token that is not its own.
+    fn interceptors(&self, _master: &Master) -> Vec<Box<dyn Interceptor>> {
+        let mut interceptors: Vec<Box<dyn Interceptor>> = vec![Box::new(TokenSwap)];
+        for kind in &self.config.pipeline {
+            match kind {
+                InterceptorKind::CallMetrics => interceptors.push(Box::new(CallMetrics)),
+                InterceptorKind::Throttle => {
+                    interceptors.push(Box::new(Throttle::new(self.config.throttle)));
+                }
+                InterceptorKind::Relabel => {}
+                InterceptorKind::DistributedScheduler => {}
+                // A federated cluster's interceptor would stand here, before the forwarder and instead of it.
+                InterceptorKind::Forwarder => {}
+            }
+        }
+        interceptors
+    }
+
+    fn end(&self, pipeline: &Pipeline) {
+        let attempt = pipeline.master.attempt;
+        self.shared.secrets.dismiss(attempt);
+        pipeline.end();
+        self.shared.store.forget(attempt);
+    }
+
+    fn keep_keys(&self) {
+        let (current, next) = self.shared.secrets.keys();
+        let record = KeysRecord {
+            current: Some(MasterKeyProto::from(current)),
+            next: next.map(MasterKeyProto::from),
+        };
+        self.shared
+            .store
+            .put(RecordKey::Keys, Some(record.to_stored()));
+    }
+
+    /// Builds the pipelines again that were there before a restart. What cannot be read is dropped with a warning.
+    fn restore(&self, found: &BTreeMap<RecordKey, Vec<u8>>, now: Now) {
+        let attempts: BTreeSet<_> = found
+            .keys()
+            .filter_map(|key| match key {
+                RecordKey::Keys => None,
+                RecordKey::Attempt(attempt, _) => Some(*attempt),
+            })
+            .collect();
+        for attempt in attempts {
+            let part = |part| found.get(&RecordKey::Attempt(attempt, part));
+            let master = part(Part::Master).and_then(|stored| MasterRecord::from_stored(stored));
+            let Some(MasterRecord {
+                user,
+                tags,
+                rm_token: Some(token),
+            }) = master
+            else {
+                tracing::warn!(%attempt, "the pipeline cannot be restored");
+                self.shared.store.forget(attempt);
+                continue;
+            };
+            let master = Master {
+                attempt,
+                user,
+                tags,
+            };
+            let mut chain = Chain::new(self.interceptors(&master));
+            for kept in Part::ALL {
+                if let Some(value) = part(kept) {
+                    chain.restore(kept, value, now);
+                }
+            }
+            let forwarder = RmForwarder::new(Arc::clone(&self.rms), Token::from(token));
+            let pipeline = Pipeline::new(master, Arc::clone(&self.shared), chain, forwarder);
+            self.shared.secrets.admit(attempt);
+            let older = self
+                .lock()
+                .insert(attempt.application_id, Arc::new(pipeline));
+            if let Some(older) = older {
+                self.end(&older);
+            }
+            tracing::info!(%attempt, "the pipeline is restored");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ApplicationId, Arc<Pipeline>>> {
+        // Every change is one insertion or removal: a panic elsewhere leaves nothing half done.
+        self.pipelines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn restore_secrets(
+    config: &ProxyConfig,
+    found: &BTreeMap<RecordKey, Vec<u8>>,
+    now: Now,
+) -> MasterSecrets {
+    let stored = found.get(&RecordKey::Keys);
+    let record = stored.and_then(|stored| KeysRecord::from_stored(stored));
+    let key = |key: Option<MasterKeyProto>| MasterKey::try_from(key?).ok();
+    let keys = record.and_then(|record| Some((key(record.current)?, key(record.next))));
+    match keys {
+        Some((current, next)) => {
+            MasterSecrets::with_keys(KeyRing::restore(config.keys, current, next, now.mono))
+        }
+        None => MasterSecrets::new(config.keys, now.mono),
+    }
+}

@@ -1,0 +1,292 @@
+//! The end of every pipeline: the call goes to the ResourceManager, and only here somebody waits.
+//!
+//! One connection per attempt, opened with the attempt's own AMRMToken of the ResourceManager. A ResourceManager that is on
+//! standby or does not answer is left for the next one (`yarn.resourcemanager.ha.rm-ids`); a pause follows when all were
+//! tried. That is safe because the calls repeat well: the response id tells the ResourceManager that an `allocate` is one
+//! it has answered, and it then answers the same again. Exceptions of an active ResourceManager go to the AM unchanged: AMs
+//! act on their class. Source: `DefaultRequestInterceptor`, `ServerRMProxy`.
+//!
+//! An AM waits for this node as long as its own RPC time-out says, two minutes by default. So a call is not held for the
+//! whole patience that Hadoop's proxy has (`yarn.resourcemanager.connect.max-wait.ms`, 15 minutes): after a minute the AM is
+//! told to try again, which its client library does with a patience of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep, timeout_at};
+use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
+use wire::exception::{HadoopException, RemoteException};
+use wire::protocol::{application_master, distributed_scheduling_am};
+use wire::raw_message::{RawMessage, RawMessageError};
+use wire::retry::{Failures, RetryPolicy};
+use wire::token::Token;
+
+use crate::fields::{
+    distributed_allocate_request, distributed_allocate_response, distributed_register_response,
+};
+use crate::interceptor::{AmMethod, Outcome, Request, Response};
+
+/// Longest time a call of an AM is held while no ResourceManager answers.
+const HOLD_MAX: Duration = Duration::from_secs(60);
+
+/// How long one try to connect may take (Hadoop: `ipc.client.connect.timeout`, there 20 s).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How the ResourceManagers are reached; the same for all attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RmConfig {
+    /// `host:port` of each scheduler service, in the order of `yarn.resourcemanager.ha.rm-ids`; at least one.
+    pub addresses: Vec<String>,
+    /// How long they may all be silent; `None`: for ever. A call is not held that long.
+    pub max_wait: Option<Duration>,
+    /// Longest pause between two rounds of tries.
+    pub retry_interval: Duration,
+    /// Whether they are spoken to in DistributedSchedulingAMProtocol
+    /// (`yarn.nodemanager.distributed-scheduling.enabled`).
+    pub distributed_scheduling: bool,
+}
+
+/// What all forwarders share.
+#[derive(Debug)]
+pub struct ResourceManagers {
+    config: RmConfig,
+    /// The one that answered last: with hundreds of attempts not each has to find out by itself.
+    active: AtomicUsize,
+}
+
+impl ResourceManagers {
+    /// None has been tried.
+    #[must_use]
+    pub const fn new(config: RmConfig) -> Self {
+        Self {
+            config,
+            active: AtomicUsize::new(0),
+        }
+    }
+
+    fn policy(&self) -> RetryPolicy {
+        RetryPolicy {
+            addresses: self.config.addresses.len(),
+            interval_max: self.config.retry_interval,
+            give_up_after: Some(self.config.max_wait.unwrap_or(HOLD_MAX).min(HOLD_MAX)),
+        }
+    }
+}
+
+/// Why one try brought no answer that the AM could be given.
+#[derive(Debug, thiserror::Error)]
+enum TryError {
+    #[error("resolving {address}")]
+    Resolve {
+        address: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
+    #[error("the answer is no message")]
+    Garbage(#[from] RawMessageError),
+    #[error("the answer has no {0}")]
+    Incomplete(&'static str),
+    #[error("no answer in time")]
+    Silence,
+}
+
+impl TryError {
+    /// The exception that the AM shall see at once, because trying again would not help.
+    fn into_final(self) -> Result<RemoteException, Self> {
+        match self {
+            Self::Rpc(RpcError::Remote(exception))
+                if !exception.is(HadoopException::Standby)
+                    && !exception.is(HadoopException::Retriable) =>
+            {
+                Ok(exception)
+            }
+            Self::Rpc(RpcError::RequestTooLong(error)) => Ok(RemoteException::new(
+                HadoopException::YarnException,
+                error.to_string(),
+            )),
+            error @ (Self::Resolve { .. }
+            | Self::Rpc(_)
+            | Self::Garbage(_)
+            | Self::Incomplete(_)
+            | Self::Silence) => Err(error),
+        }
+    }
+}
+
+/// One attempt's way to the ResourceManager.
+#[derive(Debug)]
+pub struct RmForwarder {
+    rms: Arc<ResourceManagers>,
+    token: Token,
+    client: Option<RpcClient>,
+}
+
+impl RmForwarder {
+    /// Nothing is opened before the first call.
+    #[must_use]
+    pub const fn new(rms: Arc<ResourceManagers>, token: Token) -> Self {
+        Self {
+            rms,
+            token,
+            client: None,
+        }
+    }
+
+    /// Signs in with this token from the next connection on. The open one stays good.
+    pub fn use_token(&mut self, token: Token) {
+        self.token = token;
+    }
+
+    /// Makes a call, as often as it takes.
+    ///
+    /// # Errors
+    /// The exception of an active ResourceManager, unchanged; `RetriableException` when none answered for a minute.
+    pub async fn call(&mut self, request: &Request) -> Outcome {
+        let encoded = self.encode(request);
+        let policy = self.rms.policy();
+        let began = Instant::now();
+        let deadline = began + policy.give_up_after.unwrap_or(HOLD_MAX);
+        let mut failures = Failures::default();
+        loop {
+            let try_began = Instant::now();
+            let was_open = self.client.is_some();
+            let tried = timeout_at(deadline, self.try_once(request.method, &encoded)).await;
+            let error = match tried.unwrap_or(Err(TryError::Silence)) {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let error = match error.into_final() {
+                Ok(exception) => return Err(exception),
+                Err(error) => error,
+            };
+            self.client = None;
+            // A connection that was idle may have been closed by the other side: that says nothing about the server.
+            if was_open && matches!(&error, TryError::Rpc(RpcError::ConnectionLost { .. })) {
+                continue;
+            }
+            self.turn_to_next();
+            let pause = failures.note(try_began, Instant::now(), &policy, &mut rand::rng());
+            match pause {
+                Ok(pause) if Instant::now() + pause < deadline => {
+                    tracing::debug!(%error, ?pause, "the ResourceManager does not answer an AM's call");
+                    sleep(pause).await;
+                }
+                Ok(_) | Err(_) => {
+                    tracing::warn!(%error, held = ?began.elapsed(), "no ResourceManager answers an AM's call");
+                    return Err(RemoteException::new(
+                        HadoopException::Retriable,
+                        format!("no ResourceManager answers: {error}"),
+                    ));
+                }
+            }
+        }
+    }
+
+    fn turn_to_next(&self) {
+        let count = self.rms.config.addresses.len().max(1);
+        let active = self.rms.active.load(Ordering::Relaxed);
+        // Another attempt may have turned already, or found the active one.
+        let _turned_by_another = self.rms.active.compare_exchange(
+            active,
+            (active + 1) % count,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+
+    fn encode(&self, request: &Request) -> Bytes {
+        if !self.rms.config.distributed_scheduling || request.method != AmMethod::Allocate {
+            return request.message.encode();
+        }
+        use distributed_allocate_request::{ALLOCATE_REQUEST, ALLOCATED_CONTAINERS};
+        let mut outer = RawMessage::default();
+        outer.push(ALLOCATE_REQUEST, &request.message.encode());
+        outer.extend(ALLOCATED_CONTAINERS, &request.allocated);
+        outer.encode()
+    }
+
+    async fn try_once(&mut self, method: AmMethod, request: &Bytes) -> Result<Response, TryError> {
+        let client = match &self.client {
+            Some(client) if !client.is_lost() => client.clone(),
+            Some(_) | None => {
+                let client = self.open().await?;
+                self.client.insert(client).clone()
+            }
+        };
+        let distributed = self.rms.config.distributed_scheduling;
+        let (protocol, name) = match (distributed, method) {
+            (false, method) => (application_master::PROTOCOL, method.as_str()),
+            (true, AmMethod::Register) => (
+                distributed_scheduling_am::PROTOCOL,
+                "registerApplicationMasterForDistributedScheduling",
+            ),
+            (true, AmMethod::Allocate) => (
+                distributed_scheduling_am::PROTOCOL,
+                "allocateForDistributedScheduling",
+            ),
+            (true, AmMethod::Finish) => (distributed_scheduling_am::PROTOCOL, method.as_str()),
+        };
+        let answer = client
+            .call_raw(name, protocol, application_master::VERSION, request.clone())
+            .await?;
+        let message = RawMessage::parse(answer)?;
+        let inner = match (distributed, method) {
+            (false, _) | (true, AmMethod::Finish) => {
+                return Ok(Response {
+                    message,
+                    scheduling: RawMessage::default(),
+                });
+            }
+            (true, AmMethod::Register) => distributed_register_response::REGISTER_RESPONSE,
+            (true, AmMethod::Allocate) => distributed_allocate_response::ALLOCATE_RESPONSE,
+        };
+        let mut scheduling = message;
+        let plain = scheduling
+            .message(inner)
+            .ok_or(TryError::Incomplete("answer for the AM"))?;
+        scheduling.remove(inner);
+        Ok(Response {
+            message: RawMessage::parse(plain)?,
+            scheduling,
+        })
+    }
+
+    async fn open(&self) -> Result<RpcClient, TryError> {
+        let config = &self.rms.config;
+        let active = self.rms.active.load(Ordering::Relaxed);
+        let address = config.addresses.get(active).map_or("", String::as_str);
+        let resolved = resolve(address).await.map_err(|source| TryError::Resolve {
+            address: address.to_owned(),
+            source,
+        })?;
+        let options = ClientOptions {
+            connect_timeout: CONNECT_TIMEOUT,
+            // The caller's deadline is nearer.
+            call_timeout: 2 * HOLD_MAX,
+            // Calls of one attempt come one after the other.
+            calls_in_flight_max: 1,
+            ..ClientOptions::default()
+        };
+        let protocol = if config.distributed_scheduling {
+            distributed_scheduling_am::PROTOCOL
+        } else {
+            application_master::PROTOCOL
+        };
+        let auth = ClientAuth::Token(self.token.clone());
+        Ok(RpcClient::connect(resolved, protocol, auth, &options).await?)
+    }
+}
+
+async fn resolve(address: &str) -> io::Result<SocketAddr> {
+    let found = tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::lookup_host(address)).await;
+    found
+        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
+        .next()
+        .ok_or_else(|| io::Error::other("the name has no address"))
+}

@@ -1,0 +1,60 @@
+//! ApplicationMasterProtocol on the proxy's port: who calls is what the local AMRMToken of the connection says.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wire::exception::{HadoopException, RemoteException};
+use wire::protocol::application_master::{PROTOCOL, VERSION};
+use wire::rpc::{BoxFuture, Caller, Service};
+
+use crate::interceptor::AmMethod;
+use crate::pipelines::AmrmProxy;
+
+/// Hosts the proxy on a port. Messages stay as they came: only interceptors look into them.
+pub struct AmrmProxyService(Arc<AmrmProxy>);
+
+impl AmrmProxyService {
+    /// The service of this proxy.
+    #[must_use]
+    pub const fn new(proxy: Arc<AmrmProxy>) -> Self {
+        Self(proxy)
+    }
+
+    async fn run(
+        &self,
+        caller: &Caller,
+        method: &str,
+        request: Bytes,
+    ) -> Result<Bytes, RemoteException> {
+        let Some(method) = AmMethod::from_name(method) else {
+            return Err(RemoteException::new(
+                HadoopException::NoSuchMethod,
+                format!("{PROTOCOL} has no method {method}"),
+            ));
+        };
+        let identifier = caller.token_identifier.as_deref().ok_or_else(|| {
+            RemoteException::new(HadoopException::AccessControl, "an AMRMToken is needed")
+        })?;
+        let pipeline = self.0.pipeline_of(identifier)?;
+        pipeline.call(method, identifier, request).await
+    }
+}
+
+impl Service for AmrmProxyService {
+    fn protocol(&self) -> &'static str {
+        PROTOCOL
+    }
+
+    fn version(&self) -> u64 {
+        VERSION
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        method: &'a str,
+        request: Bytes,
+    ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
+        Box::pin(self.run(caller, method, request))
+    }
+}

@@ -1,0 +1,203 @@
+//! AMs that ask too often or too much are held back; others do not notice.
+//!
+//! Calls beyond the rate are delayed, never refused: an AM is served one call at a time, so a delay is all that is needed to
+//! slow it down to the rate. Asks beyond what any job needs are refused with the exception for bad asks, before anything
+//! keeps them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use prost::Message as _;
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{ContainerProto, ResourceRequestProto};
+
+use crate::config::ThrottleConfig;
+use crate::fields::{allocate_request, allocate_response};
+use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
+use crate::observe::{Observation, ThrottleReason};
+
+/// Different asks (priority, allocation request id, size) whose counts are remembered. More than that are not counted, rather than
+/// refused: what they may cost is bounded by the lines of a call.
+const ASKS_COUNTED_MAX: usize = 100_000;
+
+/// Priority, allocation request id, memory and virtual cores.
+type AskKey = (i32, i64, i64, i32);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Throttle {
+    config: ThrottleConfig,
+    /// When the bucket of calls would be full again, in microseconds of the agent's clock.
+    full_at_us: u64,
+    /// Containers asked for and not got, as far as this node sees. The AM's own counts replace it.
+    outstanding: BTreeMap<AskKey, u64>,
+    total: u64,
+}
+
+impl Throttle {
+    /// Nothing has been asked.
+    #[must_use]
+    pub const fn new(config: ThrottleConfig) -> Self {
+        Self {
+            config,
+            full_at_us: 0,
+            outstanding: BTreeMap::new(),
+            total: 0,
+        }
+    }
+
+    /// How long a call that comes now has to wait.
+    fn delay_ms(&mut self, now_us: u64) -> u64 {
+        if self.config.calls_per_second_max == 0 {
+            return 0;
+        }
+        let interval_us = 1_000_000 / u64::from(self.config.calls_per_second_max);
+        let burst_us = interval_us * u64::from(self.config.calls_burst);
+        self.full_at_us = self.full_at_us.max(now_us) + interval_us;
+        let ahead_us = self.full_at_us - now_us;
+        ahead_us.saturating_sub(burst_us).div_ceil(1000)
+    }
+
+    fn check_asks(&mut self, request: &Request) -> Result<(), (ThrottleReason, RemoteException)> {
+        let lines = request.message.count(allocate_request::ASK);
+        if lines > self.config.asks_per_call_max {
+            let max = self.config.asks_per_call_max;
+            let text = format!(
+                "Invalid resource request, {lines} asks in one call, at most {max} are allowed"
+            );
+            return Err((ThrottleReason::AsksPerCall, invalid_ask(text)));
+        }
+        let totals: Vec<(AskKey, u64)> = request
+            .message
+            .all(allocate_request::ASK)
+            .filter_map(read_total)
+            .collect();
+        let mut total = self.total;
+        // An ask may stand twice in a call, so the sum is made on the way.
+        let mut seen: BTreeMap<AskKey, u64> = BTreeMap::new();
+        for (key, count) in totals {
+            let before = seen
+                .insert(key, count)
+                .unwrap_or_else(|| self.outstanding.get(&key).copied().unwrap_or(0));
+            total = total.saturating_sub(before).saturating_add(count);
+        }
+        let max = self.config.containers_outstanding_max;
+        if total > max && total > self.total {
+            let text = format!(
+                "Invalid resource request, {total} containers outstanding, at most {max} are allowed"
+            );
+            return Err((ThrottleReason::OutstandingContainers, invalid_ask(text)));
+        }
+        for (key, count) in seen {
+            self.set(key, count);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: AskKey, count: u64) {
+        let known = self.outstanding.contains_key(&key);
+        if !known && (count == 0 || self.outstanding.len() == ASKS_COUNTED_MAX) {
+            return;
+        }
+        let before = if count == 0 {
+            self.outstanding.remove(&key)
+        } else {
+            self.outstanding.insert(key, count)
+        };
+        self.total = self
+            .total
+            .saturating_sub(before.unwrap_or(0))
+            .saturating_add(count);
+    }
+}
+
+/// The key and count of a line for anywhere, which has the total of an ask. What does not parse is the ResourceManager's to
+/// refuse.
+fn read_total(ask: Bytes) -> Option<(AskKey, u64)> {
+    let ask = ResourceRequestProto::decode(ask).ok()?;
+    if ask.resource_name() != "*" {
+        return None;
+    }
+    let priority = ask
+        .priority
+        .as_ref()
+        .map_or(0, |priority| priority.priority());
+    let (memory, vcores) = ask
+        .capability
+        .as_ref()
+        .map_or((0, 0), |size| (size.memory(), size.virtual_cores()));
+    let count = u64::try_from(ask.num_containers()).unwrap_or(0);
+    let key = (priority, ask.allocation_request_id(), memory, vcores);
+    Some((key, count))
+}
+
+fn invalid_ask(text: String) -> RemoteException {
+    RemoteException::new(HadoopException::InvalidResourceRequest, text)
+}
+
+impl Interceptor for Throttle {
+    fn on_request(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Result<Pass, RemoteException> {
+        let delay_ms = self.delay_ms(context.now.mono.0.saturating_mul(1000));
+        if delay_ms > 0 {
+            actions.push(Action::Observe(Observation::Throttled(
+                ThrottleReason::CallRate,
+            )));
+        }
+        match request.method {
+            // A master that registers again sends its asks again, too.
+            AmMethod::Register => {
+                self.outstanding.clear();
+                self.total = 0;
+            }
+            AmMethod::Allocate => self.check_asks(request).map_err(|(reason, refusal)| {
+                tracing::warn!(attempt = %context.attempt, %refusal, "an AM's asks are refused");
+                actions.push(Action::Observe(Observation::Throttled(reason)));
+                refusal
+            })?,
+            AmMethod::Finish => {}
+        }
+        Ok(Pass { delay_ms })
+    }
+
+    fn on_response(
+        &mut self,
+        method: AmMethod,
+        outcome: &mut Outcome,
+        _context: &Context<'_>,
+        _actions: &mut Vec<Action>,
+    ) {
+        let (AmMethod::Allocate, Ok(response)) = (method, outcome) else {
+            return;
+        };
+        if self.outstanding.is_empty() {
+            return;
+        }
+        for container in response
+            .message
+            .all(allocate_response::ALLOCATED_CONTAINERS)
+        {
+            let Ok(container) = ContainerProto::decode(container) else {
+                continue;
+            };
+            let priority = container
+                .priority
+                .as_ref()
+                .map_or(0, |priority| priority.priority());
+            // Its size may have been rounded up, so only the rest of the key tells which ask it answers.
+            let id = container.allocation_request_id();
+            let keys = (priority, id, i64::MIN, i32::MIN)..=(priority, id, i64::MAX, i32::MAX);
+            let first = self.outstanding.range(keys).next();
+            if let Some((key, count)) = first.map(|(key, count)| (*key, *count)) {
+                self.set(key, count.saturating_sub(1));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Tests of the throttle, without a pipeline.
+
+use proptest::prelude::*;
+use records::{ApplicationAttemptId, ApplicationId, MonoMillis, Now};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, PriorityProto, ResourceProto,
+};
+use wire::raw_message::RawMessage;
+
+use super::*;
+use crate::interceptor::{Response, Timing};
+
+const CONFIG: ThrottleConfig = ThrottleConfig {
+    calls_per_second_max: 10,
+    calls_burst: 5,
+    asks_per_call_max: 4,
+    containers_outstanding_max: 100,
+};
+
+fn context(at_ms: u64) -> Context<'static> {
+    Context {
+        attempt: ApplicationAttemptId {
+            application_id: ApplicationId {
+                cluster_timestamp: 1,
+                id: 1,
+            },
+            attempt_id: 1,
+        },
+        user: "alice",
+        now: Now {
+            mono: MonoMillis(at_ms),
+            ..Now::default()
+        },
+        timing: Timing::default(),
+        renewed_token: None,
+    }
+}
+
+fn ask(priority: i32, count: i32) -> ResourceRequestProto {
+    ResourceRequestProto {
+        priority: Some(PriorityProto {
+            priority: Some(priority),
+        }),
+        resource_name: Some("*".to_owned()),
+        num_containers: Some(count),
+        capability: Some(ResourceProto {
+            memory: Some(1024),
+            ..ResourceProto::default()
+        }),
+        ..ResourceRequestProto::default()
+    }
+}
+
+fn allocate(asks: Vec<ResourceRequestProto>) -> Request {
+    let message = AllocateRequestProto {
+        ask: asks,
+        ..AllocateRequestProto::default()
+    };
+    Request {
+        method: AmMethod::Allocate,
+        message: RawMessage::parse(message.encode_to_vec().into()).unwrap(),
+        allocated: Vec::new(),
+    }
+}
+
+fn call(
+    throttle: &mut Throttle,
+    at_ms: u64,
+    asks: Vec<ResourceRequestProto>,
+) -> Result<u64, RemoteException> {
+    let mut request = allocate(asks);
+    throttle
+        .on_request(&mut request, &context(at_ms), &mut Vec::new())
+        .map(|pass| pass.delay_ms)
+}
+
+fn answer(throttle: &mut Throttle, priority: i32, containers: usize) {
+    let container = ContainerProto {
+        priority: Some(priority.into()),
+        ..ContainerProto::default()
+    };
+    let message = AllocateResponseProto {
+        allocated_containers: vec![container; containers],
+        ..AllocateResponseProto::default()
+    };
+    let mut outcome = Ok(Response {
+        message: RawMessage::parse(message.encode_to_vec().into()).unwrap(),
+        ..Response::default()
+    });
+    throttle.on_response(
+        AmMethod::Allocate,
+        &mut outcome,
+        &context(0),
+        &mut Vec::new(),
+    );
+}
+
+#[test]
+fn a_master_that_heartbeats_is_never_delayed() {
+    let mut throttle = Throttle::new(CONFIG);
+    for call_number in 0..1000 {
+        assert_eq!(
+            call(&mut throttle, call_number * 100, Vec::new()).unwrap(),
+            0
+        );
+    }
+}
+
+#[test]
+fn a_master_that_calls_without_pause_is_slowed_to_the_rate() {
+    let mut throttle = Throttle::new(CONFIG);
+    let mut now = 0;
+    for _ in 0..105 {
+        now += call(&mut throttle, now, Vec::new()).unwrap();
+    }
+    // Five at once, a hundred more at ten a second.
+    assert_eq!(now, 10_000);
+}
+
+#[test]
+fn a_rate_of_nothing_means_any_rate() {
+    let mut throttle = Throttle::new(ThrottleConfig {
+        calls_per_second_max: 0,
+        ..CONFIG
+    });
+    for _ in 0..1000 {
+        assert_eq!(call(&mut throttle, 0, Vec::new()).unwrap(), 0);
+    }
+}
+
+#[test]
+fn too_many_lines_are_refused_as_a_bad_ask() {
+    let mut throttle = Throttle::new(CONFIG);
+    let refusal = call(&mut throttle, 0, vec![ask(1, 1); 5]).unwrap_err();
+    assert!(
+        refusal.is(HadoopException::InvalidResourceRequest),
+        "{refusal}"
+    );
+    assert!(call(&mut throttle, 0, vec![ask(1, 1); 4]).is_ok());
+}
+
+#[test]
+fn asks_are_absolute_so_repeating_one_costs_nothing() {
+    let mut throttle = Throttle::new(CONFIG);
+    for _ in 0..10 {
+        assert!(call(&mut throttle, 0, vec![ask(1, 60), ask(1, 60)]).is_ok());
+    }
+    let refusal = call(&mut throttle, 0, vec![ask(2, 41)]).unwrap_err();
+    assert!(
+        refusal.is(HadoopException::InvalidResourceRequest),
+        "{refusal}"
+    );
+    assert!(call(&mut throttle, 0, vec![ask(2, 40)]).is_ok());
+}
+
+#[test]
+fn containers_that_came_are_outstanding_no_more() {
+    let mut throttle = Throttle::new(CONFIG);
+    assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
+    assert!(call(&mut throttle, 0, vec![ask(2, 10)]).is_err());
+    answer(&mut throttle, 1, 10);
+    assert!(call(&mut throttle, 0, vec![ask(2, 10)]).is_ok());
+}
+
+#[test]
+fn who_is_over_the_limit_may_still_ask_for_less() {
+    let mut throttle = Throttle::new(CONFIG);
+    assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
+    throttle.config.containers_outstanding_max = 10;
+    assert!(call(&mut throttle, 0, Vec::new()).is_ok());
+    assert!(call(&mut throttle, 0, vec![ask(1, 90)]).is_ok());
+}
+
+#[test]
+fn a_master_that_registers_again_begins_anew() {
+    let mut throttle = Throttle::new(CONFIG);
+    assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
+    let mut register = Request {
+        method: AmMethod::Register,
+        ..allocate(Vec::new())
+    };
+    throttle
+        .on_request(&mut register, &context(0), &mut Vec::new())
+        .unwrap();
+    assert!(call(&mut throttle, 0, vec![ask(2, 100)]).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn the_total_is_the_sum_of_what_is_remembered(
+        steps in proptest::collection::vec((0..5_i32, 0..40_i32, any::<bool>()), 0..100),
+    ) {
+        let mut throttle = Throttle::new(CONFIG);
+        for (priority, count, is_answer) in steps {
+            if is_answer {
+                answer(&mut throttle, priority, usize::try_from(count).unwrap());
+            } else {
+                let _ = call(&mut throttle, 0, vec![ask(priority, count)]);
+            }
+            prop_assert_eq!(throttle.total, throttle.outstanding.values().sum::<u64>());
+            prop_assert!(throttle.total <= CONFIG.containers_outstanding_max);
+        }
+    }
+
+    #[test]
+    fn delays_never_exceed_what_the_rate_asks_for(gaps in proptest::collection::vec(0..500_u64, 1..100)) {
+        let mut throttle = Throttle::new(CONFIG);
+        let mut now = 0;
+        for gap in gaps {
+            // The next call comes after the answer to this one.
+            let delay = call(&mut throttle, now, Vec::new()).unwrap();
+            prop_assert!(delay <= 100, "one call's share of a second");
+            now += delay + gap;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The local AMRMToken outside, the ResourceManager's inside.
+//!
+//! A renewed token of the ResourceManager never reaches the AM: this node signs in with it from then on. When the local
+//! key has rolled and the AM connected with a token of the old one, every answer carries the new local token until the AM
+//! comes back with it. Source: `AMRMProxyService.updateAMRMTokens`.
+
+use prost::Message as _;
+use wire::proto::hadoop_common::TokenProto;
+use wire::token::Token;
+
+use crate::fields::allocate_response::AM_RM_TOKEN;
+use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome};
+
+/// See the module. It keeps nothing itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TokenSwap;
+
+impl Interceptor for TokenSwap {
+    fn on_response(
+        &mut self,
+        method: AmMethod,
+        outcome: &mut Outcome,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let (AmMethod::Allocate, Ok(response)) = (method, outcome) else {
+            return;
+        };
+        if let Some(token) = response.message.message(AM_RM_TOKEN) {
+            response.message.remove(AM_RM_TOKEN);
+            match TokenProto::decode(token) {
+                Ok(token) => actions.push(Action::UseRmToken(Token::from(token))),
+                Err(error) => {
+                    tracing::warn!(attempt = %context.attempt, %error, "the ResourceManager's new token does not parse");
+                }
+            }
+        }
+        if let Some(token) = context.renewed_token {
+            let token = TokenProto::from(token.clone());
+            response.message.set(AM_RM_TOKEN, &token.encode_to_vec());
+        }
+    }
+}
