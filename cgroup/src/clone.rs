@@ -1,0 +1,253 @@
+//! `clone3` with a stack of its own for the child, and `clone` where the kernel has no such call.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+/// The child's stack. It calls a handful of C functions; glibc's own spawn gives 32 KiB.
+const STACK_BYTES: usize = 64 * 1024;
+/// Below the stack: who runs over it is stopped instead of overwriting somebody's memory. Any page size divides it.
+const GUARD_BYTES: usize = 64 * 1024;
+
+/// What to make.
+pub(crate) struct Request {
+    /// Where the child begins. May not return.
+    pub(crate) entry: extern "C" fn(*mut c_void) -> c_int,
+    /// What it gets.
+    pub(crate) argument: *mut c_void,
+    /// An open directory of the unified hierarchy to make it in.
+    pub(crate) cgroup: Option<RawFd>,
+}
+
+/// Whether this build can ask the kernel to make a child in a cgroup. Whether the kernel can is seen when it is asked.
+pub(crate) const fn can_make_inside_cgroups() -> bool {
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
+}
+
+/// Whether the kernel, or a filter before it, does not know the call or its flags.
+pub(crate) fn is_refusal_of_call(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENOSYS | libc::EINVAL | libc::E2BIG | libc::EPERM)
+    )
+}
+
+/// Makes a child that shares our memory; returns when it has executed a program or ended. Its number and a handle.
+///
+/// # Safety
+/// `entry` must be allowed to run on our memory with `argument` while the calling thread waits: it may neither return,
+/// nor unwind, nor change what others rely on. The caller has blocked signals.
+#[expect(unsafe_code, reason = "system calls that make processes")]
+pub(crate) unsafe fn clone(request: &Request) -> io::Result<(i32, OwnedFd)> {
+    let stack = Stack::new()?;
+    let mut handle: c_int = -1;
+    // SAFETY: passed on from the caller; the stack lives until the child has left it.
+    let pid = unsafe {
+        match request.cgroup {
+            Some(cgroup) => clone_inside(request, &stack, cgroup, &raw mut handle)?,
+            None => clone_plain(request, &stack, &raw mut handle)?,
+        }
+    };
+    // SAFETY: the kernel has made this descriptor for us, close-on-exec, and nobody else knows it.
+    Ok((pid, unsafe { OwnedFd::from_raw_fd(handle) }))
+}
+
+const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
+
+/// # Safety
+/// As for [`clone`].
+#[expect(unsafe_code, reason = "glibc's wrapper of clone")]
+unsafe fn clone_plain(request: &Request, stack: &Stack, handle: *mut c_int) -> io::Result<i32> {
+    // SAFETY: the wrapper starts `entry` on the stack's top; the handle's address is valid.
+    let pid = unsafe {
+        libc::clone(
+            request.entry,
+            stack.top(),
+            FLAGS | libc::SIGCHLD,
+            request.argument,
+            handle,
+        )
+    };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(pid)
+}
+
+/// # Safety
+/// As for [`clone`].
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[expect(
+    unsafe_code,
+    reason = "glibc has no wrapper of clone3 before 2.39's spawn attribute"
+)]
+unsafe fn clone_inside(
+    request: &Request,
+    stack: &Stack,
+    cgroup: RawFd,
+    handle: *mut c_int,
+) -> io::Result<i32> {
+    let unsigned = |number: c_int| u64::try_from(number).map_err(io::Error::other);
+    let mut arguments = libc::clone_args {
+        flags: unsigned(FLAGS)? | CLONE_INTO_CGROUP,
+        pidfd: address(handle.cast()),
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: unsigned(libc::SIGCHLD)?,
+        stack: address(stack.bottom()),
+        stack_size: u64::try_from(STACK_BYTES).map_err(io::Error::other)?,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: unsigned(cgroup)?,
+    };
+    // SAFETY: the structure is what the kernel expects, its addresses are valid, and the child begins with `entry` on a
+    // stack of its own.
+    let result = unsafe { clone3(&raw mut arguments, request.entry, request.argument) };
+    if result < 0 {
+        let errno = i32::try_from(-result).map_err(io::Error::other)?;
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    i32::try_from(result).map_err(io::Error::other)
+}
+
+/// # Safety
+/// None is needed: it makes nothing.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[expect(unsafe_code, reason = "the same signature as where it can be done")]
+unsafe fn clone_inside(
+    _request: &Request,
+    _stack: &Stack,
+    _cgroup: RawFd,
+    _handle: *mut c_int,
+) -> io::Result<i32> {
+    Err(io::Error::from_raw_os_error(libc::ENOSYS))
+}
+
+/// Linux 5.7 (`linux/sched.h`). The libc crate has it as a number that does not fit its own type.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn address(pointer: *mut c_void) -> u64 {
+    u64::try_from(pointer.addr()).expect("addresses of these machines have 64 bits")
+}
+
+/// The call itself: in the parent its result, in the child a call of `entry` on the new stack.
+///
+/// # Safety
+/// As for [`clone`]; `arguments` must be valid and name a stack.
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "the child must not return on the parent's stack"
+)]
+unsafe fn clone3(
+    arguments: *mut libc::clone_args,
+    entry: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+) -> i64 {
+    let result: i64;
+    // SAFETY: the kernel keeps all registers but rax, rcx and r11. The child has rax = 0 and the top of its own, 16-byte
+    // aligned stack in rsp; it pushes nothing of the parent's and never reaches what follows the block. The entry cannot
+    // return; should it, ud2 ends the child.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r13",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") arguments,
+            in("rsi") size_of::<libc::clone_args>(),
+            in("r12") entry,
+            in("r13") argument,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// The call itself: in the parent its result, in the child a call of `entry` on the new stack.
+///
+/// # Safety
+/// As for [`clone`]; `arguments` must be valid and name a stack.
+#[cfg(target_arch = "aarch64")]
+#[expect(
+    unsafe_code,
+    reason = "the child must not return on the parent's stack"
+)]
+unsafe fn clone3(
+    arguments: *mut libc::clone_args,
+    entry: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+) -> i64 {
+    let result: i64;
+    // SAFETY: the kernel keeps all registers but x0. The child has x0 = 0 and the top of its own, 16-byte aligned stack
+    // in sp, and never reaches what follows the block. The entry cannot return; should it, brk ends the child.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x30, xzr",
+            "mov x0, x21",
+            "blr x20",
+            "brk #1",
+            "2:",
+            inlateout("x0") arguments => result,
+            in("x1") size_of::<libc::clone_args>(),
+            in("x8") libc::SYS_clone3,
+            in("x20") entry,
+            in("x21") argument,
+        );
+    }
+    result
+}
+
+/// Memory for a child's stack, with a guard below. Given back when dropped.
+struct Stack(*mut c_void);
+
+#[expect(unsafe_code, reason = "mapped memory")]
+impl Stack {
+    fn new() -> io::Result<Self> {
+        let length = GUARD_BYTES + STACK_BYTES;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        // SAFETY: a new mapping anywhere.
+        let base = unsafe { libc::mmap(ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let stack = Self(base);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the range lies within our own mapping.
+        if unsafe { libc::mprotect(stack.bottom(), STACK_BYTES, access) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(stack)
+    }
+
+    fn bottom(&self) -> *mut c_void {
+        // SAFETY: within the mapping.
+        unsafe { self.0.add(GUARD_BYTES) }
+    }
+
+    fn top(&self) -> *mut c_void {
+        // SAFETY: one past the mapping's end.
+        unsafe { self.0.add(GUARD_BYTES + STACK_BYTES) }
+    }
+}
+
+impl Drop for Stack {
+    #[expect(unsafe_code, reason = "mapped memory")]
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, which nobody uses any more: the child has executed or ended.
+        unsafe { libc::munmap(self.0, GUARD_BYTES + STACK_BYTES) };
+    }
+}

@@ -1,0 +1,116 @@
+//! The texts of control files: single numbers, lines of key and number, and pressure lines. Pure.
+
+use std::collections::BTreeMap;
+
+/// A file that holds one number; `max` is [`u64::MAX`].
+pub(crate) fn number(text: &str) -> Option<u64> {
+    match text.trim() {
+        "max" => Some(u64::MAX),
+        digits => digits.parse().ok(),
+    }
+}
+
+/// The number after `key` in a file of lines `KEY NUMBER`. A key that the kernel did not print is `None`, not 0.
+pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (found, number) = line.split_once(' ')?;
+        (found == key).then(|| number.trim().parse().ok()).flatten()
+    })
+}
+
+/// How long tasks waited for a resource (kernel: PSI, `Documentation/accounting/psi.rst`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pressure {
+    /// At least one task waited.
+    pub some: Stall,
+    /// All tasks waited. `None`: the kernel does not say (processor time of the whole machine, before Linux 5.13).
+    pub full: Option<Stall>,
+}
+
+/// A line of a pressure file.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stall {
+    /// Percent of the last 10 s.
+    pub avg10_percent: f32,
+    /// Percent of the last 60 s.
+    pub avg60_percent: f32,
+    /// Percent of the last 300 s.
+    pub avg300_percent: f32,
+    /// Microseconds in all.
+    pub total_us: u64,
+}
+
+impl Pressure {
+    /// Reads a pressure file's text; `None`: it is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = |kind| {
+            let rest = text.lines().find_map(|line| line.strip_prefix(kind))?;
+            Stall::parse(rest)
+        };
+        Some(Self {
+            some: line("some ")?,
+            full: line("full "),
+        })
+    }
+}
+
+impl Stall {
+    fn parse(text: &str) -> Option<Self> {
+        let fields: BTreeMap<&str, &str> = text
+            .split_ascii_whitespace()
+            .filter_map(|field| field.split_once('='))
+            .collect();
+        let percent = |name| fields.get(name)?.parse::<f32>().ok();
+        Some(Self {
+            avg10_percent: percent("avg10")?,
+            avg60_percent: percent("avg60")?,
+            avg300_percent: percent("avg300")?,
+            total_us: fields.get("total")?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_not_printed_is_not_zero() {
+        let text = "low 0\nhigh 3\noom_kill 12\noom_group_kill 1\n";
+        assert_eq!(value(text, "oom_kill"), Some(12));
+        assert_eq!(value(text, "oom"), None);
+        assert_eq!(value("oom_kill x\n", "oom_kill"), None);
+    }
+
+    #[test]
+    fn numbers_may_be_max() {
+        assert_eq!(number("12\n"), Some(12));
+        assert_eq!(number("max\n"), Some(u64::MAX));
+        assert_eq!(number("-1\n"), None);
+        assert_eq!(number(""), None);
+    }
+
+    #[test]
+    fn pressure_is_read_with_and_without_full() {
+        let some = "some avg10=0.75 avg60=1.11 avg300=2.28 total=3746660514\n";
+        let full = "full avg10=0.00 avg60=0.25 avg300=0.00 total=17\n";
+        let both = Pressure::parse(&(some.to_owned() + full)).unwrap();
+        assert_eq!(both.some.total_us, 3_746_660_514);
+        assert!((both.some.avg300_percent - 2.28).abs() < 0.001);
+        assert!((both.full.unwrap().avg60_percent - 0.25).abs() < 0.001);
+        assert_eq!(Pressure::parse(some).unwrap().full, None);
+        for broken in ["", "some", "some avg10=x avg60=1 avg300=1 total=1", full] {
+            assert_eq!(Pressure::parse(broken), None, "{broken}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in ".{0,200}") {
+            let _ = (Pressure::parse(&text), number(&text), value(&text, "oom"));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A place of its own for each test, and small programs to put into cgroups.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use cgroup::{
+    Cgroup, Child, Command, Controller, Delegation, Layout, Parent, Root, RootConfig, spawn,
+};
+
+/// For whatever should take milliseconds, on a machine that is busy building.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Which hierarchies a test wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Whatever the machine has, as the agent does.
+    All,
+    /// Those of version 1 only.
+    Legacy,
+}
+
+/// A root of one test.
+pub(crate) struct Place {
+    pub(crate) parent: Parent,
+    root: Option<Root>,
+    name: String,
+}
+
+impl Place {
+    /// `None`, and a line that says so, where a controller cannot be used.
+    pub(crate) fn new(test: &str, what: Use, wanted: &[Controller]) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("nm-agent-test-{}-{number}", std::process::id());
+        let layout = Layout::of_this_process();
+        let layout = match what {
+            Use::All => layout,
+            Use::Legacy => layout.without_unified(),
+        };
+        let config = RootConfig {
+            hierarchy: &name,
+            wanted,
+            delegation: Delegation::None,
+            own_leaf: "agent",
+        };
+        let root = match Root::open(&layout, &config) {
+            Ok(root) => root,
+            Err(error) => {
+                skip(test, &error);
+                return None;
+            }
+        };
+        let place = Self {
+            parent: root.parent("class").unwrap(),
+            root: Some(root),
+            name,
+        };
+        let root = place.root.as_ref().unwrap();
+        if let Some(missing) = wanted.iter().find(|wanted| !root.controls(**wanted)) {
+            skip(test, &format!("no {missing} controller that can be used"));
+            return None;
+        }
+        Some(place)
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        self.root.as_ref().unwrap()
+    }
+
+    pub(crate) fn group(&self, name: &str) -> Cgroup {
+        self.parent.create(name).unwrap()
+    }
+}
+
+impl Drop for Place {
+    /// Nothing stays behind, also when a test fails.
+    fn drop(&mut self) {
+        for group in self.parent.children().unwrap_or_default() {
+            drop(group.destroy(PATIENCE));
+        }
+        let Some(root) = self.root.take() else {
+            return;
+        };
+        for path in root.paths() {
+            assert!(path.ends_with(&self.name), "{}", path.display());
+            drop(std::fs::remove_dir(path.join("class")));
+            drop(std::fs::remove_dir(&path));
+        }
+    }
+}
+
+pub(crate) fn skip(test: &str, why: &dyn std::fmt::Display) {
+    assert!(
+        std::env::var("NM_AGENT_REQUIRE_CGROUPS").as_deref() != Ok("1"),
+        "{test} would be skipped: {why}"
+    );
+    drop(writeln!(
+        std::io::stderr().lock(),
+        "\nSKIPPED BY KERNEL: {test}: {why}"
+    ));
+}
+
+/// A bash script that runs in a cgroup, with a pipe as its output. Killed and reaped when dropped.
+pub(crate) struct Script {
+    pub(crate) child: Child,
+    output: File,
+}
+
+impl Script {
+    pub(crate) fn start(text: &str, group: Option<&Cgroup>) -> Self {
+        let (read, write) = nix::unistd::pipe().unwrap();
+        let script = CString::new(text).unwrap();
+        let child = run(&[c"bash", c"-c", &script], group, &write).unwrap();
+        Self {
+            child,
+            output: File::from(read),
+        }
+    }
+
+    /// Waits for a line of its output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while self.output.read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
+    /// How it ended: its exit code, or 128 and its signal.
+    pub(crate) fn end(&mut self) -> i32 {
+        use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+        let id = Id::PIDFd(self.child.handle.as_fd());
+        let status = waitid(id, WaitPidFlag::WEXITED).unwrap();
+        if let WaitStatus::Signaled(_, signal, _) = status {
+            return 128 + signal as i32;
+        }
+        let WaitStatus::Exited(_, code) = status else {
+            panic!("{status:?}");
+        };
+        code
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        use nix::sys::signal::{Signal, killpg};
+        use nix::unistd::Pid;
+        let _ = killpg(Pid::from_raw(self.child.pid), Signal::SIGKILL);
+    }
+}
+
+pub(crate) fn run(
+    arguments: &[&CStr],
+    group: Option<&Cgroup>,
+    output: &OwnedFd,
+) -> Result<Child, cgroup::SpawnError> {
+    let directory = File::open("/").unwrap();
+    let environment = [c"PATH=/usr/bin:/bin".to_owned(), c"LC_ALL=C".to_owned()];
+    let command = Command {
+        program: c"/bin/bash",
+        arguments,
+        environment: &environment,
+        directory: directory.as_fd(),
+        stdio: [None, Some(output.as_fd()), None],
+    };
+    spawn(&command, group)
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What a control file of a cgroup says, wherever it is.
+pub(crate) fn says(paths: &[std::path::PathBuf], file: &str) -> Option<String> {
+    let text = |path: &Path| std::fs::read_to_string(path.join(file)).ok();
+    paths
+        .iter()
+        .find_map(|path| text(path))
+        .map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,64 @@
+//! What is used is seen.
+
+use cgroup::{Controller, Resource};
+
+use crate::fixture::{PATIENCE, Place, Script, Use, until};
+
+fn is_seen(test: &str, what: Use) {
+    let wanted = [Controller::Cpuacct, Controller::Memory];
+    let Some(place) = Place::new(test, what, &wanted) else {
+        return;
+    };
+    let group = place.group("c1");
+    let sampler = group.sampler().unwrap();
+    let before = sampler.read().unwrap();
+    let mut script = Script::start(
+        "x=$(head -c 9000000 /dev/zero | tr '\\0' x); echo go; read -u 1",
+        Some(&group),
+    );
+    assert_eq!(script.line(), "go");
+    until("its memory is seen", || {
+        sampler.read().unwrap().memory_bytes > before.memory_bytes.map(|bytes| bytes + 8_000_000)
+    });
+    assert!(sampler.read().unwrap().cpu_usage_us > before.cpu_usage_us);
+    let class = place.parent.sampler().unwrap().read().unwrap();
+    assert!(class.memory_bytes >= Some(8_000_000), "{class:?}");
+    drop(script);
+    group.destroy(PATIENCE).unwrap();
+    assert!(
+        sampler.read().is_err(),
+        "a cgroup that is gone has no usage"
+    );
+}
+
+#[test]
+fn processor_time_and_memory_are_seen() {
+    is_seen("processor_time_and_memory_are_seen", Use::All);
+}
+
+#[test]
+fn processor_time_and_memory_are_seen_in_legacy_hierarchies() {
+    is_seen(
+        "processor_time_and_memory_are_seen_in_legacy_hierarchies",
+        Use::Legacy,
+    );
+}
+
+#[test]
+fn waiting_for_the_processor_is_seen() {
+    let test = "waiting_for_the_processor_is_seen";
+    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+        return;
+    };
+    let group = place.group("c1");
+    if group.pressure(Resource::Cpu).unwrap().is_none() {
+        crate::fixture::skip(test, &"no pressure is told");
+        return;
+    }
+    let busy = "taskset -cp 0 $$ > /dev/null; (while :; do :; done) & while :; do :; done";
+    let _script = Script::start(busy, Some(&group));
+    until("one waits for the other", || {
+        let pressure = group.pressure(Resource::Cpu).unwrap().unwrap();
+        pressure.some.total_us > 10_000
+    });
+}
