@@ -1,5 +1,7 @@
 //! The command line: arguments in, exit status out. The only reader of the process environment.
 
+mod shell;
+
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -49,6 +51,14 @@ enum Command {
     /// tokens. It reads the same files as the node, which must be valid for both. Exit status: 0 after SIGTERM or
     /// SIGINT, 2 for bad configuration, 1 when a port cannot be had.
     Rm(ConfDir),
+    /// Run a command in many containers of a cluster and wait for their end.
+    ///
+    /// Exit status: 0 when every command ended with 0, 1 when one failed or the job could not be run, 2 for bad
+    /// arguments or configuration, 130 after Ctrl-C, which kills the job.
+    Shell(shell::ShellArguments),
+    /// The master of a job, which `shell` has a node start.
+    #[command(hide = true)]
+    ShellMaster,
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +87,8 @@ pub fn main() -> ExitCode {
         Command::Run(conf) => run(conf, &environment),
         Command::Check(conf) => check(conf, &environment),
         Command::Rm(conf) => resource_manager(conf, &environment),
+        Command::Shell(arguments) => shell::shell(arguments, &environment),
+        Command::ShellMaster => shell::master(&environment),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A distributed shell: runs one command in many containers, of both execution types, on any ResourceManager.
 //!
-//! The client ([`submit`]) and the ApplicationMaster are in one program: the client submits an application
+//! The client ([`submit`]) and the ApplicationMaster ([`master`]) are in one program: the client submits an application
 //! whose master is that program with the subcommand [`MASTER_SUBCOMMAND`]. What the master shall do travels in the
 //! environment of its container, how it went in the diagnostics with which it unregisters, and how it is going through a
 //! small endpoint of the master, for as long as it runs.
@@ -19,11 +19,13 @@
 //! | [`progress`], [`summary`] | how it goes and how it went, with their text forms. Pure |
 //! | [`retry`] | when a ResourceManager that does not answer is tried again. Pure |
 //! | [`client`] | submits, follows, kills |
+//! | [`master`] | asks for containers, starts them, asks again for those that were taken away |
 
 pub mod client;
 pub mod cluster;
 pub mod error;
 pub mod job;
+pub mod master;
 pub mod progress;
 pub mod quote;
 pub mod retry;
@@ -37,6 +39,7 @@ pub use error::ShellError;
 pub use job::Job;
 pub use progress::{Counts, Progress, Stage};
 pub use rm_link::LinkError;
+pub use spec::SpecError;
 pub use summary::{Outcome, Summary};
 
 /// The subcommand of [`Cluster::program`] that runs the master.

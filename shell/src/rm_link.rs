@@ -118,7 +118,6 @@ impl RmLink {
     }
 
     /// The next connection is made with this token; the open one stays.
-    #[expect(dead_code, reason = "the tokens of masters are renewed")]
     pub(crate) fn set_auth(&mut self, auth: ClientAuth) {
         self.config.auth = auth;
     }

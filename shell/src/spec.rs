@@ -41,7 +41,7 @@ impl fmt::Debug for Spec {
 
 /// A text that is no specification.
 #[derive(Debug, Error)]
-pub(crate) enum SpecError {
+pub enum SpecError {
     /// The variable is not set: the master was not started by a client.
     #[error(
         "{VARIABLE} is not set: this command is for the containers that nm-agent shell asks for"
@@ -63,10 +63,6 @@ impl Spec {
     }
 
     /// Reads the variable's value.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the master reads what the client writes")
-    )]
     pub(crate) fn decode(text: Option<&str>) -> Result<Self, SpecError> {
         let json = URL_SAFE_NO_PAD.decode(text.ok_or(SpecError::Unset)?)?;
         Ok(serde_json::from_slice(&json)?)

@@ -1,0 +1,214 @@
+//! Carries events to the decisions and actions away from them. No decision is made here.
+
+use std::time::Duration;
+
+use records::MonoMillis;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use wire::protocol::application_master;
+use wire::rpc::ClientAuth;
+
+use super::decisions::Master;
+use super::nodes::Nodes;
+use super::rm::{self, News, Order, Whereabouts};
+use super::vocabulary::{Action, Event, Loss};
+use super::{Given, MasterError};
+use crate::progress::Counts;
+use crate::rm_link::{LinkConfig, RmLink};
+use crate::summary::{Outcome, Summary};
+
+/// Orders that wait for the ResourceManager: at most one is under way, and one follows it.
+const ORDERS_MAX: usize = 4;
+
+/// Longest wait for nodes that are told to stop containers at the end. The ResourceManager tells them as well.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The same when the master's own node ends it: 250 ms later it is killed
+/// (`yarn.nodemanager.sleep-delay-before-sigkill.ms`).
+const TERMINATED_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A wake-up that never comes.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+struct Driver {
+    master: Master,
+    nodes: Nodes,
+    calls: JoinSet<Option<Event>>,
+    orders: mpsc::Sender<Order>,
+    news: mpsc::Receiver<News>,
+    counts: watch::Sender<Counts>,
+    started: Instant,
+}
+
+/// Runs the master to its end.
+pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
+    let Given {
+        spec,
+        container,
+        host,
+        token,
+    } = given;
+    let mut terminate = signal(SignalKind::terminate()).map_err(MasterError::Signals)?;
+    let job = spec.job.clone();
+    tracing::info!(%container, containers = job.containers(), "the master of a job");
+    let started = Instant::now();
+    let (orders, orders_taken) = mpsc::channel(ORDERS_MAX);
+    let (news_sent, news) = mpsc::channel(ORDERS_MAX);
+    let link = RmLink::new(LinkConfig {
+        addresses: spec.schedulers.clone(),
+        protocol: application_master::PROTOCOL,
+        auth: ClientAuth::Token(token),
+        patience: spec.patience,
+    });
+    let whereabouts = Whereabouts {
+        host,
+        port: -1,
+        url: String::new(),
+    };
+    let mut background = JoinSet::new();
+    background.spawn(rm::serve(
+        link,
+        whereabouts,
+        job.size(),
+        orders_taken,
+        news_sent,
+    ));
+    let mut driver = Driver {
+        master: Master::new(job.clone(), spec.user.clone(), MonoMillis(0)),
+        nodes: Nodes::new(job),
+        calls: JoinSet::new(),
+        orders,
+        news,
+        counts: watch::Sender::default(),
+        started,
+    };
+    let mut actions = vec![driver.master.begin()];
+    loop {
+        for action in actions {
+            if let Action::Finish { summary, loss } = action {
+                return driver.finish(summary, loss).await;
+            }
+            driver.perform(action).await;
+        }
+        let event = tokio::select! {
+            event = driver.next_event() => event,
+            _ = terminate.recv() => Event::Lost(Loss::Terminated),
+        };
+        actions = driver.master.handle(event, driver.now());
+        driver.publish();
+    }
+}
+
+impl Driver {
+    fn now(&self) -> MonoMillis {
+        self.started.elapsed().into()
+    }
+
+    fn publish(&self) {
+        let counts = self.master.counts();
+        self.counts.send_if_modified(|last| {
+            let is_new = *last != counts;
+            *last = counts;
+            is_new
+        });
+    }
+
+    /// The next thing that happens. Cancel-safe: what it awaits keeps what has not been taken.
+    async fn next_event(&mut self) -> Event {
+        loop {
+            let wake = self.master.next_wake();
+            let wake = wake.map_or(FAR, |wake| Duration::from_millis(wake.0));
+            tokio::select! {
+                news = self.news.recv() => {
+                    let news = news.expect("the task ends after the last order only");
+                    for (node, token) in news.nm_tokens {
+                        self.nodes.add_token(node, token);
+                    }
+                    for (id, token) in news.container_tokens {
+                        self.nodes.add_container_token(id, token);
+                    }
+                    if let Some(event) = news.event {
+                        return event;
+                    }
+                }
+                Some(done) = self.calls.join_next() => match done {
+                    Ok(Some(event)) => return event,
+                    Ok(None) => {}
+                    Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+                },
+                () = sleep_until(self.started + wake) => return Event::Tick,
+            }
+        }
+    }
+
+    async fn order(&self, order: Order) {
+        let sent = self.orders.send(order).await;
+        sent.expect("the task ends after the last order only");
+    }
+
+    async fn perform(&mut self, action: Action) {
+        match action {
+            Action::Register => self.order(Order::Register).await,
+            Action::Allocate(heartbeat) => {
+                let progress = self.master.counts().fraction();
+                self.order(Order::Allocate(heartbeat, progress)).await;
+            }
+            Action::Start { node, containers } => {
+                let call = self.nodes.start(&node, &containers);
+                self.calls.spawn(call.run());
+            }
+            Action::Look { node, containers } => {
+                let call = self.nodes.look(&node, containers);
+                self.calls.spawn(call.run());
+            }
+            Action::Update { node, container } => {
+                if let Some(call) = self.nodes.update(&node, container) {
+                    self.calls.spawn(call.run());
+                }
+            }
+            Action::StopContainers { node, containers } => {
+                let call = self.nodes.stop(&node, containers);
+                self.calls.spawn(call.run());
+            }
+            Action::Finish { .. } => unreachable!("the loop takes the last action itself"),
+        }
+    }
+
+    /// Waits for the nodes, then tells the ResourceManager.
+    async fn finish(
+        mut self,
+        summary: Box<Summary>,
+        loss: Option<Loss>,
+    ) -> Result<Outcome, MasterError> {
+        let patience = match loss {
+            Some(Loss::Terminated) => TERMINATED_PATIENCE,
+            Some(Loss::Silent | Loss::Disowned) | None => STOP_PATIENCE,
+        };
+        let left = async { while self.calls.join_next().await.is_some() {} };
+        if timeout(patience, left).await.is_err() {
+            tracing::warn!("some nodes have not answered");
+        }
+        let outcome = summary.outcome;
+        tracing::info!(?summary, "the job is over");
+        match loss {
+            None => {
+                self.order(Order::Finish(summary)).await;
+                // An answer to an earlier order may come first.
+                while self
+                    .news
+                    .recv()
+                    .await
+                    .is_some_and(|news| news.event.is_some())
+                {}
+                Ok(outcome)
+            }
+            Some(Loss::Silent) => Err(MasterError::Lost("the ResourceManager does not answer")),
+            Some(Loss::Disowned) => Err(MasterError::Lost(
+                "the ResourceManager does not know this attempt any more",
+            )),
+            Some(Loss::Terminated) => Err(MasterError::Lost("the node ends this container")),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! When to ask nodes how the containers are that have not been seen running yet. Pure.
+//!
+//! Nobody tells a master that a queued container has started: it has to ask. It asks often about a container that was
+//! just accepted and ever less often about one that waits, so that each wait is known to within a quarter of itself.
+
+use std::collections::BTreeMap;
+
+use records::{ContainerId, MonoMillis, NodeId};
+
+/// The shortest pause between two questions to one node, in milliseconds; the resolution of short waits.
+pub const LOOK_MIN_MS: u64 = 20;
+
+/// The longest, in milliseconds; the resolution of long waits.
+pub const LOOK_MAX_MS: u64 = 1_000;
+
+/// The pause is so much of the youngest wait.
+const LOOK_SHARE: u64 = 4;
+
+/// A node is asked about so many containers in a millisecond at most, on average.
+const LOOKED_AT_PER_MS: u64 = 2;
+
+/// Containers in one question. The answer holds the diagnostics of each, of 10,000 characters at most.
+const LOOK_BATCH_MAX: usize = 500;
+
+/// The pause after a node could not be reached, in milliseconds. If it is lost, the ResourceManager will say so.
+const UNREACHED_MS: u64 = 1_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct NodeLook {
+    /// Since when the node has each container.
+    waiting: BTreeMap<ContainerId, MonoMillis>,
+    is_unanswered: bool,
+    next: MonoMillis,
+    /// The last container of the last question, when there were more: the next question goes on behind it.
+    resume_after: Option<ContainerId>,
+}
+
+/// The containers that have not been seen running, by node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Looks {
+    nodes: BTreeMap<NodeId, NodeLook>,
+}
+
+impl Looks {
+    /// A node has accepted a container.
+    pub(super) fn add(&mut self, node: &NodeId, id: ContainerId, now: MonoMillis) {
+        let soon = now + LOOK_MIN_MS;
+        let look = self.nodes.entry(node.clone()).or_default();
+        look.next = if look.waiting.is_empty() {
+            soon
+        } else {
+            look.next.min(soon)
+        };
+        look.waiting.insert(id, now);
+    }
+
+    /// It runs, or has ended. Since when it had waited; `None` if it did not wait.
+    pub(super) fn remove(&mut self, node: &NodeId, id: ContainerId) -> Option<MonoMillis> {
+        let look = self.nodes.get_mut(node)?;
+        let since = look.waiting.remove(&id);
+        if look.waiting.is_empty() && !look.is_unanswered {
+            self.nodes.remove(node);
+        }
+        since
+    }
+
+    /// A node has answered, or could not be reached.
+    pub(super) fn answered(&mut self, node: &NodeId, is_reached: bool, now: MonoMillis) {
+        let Some(look) = self.nodes.get_mut(node) else {
+            return;
+        };
+        look.is_unanswered = false;
+        if look.waiting.is_empty() {
+            self.nodes.remove(node);
+            return;
+        }
+        let youngest = look.waiting.values().max().copied().unwrap_or(now);
+        let asked = u64::try_from(look.waiting.len().min(LOOK_BATCH_MAX)).unwrap_or(u64::MAX);
+        let least = LOOK_MIN_MS.max(asked / LOOKED_AT_PER_MS);
+        let pause = (now.since(youngest) / LOOK_SHARE).clamp(least, LOOK_MAX_MS);
+        look.next = now + if is_reached { pause } else { UNREACHED_MS };
+    }
+
+    /// Questions to ask now.
+    pub(super) fn due(&mut self, now: MonoMillis) -> Vec<(NodeId, Vec<ContainerId>)> {
+        let mut due = Vec::new();
+        for (node, look) in &mut self.nodes {
+            if !look.is_unanswered && !look.waiting.is_empty() && look.next <= now {
+                look.is_unanswered = true;
+                due.push((node.clone(), look.batch()));
+            }
+        }
+        due
+    }
+
+    /// When the next question is due.
+    pub(super) fn next_wake(&self) -> Option<MonoMillis> {
+        let asking = self.nodes.values();
+        let asking = asking.filter(|look| !look.is_unanswered && !look.waiting.is_empty());
+        asking.map(|look| look.next).min()
+    }
+}
+
+impl NodeLook {
+    /// The next containers in turn.
+    fn batch(&mut self) -> Vec<ContainerId> {
+        let after = self.resume_after.take();
+        let is_behind = |id: &&ContainerId| after.is_none_or(|after| **id > after);
+        let mut batch: Vec<ContainerId> = self.waiting.keys().filter(is_behind).copied().collect();
+        if batch.is_empty() {
+            batch = self.waiting.keys().copied().collect();
+        }
+        if batch.len() > LOOK_BATCH_MAX {
+            batch.truncate(LOOK_BATCH_MAX);
+            self.resume_after = batch.last().copied();
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::master::testing::{container, node};
+
+    #[test]
+    fn pauses_grow_with_the_wait_between_their_bounds() {
+        let (mut looks, node) = (Looks::default(), node(1));
+        looks.add(&node, container(2), MonoMillis(0));
+        assert_eq!(looks.next_wake(), Some(MonoMillis(LOOK_MIN_MS)));
+        for (at, next) in [(20, 40), (400, 500), (100_000, 101_000)] {
+            assert_eq!(looks.due(MonoMillis(at)).len(), 1);
+            assert_eq!(looks.next_wake(), None, "one question at a time");
+            looks.answered(&node, true, MonoMillis(at));
+            assert_eq!(looks.next_wake(), Some(MonoMillis(next)));
+        }
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_reached_is_left_alone_for_a_second() {
+        let (mut looks, node) = (Looks::default(), node(1));
+        looks.add(&node, container(2), MonoMillis(0));
+        assert_eq!(looks.due(MonoMillis(20)).len(), 1);
+        looks.answered(&node, false, MonoMillis(30));
+        assert_eq!(looks.next_wake(), Some(MonoMillis(30 + UNREACHED_MS)));
+    }
+
+    #[test]
+    fn a_container_that_runs_is_not_asked_about() {
+        let (mut looks, node) = (Looks::default(), node(1));
+        looks.add(&node, container(2), MonoMillis(5));
+        assert_eq!(looks.remove(&node, container(2)), Some(MonoMillis(5)));
+        assert_eq!(looks.remove(&node, container(2)), None);
+        assert_eq!(looks, Looks::default());
+    }
+
+    #[test]
+    fn many_containers_are_asked_about_in_turns() {
+        let (mut looks, node) = (Looks::default(), node(1));
+        for id in 0..1_200 {
+            looks.add(&node, container(id), MonoMillis(0));
+        }
+        let mut asked = BTreeSet::new();
+        for turn in 0..3 {
+            let at = MonoMillis(turn * 10_000 + 20);
+            let due = looks.due(at);
+            assert!(due[0].1.len() <= LOOK_BATCH_MAX);
+            asked.extend(due[0].1.iter().copied());
+            looks.answered(&node, true, at);
+        }
+        assert_eq!(asked.len(), 1_200);
+    }
+}

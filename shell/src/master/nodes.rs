@@ -1,0 +1,348 @@
+//! The nodes' side of the master: one connection for each node that has something to do, and the tokens for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use records::{ContainerId, NodeId};
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::sleep;
+use wire::exception::RemoteException;
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{
+    ContainerExceptionMapProto, ContainerLaunchContextProto, ContainerStateProto,
+    ContainerStatusProto, ContainerSubStateProto, ContainerUpdateRequestProto,
+    GetContainerStatusesRequestProto, StartContainerRequestProto, StartContainersRequestProto,
+    StopContainersRequestProto,
+};
+use wire::protocol::container_management::{
+    self, GetContainerStatuses, StartContainers, StopContainers, UpdateContainer,
+};
+use wire::rpc::{ClientAuth, ClientOptions, Method, RpcClient, RpcError};
+use wire::token::Token;
+
+use super::rm::read_completed;
+use super::vocabulary::{Event, Seen, ToStart};
+use crate::job::Job;
+use crate::quote;
+
+/// Longest time to connect to a node.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest time for one call: Hadoop's node takes seconds for forty starts.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Calls of nodes at once, over all nodes. More wait: a master on a small node must not open thousands of sockets in
+/// one moment.
+const CALLS_MAX: usize = 128;
+
+/// Tries of a change; the ResourceManager counts on it.
+const UPDATE_TRIES: u32 = 3;
+
+/// Between two of them.
+const UPDATE_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a node could not be asked.
+#[derive(Debug, thiserror::Error)]
+enum NodeError {
+    /// The ResourceManager has given no token for it.
+    #[error("there is no NMToken for {0}")]
+    NoToken(NodeId),
+    /// Its name has no address.
+    #[error("the address of {node} cannot be found")]
+    Resolve {
+        node: NodeId,
+        source: Option<std::io::Error>,
+    },
+    /// It cannot be reached, or refuses the call.
+    #[error("calling {node}: {source}")]
+    Call { node: NodeId, source: RpcError },
+}
+
+/// A connection to one node, opened when it is first used. Calls share it.
+#[derive(Debug)]
+struct NodeLink {
+    node: NodeId,
+    token: Token,
+    client: Mutex<Option<RpcClient>>,
+}
+
+impl NodeLink {
+    async fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, NodeError> {
+        let failed = |source| NodeError::Call {
+            node: self.node.clone(),
+            source,
+        };
+        let client = self.client().await?;
+        client.call::<M>(request).await.map_err(failed)
+    }
+
+    async fn client(&self) -> Result<RpcClient, NodeError> {
+        let mut open = self.client.lock().await;
+        if let Some(client) = open.as_ref().filter(|client| !client.is_lost()) {
+            return Ok(client.clone());
+        }
+        let node = &self.node;
+        let unresolved = |source| NodeError::Resolve {
+            node: node.clone(),
+            source,
+        };
+        let found = tokio::net::lookup_host((node.host.as_str(), node.port)).await;
+        let mut failure = unresolved(None);
+        for address in found.map_err(|error| unresolved(Some(error)))? {
+            let auth = ClientAuth::Token(self.token.clone());
+            let options = ClientOptions {
+                connect_timeout: CONNECT_TIMEOUT,
+                call_timeout: CALL_TIMEOUT,
+                ..ClientOptions::default()
+            };
+            match RpcClient::connect(address, container_management::PROTOCOL, auth, &options).await
+            {
+                Ok(client) => return Ok(open.insert(client).clone()),
+                Err(source) => {
+                    failure = NodeError::Call {
+                        node: node.clone(),
+                        source,
+                    };
+                }
+            }
+        }
+        Err(failure)
+    }
+}
+
+/// All nodes that have given containers, and how to start commands on them.
+pub(super) struct Nodes {
+    job: Job,
+    tokens: HashMap<NodeId, Token>,
+    links: HashMap<NodeId, Arc<NodeLink>>,
+    /// Of containers that have not been started, or whose change has not been passed on.
+    container_tokens: HashMap<ContainerId, TokenProto>,
+    turns: Arc<Semaphore>,
+}
+
+/// A call of a node, ready to be made by a task of its own.
+pub(super) struct Call {
+    link: Result<Arc<NodeLink>, NodeError>,
+    turns: Arc<Semaphore>,
+    order: Order,
+}
+
+enum Order {
+    Start(Vec<ContainerId>, StartContainersRequestProto),
+    Look(NodeId, Vec<ContainerId>),
+    Update(ContainerId, TokenProto),
+    Stop(Vec<ContainerId>),
+}
+
+impl Nodes {
+    pub(super) fn new(job: Job) -> Self {
+        Self {
+            job,
+            tokens: HashMap::new(),
+            links: HashMap::new(),
+            container_tokens: HashMap::new(),
+            turns: Arc::new(Semaphore::new(CALLS_MAX)),
+        }
+    }
+
+    /// The right to talk to a node; a new one is for the next connection.
+    pub(super) fn add_token(&mut self, node: NodeId, token: Token) {
+        self.links.remove(&node);
+        self.tokens.insert(node, token);
+    }
+
+    /// The right to start a container or to change it.
+    pub(super) fn add_container_token(&mut self, id: ContainerId, token: TokenProto) {
+        self.container_tokens.insert(id, token);
+    }
+
+    fn link(&mut self, node: &NodeId) -> Result<Arc<NodeLink>, NodeError> {
+        if let Some(link) = self.links.get(node) {
+            return Ok(Arc::clone(link));
+        }
+        let token = self.tokens.get(node);
+        let token = token.ok_or_else(|| NodeError::NoToken(node.clone()))?;
+        let link = Arc::new(NodeLink {
+            node: node.clone(),
+            token: token.clone(),
+            client: Mutex::new(None),
+        });
+        self.links.insert(node.clone(), Arc::clone(&link));
+        Ok(link)
+    }
+
+    fn call(&mut self, node: &NodeId, order: Order) -> Call {
+        Call {
+            link: self.link(node),
+            turns: Arc::clone(&self.turns),
+            order,
+        }
+    }
+
+    pub(super) fn start(&mut self, node: &NodeId, containers: &[ToStart]) -> Call {
+        let requests = containers.iter().map(|start| {
+            let mut environment = self.job.environment.clone();
+            environment.insert("YARN_SHELL_ID".to_owned(), (start.task + 1).to_string());
+            StartContainerRequestProto {
+                container_launch_context: Some(ContainerLaunchContextProto {
+                    command: vec![quote::launch_command(&environment, &self.job.command)],
+                    ..ContainerLaunchContextProto::default()
+                }),
+                container_token: self.container_tokens.remove(&start.id),
+            }
+        });
+        let request = StartContainersRequestProto {
+            start_container_request: requests.collect(),
+        };
+        let ids = containers.iter().map(|start| start.id).collect();
+        self.call(node, Order::Start(ids, request))
+    }
+
+    pub(super) fn look(&mut self, node: &NodeId, containers: Vec<ContainerId>) -> Call {
+        self.call(node, Order::Look(node.clone(), containers))
+    }
+
+    /// `None` when the change came without a token.
+    pub(super) fn update(&mut self, node: &NodeId, container: ContainerId) -> Option<Call> {
+        let token = self.container_tokens.remove(&container)?;
+        Some(self.call(node, Order::Update(container, token)))
+    }
+
+    pub(super) fn stop(&mut self, node: &NodeId, containers: Vec<ContainerId>) -> Call {
+        self.call(node, Order::Stop(containers))
+    }
+}
+
+impl Call {
+    /// Makes the call; what came of it, where that matters.
+    pub(super) async fn run(self) -> Option<Event> {
+        let turn = self.turns.acquire_owned().await;
+        let _turn = turn.expect("the semaphore is never closed");
+        match self.order {
+            Order::Start(ids, request) => Some(start(self.link, ids, &request).await),
+            Order::Look(node, ids) => Some(look(self.link, node, ids).await),
+            Order::Update(id, token) => {
+                update(self.link, id, token).await;
+                None
+            }
+            Order::Stop(ids) => {
+                stop(self.link, ids).await;
+                None
+            }
+        }
+    }
+}
+
+async fn start(
+    link: Result<Arc<NodeLink>, NodeError>,
+    ids: Vec<ContainerId>,
+    request: &StartContainersRequestProto,
+) -> Event {
+    let result = match link {
+        Ok(link) => link.call::<StartContainers>(request).await,
+        Err(error) => Err(error),
+    };
+    match result {
+        Ok(response) => {
+            let refused = refusals(response.failed_requests);
+            // A node that says nothing of a container may have it.
+            let is_told = |id: &ContainerId| refused.iter().any(|(refused, _)| refused == id);
+            let accepted = ids.into_iter().filter(|id| !is_told(id)).collect();
+            Event::Started { accepted, refused }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "starting containers");
+            let reason = error.to_string();
+            Event::Started {
+                accepted: Vec::new(),
+                refused: ids.into_iter().map(|id| (id, reason.clone())).collect(),
+            }
+        }
+    }
+}
+
+fn refusals(failed: Vec<ContainerExceptionMapProto>) -> Vec<(ContainerId, String)> {
+    let failed = failed.into_iter().filter_map(|failure| {
+        let id = ContainerId::try_from(failure.container_id.as_ref()?).ok()?;
+        let exception = RemoteException::from(failure.exception.unwrap_or_default());
+        tracing::warn!(container = %id, %exception, "a node refuses a container");
+        Some((id, exception.to_string()))
+    });
+    failed.collect()
+}
+
+async fn look(
+    link: Result<Arc<NodeLink>, NodeError>,
+    node: NodeId,
+    ids: Vec<ContainerId>,
+) -> Event {
+    let request = GetContainerStatusesRequestProto {
+        container_id: ids.into_iter().map(Into::into).collect(),
+    };
+    let result = match link {
+        Ok(link) => link.call::<GetContainerStatuses>(&request).await,
+        Err(error) => Err(error),
+    };
+    let seen = match result {
+        Ok(response) => Some(response.status.iter().filter_map(read_seen).collect()),
+        Err(error) => {
+            tracing::warn!(%error, "asking how containers are");
+            None
+        }
+    };
+    Event::Looked { node, seen }
+}
+
+fn read_seen(status: &ContainerStatusProto) -> Option<Seen> {
+    let completed = read_completed(status).ok()?;
+    let id = completed.id;
+    if status.state() == ContainerStateProto::CComplete {
+        return Some(Seen::Completed(completed));
+    }
+    // A node older than the fine states tells only that it knows the container.
+    let Some(_) = status.container_sub_state else {
+        return Some(Seen::Running(id));
+    };
+    Some(match status.container_sub_state() {
+        ContainerSubStateProto::CssScheduled => Seen::Waiting(id),
+        ContainerSubStateProto::CssRunning
+        | ContainerSubStateProto::CssPaused
+        | ContainerSubStateProto::CssCompleting
+        | ContainerSubStateProto::CssDone => Seen::Running(id),
+    })
+}
+
+/// Passes on a change. A node that the ResourceManager has told already refuses it, which does no harm.
+async fn update(link: Result<Arc<NodeLink>, NodeError>, id: ContainerId, token: TokenProto) {
+    let request = ContainerUpdateRequestProto {
+        update_container_token: vec![token],
+    };
+    let link = match link {
+        Ok(link) => link,
+        Err(error) => return tracing::warn!(container = %id, %error, "changing a container"),
+    };
+    for _ in 0..UPDATE_TRIES {
+        match link.call::<UpdateContainer>(&request).await {
+            Ok(response) => {
+                refusals(response.failed_requests);
+                return;
+            }
+            Err(error) => tracing::warn!(container = %id, %error, "changing a container"),
+        }
+        sleep(UPDATE_PAUSE).await;
+    }
+}
+
+async fn stop(link: Result<Arc<NodeLink>, NodeError>, ids: Vec<ContainerId>) {
+    let request = StopContainersRequestProto {
+        container_id: ids.into_iter().map(Into::into).collect(),
+    };
+    let result = match link {
+        Ok(link) => link.call::<StopContainers>(&request).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = result {
+        tracing::warn!(%error, "stopping containers");
+    }
+}

@@ -1,0 +1,356 @@
+//! The ResourceManager's side of the master: registers, calls `allocate`, unregisters. One call at a time.
+
+use std::time::Duration;
+
+use records::{ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use wire::convert::ConvertError;
+use wire::exception::HadoopException;
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, AmCommandProto, ContainerProto,
+    ContainerStatusProto, ContainerUpdateTypeProto, ExecutionTypeRequestProto,
+    FinalApplicationStatusProto, FinishApplicationMasterRequestProto,
+    RegisterApplicationMasterRequestProto, ResourceRequestProto, UpdateContainerErrorProto,
+    UpdateContainerRequestProto,
+};
+use wire::protocol::application_master::{
+    Allocate, FinishApplicationMaster, RegisterApplicationMaster,
+};
+use wire::rpc::ClientAuth;
+use wire::token::Token;
+
+use super::asks::request_id;
+use super::vocabulary::{
+    Answer, Ask, ChangeRefusal, Changed, Completed, Event, Granted, Heartbeat, Loss, Promote,
+};
+use crate::rm_link::{LinkError, RmLink};
+use crate::summary::{Outcome, Summary};
+
+/// Anywhere (Hadoop: `ResourceRequest.ANY`).
+const ANY: &str = "*";
+
+/// Between two questions whether the end is on record.
+const FINISH_POLL: Duration = Duration::from_millis(100);
+
+/// Longest wait for that.
+const FINISH_PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the ResourceManager is to be told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Register.
+    Register,
+    /// A heartbeat, and what part of the job is done.
+    Allocate(Heartbeat, f32),
+    /// Unregister. The last order.
+    Finish(Box<Summary>),
+}
+
+/// What came of an order.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// The event; none after the last order.
+    pub(super) event: Option<Event>,
+    /// The rights to start containers, or to change them.
+    pub(super) container_tokens: Vec<(ContainerId, TokenProto)>,
+    /// The rights to talk to nodes.
+    pub(super) nm_tokens: Vec<(NodeId, Token)>,
+}
+
+impl From<Event> for News {
+    fn from(event: Event) -> Self {
+        Self {
+            event: Some(event),
+            ..Self::default()
+        }
+    }
+}
+
+/// How the master is to be found.
+#[derive(Clone, Debug)]
+pub(super) struct Whereabouts {
+    /// Its node.
+    pub(super) host: String,
+    /// Its endpoint's port.
+    pub(super) port: i32,
+    /// Its endpoint.
+    pub(super) url: String,
+}
+
+/// Carries out orders until there are no more.
+pub(super) async fn serve(
+    mut link: RmLink,
+    whereabouts: Whereabouts,
+    size: Resource,
+    mut orders: mpsc::Receiver<Order>,
+    news: mpsc::Sender<News>,
+) {
+    let mut response_id = 0;
+    while let Some(order) = orders.recv().await {
+        let came = match order {
+            Order::Register => {
+                response_id = 0;
+                register(&mut link, &whereabouts).await.into()
+            }
+            Order::Allocate(heartbeat, progress) => {
+                let request = request(&heartbeat, size, response_id, progress);
+                match link.call::<Allocate>(&request).await {
+                    Ok(response) => {
+                        response_id = response.response_id();
+                        if let Some(token) = &response.am_rm_token {
+                            // The open connection stays good; the next one needs the new token.
+                            tracing::info!("the AMRMToken was renewed");
+                            link.set_auth(ClientAuth::Token(token.clone().into()));
+                        }
+                        read(response)
+                    }
+                    Err(error) => failed(&error).into(),
+                }
+            }
+            Order::Finish(summary) => {
+                finish(&mut link, &whereabouts, &summary).await;
+                News::default()
+            }
+        };
+        if news.send(came).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn register(link: &mut RmLink, whereabouts: &Whereabouts) -> Event {
+    let request = RegisterApplicationMasterRequestProto {
+        host: Some(whereabouts.host.clone()),
+        rpc_port: Some(whereabouts.port),
+        tracking_url: Some(whereabouts.url.clone()),
+        ..RegisterApplicationMasterRequestProto::default()
+    };
+    match link.call::<RegisterApplicationMaster>(&request).await {
+        Ok(response) => {
+            let largest = response.maximum_capability.as_ref();
+            let largest = largest.and_then(|largest| Resource::try_from(largest).ok());
+            Event::Registered { largest }
+        }
+        // The answer to an earlier try was lost.
+        Err(error) if error.is(HadoopException::InvalidApplicationMasterRequest) => {
+            tracing::warn!(%error, "registered already");
+            Event::Registered { largest: None }
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// What the failure of a call means.
+fn failed(error: &LinkError) -> Event {
+    let text = chain(error);
+    tracing::warn!(error = text, "the ResourceManager");
+    match error {
+        LinkError::GaveUp { .. } => Event::Lost(Loss::Silent),
+        LinkError::Resolve { .. } => Event::AskRefused(text),
+        LinkError::Call { .. } => {
+            let is = |exceptions: &[HadoopException]| exceptions.iter().any(|e| error.is(*e));
+            if is(&[HadoopException::ApplicationMasterNotRegistered]) {
+                Event::Resync
+            } else if is(&[
+                HadoopException::ApplicationAttemptNotFound,
+                HadoopException::ApplicationNotFound,
+                HadoopException::InvalidToken,
+                HadoopException::Sasl,
+            ]) {
+                Event::Lost(Loss::Disowned)
+            } else {
+                Event::AskRefused(text)
+            }
+        }
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn request(
+    heartbeat: &Heartbeat,
+    size: Resource,
+    response_id: i32,
+    progress: f32,
+) -> AllocateRequestProto {
+    let ask = |ask: &Ask| ResourceRequestProto {
+        priority: Some(priority(ask.execution_type).into()),
+        resource_name: Some(ANY.to_owned()),
+        capability: Some(size.into()),
+        num_containers: Some(i32::try_from(ask.count).unwrap_or(i32::MAX)),
+        relax_locality: Some(true),
+        node_label_expression: None,
+        execution_type_request: Some(ExecutionTypeRequestProto {
+            execution_type: Some(
+                wire::proto::hadoop_yarn::ExecutionTypeProto::from(ask.execution_type).into(),
+            ),
+            enforce_execution_type: Some(true),
+        }),
+        allocation_request_id: Some(request_id(ask.execution_type)),
+    };
+    let promotion = |promote: &Promote| UpdateContainerRequestProto {
+        container_version: promote.version,
+        container_id: promote.id.into(),
+        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+        capability: None,
+        execution_type: Some(wire::proto::hadoop_yarn::ExecutionTypeProto::Guaranteed.into()),
+    };
+    AllocateRequestProto {
+        ask: heartbeat.asks.iter().map(ask).collect(),
+        release: heartbeat.releases.iter().map(|id| (*id).into()).collect(),
+        response_id: Some(response_id),
+        progress: Some(progress),
+        update_requests: heartbeat.promotions.iter().map(promotion).collect(),
+        ..AllocateRequestProto::default()
+    }
+}
+
+/// A priority of its own for each type: a scheduler keeps one kind of ask for each.
+const fn priority(execution_type: ExecutionType) -> i32 {
+    match execution_type {
+        ExecutionType::Guaranteed => 1,
+        ExecutionType::Opportunistic => 2,
+    }
+}
+
+/// Reads an answer. Entries that are broken are left out: the rest is not their fault.
+fn read(response: AllocateResponseProto) -> News {
+    match response.a_m_command.map(|_| response.a_m_command()) {
+        Some(AmCommandProto::AmResync) => return Event::Resync.into(),
+        Some(AmCommandProto::AmShutdown) => return Event::Lost(Loss::Disowned).into(),
+        None => {}
+    }
+    let mut container_tokens = Vec::new();
+    let mut granted = Vec::new();
+    for container in response.allocated_containers {
+        if let Some((container, token)) = good(read_container(container)) {
+            container_tokens.extend(token.map(|token| (container.id, token)));
+            granted.push(container);
+        }
+    }
+    let mut changed = Vec::new();
+    for update in response.updated_containers {
+        if let Some((container, token)) = good(read_container(update.container)) {
+            container_tokens.extend(token.map(|token| (container.id, token)));
+            changed.push(Changed {
+                id: container.id,
+                version: container.version,
+                execution_type: container.execution_type,
+            });
+        }
+    }
+    let completed = response.completed_container_statuses.iter();
+    let completed = completed.filter_map(|status| good(read_completed(status)));
+    let refused = response.update_errors.iter();
+    let answer = Answer {
+        granted,
+        completed: completed.collect(),
+        changed,
+        refused: refused
+            .filter_map(|error| good(read_refusal(error)))
+            .collect(),
+    };
+    let nm_tokens = response.nm_tokens.into_iter().filter_map(|entry| {
+        let node = entry.node_id.as_ref()?.try_into().ok()?;
+        Some((node, entry.token?.into()))
+    });
+    News {
+        event: Some(Event::Answered(answer)),
+        container_tokens,
+        nm_tokens: nm_tokens.collect(),
+    }
+}
+
+fn good<T>(read: Result<T, ConvertError>) -> Option<T> {
+    read.inspect_err(
+        |error| tracing::warn!(%error, "an entry of the ResourceManager's answer is broken"),
+    )
+    .ok()
+}
+
+fn read_container(
+    container: ContainerProto,
+) -> Result<(Granted, Option<TokenProto>), ConvertError> {
+    const MESSAGE: &str = "ContainerProto";
+    let id = wire::convert::required(container.id.as_ref(), MESSAGE, "id")?;
+    let node = wire::convert::required(container.node_id.as_ref(), MESSAGE, "nodeId")?;
+    let granted = Granted {
+        id: id.try_into()?,
+        node: node.try_into()?,
+        node_http: container.node_http_address().to_owned(),
+        execution_type: container.execution_type().into(),
+        allocation_request_id: container.allocation_request_id(),
+        version: container.version(),
+    };
+    Ok((granted, container.container_token))
+}
+
+/// A container that has ended.
+pub(super) fn read_completed(status: &ContainerStatusProto) -> Result<Completed, ConvertError> {
+    let id = status.container_id.as_ref();
+    let id = wire::convert::required(id, "ContainerStatusProto", "container_id")?;
+    Ok(Completed {
+        id: id.try_into()?,
+        exit_status: ContainerExitStatus(status.exit_status()),
+        diagnostics: status.diagnostics().to_owned(),
+    })
+}
+
+fn read_refusal(
+    error: &UpdateContainerErrorProto,
+) -> Result<(ContainerId, ChangeRefusal), ConvertError> {
+    const MESSAGE: &str = "UpdateContainerErrorProto";
+    let request =
+        wire::convert::required(error.update_request.as_ref(), MESSAGE, "update_request")?;
+    let id = ContainerId::try_from(&request.container_id)?;
+    let refusal = match error.reason() {
+        "INCORRECT_CONTAINER_VERSION_ERROR" => ChangeRefusal::Version {
+            current: error.current_container_version(),
+        },
+        "UPDATE_OUTSTANDING_ERROR" => ChangeRefusal::Outstanding,
+        reason => {
+            tracing::warn!(container = %id, reason, "the ResourceManager refuses a promotion");
+            ChangeRefusal::Final
+        }
+    };
+    Ok((id, refusal))
+}
+
+/// Unregisters, and waits until that is on record: the master's node may be told to end it before.
+async fn finish(link: &mut RmLink, whereabouts: &Whereabouts, summary: &Summary) {
+    let status = match summary.outcome {
+        Outcome::Succeeded => FinalApplicationStatusProto::AppSucceeded,
+        Outcome::Failed => FinalApplicationStatusProto::AppFailed,
+        Outcome::Stopped => FinalApplicationStatusProto::AppKilled,
+    };
+    let request = FinishApplicationMasterRequestProto {
+        diagnostics: Some(summary.to_diagnostics()),
+        tracking_url: None,
+        final_application_status: Some(status.into()),
+    };
+    let deadline = Instant::now() + FINISH_PATIENCE;
+    while Instant::now() < deadline {
+        match link.call::<FinishApplicationMaster>(&request).await {
+            Ok(response) if response.is_unregistered() => return,
+            Ok(_) => sleep(FINISH_POLL).await,
+            Err(error) if error.is(HadoopException::ApplicationMasterNotRegistered) => {
+                register(link, whereabouts).await;
+            }
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "unregistering");
+                return;
+            }
+        }
+    }
+}
