@@ -1,7 +1,7 @@
 //! Nodes: what each said last, what is to be told it next, and which heartbeat is a repetition
 //! (Hadoop: `RMNodeImpl`, `ResourceTrackerService`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, NodeId, Resource};
 use wire::proto::hadoop_yarn::{ContainerProto, NodeHeartbeatResponseProto, NodeStateProto};
@@ -65,8 +65,8 @@ pub struct Orders {
     pub forget: BTreeSet<ContainerId>,
     /// Applications that have ended.
     pub applications: BTreeSet<ApplicationId>,
-    /// Containers with a new size or type.
-    pub updates: Vec<ContainerProto>,
+    /// Containers with a new type, each as it is now: a master may change its mind many times between two heartbeats.
+    pub updates: BTreeMap<ContainerId, ContainerProto>,
 }
 
 /// What the sequence number of a heartbeat, or of a master's call, says about it.
@@ -191,7 +191,7 @@ impl Node {
             orders.forget.into_iter().map(Into::into).collect();
         response.applications_to_cleanup =
             orders.applications.into_iter().map(Into::into).collect();
-        response.containers_to_update = orders.updates;
+        response.containers_to_update = orders.updates.into_values().collect();
         self.response_id = next_response_id(self.response_id);
         response.response_id = Some(self.response_id);
         self.last_response = Some(response.clone());

@@ -42,7 +42,8 @@ impl Core {
             });
             return;
         }
-        if let Some(node) = node {
+        // One that the node has yet to end is forgotten when it says that it has.
+        if let Some(node) = node.filter(|node| !node.orders.cleanup.contains(&id)) {
             node.orders.forget.insert(id);
         }
         if container.is_master {

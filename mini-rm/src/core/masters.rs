@@ -247,7 +247,7 @@ impl Core {
         if self.config.updates_go_to_nodes
             && let Some(node) = self.nodes.get_mut(&container.node)
         {
-            node.orders.updates.push(proto.clone());
+            node.orders.updates.insert(id, proto.clone());
         }
         let update_type = match to {
             ExecutionType::Guaranteed => ContainerUpdateTypeProto::PromoteExecutionType,

@@ -1,5 +1,9 @@
 mod distributed;
+mod keys;
+mod masters;
+mod nodes;
 mod racks;
+mod updates;
 
 use std::sync::Arc;
 
