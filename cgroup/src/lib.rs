@@ -9,8 +9,8 @@
 //! ```
 //!
 //! - `layout`: which hierarchies there are, from two texts of `/proc`
-//! - `root`: the place to work in: a delegated cgroup, or a configured path below each mount
-//! - `group`: one cgroup; `limits`, `usage`: what is written to and read from its files
+//! - `root`: the place to work in: a delegated cgroup (`delegation`), or a configured path below each mount
+//! - `group`: one cgroup; `limits`, `usage`: what is written to and read from its files; `freezer`, `ending`: its processes
 //! - `scale`, `text`: conversions and formats, pure
 //! - `spawn`, `clone`: a process that is born inside
 //! - `dir`, `place`: directories by handle
@@ -19,8 +19,11 @@
 //! can, even without a controller: freezing, killing, counting processor time, pressure.
 
 mod clone;
+mod delegation;
 mod dir;
+mod ending;
 mod error;
+mod freezer;
 mod group;
 mod layout;
 mod limits;
@@ -32,11 +35,12 @@ mod spawn;
 mod text;
 mod usage;
 
+pub use delegation::Delegation;
 pub use error::{CgroupError, Unusable};
 pub use group::{Cgroup, Resource};
 pub use layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};
 pub use limits::Limits;
-pub use root::{Delegation, Missing, Parent, Root, RootConfig};
+pub use root::{Missing, Parent, Root, RootConfig};
 pub use scale::{Bound, CpuQuota, Weight};
 pub use spawn::{Child, Command, SpawnError, Step, spawn};
 pub use text::{Pressure, Stall};

@@ -1,12 +1,13 @@
 //! The place for containers in each hierarchy: found, made, locked, and its controllers given to what is below.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::delegation::{Delegation, delegated, leave};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
 use crate::group::{Cgroup, Resource, pressure};
@@ -16,21 +17,8 @@ use crate::place::{Files, Kind, Place, Places};
 use crate::text::Pressure;
 use crate::usage::{MemoryEvents, Sampler};
 
-/// Rounds of moving processes out of the delegated cgroup: each finds only what was forked meanwhile.
-const MOVE_ROUNDS_MAX: usize = 100;
 /// Cgroups of an earlier run that are looked for below one parent.
 const LEFTOVERS_MAX: usize = 100_000;
-
-/// Whether this process's own cgroup of the unified hierarchy was given to it to divide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delegation {
-    /// As systemd has marked it (`Delegate=yes`: attribute `user.delegate` or `trusted.delegate`).
-    AsMarked,
-    /// It was.
-    Given,
-    /// It was not.
-    None,
-}
 
 /// Where to work.
 #[derive(Clone, Copy, Debug)]
@@ -361,72 +349,6 @@ fn components(hierarchy: &str) -> Result<Vec<&str>, CgroupError> {
         })
 }
 
-/// The own cgroup, if it was given to us to divide.
-fn delegated(unified: &Hierarchy, config: &RootConfig<'_>) -> Result<Option<Dir>, Unusable> {
-    if config.delegation == Delegation::None {
-        return Ok(None);
-    }
-    let Some(own) = &unified.own else {
-        return Ok(None);
-    };
-    // Started by one that had moved to its leaf already.
-    let own = match own.file_name() {
-        Some(name) if name == config.own_leaf => own.parent().unwrap_or(own),
-        Some(_) | None => own,
-    };
-    if own.as_os_str().is_empty() && config.delegation == Delegation::AsMarked {
-        return Ok(None);
-    }
-    let dir = Dir::open(&unified.mount.join(own))?;
-    let given = config.delegation == Delegation::Given || is_marked(&dir);
-    Ok(given.then_some(dir))
-}
-
-/// Whether systemd has marked a cgroup as delegated.
-fn is_marked(dir: &Dir) -> bool {
-    [c"user.delegate", c"trusted.delegate"]
-        .into_iter()
-        .any(|name| {
-            let mut value = [0_u8; 8];
-            #[expect(unsafe_code, reason = "no binding for fgetxattr")]
-            // SAFETY: the descriptor is open, the name ends with NUL, and the buffer is as long as is said.
-            let length = unsafe {
-                libc::fgetxattr(
-                    dir.as_fd().as_raw_fd(),
-                    name.as_ptr(),
-                    value.as_mut_ptr().cast(),
-                    value.len(),
-                )
-            };
-            usize::try_from(length).is_ok_and(|length| value.get(..length) == Some(b"1"))
-        })
-}
-
-/// Moves all processes of a cgroup to a leaf below it: they are the service's own.
-fn leave(own: &Dir, leaf: &str) -> Result<(), Unusable> {
-    checked_name(leaf)?;
-    let leaf = own.child(leaf)?;
-    for _round in 0..MOVE_ROUNDS_MAX {
-        let text = own.read("cgroup.procs")?;
-        let mut pids = text.lines().peekable();
-        if pids.peek().is_none() {
-            return Ok(());
-        }
-        for pid in pids {
-            match leaf.write("cgroup.procs", pid) {
-                Ok(()) => {}
-                Err(error) if error.errno() == Some(libc::ESRCH) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    Err(Unusable::Busy(CgroupError::Io {
-        operation: "empty",
-        path: own.path().to_path_buf(),
-        source: Errno::EBUSY.into(),
-    }))
-}
-
 /// Gives controllers to the children of a cgroup, as far as it has them. Those that it has and that were refused.
 fn enable(dir: &Dir, wanted: &[Controller]) -> Result<Vec<Missing>, CgroupError> {
     let available = listed(dir, "cgroup.controllers")?;
@@ -488,3 +410,6 @@ fn lock(dir: &Dir) -> Result<Flock<std::os::fd::OwnedFd>, Unusable> {
         })),
     }
 }
+
+#[cfg(test)]
+mod tests;

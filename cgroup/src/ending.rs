@@ -1,0 +1,223 @@
+//! The processes of a cgroup: who they are, their end, their move to another cgroup, and its removal.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::dir::Dir;
+use crate::error::CgroupError;
+use crate::freezer::PAUSE;
+use crate::group::Cgroup;
+use crate::process::Handle;
+use crate::text::value;
+
+/// Rounds of killing what forks while it is killed. With a freezer, the first finds everything.
+const KILL_ROUNDS_MAX: usize = 64;
+/// Cgroups that a container may have made inside its own and that are still looked into. What has more is not removed.
+const NESTED_MAX: usize = 1_024;
+/// How deep they may be nested.
+const DEPTH_MAX: usize = 16;
+
+impl Cgroup {
+    /// The processes in it and in what they made inside it, zombies left out. Empty when the cgroup is gone.
+    ///
+    /// # Errors
+    /// Something else than its absence.
+    pub fn processes(&self) -> Result<Vec<i32>, CgroupError> {
+        let Some(first) = self.files().all().next() else {
+            return Ok(Vec::new());
+        };
+        let mut pids = Vec::new();
+        for below in nested(first.dir(), &self.name)? {
+            let Some(text) = first
+                .dir()
+                .read_if_there(&format!("{below}/cgroup.procs"))?
+            else {
+                continue;
+            };
+            pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+        }
+        // 0: a process of another pid namespace, which nobody here can name.
+        pids.retain(|pid| *pid > 0);
+        Ok(pids)
+    }
+
+    /// Whether a process is in it, zombies left out.
+    ///
+    /// # Errors
+    /// As for [`Cgroup::processes`].
+    pub fn is_populated(&self) -> Result<bool, CgroupError> {
+        if let Some(folder) = self.files().unified() {
+            let events = folder.read_if_there("cgroup.events")?;
+            return Ok(events.is_some_and(|events| value(&events, "populated") == Some(1)));
+        }
+        self.processes().map(|pids| !pids.is_empty())
+    }
+
+    /// Signals each of its processes once, except one; how many. What they fork meanwhile may be missed.
+    ///
+    /// # Errors
+    /// As for [`Cgroup::processes`]. A process that is gone is no error.
+    pub fn signal(&self, signal: i32, except: Option<i32>) -> Result<usize, CgroupError> {
+        let mut handles = Vec::new();
+        for pid in self.processes()? {
+            if Some(pid) != except
+                && let Some(handle) = Handle::open(pid)
+            {
+                handles.push((pid, handle));
+            }
+        }
+        if handles.is_empty() {
+            return Ok(0);
+        }
+        // Whoever is still listed now is who the handle was opened on, or another one that belongs here.
+        let mut still = self.processes()?;
+        still.sort_unstable();
+        let ours = handles
+            .iter()
+            .filter(|(pid, _)| still.binary_search(pid).is_ok());
+        Ok(ours.filter(|(_, handle)| handle.signal(signal)).count())
+    }
+
+    /// SIGKILL to all its processes, frozen or not, so that none can escape by forking. Returns when all are doomed,
+    /// not when they are gone ([`Cgroup::wait_empty`]).
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn kill(&self) -> Result<(), CgroupError> {
+        if let Some(folder) = self.files().unified() {
+            // Linux 5.14.
+            match folder.write("cgroup.kill", "1") {
+                Ok(()) => return Ok(()),
+                // There is no such file, or no such cgroup any more.
+                Err(error) if matches!(error.errno(), Some(libc::ENOENT | libc::ENODEV)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let frozen = self.freezer().is_ok() && self.freeze(PAUSE * 100).is_ok();
+        let mut killed = Ok(0);
+        for _round in 0..KILL_ROUNDS_MAX {
+            killed = self.signal(libc::SIGKILL, None);
+            if frozen || matches!(killed, Ok(0) | Err(_)) {
+                break;
+            }
+        }
+        if self.freezer().is_ok() && self.is_populated()? {
+            // On v1 a frozen process does not even die.
+            self.set_frozen(false)?;
+        }
+        killed.map(drop)
+    }
+
+    /// Waits until no process is in it.
+    ///
+    /// # Errors
+    /// [`CgroupError::Late`] when one still is.
+    pub fn wait_empty(&self, patience: Duration) -> Result<(), CgroupError> {
+        const OPERATION: &str = "become empty";
+        match self.files().unified() {
+            Some(folder) if folder.has("cgroup.events") => {
+                self.wait_event(folder, OPERATION, patience, |events| {
+                    value(events, "populated") == Some(0)
+                })
+            }
+            Some(_) | None => self.wait(OPERATION, patience, || {
+                self.processes().map(|pids| pids.is_empty())
+            }),
+        }
+    }
+
+    /// Moves all processes of another cgroup here, in all hierarchies. Memory that they have used stays counted there
+    /// on v2. A frozen cgroup's processes stay frozen.
+    ///
+    /// # Errors
+    /// The kernel refuses, or they fork faster than they are moved.
+    pub fn take_over(&self, from: &Self) -> Result<(), CgroupError> {
+        if from.is_frozen().unwrap_or(false) {
+            self.set_frozen(true)?;
+        }
+        for _round in 0..KILL_ROUNDS_MAX {
+            let pids = from.processes()?;
+            if pids.is_empty() {
+                return Ok(());
+            }
+            for pid in pids {
+                self.add(pid)?;
+            }
+        }
+        Err(from.late("be moved", Duration::ZERO))
+    }
+
+    /// Moves a process here with all its threads. One that is gone is no error.
+    fn add(&self, pid: i32) -> Result<(), CgroupError> {
+        for folder in self.files().all() {
+            match folder.write("cgroup.procs", &pid.to_string()) {
+                Ok(()) => {}
+                Err(error) if error.errno() == Some(libc::ESRCH) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all its processes and removes it, with the cgroups that were made inside it.
+    ///
+    /// # Errors
+    /// What is still there after `patience`.
+    pub fn destroy(&self, patience: Duration) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let failed = match self.remove() {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                return Err(failed);
+            }
+            if self.is_populated()? {
+                self.kill()?;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Removes it, with the empty cgroups that were made inside it. Fine if it is not there.
+    ///
+    /// # Errors
+    /// `EBUSY` as long as a process is in it.
+    pub fn remove(&self) -> Result<(), CgroupError> {
+        for folder in self.files().all() {
+            // Deepest first.
+            for below in nested(folder.dir(), &self.name)?.iter().rev() {
+                folder.dir().remove(below)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A directory and the directories in it, each before what is in it, by their names below `dir`. One that is gone
+/// leaves nothing.
+fn nested(dir: &Dir, name: &str) -> Result<Vec<String>, CgroupError> {
+    let mut found = vec![name.to_owned()];
+    let (mut next, mut depth_end, mut depth) = (0, 1, 0);
+    while next < found.len() {
+        if next == depth_end {
+            depth += 1;
+            depth_end = found.len();
+        }
+        let below = match dir.open_dir(&found[next]) {
+            Ok(open) if depth < DEPTH_MAX => open.directories(NESTED_MAX)?,
+            Ok(_) => Vec::new(),
+            Err(error) if error.errno() == Some(libc::ENOENT) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        for child in below {
+            if found.len() >= NESTED_MAX {
+                return Ok(found);
+            }
+            found.push(format!("{}/{child}", found[next]));
+        }
+        next += 1;
+    }
+    Ok(found)
+}

@@ -1,0 +1,157 @@
+//! Stopping a cgroup's processes and letting them go on, and waiting for what the kernel does to a cgroup.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::error::CgroupError;
+use crate::group::Cgroup;
+use crate::layout::Controller;
+use crate::place::{Folder, Kind};
+use crate::text::value;
+
+/// Between two looks at what the kernel does not tell of by itself, or tells of late.
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+
+impl Cgroup {
+    /// Stops all its processes, and returns when all have stopped.
+    ///
+    /// # Errors
+    /// [`CgroupError::NotThere`] where nothing can freeze; [`CgroupError::Late`] when they have not stopped within
+    /// `patience` (one that waits for a device cannot be), and then they run again.
+    pub fn freeze(&self, patience: Duration) -> Result<(), CgroupError> {
+        self.set_frozen(true)?;
+        let frozen = self.wait_frozen(true, patience);
+        if frozen.is_err() {
+            self.set_frozen(false)?;
+        }
+        frozen
+    }
+
+    /// Lets its processes go on. Does nothing if they do.
+    ///
+    /// # Errors
+    /// As for [`Cgroup::freeze`].
+    pub fn thaw(&self, patience: Duration) -> Result<(), CgroupError> {
+        self.set_frozen(false)?;
+        self.wait_frozen(false, patience)
+    }
+
+    /// Whether its processes are stopped, all of them.
+    ///
+    /// # Errors
+    /// As for [`Cgroup::freeze`].
+    pub fn is_frozen(&self) -> Result<bool, CgroupError> {
+        let folder = self.freezer()?;
+        match folder.kind {
+            Kind::V2 => Ok(value(&folder.read("cgroup.events")?, "frozen") == Some(1)),
+            Kind::V1 => Ok(folder.read("freezer.state")?.trim() == "FROZEN"),
+        }
+    }
+
+    pub(crate) fn freezer(&self) -> Result<Folder<'_>, CgroupError> {
+        let unified = self.files().unified();
+        unified
+            .or_else(|| self.files().controller(Controller::Freezer))
+            .ok_or(CgroupError::NotThere {
+                operation: "freeze",
+            })
+    }
+
+    pub(crate) fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
+        let folder = self.freezer()?;
+        match (folder.kind, frozen) {
+            (Kind::V2, true) => folder.write("cgroup.freeze", "1"),
+            (Kind::V2, false) => folder.write("cgroup.freeze", "0"),
+            (Kind::V1, true) => folder.write("freezer.state", "FROZEN"),
+            (Kind::V1, false) => folder.write("freezer.state", "THAWED"),
+        }
+    }
+
+    fn wait_frozen(&self, frozen: bool, patience: Duration) -> Result<(), CgroupError> {
+        let operation = if frozen { "freeze" } else { "thaw" };
+        let folder = self.freezer()?;
+        match folder.kind {
+            Kind::V2 => {
+                let wanted = Some(u64::from(frozen));
+                self.wait_event(folder, operation, patience, |events| {
+                    value(events, "frozen") == wanted
+                })
+            }
+            Kind::V1 => {
+                let wanted = if frozen { "FROZEN" } else { "THAWED" };
+                // Reading is what makes the kernel look again.
+                self.wait(operation, patience, || {
+                    Ok(folder.read("freezer.state")?.trim() == wanted)
+                })
+            }
+        }
+    }
+
+    /// Waits for what `cgroup.events` says. The kernel wakes us, but may hold a second message back for 10 ms.
+    pub(crate) fn wait_event(
+        &self,
+        folder: Folder<'_>,
+        operation: &'static str,
+        patience: Duration,
+        holds: impl Fn(&str) -> bool,
+    ) -> Result<(), CgroupError> {
+        const EVENTS: &str = "cgroup.events";
+        let file = folder.open(EVENTS)?;
+        let mut buffer = [0; 256];
+        let deadline = Instant::now() + patience;
+        loop {
+            let length = file
+                .read_at(&mut buffer, 0)
+                .map_err(|source| CgroupError::Io {
+                    operation: "read",
+                    path: folder.path(EVENTS),
+                    source,
+                })?;
+            if holds(&String::from_utf8_lossy(&buffer[..length])) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(self.late(operation, patience));
+            }
+            wait_for_message(file.as_fd());
+        }
+    }
+
+    pub(crate) fn wait(
+        &self,
+        operation: &'static str,
+        patience: Duration,
+        holds: impl Fn() -> Result<bool, CgroupError>,
+    ) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if holds()? {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(self.late(operation, patience));
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    pub(crate) fn late(&self, operation: &'static str, waited: Duration) -> CgroupError {
+        CgroupError::Late {
+            operation,
+            name: self.name.clone(),
+            waited,
+        }
+    }
+}
+
+/// Until the kernel has something to say of a file, or a moment has passed.
+fn wait_for_message(file: BorrowedFd<'_>) {
+    let mut files = [PollFd::new(file, PollFlags::POLLPRI)];
+    let timeout = PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::ZERO);
+    // Whether it said something or was interrupted: the caller looks again.
+    let _ = poll(&mut files, timeout);
+}
