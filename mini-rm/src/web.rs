@@ -247,6 +247,16 @@ fn get(core: &crate::core::Core, parts: &[&str], query: &str) -> Answer {
                 (Some(application), ["appattempts"]) => {
                     Answer::ok(json::attempts(core, application))
                 }
+                (Some(application), ["appattempts", attempt, "containers"]) => {
+                    let attempts = application.attempts().iter();
+                    match attempts
+                        .map(|each| each.id)
+                        .find(|id| id.to_string() == *attempt)
+                    {
+                        Some(id) => Answer::ok(json::containers(core, id)),
+                        None => Answer::not_found("no attempt of this id"),
+                    }
+                }
                 (Some(_), _) => Answer::not_found("no such resource of an application"),
                 (None, _) => Answer::not_found("no application of this id"),
             }

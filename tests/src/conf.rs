@@ -301,19 +301,26 @@ log4j.appender.stderr.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 /// # Panics
 /// When it cannot be written.
 pub fn write(conf: &Path, core_site: &Properties, yarn_site: &Properties) {
-    let files = [
-        ("core-site.xml", core_site.to_xml()),
-        ("yarn-site.xml", yarn_site.to_xml()),
-        ("capacity-scheduler.xml", capacity_scheduler().to_xml()),
-        ("log4j.properties", LOG4J.to_owned()),
-    ];
     fs::create_dir_all(conf)
         .unwrap_or_else(|error| panic!("cannot create {}: {error}", conf.display()));
-    for (name, text) in files {
-        let path = conf.join(name);
-        fs::write(&path, text)
-            .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
-    }
+    write_file(conf, "core-site.xml", &core_site.to_xml());
+    write_file(conf, "yarn-site.xml", &yarn_site.to_xml());
+    write_file(
+        conf,
+        "capacity-scheduler.xml",
+        &capacity_scheduler().to_xml(),
+    );
+    write_file(conf, "log4j.properties", LOG4J);
+}
+
+/// Writes one more file of a `HADOOP_CONF_DIR` that is there.
+///
+/// # Panics
+/// When it cannot be written.
+pub fn write_file(conf: &Path, name: &str, text: &str) {
+    let path = conf.join(name);
+    fs::write(&path, text)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ impl Lab {
             fs::create_dir(&path)
                 .unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
         }
-        conf::write(&folder.join("conf"), &core_site, &yarn_site);
+        let conf = folder.join("conf");
+        conf::write(&conf, &core_site, &yarn_site);
         Self {
             folder,
             options,

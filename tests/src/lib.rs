@@ -15,12 +15,14 @@
 //! makes each process print the tail of its log.
 
 pub mod agent;
+pub mod client;
 pub mod conf;
 pub mod distributed_shell;
 pub mod hadoop;
 pub mod http;
 pub mod java;
 pub mod java_nm;
+pub mod job_client;
 pub mod lab;
 pub mod node;
 pub mod node_logs;

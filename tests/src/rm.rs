@@ -1,6 +1,6 @@
 //! The ResourceManager: start, kill, start again over the same state, and what its REST says.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -18,21 +18,42 @@ const HEAP_MB: u32 = 512;
 /// For a JVM's start on a machine that is busy building.
 const START_DEADLINE: Duration = Duration::from_secs(120);
 
+/// Which program is the ResourceManager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RmKind {
+    /// Hadoop's own.
+    Hadoop,
+    /// `nm-agent rm`, from the agent's program at this path.
+    Mini(PathBuf),
+}
+
+impl RmKind {
+    /// Names its log files.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Hadoop => "rm",
+            Self::Mini(_) => "mini-rm",
+        }
+    }
+
+    fn command(&self, lab: &Lab) -> Command {
+        match self {
+            Self::Hadoop => java::command(&lab.conf(), MAIN_CLASS, HEAP_MB),
+            Self::Mini(program) => {
+                let mut command = Command::new(program);
+                command.arg("rm").arg("--conf").arg(lab.conf());
+                command
+            }
+        }
+    }
+}
+
 /// A running ResourceManager, or the place of one that was killed.
 #[derive(Debug)]
 pub struct ResourceManager {
+    kind: RmKind,
     process: Option<Process>,
     url: String,
-}
-
-/// An application of one container and no program of Hadoop's: its ApplicationMaster is a shell command. That makes it
-/// the quickest way to a guaranteed container.
-#[derive(Debug, Clone)]
-pub struct ShellApplication<'a> {
-    /// The command.
-    pub command: &'a str,
-    /// What its container asks for, in MiB.
-    pub memory_mb: u32,
 }
 
 impl ResourceManager {
@@ -41,29 +62,17 @@ impl ResourceManager {
     /// # Panics
     /// When that takes too long or it ends.
     #[must_use]
-    pub fn start(lab: &Lab) -> Self {
-        let mut rm = Self::absent(lab);
+    pub fn start(lab: &Lab, kind: &RmKind) -> Self {
+        let mut rm = Self::absent(lab, kind);
         rm.start_again(lab);
-        rm
-    }
-
-    /// Starts the agent program's own ResourceManager instead, and waits until it says STARTED.
-    ///
-    /// # Panics
-    /// When that takes too long or it ends.
-    #[must_use]
-    pub fn start_mini(lab: &Lab, program: &Path) -> Self {
-        let mut rm = Self::absent(lab);
-        let mut command = Command::new(program);
-        command.arg("rm").arg("--conf").arg(lab.conf());
-        rm.run(lab, "mini-rm", &mut command);
         rm
     }
 
     /// The place of a ResourceManager that has not been started.
     #[must_use]
-    pub fn absent(lab: &Lab) -> Self {
+    pub fn absent(lab: &Lab, kind: &RmKind) -> Self {
         Self {
+            kind: kind.clone(),
             process: None,
             url: format!("http://localhost:{}", lab.rm_ports().web),
         }
@@ -74,13 +83,9 @@ impl ResourceManager {
     /// # Panics
     /// When that takes too long or it ends.
     pub fn start_again(&mut self, lab: &Lab) {
-        let mut command = java::command(&lab.conf(), MAIN_CLASS, HEAP_MB);
-        self.run(lab, "rm", &mut command);
-    }
-
-    fn run(&mut self, lab: &Lab, name: &str, command: &mut Command) {
+        let mut command = self.kind.command(lab);
         command.current_dir(lab.folder());
-        let mut process = Process::start(name, command, &lab.log_folder());
+        let mut process = Process::start(self.kind.name(), &mut command, &lab.log_folder());
         wait::until("the ResourceManager STARTED", START_DEADLINE, || {
             assert!(
                 process.exit().is_none(),
@@ -166,40 +171,6 @@ impl ResourceManager {
                 Err(application.to_string())
             }
         })
-    }
-
-    /// Submits an application and returns its id. It never registers, so the ResourceManager shows it as ACCEPTED while it runs and
-    /// FAILED when its command has ended.
-    ///
-    /// # Panics
-    /// When it is refused.
-    #[must_use]
-    pub fn submit(&self, lab: &Lab, application: &ShellApplication<'_>) -> String {
-        let user = lab.user();
-        let url = format!(
-            "{}/ws/v1/cluster/apps/new-application?user.name={user}",
-            self.url
-        );
-        let answer = http::post(&url, &json!({})).unwrap_or_else(|error| panic!("{error}"));
-        let new = http::parse(&url, &answer.body).unwrap_or_else(|error| panic!("{error}"));
-        let id = new["application-id"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{url} answered {new}"))
-            .to_owned();
-        let submission = json!({
-            "application-id": id,
-            "application-name": "shell",
-            "application-type": "SHELL",
-            "max-app-attempts": 1,
-            "resource": {"memory": application.memory_mb, "vCores": 1},
-            "am-container-spec": {
-                "commands": {"command": format!("{} 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr", application.command)}
-            },
-        });
-        let url = format!("{}/ws/v1/cluster/apps?user.name={user}", self.url);
-        let answer = http::post(&url, &submission).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(answer.status, 202, "{url} answered {}", answer.body);
-        id
     }
 
     /// Orders the end of an application.

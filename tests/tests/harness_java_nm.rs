@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tests::conf::Options;
-use tests::distributed_shell::{ContainerType, DistributedShell, Job};
+use tests::distributed_shell::{self, ContainerType, Job};
 use tests::lab::Lab;
 use tests::node::{Node, NodeKind};
 use tests::require;
-use tests::rm::ResourceManager;
+use tests::rm::{ResourceManager, RmKind};
 
 const JOB_DEADLINE: Duration = Duration::from_secs(180);
 
@@ -19,7 +19,7 @@ fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
         node_memory_mb: 6144,
         ..Options::default()
     });
-    let rm = ResourceManager::start(&lab);
+    let rm = ResourceManager::start(&lab, &RmKind::Hadoop);
     let node = Node::start_registered(&lab, &NodeKind::Java, "node", &rm);
     let job = Job {
         command: "sleep 1",
@@ -28,8 +28,8 @@ fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
         master_memory_mb: 256,
         container_type: ContainerType::Guaranteed,
     };
-    let mut guaranteed = DistributedShell::start(&lab, "guaranteed", &job);
-    let mut opportunistic = DistributedShell::start(
+    let mut guaranteed = distributed_shell::start(&lab, "guaranteed", &job);
+    let mut opportunistic = distributed_shell::start(
         &lab,
         "opportunistic",
         &Job {

@@ -218,11 +218,8 @@ impl Core {
         self.guaranteed.free()
     }
 
-    /// The containers that an attempt has, its master's included.
-    pub(super) fn containers_of(
-        &self,
-        attempt: ApplicationAttemptId,
-    ) -> impl Iterator<Item = &Container> {
+    /// The unfinished containers of an attempt, its master's included.
+    pub fn containers_of(&self, attempt: ApplicationAttemptId) -> impl Iterator<Item = &Container> {
         let first = ContainerId {
             attempt,
             id: i64::MIN,

@@ -213,7 +213,7 @@ impl Core {
             .ok_or(Refusal::UnknownAttempt(id))
     }
 
-    /// The unfinished containers of an attempt.
+    /// The unfinished containers of an attempt, its master's included.
     #[must_use]
     pub fn container_reports(&self, attempt: ApplicationAttemptId) -> Vec<ContainerReportProto> {
         self.containers_of(attempt)
@@ -222,7 +222,6 @@ impl Core {
     }
 
     fn container_report(&self, container: &Container) -> ContainerReportProto {
-        let node = self.nodes.get(&container.node);
         ContainerReportProto {
             container_id: Some(container.id.into()),
             resource: Some(container.resource.into()),
@@ -231,10 +230,26 @@ impl Core {
             creation_time: Some(container.created.0),
             finish_time: Some(0),
             container_state: Some(ContainerStateProto::CRunning.into()),
-            node_http_address: node.map(|node| format!("http://{}", node.http_address)),
+            log_url: self.log_url(container),
+            node_http_address: self.node_url(container),
             execution_type: Some(ExecutionTypeProto::from(container.execution_type).into()),
             ..ContainerReportProto::default()
         }
+    }
+
+    /// Where a container's node has its pages.
+    #[must_use]
+    pub fn node_url(&self, container: &Container) -> Option<String> {
+        let node = self.nodes.get(&container.node)?;
+        Some(format!("http://{}", node.http_address))
+    }
+
+    /// Where a container's node shows its logs.
+    #[must_use]
+    pub fn log_url(&self, container: &Container) -> Option<String> {
+        let application = self.applications.get(&container.id.application_id())?;
+        let (node, user) = (self.node_url(container)?, &application.user);
+        Some(format!("{node}/node/containerlogs/{}/{user}", container.id))
     }
 
     /// Nodes in one of these states, or in any.

@@ -1,5 +1,6 @@
 //! The JSON of each resource, in Hadoop's names.
 
+use records::ApplicationAttemptId;
 use serde_json::{Value, json};
 
 use crate::applications::{Application, ApplicationState};
@@ -151,9 +152,28 @@ pub(super) fn attempts(core: &Core, application: &Application) -> Value {
             "finishedTime": attempt.finished.map_or(0, |time| time.0),
             "containerId": attempt.master.map_or_else(String::new, |id| id.to_string()),
             "nodeId": master.map_or_else(String::new, |container| container.node.to_string()),
+            "logsLink": master.and_then(|container| core.log_url(container)),
             "state": attempt.state.as_str(),
             "diagnosticsInfo": attempt.diagnostics,
         })
     });
     json!({"appAttempts": {"appAttempt": all.collect::<Vec<Value>>()}})
+}
+
+/// The unfinished containers of an attempt.
+pub(super) fn containers(core: &Core, attempt: ApplicationAttemptId) -> Value {
+    let all = core.containers_of(attempt).map(|container| {
+        json!({
+            "containerId": container.id.to_string(),
+            "allocatedMB": container.resource.memory_mb,
+            "allocatedVCores": container.resource.vcores,
+            "priority": container.priority.to_string(),
+            "executionType": container.execution_type.as_str(),
+            "startedTime": container.created.0,
+            "nodeId": container.node.to_string(),
+            "nodeHttpAddress": core.node_url(container),
+            "logUrl": core.log_url(container),
+        })
+    });
+    json!({"container": all.collect::<Vec<Value>>()})
 }

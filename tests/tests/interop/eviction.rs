@@ -3,12 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tests::client::ShellApplication;
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
-use tests::rm::ShellApplication;
-use tests::{require, wait};
+use tests::rm::RmKind;
+use tests::wait;
 
-use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE};
+use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE, is_of_application};
+
+with_each_rm!(
+    a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within_a_second,
+    promoted_containers_survive_an_eviction,
+);
 
 /// `ContainerExitStatus.KILLED_BY_CONTAINER_SCHEDULER`.
 const KILLED_BY_CONTAINER_SCHEDULER: i32 = -108;
@@ -23,7 +29,7 @@ fn start_guaranteed(cluster: &Cluster, command: &str) -> (String, i64) {
         command,
         memory_mb: 2 * SLOT_MB,
     };
-    let id = cluster.rm.submit(&cluster.lab, &application);
+    let id = application.submit(&cluster.lab);
     cluster.wait_begun(&id, 1);
     let begun_ns = cluster
         .node
@@ -70,11 +76,11 @@ fn wait_evicted(cluster: &Cluster, application_id: &str, count: usize) -> BTreeS
     )
 }
 
-#[test]
-fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within_a_second() {
-    require!(java, hadoop);
+fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within_a_second(
+    rm: &RmKind,
+) {
     // One slot for the ApplicationMaster and five for opportunistic containers.
-    let cluster = Cluster::start(6, Options::default());
+    let cluster = Cluster::start(rm, 6, Options::default());
     let (first, last) = (cluster.gate("first"), cluster.gate("last"));
     // Two of the five that start first end when the first gate opens; the two that wait in the queue take their place and
     // are then the newest.
@@ -121,11 +127,9 @@ fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within
     assert_eq!(well, old);
 }
 
-#[test]
-fn promoted_containers_survive_an_eviction() {
-    require!(java, hadoop);
+fn promoted_containers_survive_an_eviction(rm: &RmKind) {
     // Two ApplicationMasters, two promoted containers and three opportunistic ones fill the node.
-    let cluster = Cluster::start(7, Options::default());
+    let cluster = Cluster::start(rm, 7, Options::default());
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
     let mut promoted = cluster.submit(
@@ -141,17 +145,19 @@ fn promoted_containers_survive_an_eviction() {
         STATE_DEADLINE,
         || {
             let containers = cluster.node.containers()?;
-            let prefix = promoted_id.replace("application_", "container_");
             let mine = containers.iter().filter(|container| {
-                container["id"]
-                    .as_str()
-                    .is_some_and(|id| id.starts_with(&prefix))
+                let id = container["id"].as_str();
+                id.is_some_and(|id| is_of_application(id, &promoted_id))
             });
             let guaranteed = mine
                 .filter(|container| container["executionType"] == "GUARANTEED")
                 .count();
+            let at_rm = cluster.node.at_rm(&cluster.rm)?;
             // The ApplicationMaster is the third.
-            wait::check(guaranteed == 3, format!("{containers:?}")).map(drop)
+            wait::check(
+                guaranteed == 3 && at_rm["usedMemoryMB"] == 3 * SLOT_MB,
+                format!("{at_rm}, {containers:?}"),
+            )
         },
     );
 

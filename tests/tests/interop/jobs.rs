@@ -2,14 +2,18 @@
 
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
-use tests::{require, wait};
+use tests::rm::RmKind;
+use tests::wait;
 
 use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 
-#[test]
-fn ten_guaranteed_containers_succeed() {
-    require!(java, hadoop);
-    let cluster = Cluster::start(8, Options::default());
+with_each_rm!(
+    ten_guaranteed_containers_succeed,
+    the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_succeed,
+);
+
+fn ten_guaranteed_containers_succeed(rm: &RmKind) {
+    let cluster = Cluster::start(rm, 8, Options::default());
     let mut shell = cluster.submit("guaranteed", "sleep 1", 10, ContainerType::Guaranteed);
     let id = shell.application_id();
     let outcome = shell.outcome(JOB_DEADLINE);
@@ -20,13 +24,15 @@ fn ten_guaranteed_containers_succeed() {
         statuses.iter().all(|(_, status)| *status == 0),
         "{statuses:?}"
     );
+    let application = cluster.rm.application(&id).unwrap();
+    assert_eq!(application["state"], "FINISHED", "{application}");
+    assert_eq!(application["finalStatus"], "SUCCEEDED", "{application}");
+    assert_becomes_idle(&cluster);
 }
 
-#[test]
-fn the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_succeed() {
-    require!(java, hadoop);
+fn the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_succeed(rm: &RmKind) {
     // One slot for the ApplicationMaster, four containers at once, six wait.
-    let cluster = Cluster::start(5, Options::default());
+    let cluster = Cluster::start(rm, 5, Options::default());
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
     let mut shell = cluster.submit("opportunistic", &command, 10, ContainerType::Opportunistic);
@@ -53,16 +59,24 @@ fn the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_suc
         statuses.iter().all(|(_, status)| *status == 0),
         "{statuses:?}"
     );
-    wait::until(
-        "no opportunistic container left at the RM",
-        STATE_DEADLINE,
-        || {
-            let node = cluster.node.at_rm(&cluster.rm)?;
-            let counts = (
-                &node["numRunningOpportContainers"],
-                &node["numQueuedContainers"],
-            );
-            wait::check(counts.0 == 0 && counts.1 == 0, node.to_string())
-        },
-    );
+    assert_becomes_idle(&cluster);
+}
+
+/// Nothing is left of any application, at the RM and at the node.
+#[track_caller]
+fn assert_becomes_idle(cluster: &Cluster) {
+    wait::until("a node without containers", STATE_DEADLINE, || {
+        let at_rm = cluster.node.at_rm(&cluster.rm)?;
+        let at_node = cluster.node.containers()?;
+        let counts = [
+            "numContainers",
+            "usedMemoryMB",
+            "numRunningOpportContainers",
+            "numQueuedContainers",
+        ];
+        wait::check(
+            counts.iter().all(|count| at_rm[count] == 0) && at_node.is_empty(),
+            format!("{at_rm}, {at_node:?}"),
+        )
+    });
 }

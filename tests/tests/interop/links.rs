@@ -3,9 +3,12 @@
 use serde_json::Value;
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
-use tests::{http, require, wait};
+use tests::rm::RmKind;
+use tests::{http, wait};
 
 use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
+
+with_each_rm!(links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers,);
 
 /// Gets a page that must be there.
 #[track_caller]
@@ -36,10 +39,8 @@ fn absolute(link: &str) -> String {
     }
 }
 
-#[test]
-fn links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers() {
-    require!(java, hadoop);
-    let cluster = Cluster::start(4, Options::default());
+fn links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers(rm: &RmKind) {
+    let cluster = Cluster::start(rm, 4, Options::default());
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; echo 'a <b> & c'; {})", gate.wait_command());
     let mut shell = cluster.submit("guaranteed", &command, 1, ContainerType::Guaranteed);

@@ -1,7 +1,37 @@
 //! Unmodified Hadoop (ResourceManager, DistributedShell's client and ApplicationMaster) with our agent as the node.
 //!
+//! A test that needs nothing that only Hadoop's ResourceManager has also runs with `nm-agent rm` in its place: one body, two entries
+//! ([`with_each_rm`]), which the test's name tells apart.
+//!
 //! With `NM_AGENT_TEST_NODE=java` the same tests run with Hadoop's own NodeManager as the node: what fails then is a wrong test.
 //! Any other value is the path of an agent to test instead of the one built with the tests.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "bodies of tests are tests too: a panic is a failed test"
+)]
+
+/// Makes two tests of each function named: `hadoop_rm::…` with Hadoop's ResourceManager and `mini_rm::…` with the agent's own. The
+/// function takes which.
+macro_rules! with_each_rm {
+    ($($test:ident),+ $(,)?) => {
+        mod hadoop_rm {
+            $(#[test]
+            fn $test() {
+                tests::require!(java, hadoop);
+                super::$test(&tests::rm::RmKind::Hadoop);
+            })+
+        }
+
+        mod mini_rm {
+            $(#[test]
+            fn $test() {
+                tests::require!(java, hadoop);
+                super::$test(&crate::mini_rm());
+            })+
+        }
+    };
+}
 
 mod eviction;
 mod jobs;
@@ -14,11 +44,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use records::ContainerId;
 use tests::conf::Options;
-use tests::distributed_shell::{ContainerType, DistributedShell, Job};
+use tests::distributed_shell::{self, ContainerType, Job};
+use tests::job_client::JobClient;
 use tests::lab::Lab;
 use tests::node::{Node, NodeKind};
-use tests::rm::ResourceManager;
+use tests::rm::{ResourceManager, RmKind};
 use tests::{proc, wait};
 
 /// For a job to end once nothing holds it back: some JVM starts and heartbeats on a machine that may be busy building.
@@ -39,6 +71,11 @@ fn node_kind() -> NodeKind {
     }
 }
 
+/// The agent's own ResourceManager, of the program built with the tests.
+fn mini_rm() -> RmKind {
+    RmKind::Mini(PathBuf::from(env!("CARGO_BIN_EXE_agent-under-test")))
+}
+
 /// A ResourceManager and one registered node. Fields are dropped in this order.
 struct Cluster {
     node: Node,
@@ -48,12 +85,12 @@ struct Cluster {
 
 impl Cluster {
     /// Starts one whose node holds `slots` containers of [`SLOT_MB`].
-    fn start(slots: u32, options: Options) -> Self {
+    fn start(rm: &RmKind, slots: u32, options: Options) -> Self {
         let lab = Lab::new(Options {
             node_memory_mb: slots * SLOT_MB,
             ..options
         });
-        let rm = ResourceManager::start(&lab);
+        let rm = ResourceManager::start(&lab, rm);
         let node = Node::start_registered(&lab, &node_kind(), "node", &rm);
         Self { node, rm, lab }
     }
@@ -65,7 +102,7 @@ impl Cluster {
         command: &str,
         containers: u32,
         container_type: ContainerType,
-    ) -> DistributedShell {
+    ) -> JobClient {
         let job = Job {
             command,
             containers,
@@ -73,7 +110,7 @@ impl Cluster {
             master_memory_mb: SLOT_MB,
             container_type,
         };
-        DistributedShell::start(&self.lab, name, &job)
+        distributed_shell::start(&self.lab, name, &job)
     }
 
     /// A place for a file that commands of containers wait for.
@@ -93,16 +130,19 @@ impl Cluster {
 
     /// The process ids of an application's containers.
     fn pids(&self, application_id: &str) -> Vec<i32> {
-        let prefix = application_id.replace("application_", "container_");
         let mut found = proc::containers(self.lab.folder());
         found.retain(|process| {
-            process
-                .container_id
-                .as_ref()
-                .is_some_and(|id| id.starts_with(&prefix))
+            let id = process.container_id.as_ref();
+            id.is_some_and(|id| is_of_application(id, application_id))
         });
         found.into_iter().map(|process| process.pid).collect()
     }
+}
+
+/// Whether a container is an application's. An epoch may stand in its id.
+fn is_of_application(container_id: &str, application_id: &str) -> bool {
+    let id = container_id.parse::<ContainerId>();
+    id.is_ok_and(|id| id.application_id().to_string() == application_id)
 }
 
 /// A file that lets containers go on once it exists, so that no test has to guess how long something takes.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use tests::conf::Options;
 use tests::lab::Lab;
 use tests::node::Node;
-use tests::rm::ResourceManager;
+use tests::rm::{ResourceManager, RmKind};
 use tests::{require, wait};
 
 use crate::{STATE_DEADLINE, node_kind};
+
+with_each_rm!(a_node_goes_on_trying_visibly_until_the_rm_is_there,);
 
 #[test]
 fn a_node_older_than_the_rm_allows_ends_with_the_message_of_the_rm() {
@@ -16,7 +18,7 @@ fn a_node_older_than_the_rm_allows_ends_with_the_message_of_the_rm() {
     let options =
         Options::default().with("yarn.resourcemanager.nodemanager.minimum.version", "99.0.0");
     let lab = Lab::new(options);
-    let _rm = ResourceManager::start(&lab);
+    let _rm = ResourceManager::start(&lab, &RmKind::Hadoop);
     let mut node = Node::start(&lab, &node_kind(), "node");
     let status = node.process.wait_exit(STATE_DEADLINE);
     assert!(!status.success(), "{status}");
@@ -27,11 +29,9 @@ fn a_node_older_than_the_rm_allows_ends_with_the_message_of_the_rm() {
     );
 }
 
-#[test]
-fn a_node_goes_on_trying_visibly_until_the_rm_is_there() {
-    require!(java, hadoop);
+fn a_node_goes_on_trying_visibly_until_the_rm_is_there(rm: &RmKind) {
     let lab = Lab::new(Options::default());
-    let mut rm = ResourceManager::absent(&lab);
+    let mut rm = ResourceManager::absent(&lab, rm);
     let mut node = Node::start(&lab, &node_kind(), "node");
     let address = format!(":{}", lab.rm_ports().tracker);
     wait::until(

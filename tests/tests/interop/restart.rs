@@ -3,6 +3,7 @@
 use tests::conf::{Options, StateStore};
 use tests::distributed_shell::ContainerType;
 use tests::require;
+use tests::rm::RmKind;
 
 use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 
@@ -10,6 +11,7 @@ use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 fn containers_of_both_types_live_through_a_restart_of_the_rm() {
     require!(java, hadoop);
     let mut cluster = Cluster::start(
+        &RmKind::Hadoop,
         8,
         Options {
             state_store: StateStore::FileSystem,

@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::node::NodeKind;
-use tests::{proc, require, wait};
+use tests::rm::RmKind;
+use tests::{proc, wait};
 
 use crate::{Cluster, PRINT_BEGIN, STATE_DEADLINE, node_kind};
+
+with_each_rm!(a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm,);
 
 /// The default delays before SIGKILL (250 ms) and for the end of a killed process (5 s), and the second that Hadoop adds; and as much
 /// again for a busy machine.
@@ -16,10 +19,8 @@ const STOP_DEADLINE: Duration = Duration::from_millis(2 * (250 + 5000 + 1000));
 /// The Java NodeManager takes this long whatever the delays.
 const JAVA_STOP_DEADLINE: Duration = Duration::from_secs(60);
 
-#[test]
-fn a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm() {
-    require!(java, hadoop);
-    let mut cluster = Cluster::start(8, Options::default());
+fn a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm(rm: &RmKind) {
+    let mut cluster = Cluster::start(rm, 8, Options::default());
     // It ignores SIGTERM.
     let command = format!("(trap '' TERM; {PRINT_BEGIN}; sleep 300)");
     let mut guaranteed = cluster.submit("guaranteed", &command, 2, ContainerType::Guaranteed);

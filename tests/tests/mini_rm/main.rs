@@ -1,20 +1,17 @@
-//! Our own ResourceManager, `nm-agent rm`, with unmodified Hadoop around it: DistributedShell's client and
-//! ApplicationMaster as they come, our agent or Hadoop's own NodeManager as the node. And with simulated nodes and masters,
-//! where those do not go.
+//! Our own ResourceManager, `nm-agent rm`: the command itself, what it does with Hadoop's own NodeManager, and with simulated nodes
+//! and masters. What it does with our agent is among the tests of `interop`.
 
 mod command;
 mod distributed;
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
 use tests::conf::Options;
-use tests::distributed_shell::{ContainerType, DistributedShell, Job};
+use tests::distributed_shell::{self, ContainerType, Job};
+use tests::job_client::JobClient;
 use tests::lab::Lab;
 use tests::node::{Node, NodeKind};
-use tests::rm::ResourceManager;
+use tests::rm::{ResourceManager, RmKind};
 use tests::{require, wait};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_agent-under-test");
@@ -25,7 +22,7 @@ const JOB_DEADLINE: Duration = Duration::from_secs(120);
 /// Size of every container.
 const SLOT_MB: u32 = 256;
 
-/// A ResourceManager of ours and one node. Fields are dropped in this order.
+/// A ResourceManager of ours and one node of Hadoop's. Fields are dropped in this order.
 struct Cluster {
     node: Node,
     rm: ResourceManager,
@@ -33,13 +30,13 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(kind: &NodeKind) -> Self {
+    fn start() -> Self {
         let lab = Lab::new(Options {
             node_memory_mb: 4 * SLOT_MB,
             ..Options::default()
         });
-        let rm = ResourceManager::start_mini(&lab, Path::new(PROGRAM));
-        let node = Node::start_registered(&lab, kind, "node", &rm);
+        let rm = ResourceManager::start(&lab, &RmKind::Mini(PROGRAM.into()));
+        let node = Node::start_registered(&lab, &NodeKind::Java, "node", &rm);
         Self { node, rm, lab }
     }
 
@@ -49,7 +46,7 @@ impl Cluster {
         containers: u32,
         command: &str,
         container_type: ContainerType,
-    ) -> DistributedShell {
+    ) -> JobClient {
         let job = Job {
             command,
             containers,
@@ -57,7 +54,7 @@ impl Cluster {
             master_memory_mb: SLOT_MB,
             container_type,
         };
-        DistributedShell::start(&self.lab, name, &job)
+        distributed_shell::start(&self.lab, name, &job)
     }
 
     /// Runs five containers on a node with room for three beside the master.
@@ -78,32 +75,6 @@ impl Cluster {
         assert_eq!(application["finalStatus"], "SUCCEEDED", "{application}");
     }
 
-    /// Runs three opportunistic containers, for which there is room, whose master has each promoted once it has started.
-    #[track_caller]
-    fn assert_promotes_three(&self) {
-        let gate = self.lab.folder().join("gate");
-        let command = format!("while [ ! -e {} ]; do sleep 0.1; done", gate.display());
-        let kind = ContainerType::OpportunisticThenPromoted;
-        let mut shell = self.submit("promoted", 3, &command, kind);
-        let id = shell.application_id();
-        wait::until("three promoted containers", JOB_DEADLINE, || {
-            let at_rm = self.node.at_rm(&self.rm)?;
-            let at_node = self.node.containers()?;
-            let is_guaranteed = |container: &&Value| container["executionType"] == "GUARANTEED";
-            // The ApplicationMaster is the fourth.
-            let guaranteed = at_node.iter().filter(is_guaranteed).count();
-            wait::check(
-                guaranteed == 4 && at_rm["usedMemoryMB"] == 4 * SLOT_MB,
-                format!("{at_rm}, {at_node:?}"),
-            )
-        });
-        fs::write(&gate, "").expect("a file can be made");
-        let outcome = shell.outcome(JOB_DEADLINE);
-        assert!(outcome.succeeded, "{}\n{}", outcome.log, self.rm.log());
-        let statuses = self.node.logs(&id).exit_statuses_of_used();
-        assert_eq!(statuses.len(), 3, "{statuses:?}");
-    }
-
     /// Nothing is left of any application.
     #[track_caller]
     fn assert_becomes_idle(&self) {
@@ -119,19 +90,9 @@ impl Cluster {
 }
 
 #[test]
-fn java_applications_of_both_container_types_succeed_on_our_agent() {
-    require!(java, hadoop);
-    let cluster = Cluster::start(&NodeKind::Agent(PROGRAM.into()));
-    cluster.assert_runs_five("guaranteed", ContainerType::Guaranteed);
-    cluster.assert_runs_five("opportunistic", ContainerType::Opportunistic);
-    cluster.assert_promotes_three();
-    cluster.assert_becomes_idle();
-}
-
-#[test]
 fn a_java_node_runs_an_application_and_a_killed_one_leaves_nothing_on_it() {
     require!(java, hadoop);
-    let cluster = Cluster::start(&NodeKind::Java);
+    let cluster = Cluster::start();
     cluster.assert_runs_five("guaranteed", ContainerType::Guaranteed);
     let mut shell = cluster.submit("killed", 5, "sleep 1000", ContainerType::Guaranteed);
     let id = shell.application_id();
