@@ -240,6 +240,28 @@ fn recovery(site: &mut Properties, folder: &Path, store: StateStore) {
     }
 }
 
+/// `mapred-site.xml`: small ApplicationMasters, and everything in the test's folder.
+#[must_use]
+pub fn mapred_site(folder: &Path) -> Properties {
+    let mut site = Properties::default();
+    site.set("mapreduce.framework.name", "yarn")
+        .set(
+            "mapreduce.application.classpath",
+            format!("{}/*", crate::hadoop::jars().display()),
+        )
+        .set(
+            "yarn.app.mapreduce.am.staging-dir",
+            folder.join("staging").display(),
+        )
+        .set("yarn.app.mapreduce.am.resource.mb", 512)
+        .set("yarn.app.mapreduce.am.command-opts", "-Xmx256m")
+        .set("mapreduce.map.memory.mb", 256)
+        .set("mapreduce.reduce.memory.mb", 256)
+        // There is no history server: a client that would ask it for a job's end fails.
+        .set("mapreduce.jobhistory.address", "");
+    site
+}
+
 /// What one node adds to the shared `yarn-site.xml`. Its folders lie under `folder`.
 pub fn node_site(site: &mut Properties, folder: &Path, ports: NodePorts, options: &Options) {
     let at = |port: u16| format!("localhost:{port}");

@@ -47,6 +47,9 @@ impl Lab {
         }
         let conf = folder.join("conf");
         conf::write(&conf, &core_site, &yarn_site);
+        // Nodes need it not: a job carries what its client has.
+        let mapred_site = conf::mapred_site(&folder);
+        conf::write_file(&conf, "mapred-site.xml", &mapred_site.to_xml());
         Self {
             folder,
             options,

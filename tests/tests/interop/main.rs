@@ -1,4 +1,4 @@
-//! Unmodified Hadoop (ResourceManager, DistributedShell's client and ApplicationMaster) with our agent as the node.
+//! Unmodified Hadoop (ResourceManager, the clients and ApplicationMasters of DistributedShell and MapReduce) with our agent as the node.
 //!
 //! A test that needs nothing that only Hadoop's ResourceManager has also runs with `nm-agent rm` in its place: one body, two entries
 //! ([`with_each_rm`]), which the test's name tells apart.
@@ -36,6 +36,7 @@ macro_rules! with_each_rm {
 mod eviction;
 mod jobs;
 mod links;
+mod map_reduce;
 mod registration;
 mod restart;
 mod shutdown;
