@@ -176,14 +176,22 @@ fn fetch_once() {
 
 /// Waits for the right to be the only one, also among processes. The kernel gives it back when the file is closed.
 pub(crate) fn lock(path: &Path) -> File {
+    locked(path, File::lock)
+}
+
+/// Waits until nobody is the only one, and keeps it so.
+pub(crate) fn lock_shared(path: &Path) -> File {
+    locked(path, File::lock_shared)
+}
+
+fn locked(path: &Path, lock: impl FnOnce(&File) -> std::io::Result<()>) -> File {
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(path);
     let file = file.unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()));
-    file.lock()
-        .unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
+    lock(&file).unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
     file
 }
 

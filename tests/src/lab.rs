@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
 use crate::hadoop;
 use crate::ports::Port;
+use crate::rm::RmKind;
 
-/// One cluster's place. Only one exists at a time on a machine: several clusters of JVMs on a small machine would be slower than one
-/// after the other, and miss their deadlines.
+/// One cluster's place. One with Hadoop's ResourceManager has the machine for itself: several clusters of JVMs on a small machine
+/// would be slower than one after the other, and miss their deadlines. Those with ours mostly wait for heartbeats, so as many
+/// run at once as there are threads for tests.
 #[derive(Debug)]
 pub struct Lab {
     folder: PathBuf,
@@ -22,16 +24,21 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Waits for its turn, makes the folder and writes the configuration of the ResourceManager and of clients.
+    /// Waits for its turn, makes the folder and writes the configuration of the ResourceManager, which will be of kind `rm`, and of
+    /// clients.
     ///
     /// # Panics
     /// When the folder cannot be made or Hadoop cannot be fetched.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(rm: &RmKind, options: Options) -> Self {
         let cache = hadoop::cache_dir();
         // Before the turn is taken, so that fetching is not done with others waiting for a cluster.
         let _ = hadoop::jars();
-        let turn = hadoop::lock(&cache.join("cluster.lock"));
+        let turn = cache.join("cluster.lock");
+        let turn = match rm {
+            RmKind::Hadoop => hadoop::lock(&turn),
+            RmKind::Mini(_) => hadoop::lock_shared(&turn),
+        };
         let folder = tempfile::Builder::new().prefix("nm-agent-lab-").tempdir();
         let folder = folder
             .unwrap_or_else(|error| panic!("cannot create a folder: {error}"))
@@ -190,8 +197,8 @@ fn reserve_node_ports() -> NodePorts {
     }
 }
 
-/// All are held until all are found, so that they differ. Holding them until the server starts would gain little: only one
-/// cluster runs at a time, and the next reservation goes on behind these.
+/// All are held until all are found, so that they differ. Holding them until the server starts would gain little: the next
+/// reservation goes on behind these.
 fn reserve<const N: usize>() -> [u16; N] {
     let ports: [Port; N] = std::array::from_fn(|_| Port::reserve());
     ports.map(Port::release)

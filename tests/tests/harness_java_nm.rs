@@ -15,10 +15,11 @@ const JOB_DEADLINE: Duration = Duration::from_secs(180);
 fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
     require!(java, hadoop);
     // Room for both jobs at once: otherwise the guaranteed one takes the place of opportunistic containers.
-    let lab = Lab::new(Options {
+    let options = Options {
         node_memory_mb: 6144,
         ..Options::default()
-    });
+    };
+    let lab = Lab::new(&RmKind::Hadoop, options);
     let rm = ResourceManager::start(&lab, &RmKind::Hadoop);
     let node = Node::start_registered(&lab, &NodeKind::Java, "node", &rm);
     let job = Job {

@@ -87,10 +87,13 @@ struct Cluster {
 impl Cluster {
     /// Starts one whose node holds `slots` containers of [`SLOT_MB`].
     fn start(rm: &RmKind, slots: u32, options: Options) -> Self {
-        let lab = Lab::new(Options {
-            node_memory_mb: slots * SLOT_MB,
-            ..options
-        });
+        let lab = Lab::new(
+            rm,
+            Options {
+                node_memory_mb: slots * SLOT_MB,
+                ..options
+            },
+        );
         let rm = ResourceManager::start(&lab, rm);
         let node = Node::start_registered(&lab, &node_kind(), "node", &rm);
         Self { node, rm, lab }

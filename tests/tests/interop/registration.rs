@@ -17,7 +17,7 @@ fn a_node_older_than_the_rm_allows_ends_with_the_message_of_the_rm() {
     require!(java, hadoop);
     let options =
         Options::default().with("yarn.resourcemanager.nodemanager.minimum.version", "99.0.0");
-    let lab = Lab::new(options);
+    let lab = Lab::new(&RmKind::Hadoop, options);
     let _rm = ResourceManager::start(&lab, &RmKind::Hadoop);
     let mut node = Node::start(&lab, &node_kind(), "node");
     let status = node.process.wait_exit(STATE_DEADLINE);
@@ -30,7 +30,7 @@ fn a_node_older_than_the_rm_allows_ends_with_the_message_of_the_rm() {
 }
 
 fn a_node_goes_on_trying_visibly_until_the_rm_is_there(rm: &RmKind) {
-    let lab = Lab::new(Options::default());
+    let lab = Lab::new(rm, Options::default());
     let mut rm = ResourceManager::absent(&lab, rm);
     let mut node = Node::start(&lab, &node_kind(), "node");
     let address = format!(":{}", lab.rm_ports().tracker);

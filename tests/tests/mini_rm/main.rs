@@ -31,11 +31,13 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
-        let lab = Lab::new(Options {
+        let kind = RmKind::Mini(PROGRAM.into());
+        let options = Options {
             node_memory_mb: 4 * SLOT_MB,
             ..Options::default()
-        });
-        let rm = ResourceManager::start(&lab, &RmKind::Mini(PROGRAM.into()));
+        };
+        let lab = Lab::new(&kind, options);
+        let rm = ResourceManager::start(&lab, &kind);
         let node = Node::start_registered(&lab, &NodeKind::Java, "node", &rm);
         Self { node, rm, lab }
     }
