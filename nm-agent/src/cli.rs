@@ -20,6 +20,9 @@ use crate::config::{self, Config, Loaded};
 /// Exit status for a configuration that cannot be used.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
 
+/// What is logged unless `NM_AGENT_LOG` says otherwise.
+const LOG_OF_SERVICE: &str = "info";
+
 /// A YARN NodeManager whose speciality is opportunistic containers.
 ///
 /// It registers with an unmodified Hadoop ResourceManager and runs containers for unmodified ApplicationMasters. It reads
@@ -53,8 +56,19 @@ enum Command {
     Rm(ConfDir),
     /// Run a command in many containers of a cluster and wait for their end.
     ///
-    /// Exit status: 0 when every command ended with 0, 1 when one failed or the job could not be run, 2 for bad
-    /// arguments or configuration, 130 after Ctrl-C, which kills the job.
+    /// The ResourceManager may be Hadoop's or `nm-agent rm`; the configuration names it. This program has to be on the
+    /// nodes under the path that it has here: one of them runs the job's ApplicationMaster with it. Each container runs
+    /// the command with the number of the container, from 1, as YARN_SHELL_ID; what it writes is on its node, in the
+    /// files stdout and stderr of its logs. A container that is evicted, shed, preempted or lost is asked for again.
+    ///
+    /// Progress goes to standard error, as a bar on a terminal; a table goes to standard output at the end. Ctrl-C kills
+    /// the job. A ResourceManager that does not answer is tried again for
+    /// yarn.resourcemanager.connect.max-wait.ms; then the job is stopped, as far as it can be reached.
+    ///
+    /// Exit status: 0 when every command ended with 0; 1 when one failed, or the job could not be run or was lost sight
+    /// of; 2 for bad arguments or configuration; 130 after Ctrl-C, 143 after SIGTERM.
+    ///
+    /// Example: nm-agent shell -n 20 --type mix --guaranteed 5 -- /bin/sh -c 'echo $YARN_SHELL_ID; sleep 10'
     Shell(shell::ShellArguments),
     /// The master of a job, which `shell` has a node start.
     #[command(hide = true)]
@@ -93,7 +107,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
-    start_logging(environment);
+    start_logging(environment, LOG_OF_SERVICE);
     let loaded = conf.read(environment);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -124,7 +138,7 @@ fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
 }
 
 fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
-    start_logging(environment);
+    start_logging(environment, LOG_OF_SERVICE);
     let loaded = conf.read(environment);
     if let Err(problems) = loaded.config {
         eprintln!("{problems}");
@@ -214,10 +228,10 @@ fn check(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
     }
 }
 
-fn start_logging(environment: &BTreeMap<String, String>) {
+fn start_logging(environment: &BTreeMap<String, String>, default: &str) {
     let filter = environment
         .get("NM_AGENT_LOG")
-        .map_or("info", String::as_str);
+        .map_or(default, String::as_str);
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(filter))
         .with_writer(std::io::stderr)

@@ -18,6 +18,10 @@ pub const COMMAND_BYTES_MAX: usize = 96 * 1024;
 /// Most tries of one container that the job may allow.
 pub const RETRIES_MAX: u32 = 1_000;
 
+/// Tries of one container unless the job says otherwise: with the rests between them, about four minutes of a cluster whose
+/// queues are full.
+const RETRIES_DEFAULT: u32 = 30;
+
 /// Longest name of a job or a queue, in characters.
 const NAME_CHARS_MAX: usize = 256;
 
@@ -115,7 +119,7 @@ impl Job {
             memory_mb: 256,
             vcores: 1,
             master_memory_mb: 128,
-            retries_max: 10,
+            retries_max: RETRIES_DEFAULT,
             promote_after_ms: None,
         }
     }

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | [`job`], [`cluster`] | what to run, and where |
 //! | [`quote`] | commands through two shells unharmed. Pure |
-//! | [`progress`], [`summary`] | how it goes and how it went, with their text forms. Pure |
+//! | [`progress`], [`summary`], [`text`] | how it goes and how it went, and what the master and people are told of it. Pure |
 //! | [`retry`] | when a ResourceManager that does not answer is tried again. Pure |
 //! | [`client`] | submits, follows, kills |
 //! | [`master`] | asks for containers, starts them, asks again for those that were taken away |
@@ -32,6 +32,7 @@ pub mod retry;
 mod rm_link;
 mod spec;
 pub mod summary;
+pub mod text;
 
 pub use client::{Submitted, submit};
 pub use cluster::Cluster;

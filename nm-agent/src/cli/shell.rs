@@ -1,17 +1,31 @@
-//! `nm-agent shell`: a command in many containers.
+//! `nm-agent shell`: a command in many containers of a cluster.
 
+mod display;
+
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use shell::{Cluster, Job, Outcome, ShellError, Submitted, Summary};
-use tokio::signal::unix::{SignalKind, signal};
+use shell::{Cluster, Job, Outcome, Submitted, Summary, text};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
+use crate::config::{Loaded, Problem};
 
-/// Exit status after Ctrl-C: 128 and SIGINT, as shells have it.
+/// Exit status after a signal: 128 and its number, as shells have it.
 const EXIT_INTERRUPTED: u8 = 130;
+const EXIT_TERMINATED: u8 = 143;
+
+/// Longest wait for a submission that is under way when the user interrupts: it may be on record already, and then has to
+/// be killed.
+const SUBMISSION_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What of the log a user of this command sees unless `NM_AGENT_LOG` says otherwise: progress tells the rest.
+const LOG_OF_CLIENT: &str = "warn";
 
 /// Which execution types a job has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,13 +37,13 @@ enum Type {
 
 #[derive(Debug, Args)]
 pub(super) struct ShellArguments {
-    /// How many containers.
+    /// How many containers
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     number: u32,
-    /// Execution type of the containers; mix makes half of them guaranteed
+    /// Execution type of the containers; mix is some of each
     #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = Type::Guaranteed)]
     execution_type: Type,
-    /// Of a mix, how many are guaranteed [default: half]
+    /// How many of a mix are guaranteed [default: half]
     #[arg(long, value_name = "K")]
     guaranteed: Option<u32>,
     /// Memory of each container, in MiB
@@ -38,28 +52,66 @@ pub(super) struct ShellArguments {
     /// Virtual cores of each container
     #[arg(long, value_name = "V", default_value_t = 1)]
     vcores: u32,
+    /// How often each container is asked for again after it was evicted, shed, preempted or lost
+    #[arg(long, value_name = "TIMES", default_value_t = 30)]
+    retries: u32,
+    /// Have opportunistic containers promoted that have waited on their node for so many milliseconds
+    #[arg(long, value_name = "MS")]
+    promote_after: Option<u64>,
+    /// A variable of the command's environment; may be given again
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    environment: Vec<(String, String)>,
+    /// What the ResourceManager's pages call the job
+    #[arg(long, value_name = "NAME", default_value = "nm-agent shell")]
+    name: String,
+    /// The queue to submit to
+    #[arg(long, value_name = "QUEUE", default_value = "default")]
+    queue: String,
+    /// Memory of the job's ApplicationMaster, in MiB
+    #[arg(long, value_name = "MB", default_value_t = 128)]
+    master_memory: u64,
     #[command(flatten)]
     conf: ConfDir,
-    /// What to run: the program and its arguments, exactly as given, without a shell
+    /// The program and its arguments, run exactly as given, without a shell
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
+fn variable(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is expected")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 impl ShellArguments {
-    fn job(&self) -> Job {
-        let half = self.number.div_ceil(2);
-        let guaranteed = match self.execution_type {
-            Type::Guaranteed => self.number,
-            Type::Opportunistic => 0,
-            Type::Mix => self.guaranteed.unwrap_or(half).min(self.number),
+    fn job(&self) -> anyhow::Result<Job> {
+        let guaranteed = match (self.execution_type, self.guaranteed) {
+            (Type::Guaranteed, None) => self.number,
+            (Type::Opportunistic, None) => 0,
+            (Type::Mix, None) => self.number.div_ceil(2),
+            (Type::Mix, Some(guaranteed)) if guaranteed <= self.number => guaranteed,
+            (Type::Mix, Some(guaranteed)) => bail!(
+                "--guaranteed {guaranteed} is more than the {} containers of --number",
+                self.number
+            ),
+            (Type::Guaranteed | Type::Opportunistic, Some(_)) => {
+                bail!("--guaranteed is for --type mix")
+            }
         };
-        Job {
+        let job = Job {
+            name: self.name.clone(),
+            queue: self.queue.clone(),
+            environment: self.environment.iter().cloned().collect(),
             guaranteed,
             opportunistic: self.number - guaranteed,
             memory_mb: self.memory,
             vcores: self.vcores,
+            master_memory_mb: self.master_memory,
+            retries_max: self.retries,
+            promote_after_ms: self.promote_after,
             ..Job::new(self.command.clone())
-        }
+        };
+        job.check()?;
+        Ok(job)
     }
 }
 
@@ -68,17 +120,19 @@ pub(super) fn shell(
     arguments: &ShellArguments,
     environment: &BTreeMap<String, String>,
 ) -> ExitCode {
-    start_logging(environment);
-    let loaded = arguments.conf.read(environment);
-    let lookup = |name: &str| Some(loaded.properties.get(name).ok()??.text);
-    let cluster = match cluster(&lookup, environment) {
-        Ok(cluster) => cluster,
+    start_logging(environment, LOG_OF_CLIENT);
+    let read = arguments.job().and_then(|job| {
+        let cluster = cluster(&arguments.conf.read(environment), environment)?;
+        Ok((job, cluster))
+    });
+    let (job, cluster) = match read {
+        Ok(read) => read,
         Err(error) => {
             eprintln!("{error:#}");
             return ExitCode::from(EXIT_BAD_CONFIGURATION);
         }
     };
-    match run(&cluster, &arguments.job()) {
+    match run(&cluster, &job) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{error:#}");
@@ -87,19 +141,40 @@ pub(super) fn shell(
     }
 }
 
-fn cluster(
-    lookup: &dyn Fn(&str) -> Option<String>,
-    environment: &BTreeMap<String, String>,
-) -> anyhow::Result<Cluster> {
-    let program = std::env::current_exe().context("finding the path of this program")?;
-    let user = match environment
-        .get("HADOOP_USER_NAME")
-        .filter(|user| !user.is_empty())
+/// The cluster that the files name. What is wrong with them only for a node does not matter here.
+fn cluster(loaded: &Loaded, environment: &BTreeMap<String, String>) -> anyhow::Result<Cluster> {
+    for problem in loaded
+        .config
+        .as_ref()
+        .err()
+        .iter()
+        .flat_map(|all| all.list())
     {
+        match problem {
+            Problem::NoFolder(_) | Problem::File(_) => bail!("{problem}"),
+            Problem::Value { .. } | Problem::Missing { .. } => {}
+        }
+    }
+    let broken = RefCell::new(None);
+    let lookup = |name: &str| match loaded.properties.get(name) {
+        Ok(value) => Some(value?.text),
+        Err(error) => {
+            let error = anyhow::Error::from(error).context(name.to_owned());
+            broken.borrow_mut().get_or_insert(error);
+            None
+        }
+    };
+    let program = std::env::current_exe().context("finding the path of this program")?;
+    let named = environment.get("HADOOP_USER_NAME");
+    let user = match named.filter(|user| !user.is_empty()) {
         Some(user) => user.clone(),
         None => current_user()?,
     };
-    Ok(Cluster::read(lookup, user, program)?)
+    let cluster = Cluster::read(&lookup, user, program);
+    match broken.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(cluster?),
+    }
 }
 
 fn current_user() -> anyhow::Result<String> {
@@ -120,41 +195,92 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn run(cluster: &Cluster, job: &Job) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
-        let mut submitted = shell::submit(cluster, job).await?;
-        eprintln!("{} submitted", submitted.application_id());
-        tokio::select! {
-            summary = submitted.wait() => report(summary),
-            _ = interrupt.recv() => interrupted(&submitted).await,
-        }
+        let mut signals = Signals::listen().context("listening for signals")?;
+        submit_and_wait(cluster, job, &mut signals).await
     });
+    // Everything has ended in order. A name service that hangs is not waited for.
     runtime.shutdown_background();
     code
 }
 
-async fn interrupted(submitted: &Submitted) -> anyhow::Result<ExitCode> {
-    eprintln!("killing {}", submitted.application_id());
-    if let Err(error) = submitted.kill().await {
-        eprintln!("{:#}", anyhow::Error::from(error));
+async fn submit_and_wait(
+    cluster: &Cluster,
+    job: &Job,
+    signals: &mut Signals,
+) -> anyhow::Result<ExitCode> {
+    let mut submitting = std::pin::pin!(shell::submit(cluster, job));
+    let mut submitted = tokio::select! {
+        submitted = &mut submitting => submitted?,
+        code = signals.recv() => {
+            return match timeout(SUBMISSION_PATIENCE, submitting).await {
+                Ok(Ok(submitted)) => Ok(interrupted(&submitted, signals, code).await),
+                Ok(Err(_)) | Err(_) => Ok(code),
+            };
+        }
+    };
+    eprintln!("{} submitted", submitted.application_id());
+    let showing = display::show(submitted.progress());
+    let ended = tokio::select! {
+        summary = submitted.wait() => Ok(summary),
+        code = signals.recv() => Err(code),
+        () = showing => unreachable!("progress is shown until it is dropped"),
+    };
+    match ended {
+        Ok(summary) => Ok(report(&summary?)),
+        Err(code) => Ok(interrupted(&submitted, signals, code).await),
     }
-    Ok(ExitCode::from(EXIT_INTERRUPTED))
 }
 
-fn report(summary: Result<Summary, ShellError>) -> anyhow::Result<ExitCode> {
-    let summary = summary?;
-    println!("{summary:#?}");
-    Ok(match summary.outcome {
+/// What makes a user's patience end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// The exit status that the next signal asks for.
+    async fn recv(&mut self) -> ExitCode {
+        tokio::select! {
+            _ = self.interrupt.recv() => ExitCode::from(EXIT_INTERRUPTED),
+            _ = self.terminate.recv() => ExitCode::from(EXIT_TERMINATED),
+        }
+    }
+}
+
+/// Kills the application; a second signal is not waited with.
+async fn interrupted(submitted: &Submitted, signals: &mut Signals, code: ExitCode) -> ExitCode {
+    let id = submitted.application_id();
+    eprintln!("killing {id}");
+    tokio::select! {
+        killed = submitted.kill() => match killed {
+            Ok(()) => eprintln!("{id} was killed"),
+            Err(error) => eprintln!("{id} may still run: {:#}", anyhow::Error::from(error)),
+        },
+        _ = signals.recv() => eprintln!("{id} may still run"),
+    }
+    code
+}
+
+fn report(summary: &Summary) -> ExitCode {
+    print!("{}", text::summary_table(summary));
+    match summary.outcome {
         Outcome::Succeeded => ExitCode::SUCCESS,
         Outcome::Failed | Outcome::Stopped => ExitCode::FAILURE,
-    })
+    }
 }
 
 /// Runs the master of a job; its own variables tell it everything.
 pub(super) fn master(environment: &BTreeMap<String, String>) -> ExitCode {
-    start_logging(environment);
+    start_logging(environment, super::LOG_OF_SERVICE);
     let result = runtime().and_then(|runtime| {
         let result = runtime.block_on(shell::master::run(environment));
-        // Nodes that hang are not waited for.
         runtime.shutdown_background();
         Ok(result?)
     });

@@ -5,12 +5,15 @@ use std::time::Duration;
 use records::ApplicationId;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 use wire::exception::HadoopException;
 use wire::proto::hadoop_yarn::{
     ApplicationReportProto, GetApplicationReportRequestProto, YarnApplicationStateProto,
 };
 use wire::protocol::application_client::GetApplicationReport;
 
+use super::Killer;
+use super::endpoint::Endpoint;
 use crate::error::ShellError;
 use crate::progress::{Progress, Stage};
 use crate::rm_link::{LinkError, RmLink};
@@ -25,17 +28,74 @@ const POLL_MAX: Duration = Duration::from_secs(1);
 /// The pause is so much of the time that the application has run: long jobs are looked at less often.
 const POLL_SHARE: u32 = 16;
 
-/// Follows an application until it ends or patience does.
-pub(super) async fn follow(
-    mut link: RmLink,
-    id: ApplicationId,
-    progress: watch::Sender<Progress>,
-) -> Result<Summary, ShellError> {
-    let silence = link.silence();
-    let watching = watch_silence(silence, progress.clone());
-    tokio::select! {
-        result = poll(&mut link, id, &progress) => result,
-        never = watching => match never {},
+/// For so long after a master's endpoint was lost, reports follow each other quickly: the master is probably done.
+const HURRY: Duration = Duration::from_secs(2);
+
+/// Who is told what about which application.
+pub(super) struct Follower {
+    pub(super) id: ApplicationId,
+    pub(super) progress: watch::Sender<Progress>,
+    pub(super) endpoint: watch::Sender<Option<Endpoint>>,
+    pub(super) killer: Killer,
+}
+
+impl Follower {
+    /// Follows the application until it ends or patience does. One that is lost sight of is stopped, if its master can
+    /// be reached.
+    pub(super) async fn follow(self, mut link: RmLink) -> Result<Summary, ShellError> {
+        let watching = watch_silence(link.silence(), self.progress.clone());
+        let result = tokio::select! {
+            result = self.poll(&mut link) => result,
+            never = watching => match never {},
+        };
+        if matches!(
+            result,
+            Err(ShellError::Lost { .. } | ShellError::Forgotten { .. })
+        ) {
+            self.killer.stop_master().await;
+        }
+        result
+    }
+
+    async fn poll(&self, link: &mut RmLink) -> Result<Summary, ShellError> {
+        let request = GetApplicationReportRequestProto {
+            application_id: Some(self.id.into()),
+        };
+        let began = Instant::now();
+        let (lost, mut endpoint_lost) = watch::channel(0);
+        let mut carrying: Option<AbortOnDropHandle<()>> = None;
+        let mut hurry_until = began;
+        loop {
+            let answer = link.call::<GetApplicationReport>(&request).await;
+            let answer = answer.map_err(|error| gone(self.id, error))?;
+            let report = answer.application_report.unwrap_or_default();
+            let stage = stage(&report);
+            self.progress
+                .send_if_modified(|progress| update(progress, &report, stage));
+            if stage == Stage::Ended {
+                return outcome(self.id, &report);
+            }
+            let found = endpoint_of(&report);
+            if *self.endpoint.borrow() != found {
+                // Another attempt's, or the first.
+                carrying = found.clone().map(|endpoint| {
+                    let carry = endpoint.follow(self.progress.clone(), lost.clone());
+                    AbortOnDropHandle::new(tokio::spawn(carry))
+                });
+                self.endpoint.send_replace(found);
+            }
+            let pause = if Instant::now() < hurry_until {
+                POLL_MIN
+            } else {
+                (began.elapsed() / POLL_SHARE).clamp(POLL_MIN, POLL_MAX)
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                Ok(()) = endpoint_lost.changed(), if carrying.is_some() => {
+                    hurry_until = Instant::now() + HURRY;
+                }
+            }
+        }
     }
 }
 
@@ -51,26 +111,16 @@ async fn watch_silence(
     std::future::pending().await
 }
 
-async fn poll(
-    link: &mut RmLink,
-    id: ApplicationId,
-    progress: &watch::Sender<Progress>,
-) -> Result<Summary, ShellError> {
-    let request = GetApplicationReportRequestProto {
-        application_id: Some(id.into()),
-    };
-    let began = Instant::now();
-    loop {
-        let answer = link.call::<GetApplicationReport>(&request).await;
-        let answer = answer.map_err(|error| gone(id, error))?;
-        let report = answer.application_report.unwrap_or_default();
-        let stage = stage(&report);
-        progress.send_if_modified(|progress| update(progress, &report, stage));
-        if stage == Stage::Ended {
-            return outcome(id, &report);
-        }
-        sleep((began.elapsed() / POLL_SHARE).clamp(POLL_MIN, POLL_MAX)).await;
-    }
+/// Where the master says that it is; a ResourceManager says `N/A` and -1 before the master has registered.
+fn endpoint_of(report: &ApplicationReportProto) -> Option<Endpoint> {
+    let port = u16::try_from(report.rpc_port())
+        .ok()
+        .filter(|port| *port > 0)?;
+    let host = report.host();
+    (stage(report) == Stage::Running && !host.is_empty()).then(|| Endpoint {
+        host: host.to_owned(),
+        port,
+    })
 }
 
 fn gone(application: ApplicationId, source: LinkError) -> ShellError {

@@ -1,5 +1,6 @@
 //! The client: submits an application, follows it to its end, kills it.
 
+mod endpoint;
 mod follow;
 mod submission;
 
@@ -19,6 +20,8 @@ use wire::protocol::application_client::{
 };
 use wire::rpc::{ClientAuth, Method as _};
 
+use self::endpoint::Endpoint;
+use self::follow::Follower;
 use crate::cluster::{Cluster, Patience};
 use crate::error::ShellError;
 use crate::job::Job;
@@ -31,7 +34,7 @@ use crate::summary::Summary;
 const KILL_POLL: Duration = Duration::from_millis(50);
 
 /// Longest wait for the end of an application that is being killed: whoever kills it wants to go.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// An application that was submitted and is being followed. Dropping it ends the following, not the application.
 #[derive(Debug)]
@@ -78,19 +81,28 @@ pub async fn submit(cluster: &Cluster, job: &Job) -> Result<Submitted, ShellErro
         source,
     })?;
     let (sender, progress) = watch::channel(Progress::default());
-    let follower = tokio::spawn(follow::follow(link, id, sender));
+    let (endpoint, endpoint_known) = watch::channel(None);
     let patience = Patience {
         give_up_after: Some(KILL_PATIENCE),
         ..cluster.patience
     };
+    let killer = Killer {
+        id,
+        config: link_config(cluster, patience),
+        endpoint: endpoint_known,
+        secret: spec.secret,
+    };
+    let follower = Follower {
+        id,
+        progress: sender,
+        endpoint,
+        killer: killer.clone(),
+    };
     Ok(Submitted {
         id,
         progress,
-        follower: AbortOnDropHandle::new(follower),
-        killer: Killer {
-            id,
-            config: link_config(cluster, patience),
-        },
+        follower: AbortOnDropHandle::new(tokio::spawn(follower.follow(link))),
+        killer,
     })
 }
 
@@ -157,24 +169,55 @@ impl Submitted {
         }
     }
 
-    /// Kills it; returns when it has ended.
+    /// Kills it; returns when it has ended, or been told to by its master when no ResourceManager answers.
     ///
     /// # Errors
-    /// [`ShellError::ResourceManager`]: it could not be told within 10 seconds.
+    /// [`ShellError::ResourceManager`]: neither could be told within 5 seconds.
     pub async fn kill(&self) -> Result<(), ShellError> {
         self.killer.kill().await
     }
 }
 
 /// Ends an application.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Killer {
     id: ApplicationId,
     config: LinkConfig,
+    endpoint: watch::Receiver<Option<Endpoint>>,
+    secret: String,
+}
+
+impl std::fmt::Debug for Killer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Killer")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Killer {
+    /// By the ResourceManager, else by the master itself.
     async fn kill(&self) -> Result<(), ShellError> {
+        match self.kill_at_rm().await {
+            Ok(()) => Ok(()),
+            Err(_) if self.stop_master().await => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the master has heard that it is to stop its job.
+    async fn stop_master(&self) -> bool {
+        let endpoint = self.endpoint.borrow().clone();
+        let Some(endpoint) = endpoint else {
+            return false;
+        };
+        let stopped = endpoint.stop(&self.secret).await;
+        stopped
+            .inspect_err(|error| tracing::debug!(%error, "stopping the master"))
+            .is_ok()
+    }
+
+    async fn kill_at_rm(&self) -> Result<(), ShellError> {
         let mut link = RmLink::new(self.config.clone());
         let request = KillApplicationRequestProto {
             application_id: Some(self.id.into()),

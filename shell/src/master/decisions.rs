@@ -36,7 +36,8 @@ const START_BATCH_MAX: usize = 100;
 /// Bytes of commands in one call of a node: a sixteenth of the longest frame.
 const START_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The rest before the second try after a loss, in milliseconds; the first is at once. It doubles with each.
+/// The rest before the second try after a loss, in milliseconds; the first is at once unless a queue was full. It doubles
+/// with each.
 const REST_FIRST_MS: u64 = 250;
 
 /// The longest rest, in milliseconds.
@@ -470,9 +471,12 @@ impl Master {
             return;
         }
         let doublings = times.saturating_sub(2).min(16);
-        let rest = match times {
-            1 => 0,
-            _ => (REST_FIRST_MS << doublings).min(REST_MAX_MS),
+        // A full queue is not tried again at once.
+        let rest = match (times, taken) {
+            (1, Taken::Evicted | Taken::Preempted | Taken::Lost) => 0,
+            (_, Taken::Evicted | Taken::Preempted | Taken::Lost | Taken::Shed) => {
+                (REST_FIRST_MS << doublings).min(REST_MAX_MS)
+            }
         };
         task.state = TaskState::Resting;
         self.resting.insert((now + rest, held.task));
@@ -696,10 +700,20 @@ impl Master {
 fn reason_of(exit_status: i32, diagnostics: &str) -> String {
     let last = last_line(diagnostics);
     match exit_status {
-        0.. => format!("exit status {exit_status}"),
+        0.. => match last_of_stderr(diagnostics) {
+            "" => format!("exit status {exit_status}"),
+            said => format!("exit status {exit_status}: {said}"),
+        },
         _ if last.is_empty() => format!("Hadoop's status {exit_status}"),
         _ => format!("Hadoop's status {exit_status}: {last}"),
     }
+}
+
+/// The last line that the command wrote to standard error, as far as the node quotes it (Hadoop:
+/// `ContainerLaunch.handleContainerExitWithFailure`).
+fn last_of_stderr(diagnostics: &str) -> &str {
+    let quoted = diagnostics.rsplit_once("bytes of stderr :");
+    quoted.map_or("", |(_, quoted)| last_line(quoted))
 }
 
 /// What was said last.

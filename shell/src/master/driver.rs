@@ -1,21 +1,22 @@
 //! Carries events to the decisions and actions away from them. No decision is made here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use records::MonoMillis;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use wire::protocol::application_master;
 use wire::rpc::ClientAuth;
 
 use super::decisions::Master;
+use super::endpoint::{Endpoint, Told};
 use super::nodes::Nodes;
 use super::rm::{self, News, Order, Whereabouts};
 use super::vocabulary::{Action, Event, Loss};
 use super::{Given, MasterError};
-use crate::progress::Counts;
 use crate::rm_link::{LinkConfig, RmLink};
 use crate::summary::{Outcome, Summary};
 
@@ -38,7 +39,7 @@ struct Driver {
     calls: JoinSet<Option<Event>>,
     orders: mpsc::Sender<Order>,
     news: mpsc::Receiver<News>,
-    counts: watch::Sender<Counts>,
+    told: watch::Sender<Told>,
     started: Instant,
 }
 
@@ -62,12 +63,24 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
         auth: ClientAuth::Token(token),
         patience: spec.patience,
     });
-    let whereabouts = Whereabouts {
+    let mut background = JoinSet::new();
+    let (told, telling) = watch::channel(Told::default());
+    let stop = Arc::new(Notify::new());
+    let endpoint = Endpoint::bind(&host, spec.secret.clone(), telling, Arc::clone(&stop)).await;
+    let mut whereabouts = Whereabouts {
         host,
         port: -1,
         url: String::new(),
     };
-    let mut background = JoinSet::new();
+    match endpoint {
+        Ok(endpoint) => {
+            whereabouts.port = endpoint.port().into();
+            whereabouts.url = format!("http://{}:{}/progress", whereabouts.host, endpoint.port());
+            background.spawn(endpoint.serve());
+        }
+        // The ResourceManager still tells what part of the job is done.
+        Err(error) => tracing::warn!(%error, "no endpoint for progress"),
+    }
     background.spawn(rm::serve(
         link,
         whereabouts,
@@ -81,7 +94,7 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
         calls: JoinSet::new(),
         orders,
         news,
-        counts: watch::Sender::default(),
+        told,
         started,
     };
     let mut actions = vec![driver.master.begin()];
@@ -94,6 +107,7 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
         }
         let event = tokio::select! {
             event = driver.next_event() => event,
+            () = stop.notified() => Event::Stop,
             _ = terminate.recv() => Event::Lost(Loss::Terminated),
         };
         actions = driver.master.handle(event, driver.now());
@@ -108,9 +122,10 @@ impl Driver {
 
     fn publish(&self) {
         let counts = self.master.counts();
-        self.counts.send_if_modified(|last| {
-            let is_new = *last != counts;
-            *last = counts;
+        self.told.send_if_modified(|told| {
+            let is_new = told.counts != counts;
+            told.counts = counts;
+            told.number += u64::from(is_new);
             is_new
         });
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  ResourceManager ◀─▶ rm ──────┐                        ┌─▶ rm
 //!  nodes           ◀─▶ nodes ───┼─ Event ─▶ decisions ───┤
-//!  signals, clock ──────────────┘   (pure)      Action ──┴─▶ nodes
+//!  endpoint, signals, clock ────┘   (pure)      Action ──┴─▶ nodes
 //! ```
 //!
 //! [`decisions`] decides and is told everything as [`vocabulary`]; the rest of this module carries that in and out. The
@@ -14,6 +14,7 @@
 pub mod asks;
 pub mod decisions;
 mod driver;
+pub(crate) mod endpoint;
 pub mod looks;
 mod nodes;
 pub mod pace;

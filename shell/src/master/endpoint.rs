@@ -1,0 +1,233 @@
+//! Where a master can be asked how it is going, and told to stop: a small web server on the address of its node.
+//!
+//! | Request | Answer |
+//! |---|---|
+//! | `GET /progress` | [`Told`] as JSON |
+//! | `GET /progress?seen=N` | the same, once its number is no longer `N`, at the latest after [`WAIT_MAX`] |
+//! | `POST /stop` with the job's secret as a bearer token | 202; the master stops the job |
+//!
+//! Everybody may read the numbers, as in the ResourceManager's pages, which link here. It listens on the addresses that
+//! the node's name stands for and on no others: a node that is called `localhost` is not heard from outside.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::{Deserialize, Serialize};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::progress::Counts;
+
+/// Open connections: the client, and some people who look. Further ones wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 16;
+
+/// Bytes of a request's head.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
+
+/// For a request to come in; also how long an idle connection holds its place.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For a connection as a whole: whoever does not read its answers holds a place no longer. Clients come again.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Longest wait for a change before the same numbers are told again.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Between two changes that one connection is told: a person sees no faster.
+const TELL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Pause after a failed accept: the likely cause, no descriptors left, does not go away at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the endpoint tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// Counts changes.
+    pub(crate) number: u64,
+    /// How it is going.
+    pub(crate) counts: Counts,
+}
+
+/// A web server that has its port.
+pub(super) struct Endpoint {
+    listener: TcpListener,
+    address: SocketAddr,
+    site: Arc<Site>,
+}
+
+struct Site {
+    told: watch::Receiver<Told>,
+    secret: String,
+    stop: Arc<Notify>,
+}
+
+impl Endpoint {
+    /// Takes a port on the first address of the node that can be listened on. `stop` is notified when the client asks.
+    pub(super) async fn bind(
+        host: &str,
+        secret: String,
+        told: watch::Receiver<Told>,
+        stop: Arc<Notify>,
+    ) -> io::Result<Self> {
+        let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for address in tokio::net::lookup_host((host, 0)).await? {
+            match TcpListener::bind(address).await {
+                Ok(listener) => {
+                    let address = listener.local_addr()?;
+                    let site = Arc::new(Site { told, secret, stop });
+                    return Ok(Self {
+                        listener,
+                        address,
+                        site,
+                    });
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Its port.
+    pub(super) const fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Serves until it is dropped.
+    pub(super) async fn serve(self) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        loop {
+            let place = Arc::clone(&places).acquire_owned().await;
+            let place = place.expect("the semaphore is never closed");
+            // Those that have ended gave their places back.
+            while connections.try_join_next().is_some() {}
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let site = Arc::clone(&self.site);
+                    connections.spawn(async move {
+                        // One that takes too long is cut, and that is its own business.
+                        let _ = timeout(CONNECTION_TIMEOUT, converse(stream, site)).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, site: Arc<Site>) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let site = Arc::clone(&site);
+        async move { Ok::<_, Infallible>(site.answer(&request).await) }
+    });
+    let result = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIMEOUT)
+        .max_buf_size(REQUEST_BYTES_MAX)
+        .half_close(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+impl Site {
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        match (request.method(), request.uri().path()) {
+            (&Method::GET, "/" | "/progress") => self.progress(request.uri().query()).await,
+            (&Method::POST, "/stop") => {
+                if !self.is_authorized(request) {
+                    return plain(
+                        StatusCode::FORBIDDEN,
+                        "the job's secret is missing or wrong\n",
+                    );
+                }
+                self.stop.notify_one();
+                plain(StatusCode::ACCEPTED, "stopping\n")
+            }
+            (_, "/" | "/progress" | "/stop") => {
+                plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n")
+            }
+            _ => plain(StatusCode::NOT_FOUND, "not found: only /progress is here\n"),
+        }
+    }
+
+    async fn progress(&self, query: Option<&str>) -> Response<Full<Bytes>> {
+        let mut told = self.told.clone();
+        let seen = query.and_then(|query| query.strip_prefix("seen=")?.parse::<u64>().ok());
+        if let Some(seen) = seen {
+            sleep(TELL_INTERVAL).await;
+            // When nothing changes, or nothing will any more, the same is told again.
+            let _ = timeout(WAIT_MAX, told.wait_for(|told| told.number != seen)).await;
+        }
+        let told = *told.borrow();
+        let json = serde_json::to_vec(&told).expect("numbers are always JSON");
+        respond(StatusCode::OK, "application/json", json.into())
+    }
+
+    fn is_authorized(&self, request: &Request<Incoming>) -> bool {
+        let header = request.headers().get(AUTHORIZATION);
+        let given = header.and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
+        given.is_some_and(|given| is_same(given, self.secret.as_bytes()))
+    }
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_same(given: &[u8], secret: &[u8]) -> bool {
+    let differing = given
+        .iter()
+        .zip(secret)
+        .fold(0, |sum, (a, b)| sum | (a ^ b));
+    given.len() == secret.len() && differing == 0
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    respond(
+        status,
+        "text/plain; charset=utf-8",
+        Bytes::from_static(text.as_bytes()),
+    )
+}
+
+fn respond(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_compared_whole() {
+        assert!(is_same(b"abc", b"abc"));
+        for given in [b"abd".as_slice(), b"ab", b"abcd", b""] {
+            assert!(!is_same(given, b"abc"), "{given:?}");
+        }
+    }
+}
