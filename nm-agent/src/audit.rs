@@ -2,7 +2,7 @@
 //! `audit`, so that sites that search their NodeManager logs find the same lines.
 
 use records::{ContainerExitStatus, ContainerId};
-use sched::{Completion, Note, PauseEnd, RejectReason};
+use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
 /// `startContainers` accepted a container.
 pub(crate) fn started(id: &ContainerId, user: &str) {
@@ -49,9 +49,10 @@ pub(crate) fn note(note: &Note) {
             id,
             execution_type,
             queue_wait_ms,
+            estimated_wait_ms,
             resumed,
         } => {
-            tracing::info!(container = %id, %execution_type, queue_wait_ms, resumed, "started");
+            tracing::info!(container = %id, %execution_type, queue_wait_ms, estimated_wait_ms, resumed, "started");
         }
         Note::Rejected { id, reason } => {
             let why = match reason {
@@ -60,9 +61,17 @@ pub(crate) fn note(note: &Note) {
             };
             tracing::info!(container = %id, why, "rejected");
         }
-        Note::Shed { id, limit } => {
-            tracing::info!(container = %id, limit, "shed to the ResourceManager's limit")
-        }
+        Note::Shed { id, reason } => match reason {
+            ShedReason::QueueLength { limit } => {
+                tracing::info!(container = %id, limit, "shed: the ResourceManager allows a shorter queue");
+            }
+            ShedReason::WaitTime {
+                limit_ms,
+                estimated_ms,
+            } => {
+                tracing::info!(container = %id, limit_ms, estimated_ms, "shed: the ResourceManager allows a shorter wait");
+            }
+        },
         Note::Evicted {
             id,
             for_container,

@@ -360,7 +360,7 @@ fn obey(core: &mut Core, command: Command, clock: Clock) {
             done,
         } => core.resync(keep_containers, done, now),
         Command::Heartbeat { reply } => {
-            let _gone = reply.send(core.heartbeat_report());
+            let _gone = reply.send(core.heartbeat_report(now));
         }
         Command::Answered { delivery, duties } => core.heartbeat_answered(&delivery, *duties, now),
         Command::Snapshot { reply } => {

@@ -1,7 +1,8 @@
 //! How long one decision takes while 10,000 opportunistic containers wait, and 100 run.
 //!
 //! Unit: time per decision, an event handled to its last action. It must stay below 10 µs: a look at everything that
-//! waits would be slow. Only the decision is timed: what brings the node back to 10,000 waiting is not.
+//! waits would be slow. Only the decision is timed: what brings the node back to 10,000 waiting is not. The estimate that
+//! goes along with a heartbeat, once a second, does look at everything, and may take milliseconds.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -187,6 +188,15 @@ fn guaranteed_arrival(iterations: u64) -> Duration {
     node.spent
 }
 
+/// Not a decision: what a heartbeat asks for. Every container that runs or waits is looked at.
+fn estimate(iterations: u64) -> Duration {
+    let mut node = Node::busy(1);
+    for _ in 0..iterations {
+        node.timed(Event::EstimateWaits);
+    }
+    node.spent
+}
+
 impl Node {
     /// One of those that run.
     fn evictable(&self) -> ContainerId {
@@ -205,6 +215,11 @@ fn decisions(criterion: &mut Criterion) {
     group.bench_function("completion", |bencher| bencher.iter_custom(completion));
     group.bench_function("guaranteed arrival with reclaim", |bencher| {
         bencher.iter_custom(guaranteed_arrival);
+    });
+    group.finish();
+    let mut group = criterion.benchmark_group("heartbeat with 10,000 queued");
+    group.bench_function("estimate of the wait", |bencher| {
+        bencher.iter_custom(estimate);
     });
     group.finish();
 }

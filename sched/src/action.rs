@@ -94,6 +94,9 @@ pub enum Event {
     NodeResource(Resource),
     /// The limit that the RM published with a heartbeat.
     QueuingLimit(ContainerQueuingLimit),
+    /// The ResourceManager is about to be told how long a new container would wait: work it out from what runs and waits
+    /// now. Costs a look at every container, so it belongs to a heartbeat.
+    EstimateWaits,
     /// The RM has acknowledged the completion (or the application is gone): forget the container. One that is not
     /// finished yet is forgotten when it is.
     Forget(ContainerId),
@@ -175,8 +178,11 @@ pub enum Note {
         id: ContainerId,
         /// Its type.
         execution_type: ExecutionType,
-        /// Milliseconds since it became ready to run.
+        /// Milliseconds since it became ready to run, or was frozen.
         queue_wait_ms: u64,
+        /// Milliseconds that the ResourceManager was told a new container would wait when this one, opportunistic, became
+        /// ready; `None` if it was told nothing, or the container was resumed.
+        estimated_wait_ms: Option<u64>,
         /// It had been paused before.
         resumed: bool,
     },
@@ -191,8 +197,8 @@ pub enum Note {
     Shed {
         /// Which container.
         id: ContainerId,
-        /// Queued containers that the RM allows.
-        limit: usize,
+        /// Which of the limits.
+        reason: ShedReason,
     },
     /// A running opportunistic container is killed or paused to make room.
     Evicted {
@@ -230,6 +236,23 @@ pub enum RejectReason {
     QueueFull,
     /// It asks for more than the whole node has.
     NeverFits,
+}
+
+/// Which limit of the ResourceManager the queue exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShedReason {
+    /// Too many waited.
+    QueueLength {
+        /// Queued containers that the RM allows.
+        limit: usize,
+    },
+    /// It would have had to wait for too long.
+    WaitTime {
+        /// Milliseconds of wait that the RM allows.
+        limit_ms: u64,
+        /// Milliseconds that it would have waited from now on.
+        estimated_ms: u64,
+    },
 }
 
 /// Why a frozen container is killed instead of thawed.
@@ -314,6 +337,9 @@ pub struct OpportunisticContainersStatus {
     pub queued_opport_containers: u32,
     /// All waiting containers of both types: what the RM orders nodes by.
     pub wait_queue_length: u32,
+    /// Milliseconds that one more opportunistic container of the size last seen would wait, as of the last
+    /// [`Event::EstimateWaits`]; `None` if it would not be admitted to the queue.
+    pub estimated_queue_wait_ms: Option<u32>,
     /// How many opportunistic containers may wait. Under `BY_RESOURCES` the length is not what limits the queue, and
     /// [`crate::QUEUE_LENGTH_MAX`] is reported: Hadoop's 0 would keep the RM from placing any.
     pub opport_queue_capacity: u32,

@@ -15,6 +15,8 @@ pub(crate) struct Container {
     pub(crate) since: MonoMillis,
     /// Milliseconds that it ran before its current state, over all its thaws.
     ran_before_ms: u64,
+    /// Milliseconds that the ResourceManager was told a new container would wait when this one became ready.
+    pub(crate) estimated_wait_ms: Option<u64>,
     pub(crate) exit_status: ContainerExitStatus,
     pub(crate) diagnostics: Diagnostics,
     /// Nobody will ask for it once it is done.
@@ -29,6 +31,7 @@ impl Container {
             state: ContainerState::Localizing,
             since: now,
             ran_before_ms: 0,
+            estimated_wait_ms: None,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
             forget_when_done: false,

@@ -8,6 +8,7 @@
 //! - `lifecycle`: what happens to one container, from its start to its end
 //! - `killing`: the ways to end one
 //! - `room`: starts, evictions, sheds
+//! - `waits`: how long those that wait will wait
 //! - `invariants`: what must hold between events
 
 mod invariants;
@@ -16,6 +17,7 @@ mod lifecycle;
 mod room;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -30,11 +32,13 @@ use crate::container::Container;
 use crate::container_state::{ContainerState, Step};
 use crate::diagnostics::Stamp;
 use crate::index::Index;
+use crate::run_times::RunTimes;
 use crate::status;
 use crate::timers::{Timer, Timers};
 use crate::utilization::Amount;
 
 use self::room::Change;
+use self::waits::TYPICAL_ASK_AT_FIRST;
 
 /// Decides which containers run. See the crate's documentation for how to drive it.
 ///
@@ -49,6 +53,11 @@ pub struct ContainerScheduler {
     index: Index,
     timers: Timers,
     queuing_limit: Option<ContainerQueuingLimit>,
+    run_times: RunTimes,
+    /// What the next opportunistic container is expected to ask for.
+    typical_ask: Resource,
+    /// Milliseconds that one more would wait, as of the last estimate.
+    estimated_wait_ms: Option<u64>,
     utc_offset_s: i32,
     /// The next place in a queue or in the order of starts.
     next_place: u64,
@@ -76,17 +85,22 @@ impl ContainerScheduler {
     /// A scheduler that knows no container, for a node that offers `node`.
     #[must_use]
     pub fn new(config: ContainerSchedulerConfig, node: Resource) -> Self {
-        Self {
+        let mut scheduler = Self {
             config,
             node,
             containers: BTreeMap::new(),
             index: Index::new(config.vmem_check),
             timers: Timers::default(),
             queuing_limit: None,
+            run_times: RunTimes::default(),
+            typical_ask: TYPICAL_ASK_AT_FIRST,
+            estimated_wait_ms: None,
             utc_offset_s: config.utc_offset_s,
             next_place: 0,
             events: 0,
-        }
+        };
+        scheduler.estimate_waits(MonoMillis(0));
+        scheduler
     }
 
     /// Takes an event and appends what must be done, in the order in which it must be done.
@@ -145,6 +159,10 @@ impl ContainerScheduler {
             Event::QueuingLimit(limit) => {
                 self.queuing_limit = Some(limit);
                 self.shed(limit, turn);
+                Ok(Change::Other)
+            }
+            Event::EstimateWaits => {
+                self.estimate_waits(turn.now.mono);
                 Ok(Change::Other)
             }
             Event::Forget(id) => self.forget(id),
@@ -236,10 +254,11 @@ impl ContainerScheduler {
         u64::try_from(self.index.frozen_mb()).unwrap_or(u64::MAX)
     }
 
-    /// What the ResourceManager is told about opportunistic containers.
+    /// What the ResourceManager is told about opportunistic containers. Its estimate of a wait is as old as the last
+    /// [`Event::EstimateWaits`].
     #[must_use]
     pub fn opportunistic_status(&self) -> OpportunisticContainersStatus {
-        status::opportunistic_status(&self.config, &self.index)
+        status::opportunistic_status(&self.config, &self.index, self.estimated_wait_ms)
     }
 
     /// What the containers that hold room were given. More than the node offers when guaranteed containers are forced

@@ -63,6 +63,23 @@ impl KillCause {
         }
     }
 
+    /// Whether it says that its application is done with the container.
+    pub(crate) fn is_of_its_application(self) -> bool {
+        match self {
+            Self::Asked(
+                KillReason::ApplicationMaster
+                | KillReason::ResourceManager
+                | KillReason::ApplicationFinished,
+            ) => true,
+            Self::Asked(KillReason::ApplicationNotRunning | KillReason::Shutdown)
+            | Self::Evicted
+            | Self::Shed
+            | Self::Rejected { .. }
+            | Self::PauseFailed
+            | Self::PauseEnded { .. } => false,
+        }
+    }
+
     /// Whether its processes get no time to end by themselves: a frozen one would have to run for that, in memory that
     /// others need now.
     pub(crate) fn is_urgent(self) -> bool {

@@ -20,6 +20,7 @@
 //! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
 //! - `queue_policy`: who may wait, `victims`: who must go, `kill_cause`: how that is explained
 //! - `timers`: deadlines, `status`: what the ResourceManager is told
+//! - `run_times`: how long containers took, `wait_estimate`: how long others will wait
 //!
 //! The ResourceManager's side, values in and values out in the same way:
 //! - `node_load`: [`NodeLoadMonitor`], which nodes have the shortest queues, `queue_limit`: how long queues may be
@@ -40,14 +41,17 @@ mod queue;
 mod queue_limit;
 mod queue_policy;
 mod random;
+mod run_times;
 mod status;
 mod timers;
 mod utilization;
 mod victims;
+mod wait_estimate;
 
 pub use action::{
     Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerView, Event, KillReason,
     Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal, RejectReason,
+    ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_LINES_MAX, AskError, AskView, BLACKLIST_MAX, ChargeError,

@@ -65,8 +65,7 @@ impl ContainerSchedulerConfig {
 }
 
 impl ContainerQueuingLimit {
-    /// How many of `unstarted` waiting opportunistic containers must go. The limit by time is not looked at, as in
-    /// Hadoop.
+    /// How many of `unstarted` waiting opportunistic containers must go by the limit of their number.
     pub(crate) fn excess(&self, unstarted: usize) -> usize {
         self.max_queue_length
             .map_or(0, |limit| unstarted.saturating_sub(limit))

@@ -8,6 +8,7 @@ use crate::index::Index;
 pub(crate) fn opportunistic_status(
     config: &ContainerSchedulerConfig,
     index: &Index,
+    estimated_wait_ms: Option<u64>,
 ) -> OpportunisticContainersStatus {
     let utilization = index.utilization();
     let used = utilization.opportunistic.to_resource();
@@ -17,6 +18,7 @@ pub(crate) fn opportunistic_status(
         opport_cores_used: used.vcores,
         queued_opport_containers: count(index.opportunistic().len()),
         wait_queue_length: count(index.guaranteed().len() + index.opportunistic().len()),
+        estimated_queue_wait_ms: estimated_wait_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
         opport_queue_capacity: count(config.queue_capacity()),
     }
 }

@@ -106,7 +106,8 @@ impl Core {
     }
 
     /// For `nodeHeartbeat`.
-    pub fn heartbeat_report(&mut self) -> HeartbeatReport {
+    pub fn heartbeat_report(&mut self, now: Now) -> HeartbeatReport {
+        self.must_feed(Event::EstimateWaits, now);
         HeartbeatReport {
             containers: self.heartbeat_statuses(),
             increased: self.increased.values().cloned().collect(),

@@ -207,7 +207,7 @@ impl Node {
 
     /// What the next heartbeat says of containers: number, state, exit status.
     fn beat(&mut self) -> Vec<(i64, ContainerStateProto, i32)> {
-        let statuses = self.core.heartbeat_report().containers;
+        let statuses = self.core.heartbeat_report(self.now).containers;
         let mut told: Vec<_> = statuses
             .iter()
             .map(|status| {
@@ -220,7 +220,7 @@ impl Node {
     }
 
     fn answered(&mut self, duties: HeartbeatDuties) {
-        let increased = self.core.heartbeat_report().increased;
+        let increased = self.core.heartbeat_report(self.now).increased;
         let delivery = Delivery::Everything { increased };
         self.core.heartbeat_answered(&delivery, duties, self.now);
     }
@@ -347,7 +347,7 @@ fn a_container_of_an_ended_application_is_accepted_killed_and_never_launched() {
             Asked::FinishApplication(APP)
         ]
     );
-    let statuses = node.core.heartbeat_report().containers;
+    let statuses = node.core.heartbeat_report(node.now).containers;
     assert_eq!(statuses.len(), 1, "the first one's end was told before");
     assert_eq!(statuses[0].exit_status(), -107);
     assert!(
@@ -590,15 +590,15 @@ fn an_increase_is_told_until_it_was_surely_taken_in_and_no_other_comes_before() 
     let mut node = Node::new();
     node.run(1);
     update(&mut node, 1, 1, 2048).unwrap();
-    assert_eq!(node.core.heartbeat_report().increased.len(), 1);
+    assert_eq!(node.core.heartbeat_report(node.now).increased.len(), 1);
     let refused = update(&mut node, 1, 2, 4096).unwrap_err();
     assert!(refused.message.contains("resource is being increased"));
     let duties = HeartbeatDuties::default();
     node.core
         .heartbeat_answered(&Delivery::PerhapsNothing, duties, node.now);
-    assert_eq!(node.core.heartbeat_report().increased.len(), 1);
+    assert_eq!(node.core.heartbeat_report(node.now).increased.len(), 1);
     node.answered(HeartbeatDuties::default());
-    assert_eq!(node.core.heartbeat_report().increased, []);
+    assert_eq!(node.core.heartbeat_report(node.now).increased, []);
     update(&mut node, 1, 2, 4096).unwrap();
     let refused = update(&mut node, 1, 2, 8192).unwrap_err();
     assert_eq!(
@@ -616,7 +616,7 @@ fn an_increase_of_a_finished_container_succeeds_and_is_not_told() {
     node.run(1);
     node.exit(1, 0);
     update(&mut node, 1, 1, 2048).unwrap();
-    assert_eq!(node.core.heartbeat_report().increased, []);
+    assert_eq!(node.core.heartbeat_report(node.now).increased, []);
 }
 
 #[test]

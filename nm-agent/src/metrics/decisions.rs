@@ -3,14 +3,22 @@
 use std::time::Duration;
 
 use prometheus::{Counter, Histogram, IntCounter};
+use records::ExecutionType;
 use sched::Note;
 
 use super::family::{Maker, PerLabel};
-use super::labels::{Direction, How, LossLabel, PauseEndLabel, RejectLabel, TypeLabel};
+use super::labels::{
+    Direction, ErrorSide, How, LossLabel, PauseEndLabel, RejectLabel, ShedLabel, TypeLabel,
+};
 
 /// Seconds. A queued container waits for others to end, which takes up to hours. Run times are of the same order.
 const QUEUE_BUCKETS: [f64; 12] = [
     0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0,
+];
+
+/// Seconds. Nothing when there is room; the time that a kill or a freeze takes when there is not.
+const DELAY_BUCKETS: [f64; 11] = [
+    0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 2.5, 30.0,
 ];
 
 /// See the help texts.
@@ -20,11 +28,13 @@ pub(super) struct DecisionSeries {
     starts: PerLabel<TypeLabel, IntCounter>,
     resumes: IntCounter,
     queue_wait_seconds: PerLabel<TypeLabel, Histogram>,
+    guaranteed_delay_seconds: Histogram,
+    estimate_error_seconds: PerLabel<ErrorSide, Histogram>,
     evictions: PerLabel<How, IntCounter>,
     evicted_run_seconds: PerLabel<How, Histogram>,
     paused_kills: PerLabel<PauseEndLabel, IntCounter>,
     lost_work_seconds: PerLabel<LossLabel, Counter>,
-    sheds: IntCounter,
+    sheds: PerLabel<ShedLabel, IntCounter>,
     rejections: PerLabel<RejectLabel, IntCounter>,
     type_changes: PerLabel<Direction, IntCounter>,
 }
@@ -49,6 +59,16 @@ impl DecisionSeries {
                 "From ready to run until handed to the launcher.",
                 &QUEUE_BUCKETS,
             ),
+            guaranteed_delay_seconds: maker.histogram(
+                "nm_agent_guaranteed_start_delay_seconds",
+                "From a guaranteed container's being ready to run until handed to the launcher.",
+                &DELAY_BUCKETS,
+            ),
+            estimate_error_seconds: maker.histograms(
+                "nm_agent_queue_wait_estimate_error_seconds",
+                "By how much the wait told to the RM was wrong for the opportunistic containers that came next.",
+                &QUEUE_BUCKETS,
+            ),
             evictions: maker.counters(
                 "nm_agent_container_evictions_total",
                 "Running opportunistic containers that made room for a guaranteed one.",
@@ -66,7 +86,7 @@ impl DecisionSeries {
                 "nm_agent_container_lost_work_seconds_total",
                 "How long containers had run that were killed to make room.",
             ),
-            sheds: maker.counter(
+            sheds: maker.counters(
                 "nm_agent_container_sheds_total",
                 "Containers taken out of the queue because the RM's limit dropped.",
             ),
@@ -88,15 +108,27 @@ impl DecisionSeries {
             Note::Started {
                 execution_type,
                 queue_wait_ms,
+                estimated_wait_ms,
                 ..
             } => {
                 self.starts.of(execution_type).inc();
-                self.queue_wait_seconds
-                    .of(execution_type)
-                    .observe(seconds(queue_wait_ms));
+                let wait = seconds(queue_wait_ms);
+                self.queue_wait_seconds.of(execution_type).observe(wait);
+                if execution_type == ExecutionType::Guaranteed {
+                    self.guaranteed_delay_seconds.observe(wait);
+                }
+                if let Some(estimated_ms) = estimated_wait_ms {
+                    let side = if estimated_ms < queue_wait_ms {
+                        ErrorSide::TooShort
+                    } else {
+                        ErrorSide::TooLong
+                    };
+                    let error = seconds(estimated_ms.abs_diff(queue_wait_ms));
+                    self.estimate_error_seconds.of(side).observe(error);
+                }
             }
             Note::Rejected { reason, .. } => self.rejections.of(reason).inc(),
-            Note::Shed { .. } => self.sheds.inc(),
+            Note::Shed { reason, .. } => self.sheds.of(reason).inc(),
             Note::Evicted { paused, ran_ms, .. } => {
                 let how = if paused { How::Pause } else { How::Kill };
                 self.evictions.of(how).inc();

@@ -1,7 +1,7 @@
 //! The closed sets of label values. A series can only carry a value listed here, so a peer cannot make new series.
 
 use records::{ContainerExitStatus, ExecutionType};
-use sched::{PauseEnd, RejectReason};
+use sched::{PauseEnd, RejectReason, ShedReason};
 
 /// A label whose values are the variants of an enum.
 pub(super) trait Label: Copy + 'static {
@@ -178,6 +178,22 @@ label! {
 }
 
 label! {
+    /// [`ShedReason`] as a label.
+    pub(super) enum ShedLabel, "limit" {
+        QueueLength => "queue_length",
+        WaitTime => "wait_time",
+    }
+}
+
+label! {
+    /// Which way an estimate was wrong.
+    pub(super) enum ErrorSide, "side" {
+        TooShort => "too_short",
+        TooLong => "too_long",
+    }
+}
+
+label! {
     /// [`RejectReason`] as a label.
     pub(super) enum RejectLabel, "reason" {
         QueueFull => "queue_full",
@@ -219,6 +235,15 @@ impl From<ExecutionType> for TypeLabel {
         match execution_type {
             ExecutionType::Guaranteed => Self::Guaranteed,
             ExecutionType::Opportunistic => Self::Opportunistic,
+        }
+    }
+}
+
+impl From<ShedReason> for ShedLabel {
+    fn from(reason: ShedReason) -> Self {
+        match reason {
+            ShedReason::QueueLength { .. } => Self::QueueLength,
+            ShedReason::WaitTime { .. } => Self::WaitTime,
         }
     }
 }
@@ -295,6 +320,8 @@ mod tests {
         assert_places_match::<TypeLabel>();
         assert_places_match::<How>();
         assert_places_match::<RejectLabel>();
+        assert_places_match::<ShedLabel>();
+        assert_places_match::<ErrorSide>();
         assert_places_match::<PauseEndLabel>();
         assert_places_match::<LossLabel>();
         assert_places_match::<Direction>();

@@ -18,6 +18,7 @@ pub(super) struct NodeGauges {
     containers: IntGauge,
     applications: IntGauge,
     queue_capacity: IntGauge,
+    estimated_wait_seconds: Gauge,
     queue_limit: Gauge,
     queue_wait_limit_seconds: Gauge,
     memory_bytes: PerLabel<Share, IntGauge>,
@@ -53,6 +54,10 @@ impl NodeGauges {
             queue_capacity: maker.gauge(
                 "nm_agent_queue_capacity_containers",
                 "Opportunistic containers that may wait, by this node's configuration.",
+            ),
+            estimated_wait_seconds: maker.float_gauge(
+                "nm_agent_queue_wait_estimate_seconds",
+                "Wait of one more opportunistic container as last told to the RM; NaN if none would be taken.",
             ),
             queue_limit: maker.float_gauge(
                 "nm_agent_queue_limit_containers",
@@ -103,6 +108,11 @@ impl NodeGauges {
         self.applications.set(clamped(node.applications.len()));
         self.queue_capacity
             .set(i64::from(node.opportunistic.opport_queue_capacity));
+        self.estimated_wait_seconds.set(
+            node.opportunistic
+                .estimated_queue_wait_ms
+                .map_or(f64::NAN, |millis| f64::from(millis) / 1000.0),
+        );
         let limit = node.queuing_limit.as_ref();
         self.queue_limit.set(
             limit

@@ -6,7 +6,7 @@ use std::time::Duration;
 use records::{
     ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType,
 };
-use sched::{Completion, Note, PauseEnd, RejectReason};
+use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
 use super::*;
 
@@ -103,11 +103,13 @@ fn every_note_moves_its_own_series_and_no_other() {
             id: ID,
             execution_type: ExecutionType::Guaranteed,
             queue_wait_ms: 1500,
+            estimated_wait_ms: None,
             resumed: false,
         },
         &[
             "nm_agent_container_queue_wait_seconds_count{execution_type=\"guaranteed\"}",
             "nm_agent_container_starts_total{execution_type=\"guaranteed\"}",
+            "nm_agent_guaranteed_start_delay_seconds_count",
         ],
     );
     assert_note_raises(
@@ -115,6 +117,7 @@ fn every_note_moves_its_own_series_and_no_other() {
             id: ID,
             execution_type: ExecutionType::Opportunistic,
             queue_wait_ms: 0,
+            estimated_wait_ms: None,
             resumed: true,
         },
         &["nm_agent_container_resumes_total"],
@@ -127,8 +130,11 @@ fn every_note_moves_its_own_series_and_no_other() {
         &["nm_agent_container_rejections_total{reason=\"queue_full\"}"],
     );
     assert_note_raises(
-        Note::Shed { id: ID, limit: 3 },
-        &["nm_agent_container_sheds_total"],
+        Note::Shed {
+            id: ID,
+            reason: ShedReason::QueueLength { limit: 3 },
+        },
+        &["nm_agent_container_sheds_total{limit=\"queue_length\"}"],
     );
     assert_note_raises(
         Note::Promoted(ID),
@@ -179,6 +185,23 @@ fn making_room_counts_the_work_that_it_costs() {
             "nm_agent_container_paused_kills_total{reason=\"too_long\"}",
         ],
     );
+}
+
+#[test]
+fn an_estimate_is_held_against_the_wait_that_followed() {
+    for (estimated_ms, side) in [(500, "too_short"), (3_500, "too_long")] {
+        let metrics = Metrics::new();
+        metrics.observe_note(&Note::Started {
+            id: ID,
+            execution_type: ExecutionType::Opportunistic,
+            queue_wait_ms: 1_500,
+            estimated_wait_ms: Some(estimated_ms),
+            resumed: false,
+        });
+        let sum = format!("nm_agent_queue_wait_estimate_error_seconds_sum{{side=\"{side}\"}}");
+        let error = f64::from(u32::try_from(estimated_ms.abs_diff(1_500)).unwrap()) / 1000.0;
+        assert_eq!(values(&metrics)[&sum], error);
+    }
 }
 
 #[test]

@@ -20,6 +20,9 @@ use crate::monitor::{Sample, Utilization};
 /// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.
 const MB_PER_GB: u64 = 1024;
 
+/// The wire's word for no estimate: a ResourceManager that places by wait leaves the node out.
+const NO_ESTIMATE: i32 = -1;
+
 /// What does not change while the node runs.
 #[derive(Clone, Debug)]
 pub struct NodeDescription {
@@ -128,7 +131,11 @@ fn opportunistic(status: OpportunisticContainersStatus) -> OpportunisticContaine
         opport_cores_used: count(status.opport_cores_used),
         queued_opport_containers: count(status.queued_opport_containers),
         wait_queue_length: count(status.wait_queue_length),
-        estimated_queue_wait_time: Some(0),
+        estimated_queue_wait_time: Some(
+            status
+                .estimated_queue_wait_ms
+                .map_or(NO_ESTIMATE, |ms| i32::try_from(ms).unwrap_or(i32::MAX)),
+        ),
         opport_queue_capacity: count(status.opport_queue_capacity),
     }
 }
@@ -229,6 +236,20 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(opportunistic(status).opport_memory_used, Some(2));
+    }
+
+    #[test]
+    fn a_node_that_takes_nobody_sends_no_estimate() {
+        let said = |estimated_queue_wait_ms| {
+            opportunistic(OpportunisticContainersStatus {
+                estimated_queue_wait_ms,
+                ..Default::default()
+            })
+            .estimated_queue_wait_time
+        };
+        assert_eq!(said(Some(1_500)), Some(1_500));
+        assert_eq!(said(Some(u32::MAX)), Some(i32::MAX));
+        assert_eq!(said(None), Some(-1));
     }
 
     #[test]

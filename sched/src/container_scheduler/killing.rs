@@ -61,6 +61,9 @@ impl ContainerScheduler {
             | S::Pausing
             | S::Paused { .. }
             | S::Resuming { .. } => {
+                if cause.is_of_its_application() {
+                    self.remember_run_time(id, turn.now.mono);
+                }
                 self.give_cause(id, cause, turn);
                 self.timers.cancel(Timer::PauseEnd(id));
                 self.step(id, Step::Kill, turn.now);

@@ -62,6 +62,12 @@ impl ContainerScheduler {
         }
         let place = self.take_place();
         self.step(id, Step::Enqueue { place }, turn.now);
+        if let Some(container) = self.containers.get_mut(&id)
+            && spec.execution_type == ExecutionType::Opportunistic
+        {
+            container.estimated_wait_ms = self.estimated_wait_ms;
+            self.typical_ask = spec.resource;
+        }
         Ok(Change::Joined(id))
     }
 
@@ -152,8 +158,11 @@ impl ContainerScheduler {
             }
         };
         self.say(id, diagnostics, turn.now);
-        if status.is_signalled() && !killing {
-            self.say(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
+        if !killing {
+            self.remember_run_time(id, turn.now.mono);
+            if status.is_signalled() {
+                self.say(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
+            }
         }
         self.process_gone(id, status, turn);
         Ok(Change::Other)

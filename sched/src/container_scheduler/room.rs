@@ -3,7 +3,7 @@
 use records::{ContainerId, ExecutionType};
 
 use super::{ContainerScheduler, Turn};
-use crate::action::{Action, ContainerQueuingLimit, Note, PauseEnd, RejectReason};
+use crate::action::{Action, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
 use crate::container_state::{ContainerState as S, Step};
 use crate::kill_cause::{KillCause, PAUSED_TO_MAKE_ROOM};
 use crate::queue::Waiting;
@@ -96,6 +96,7 @@ impl ContainerScheduler {
             id,
             execution_type: container.spec.execution_type,
             queue_wait_ms: turn.now.mono.since(container.since),
+            estimated_wait_ms: container.estimated_wait_ms.filter(|_| !resumed),
             resumed,
         });
         turn.order(if resumed {
@@ -205,18 +206,43 @@ impl ContainerScheduler {
         }
     }
 
-    /// Takes the newest opportunistic containers out of the queue until it is as short as the ResourceManager wants
-    /// it. Frozen ones stay: they have work to lose.
+    /// Takes the newest opportunistic containers out of the queue until it is as short, and the wait in it as short, as
+    /// the ResourceManager wants it. Frozen ones stay, as in Hadoop, whose NodeManager knows the limit by length only: they
+    /// have work to lose.
     pub(super) fn shed(&mut self, limit: ContainerQueuingLimit, turn: &mut Turn<'_>) {
-        for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {
-            let Some(id) = self.index.opportunistic().newest_unstarted() else {
-                return;
-            };
-            turn.note(Note::Shed {
-                id,
-                limit: limit.max_queue_length.unwrap_or(usize::MAX),
-            });
-            self.kill(id, KillCause::Shed, turn);
+        if let Some(length) = limit.max_queue_length {
+            for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {
+                self.shed_newest(ShedReason::QueueLength { limit: length }, turn);
+            }
         }
+        if let Some(limit_ms) = limit.max_queue_wait_time_ms {
+            self.shed_by_wait(limit_ms, turn);
+        }
+    }
+
+    /// Nobody in the queue waits for less long than those before it, so those that wait for too long are its end; and
+    /// nobody before them waits longer or less long when they are gone.
+    fn shed_by_wait(&mut self, limit_ms: u64, turn: &mut Turn<'_>) {
+        let unstarted = self.index.opportunistic().unstarted_len();
+        if unstarted == 0 {
+            return;
+        }
+        let waits = self.waits(turn.now.mono).waiting;
+        let newest_first = waits.into_iter().rev().take(unstarted);
+        for estimated_ms in newest_first.take_while(|wait_ms| *wait_ms > limit_ms) {
+            let reason = ShedReason::WaitTime {
+                limit_ms,
+                estimated_ms,
+            };
+            self.shed_newest(reason, turn);
+        }
+    }
+
+    fn shed_newest(&mut self, reason: ShedReason, turn: &mut Turn<'_>) {
+        let Some(id) = self.index.opportunistic().newest_unstarted() else {
+            return;
+        };
+        turn.note(Note::Shed { id, reason });
+        self.kill(id, KillCause::Shed, turn);
     }
 }

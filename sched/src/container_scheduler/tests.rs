@@ -6,6 +6,7 @@ mod pausing;
 mod queueing;
 mod room;
 mod updates;
+mod waits;
 
 use records::{
     ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis,

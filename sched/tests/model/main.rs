@@ -21,7 +21,7 @@ use records::{
 };
 use sched::{
     Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
-    Event, KillReason, Note,
+    Event, KillReason, Note, ShedReason,
 };
 
 use ops::{Draw, Op, config, op};
@@ -149,13 +149,14 @@ impl World {
                 self.excused = true;
                 self.feed(Event::NodeResource(Resource::new(memory_mb, vcores)));
             }
-            Op::QueuingLimit(max_queue_length) => {
+            Op::QueuingLimit(max_queue_length, max_queue_wait_time_ms) => {
                 let limit = ContainerQueuingLimit {
                     max_queue_length,
-                    max_queue_wait_time_ms: None,
+                    max_queue_wait_time_ms,
                 };
                 self.feed(Event::QueuingLimit(limit));
             }
+            Op::EstimateWaits => self.feed(Event::EstimateWaits),
             Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),
             Op::Annotate { which } => {
                 let id = self.pick(which);
@@ -233,6 +234,10 @@ impl World {
         let before = self.toy.clone();
         let mut actions = Vec::new();
         let taken = self.scheduler.handle(event.clone(), self.now, &mut actions);
+        self.toy.sheds_by_wait = actions
+            .iter()
+            .filter(|action| is_shed_by_wait(action))
+            .count();
         let expected = self.toy.handle(&event, self.now.mono.0);
         let decided: Vec<Decision> = actions.iter().filter_map(Decision::of).collect();
         match (&taken, &expected) {
@@ -371,7 +376,9 @@ impl World {
 
     /// What others may see is what a recount gives.
     fn check_views(&self) {
-        assert_eq!(self.scheduler.opportunistic_status(), self.toy.status());
+        let mut status = self.scheduler.opportunistic_status();
+        status.estimated_queue_wait_ms = None;
+        assert_eq!(status, self.toy.status());
         let allocated = Sum::of(self.scheduler.allocated());
         assert_eq!(allocated, self.toy.sum(ToyContainer::holds_room));
         assert_eq!(self.scheduler.len(), self.toy.containers.len());
@@ -427,6 +434,14 @@ impl World {
             assert_eq!(&actions, expected, "on replay of {event:?}");
         }
     }
+}
+
+fn is_shed_by_wait(action: &Action) -> bool {
+    let reason = match action {
+        Action::Note(Note::Shed { reason, .. }) => *reason,
+        _ => return false,
+    };
+    matches!(reason, ShedReason::WaitTime { limit_ms, estimated_ms } if estimated_ms > limit_ms)
 }
 
 fn spec_of(number: i64, draw: Draw) -> ContainerSpec {

@@ -40,7 +40,8 @@ pub(crate) enum Op {
         memory_mb: u64,
         vcores: u32,
     },
-    QueuingLimit(Option<usize>),
+    QueuingLimit(Option<usize>, Option<u64>),
+    EstimateWaits,
     Forget {
         which: usize,
     },
@@ -113,7 +114,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(which, size, newer)| Op::Update { which, size, newer }),
         1 => (50_u64..150, 4_u32..12)
             .prop_map(|(memory_mb, vcores)| Op::NodeResource { memory_mb, vcores }),
-        2 => prop::option::of(0_usize..6).prop_map(Op::QueuingLimit),
+        2 => (prop::option::of(0_usize..6), prop::option::of(0_u64..150_000))
+            .prop_map(|(length, wait_ms)| Op::QueuingLimit(length, wait_ms)),
+        2 => Just(Op::EstimateWaits),
         3 => any().prop_map(|which| Op::Forget { which }),
         1 => any().prop_map(|which| Op::Annotate { which }),
         2 => (any(), 0_u64..30).prop_map(|(which, held_mb)| Op::FrozenMemory { which, held_mb }),

@@ -170,6 +170,8 @@ pub(crate) struct Toy {
     pub(crate) node: Resource,
     pub(crate) containers: Vec<ToyContainer>,
     clock: u64,
+    /// How many the next limit by wait sheds: the toy cannot estimate, it is told.
+    pub(crate) sheds_by_wait: usize,
     decisions: Vec<Decision>,
 }
 
@@ -184,6 +186,7 @@ impl Toy {
             node,
             containers: Vec::new(),
             clock: 0,
+            sheds_by_wait: 0,
             decisions: Vec::new(),
         }
     }
@@ -307,7 +310,7 @@ impl Toy {
             Event::Annotate { id, .. } => {
                 self.at(*id)?;
             }
-            Event::UtcOffset { .. } => {}
+            Event::UtcOffset { .. } | Event::EstimateWaits => {}
             Event::FrozenMemory { id, held_mb } => {
                 if let Phase::Waiting {
                     frozen: Some(frozen),
@@ -551,6 +554,7 @@ impl Toy {
             .filter(|container| !container.is_frozen())
             .collect();
         let keep = limit.unwrap_or(usize::MAX).min(unstarted.len());
+        let keep = keep - self.sheds_by_wait;
         for container in unstarted[keep..].iter().rev() {
             self.decide(Decision::Shed(container.spec.id));
             self.kill(container.spec.id, -108, now_ms);
@@ -647,6 +651,7 @@ impl Toy {
             opport_cores_used: u32::try_from(used.vcores).unwrap(),
             queued_opport_containers: count(queued),
             wait_queue_length: count(queued + self.queue(ExecutionType::Guaranteed).len()),
+            estimated_queue_wait_ms: None,
             opport_queue_capacity: count(self.capacity()),
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::action::{ContainerQueuingLimit, KillReason, RejectReason};
+use crate::action::{ContainerQueuingLimit, KillReason, RejectReason, ShedReason};
 use crate::config::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 use crate::queue_policy::OpportunisticContainersQueuePolicy;
 
@@ -29,6 +29,7 @@ fn an_opportunistic_container_starts_at_once_when_there_is_room() {
                 id: id(1),
                 execution_type: ExecutionType::Opportunistic,
                 queue_wait_ms: 0,
+                estimated_wait_ms: Some(0),
                 resumed: false,
             }),
             Action::Launch(id(1)),
@@ -67,6 +68,7 @@ fn the_time_in_the_queue_is_told_at_the_start() {
         id: id(2),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 1_234,
+        estimated_wait_ms: Some(0),
         resumed: false,
     };
     assert!(node.exit(1, 0).contains(&Action::Note(started)));
@@ -221,12 +223,12 @@ fn a_lower_limit_sheds_the_newest() {
         [
             Action::Note(Note::Shed {
                 id: id(5),
-                limit: 2
+                reason: ShedReason::QueueLength { limit: 2 }
             }),
             Action::CleanUp(id(5)),
             Action::Note(Note::Shed {
                 id: id(4),
-                limit: 2
+                reason: ShedReason::QueueLength { limit: 2 }
             }),
             Action::CleanUp(id(4)),
         ]

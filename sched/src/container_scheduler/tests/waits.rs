@@ -1,0 +1,237 @@
+use super::*;
+use crate::action::{ContainerQueuingLimit, KillReason, ShedReason};
+use crate::queue_policy::OpportunisticContainersQueuePolicy;
+
+fn limit(max_queue_wait_time_ms: u64) -> Event {
+    Event::QueuingLimit(ContainerQueuingLimit {
+        max_queue_length: None,
+        max_queue_wait_time_ms: Some(max_queue_wait_time_ms),
+    })
+}
+
+/// What is told to have been shed by wait, with the estimates.
+fn shed(actions: &[Action]) -> Vec<(i64, u64)> {
+    let shed = |action: &Action| {
+        if let Action::Note(Note::Shed {
+            id,
+            reason: ShedReason::WaitTime { estimated_ms, .. },
+        }) = action
+        {
+            Some((id.id, *estimated_ms))
+        } else {
+            None
+        }
+    };
+    actions.iter().filter_map(shed).collect()
+}
+
+impl Node {
+    /// The estimate as the next heartbeat would tell it.
+    fn estimate(&mut self) -> Option<u32> {
+        assert_eq!(self.feed(Event::EstimateWaits), []);
+        self.scheduler
+            .opportunistic_status()
+            .estimated_queue_wait_ms
+    }
+
+    /// Runs so many containers, of numbers from -1 downward, for so long each.
+    fn learn(&mut self, run_times_ms: &[u64]) {
+        for (number, ms) in (1..).zip(run_times_ms) {
+            self.run(opportunistic(-number, 1));
+            self.advance(*ms);
+            self.exit(-number, 0);
+        }
+    }
+}
+
+#[test]
+fn beside_room_the_estimate_is_no_wait() {
+    let mut node = Node::new(2_048);
+    node.run(opportunistic(1, 1_024));
+    assert_eq!(node.estimate(), Some(0));
+}
+
+#[test]
+fn the_wait_is_what_those_that_run_have_left() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 50));
+    node.advance(4_000);
+    node.run(opportunistic(2, 50));
+    assert_eq!(node.estimate(), Some(6_000));
+    node.advance(1_000);
+    assert_eq!(node.estimate(), Some(5_000));
+}
+
+#[test]
+fn those_that_wait_already_start_first() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 50));
+    node.advance(4_000);
+    node.run(opportunistic(2, 50));
+    node.arrive(opportunistic(3, 100));
+    node.arrive(opportunistic(4, 50));
+    // 1 ends after 6 s, 2 after 10 s: then 3 starts; after 20 s 4, and beside it one more of its size.
+    assert_eq!(node.estimate(), Some(20_000));
+    node.arrive(guaranteed(5, 10));
+    let waits = node.scheduler.waits(node.now.mono);
+    assert!(waits.waiting.len() >= 2 && waits.newcomer >= 10_000);
+}
+
+#[test]
+fn the_wait_is_that_of_a_container_like_the_last_one() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 50));
+    node.advance(4_000);
+    node.run(opportunistic(2, 50));
+    let stop = |number| Event::Kill {
+        id: id(number),
+        reason: KillReason::ApplicationMaster,
+    };
+    node.arrive(opportunistic(3, 100));
+    node.feed(stop(3));
+    assert_eq!(node.estimate(), Some(10_000), "both must end");
+    node.arrive(opportunistic(4, 10));
+    node.feed(stop(4));
+    assert_eq!(node.estimate(), Some(6_000), "one is enough");
+}
+
+#[test]
+fn run_times_are_those_of_the_application_and_evictions_do_not_count() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    for number in 1..=3 {
+        node.run(opportunistic(number, 1));
+        node.advance(7);
+        node.arrive(guaranteed(number + 10, 100));
+        node.exit(number, 143);
+        node.feed(Event::Launched(id(number + 10)));
+        node.advance(10_000);
+        node.exit(number + 10, 0);
+    }
+    node.run(opportunistic(20, 100));
+    assert_eq!(node.estimate(), Some(10_000));
+}
+
+#[test]
+fn a_container_stopped_by_its_master_shows_how_long_it_was_of_use() {
+    let mut node = Node::new(100);
+    for number in 1..=3 {
+        node.run(opportunistic(number, 100));
+        node.advance(2_000);
+        node.feed(Event::Kill {
+            id: id(number),
+            reason: KillReason::ApplicationMaster,
+        });
+        node.advance(100);
+        assert_eq!(node.estimate(), Some(150), "the rest of the grace");
+        node.exit(number, 143);
+    }
+    node.run(opportunistic(4, 100));
+    assert_eq!(node.estimate(), Some(2_000));
+}
+
+#[test]
+fn a_thawed_container_has_only_its_rest_to_run() {
+    let mut node = Node::with(
+        ContainerSchedulerConfig {
+            use_pause_for_preemption: true,
+            ..CONFIG
+        },
+        100,
+    );
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.advance(7_000);
+    node.arrive(guaranteed(2, 100));
+    node.feed(paused(1));
+    node.feed(Event::Launched(id(2)));
+    node.advance(10_000);
+    node.exit(2, 0);
+    assert_eq!(node.state(1).rest_state(), "RESUMING");
+    assert_eq!(node.estimate(), Some(3_000));
+}
+
+#[test]
+fn a_node_that_takes_nobody_has_no_estimate() {
+    let none = ContainerSchedulerConfig {
+        queue_length_max: 0,
+        ..CONFIG
+    };
+    assert_eq!(Node::with(none, 100).estimate(), None);
+    let mut node = Node::with(
+        ContainerSchedulerConfig {
+            queue_policy: OpportunisticContainersQueuePolicy::ByResources,
+            ..CONFIG
+        },
+        100,
+    );
+    assert_eq!(node.estimate(), Some(0));
+    node.run(opportunistic(1, 60));
+    assert_eq!(node.estimate(), None, "another of 60 would be rejected");
+    node.exit(1, 0);
+    assert_eq!(node.estimate(), Some(0));
+}
+
+#[test]
+fn the_wait_limit_sheds_the_newest_that_would_wait_for_longer() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.advance(1_000);
+    for number in 2..=5 {
+        node.arrive(opportunistic(number, 100));
+    }
+    assert_eq!(shed(&node.feed(limit(39_000))), []);
+    let actions = node.feed(limit(19_000));
+    assert_eq!(shed(&actions), [(5, 39_000), (4, 29_000)]);
+    assert_eq!(node.waiting(), [2, 3]);
+    let completion = node.completion(5);
+    assert_eq!(
+        completion.exit_status,
+        ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
+    );
+    let shed_last = shed(&node.feed(limit(0)));
+    assert_eq!(shed_last, [(3, 19_000), (2, 9_000)]);
+}
+
+#[test]
+fn neither_frozen_nor_guaranteed_containers_are_shed_for_their_wait() {
+    let mut node = Node::with(
+        ContainerSchedulerConfig {
+            use_pause_for_preemption: true,
+            ..CONFIG
+        },
+        100,
+    );
+    node.run(opportunistic(1, 60));
+    node.arrive(guaranteed(2, 100));
+    node.feed(paused(1));
+    node.arrive(guaranteed(3, 100));
+    node.arrive(opportunistic(4, 10));
+    let actions = node.feed(limit(0));
+    assert_eq!(shed(&actions).len(), 1, "{actions:?}");
+    assert_eq!(node.waiting(), [3, 1]);
+}
+
+#[test]
+fn a_start_tells_what_wait_was_told_when_the_container_came() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.advance(3_000);
+    node.estimate();
+    node.arrive(opportunistic(2, 100));
+    node.advance(6_500);
+    let actions = node.exit(1, 0);
+    let started = Note::Started {
+        id: id(2),
+        execution_type: ExecutionType::Opportunistic,
+        queue_wait_ms: 6_500,
+        estimated_wait_ms: Some(7_000),
+        resumed: false,
+    };
+    assert!(actions.contains(&Action::Note(started)), "{actions:?}");
+}

@@ -1,0 +1,304 @@
+//! How long those that wait will wait, and how long one more would.
+//!
+//! The room of this node is played forward: containers that hold room give it back when they end, and those that wait
+//! take it in the order of the queue, its head first, nobody slipping past. When each ends is drawn from run times that
+//! are remembered ([`crate::run_times`]). This is done several times with other draws, and the mean is the estimate: the
+//! wait for the first of many ends is far shorter than the mean of those ends, which one path of means would miss. Over
+//! the paths each container is given every part of what it may take once (Latin hypercube sampling: McKay, Beckman and
+//! Conover, Technometrics 21, 1979), so that the mean of few paths is not a matter of luck.
+//!
+//! Not foreseen, since nothing tells of it: guaranteed containers that come later, and evictions for them.
+//!
+//! The work is bounded. Each path costs a step of a heap for each container that holds room or waits, and all paths
+//! together [`STEPS_MAX`] of them, except that one path is always walked to its end. With 10,000 in the queue that is one
+//! path, and its length does for the mean what many paths do for a short queue. It is done for a heartbeat, never for an
+//! event.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::random::{Draw, SplitMix64};
+use crate::run_times::{WHOLE, remaining_ms};
+use crate::utilization::Amount;
+
+/// The longest wait that is told apart from a longer one. A Java ResourceManager adds up the waits of all nodes in 32
+/// bits: an hour leaves room for about 600 nodes that are all at it.
+pub(crate) const WAIT_MAX_MS: u64 = 3_600_000;
+
+/// Paths for a short queue.
+const PATHS_MAX: usize = 64;
+
+/// Containers looked at over all paths: about a millisecond.
+const STEPS_MAX: usize = 20_000;
+
+/// Where the draws start. Always the same: equal situations have equal estimates, and two heartbeats differ by what has
+/// happened between them, not by luck.
+const SEED: u64 = 0x5EED;
+
+/// One that holds room or waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load<'a> {
+    /// What it takes.
+    pub(crate) amount: Amount,
+    /// How long it takes it.
+    pub(crate) run: Run<'a>,
+}
+
+/// How long a container goes on once it has room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Run<'a> {
+    /// It is being ended or frozen, for so many milliseconds at most.
+    Ending { within_ms: u64 },
+    /// It has run for `ran_ms`, and others like it took so long, the shortest first.
+    Going { known: &'a [u64], ran_ms: u64 },
+}
+
+/// What the future is played from.
+#[derive(Clone, Debug)]
+pub(crate) struct Situation<'a> {
+    /// What the node offers.
+    pub(crate) node: Amount,
+    /// Those that hold room.
+    pub(crate) holding: Vec<Load<'a>>,
+    /// Those that wait, the one whose turn is next first.
+    pub(crate) waiting: Vec<Load<'a>>,
+    /// What one more would take.
+    pub(crate) newcomer: Amount,
+}
+
+/// Milliseconds from now, at most [`WAIT_MAX_MS`] each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Of those that wait, in their order; never falling.
+    pub(crate) waiting: Vec<u64>,
+    /// Of one more.
+    pub(crate) newcomer: u64,
+}
+
+impl Situation<'_> {
+    /// See the module.
+    pub(crate) fn estimate(&self) -> Waits {
+        let containers = self.holding.len() + self.waiting.len() + 1;
+        let paths = (STEPS_MAX / containers).clamp(1, PATHS_MAX);
+        let draws = Draws::new(containers, paths);
+        let mut sums = vec![0; self.waiting.len() + 1];
+        for path in 0..paths {
+            self.play(&draws, path, &mut sums);
+        }
+        let paths = u64::try_from(paths).unwrap_or(1);
+        let mut waiting: Vec<u64> = sums.into_iter().map(|sum| sum / paths).collect();
+        let newcomer = waiting.pop().unwrap_or(0);
+        Waits { waiting, newcomer }
+    }
+
+    /// Plays one future, and adds when each one that waits starts, the newcomer last.
+    fn play(&self, draws: &Draws, path_number: usize, starts: &mut [u64]) {
+        let mut path = Path {
+            now_ms: 0,
+            held: Amount::default(),
+            ends: BinaryHeap::with_capacity(self.holding.len() + self.waiting.len()),
+        };
+        let mut ends = Vec::with_capacity(self.holding.len());
+        for (at, load) in self.holding.iter().enumerate() {
+            path.held += load.amount;
+            let end_ms = load.run.left_ms(draws.fraction(at, path_number));
+            ends.push(Reverse((end_ms, at)));
+        }
+        path.ends.extend(ends);
+        for (at, load) in self.waiting.iter().enumerate() {
+            starts[at] += self.wait_for_room(&mut path, load.amount);
+            if path.now_ms >= WAIT_MAX_MS {
+                for later in &mut starts[at + 1..] {
+                    *later += WAIT_MAX_MS;
+                }
+                return;
+            }
+            path.held += load.amount;
+            let at = self.holding.len() + at;
+            let run_ms = load.run.left_ms(draws.fraction(at, path_number));
+            path.ends
+                .push(Reverse((path.now_ms.saturating_add(run_ms), at)));
+        }
+        starts[self.waiting.len()] += self.wait_for_room(&mut path, self.newcomer);
+    }
+
+    /// Goes on until there is room for `amount`; says when that is.
+    fn wait_for_room(&self, path: &mut Path, amount: Amount) -> u64 {
+        while !(path.held + amount).fits_in(self.node) {
+            let Some(Reverse((end_ms, at))) = path.ends.pop() else {
+                // It has the node to itself and does not fit: nothing behind it will ever start.
+                path.now_ms = WAIT_MAX_MS;
+                break;
+            };
+            path.now_ms = path.now_ms.max(end_ms).min(WAIT_MAX_MS);
+            path.held -= self.at(at).amount;
+            if path.now_ms == WAIT_MAX_MS {
+                break;
+            }
+        }
+        path.now_ms
+    }
+
+    fn at(&self, at: usize) -> &Load<'_> {
+        match at.checked_sub(self.holding.len()) {
+            None => &self.holding[at],
+            Some(at) => &self.waiting[at],
+        }
+    }
+}
+
+impl Run<'_> {
+    fn left_ms(self, fraction: usize) -> u64 {
+        match self {
+            Self::Ending { within_ms } => within_ms,
+            Self::Going { known, ran_ms } => remaining_ms(known, ran_ms, fraction),
+        }
+    }
+}
+
+/// Where in what it may take each container is on each path.
+struct Draws {
+    paths: usize,
+    /// Fractions, those of one container side by side.
+    fractions: Vec<usize>,
+}
+
+impl Draws {
+    fn new(containers: usize, paths: usize) -> Self {
+        let mut random = SplitMix64::new(SEED);
+        let mut fractions = Vec::with_capacity(containers * paths);
+        for _ in 0..containers {
+            let first = fractions.len();
+            // One in each of as many equal parts as there are paths, in random order.
+            for part in 0..paths {
+                fractions.push((part * WHOLE + random.below(WHOLE)) / paths);
+                let other = first + random.below(part + 1);
+                fractions.swap(first + part, other);
+            }
+        }
+        Self { paths, fractions }
+    }
+
+    fn fraction(&self, container: usize, path: usize) -> usize {
+        self.fractions[container * self.paths + path]
+    }
+}
+
+/// A future as far as it is played.
+struct Path {
+    now_ms: u64,
+    held: Amount,
+    /// When those that hold room end, the earliest on top.
+    ends: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use records::Resource;
+
+    use super::*;
+
+    fn amount(vcores: u32) -> Amount {
+        Amount::new(Resource::new(0, vcores), None)
+    }
+
+    fn going(vcores: u32, known: &[u64], ran_ms: u64) -> Load<'_> {
+        Load {
+            amount: amount(vcores),
+            run: Run::Going { known, ran_ms },
+        }
+    }
+
+    /// On a node of four cores, for one that takes one.
+    fn estimate(holding: Vec<Load<'_>>, waiting: Vec<Load<'_>>) -> Waits {
+        Situation {
+            node: amount(4),
+            holding,
+            waiting,
+            newcomer: amount(1),
+        }
+        .estimate()
+    }
+
+    #[test]
+    fn beside_room_nobody_waits() {
+        assert_eq!(estimate(vec![going(3, &[50], 0)], vec![]).newcomer, 0);
+    }
+
+    #[test]
+    fn the_first_end_that_gives_enough_room_back_counts() {
+        let holding = vec![going(2, &[50], 20), going(1, &[90], 80), going(1, &[5], 0)];
+        assert_eq!(estimate(holding.clone(), vec![]).newcomer, 5);
+        let waits = estimate(holding, vec![going(3, &[100], 0)]);
+        assert_eq!((waits.waiting, waits.newcomer), (vec![30], 30));
+    }
+
+    #[test]
+    fn nobody_slips_past_the_head() {
+        let holding = vec![going(3, &[40], 0)];
+        let waits = estimate(holding, vec![going(4, &[10], 0), going(1, &[10], 0)]);
+        assert_eq!((waits.waiting, waits.newcomer), (vec![40, 50], 50));
+    }
+
+    #[test]
+    fn those_that_started_meanwhile_give_room_back_too() {
+        let holding = vec![going(4, &[40], 0)];
+        let waiting = vec![going(4, &[10], 0), going(4, &[20], 15)];
+        let waits = estimate(holding, waiting);
+        assert_eq!((waits.waiting, waits.newcomer), (vec![40, 50], 55));
+    }
+
+    #[test]
+    fn one_that_is_being_ended_gives_room_back_in_time() {
+        let ending = Load {
+            amount: amount(4),
+            run: Run::Ending { within_ms: 250 },
+        };
+        assert_eq!(estimate(vec![ending], vec![]).newcomer, 250);
+    }
+
+    #[test]
+    fn behind_one_that_never_fits_the_wait_is_the_longest() {
+        let waits = estimate(vec![], vec![going(5, &[1], 0), going(1, &[1], 0)]);
+        assert_eq!(waits.waiting, [WAIT_MAX_MS; 2]);
+        assert_eq!(waits.newcomer, WAIT_MAX_MS);
+    }
+
+    #[test]
+    fn of_many_that_may_end_at_any_time_one_ends_soon() {
+        let known: Vec<u64> = (1..=32).map(|step| step * 1_000).collect();
+        let one = estimate(vec![going(4, &known, 0)], vec![]).newcomer;
+        let four = estimate(vec![going(1, &known, 0); 4], vec![]).newcomer;
+        // The mean of one is 16.5 s, that of the least of four 32 / 5 and a little.
+        assert!((16_000..17_000).contains(&one), "{one}");
+        assert!((6_000..8_000).contains(&four), "{four}");
+    }
+
+    #[test]
+    fn a_node_with_more_than_it_offers_waits_for_all_of_it() {
+        let holding = vec![going(4, &[10], 0), going(2, &[30], 0)];
+        assert_eq!(estimate(holding, vec![]).newcomer, 10);
+        let holding = vec![going(4, &[30], 0), going(2, &[10], 0)];
+        assert_eq!(estimate(holding, vec![]).newcomer, 30);
+    }
+
+    proptest! {
+        #[test]
+        fn waits_never_fall_along_the_queue_and_are_bounded(
+            holding in prop::collection::vec((0_u32..6, 0_u64..10_000_000), 0..20),
+            waiting in prop::collection::vec((0_u32..6, 0_u64..10_000_000), 0..20),
+        ) {
+            let known = [1_000, 60_000, 5_000_000];
+            let loads = |of: Vec<(u32, u64)>| -> Vec<Load<'static>> {
+                let known: &'static [u64] = Box::leak(Box::new(known));
+                of.into_iter().map(|(vcores, ran_ms)| going(vcores, known, ran_ms)).collect()
+            };
+            let waits = estimate(loads(holding), loads(waiting));
+            let mut all = waits.waiting;
+            all.push(waits.newcomer);
+            prop_assert!(all.is_sorted(), "{all:?}");
+            prop_assert!(all.iter().all(|wait| *wait <= WAIT_MAX_MS));
+        }
+    }
+}
