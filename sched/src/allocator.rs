@@ -1,4 +1,4 @@
-//! Who gets containers where: what the ResourceManager decides for ApplicationMasters.
+//! Who gets containers where: what is decided for ApplicationMasters, at the ResourceManager and on nodes.
 //!
 //! ```text
 //!   ResourceRequest* ──▶ OutstandingAsks ──▶ GuaranteedAllocator            ──▶ ContainerAllocation*
@@ -10,10 +10,14 @@
 //! Both allocators read the same table of asks and walk an ask in the same order: its hosts, its racks, anywhere. They
 //! differ in what a node must have: room for a guaranteed container, a place in the queue for an opportunistic one.
 
+mod ask;
 mod asks;
 mod context;
+mod distributed;
 mod guaranteed;
+mod id_range;
 mod opportunistic;
+mod remote_nodes;
 mod rooms;
 #[cfg(test)]
 mod tests;
@@ -21,10 +25,16 @@ mod tests;
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Priority, Resource};
 
 pub use asks::{
-    ASK_LINES_MAX, AskError, AskView, BLACKLIST_MAX, OutstandingAsks, RESOURCE_NAME_BYTES_MAX,
+    ASK_LINES_MAX, AskError, AskRules, AskView, BLACKLIST_MAX, OutstandingAsks,
+    RESOURCE_NAME_BYTES_MAX,
+};
+pub use distributed::{
+    DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
+    DistributedOpportunisticContainerAllocator,
 };
 pub use guaranteed::GuaranteedAllocator;
 pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerContext};
+pub use remote_nodes::{REMOTE_NODES_MAX, RemoteNode};
 pub use rooms::{ChargeError, NodeRoom, Released};
 
 /// Most containers one call allocates, whatever is asked for. Each is some 500 bytes of an answer, so an answer stays

@@ -24,7 +24,8 @@
 //!
 //! The ResourceManager's side, values in and values out in the same way:
 //! - `node_load`: [`NodeLoadMonitor`], which nodes have the shortest queues, `queue_limit`: how long queues may be
-//! - `allocator`: [`GuaranteedAllocator`] and [`OpportunisticContainerAllocator`], who gets containers where
+//! - `allocator`: [`GuaranteedAllocator`] and [`OpportunisticContainerAllocator`], who gets containers where;
+//!   [`DistributedOpportunisticContainerAllocator`], the same on a node for the ApplicationMasters there
 //! - `random`: random choices, from a seed
 
 mod action;
@@ -54,10 +55,12 @@ pub use action::{
     ShedReason,
 };
 pub use allocator::{
-    ALLOCATIONS_PER_CALL_MAX, ASK_LINES_MAX, AskError, AskView, BLACKLIST_MAX, ChargeError,
-    ContainerAllocation, GuaranteedAllocator, Locality, NodeRoom, OpportunisticContainerAllocator,
-    OpportunisticContainerContext, OutstandingAsks, RESOURCE_NAME_BYTES_MAX, Released,
-    ResourceLimits,
+    ALLOCATIONS_PER_CALL_MAX, ASK_LINES_MAX, AskError, AskRules, AskView, BLACKLIST_MAX,
+    ChargeError, ContainerAllocation, DistributedAllocation, DistributedAllocatorConfig,
+    DistributedAllocatorState, DistributedGrant, DistributedOpportunisticContainerAllocator,
+    GuaranteedAllocator, Locality, NodeRoom, OpportunisticContainerAllocator,
+    OpportunisticContainerContext, OutstandingAsks, REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX,
+    Released, RemoteNode, ResourceLimits,
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, PAUSE_MAX_MS_DEFAULT,

@@ -8,10 +8,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use records::{ExecutionType, MonoMillis, Priority, Resource, ResourceName, ResourceRequest};
+use records::{
+    ExecutionTypeRequest, MonoMillis, Priority, Resource, ResourceName, ResourceRequest,
+};
 use thiserror::Error;
 
-use super::Locality;
+use super::ask::{Ask, AskKey, Line, set_line};
 
 /// Most lines one attempt may have outstanding: sizes and the places of each. A job that names every host of a cluster
 /// of 10,000 at ten priorities needs as many; they cost some 10 MiB.
@@ -40,128 +42,23 @@ pub enum AskError {
     EmptyCapability(Resource),
 }
 
+/// How a table of asks is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskRules {
+    /// The most urgent first; `relax_locality` counts; without a `*` nothing is wanted. As Hadoop reads asks for
+    /// guaranteed containers.
+    Strict,
+    /// The least urgent first; `relax_locality` is ignored; a place named before any `*` sets the total until `*` comes. As
+    /// Hadoop reads asks for opportunistic containers.
+    HadoopOpportunistic,
+}
+
 /// Refuses a name that is longer than any real one.
 pub(super) fn check_name(name: &str) -> Result<(), AskError> {
     if name.len() > RESOURCE_NAME_BYTES_MAX {
         return Err(AskError::NameTooLong(name.len()));
     }
     Ok(())
-}
-
-/// What tells asks of one attempt apart. The order is that of Hadoop's scheduler keys, then of sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct AskKey {
-    pub(super) priority: Priority,
-    pub(super) allocation_request_id: i64,
-    memory_mb: u64,
-    vcores: u32,
-}
-
-impl AskKey {
-    fn of(request: &ResourceRequest) -> Self {
-        Self {
-            priority: request.priority,
-            allocation_request_id: request.allocation_request_id,
-            memory_mb: request.capability.memory_mb,
-            vcores: request.capability.vcores,
-        }
-    }
-
-    pub(super) const fn capability(&self) -> Resource {
-        Resource::new(self.memory_mb, self.vcores)
-    }
-}
-
-/// A place that an ask allows, as [`Ask::sweep`] offers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place<'a> {
-    Host(&'a str),
-    Rack(&'a str),
-    Any,
-}
-
-/// What is wanted at a host or on a rack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Line {
-    count: u32,
-    relax_locality: bool,
-}
-
-/// What is wanted of one size.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
-    /// The total, of which the places' counts are preferences.
-    count: u32,
-    relax_locality: bool,
-    hosts: BTreeMap<String, Line>,
-    racks: BTreeMap<String, Line>,
-    asked_at: MonoMillis,
-    node_label_expression: Option<String>,
-}
-
-impl Ask {
-    pub(super) const fn asked_at(&self) -> MonoMillis {
-        self.asked_at
-    }
-
-    /// Lines this ask counts for in [`ASK_LINES_MAX`].
-    fn lines(&self) -> usize {
-        1 + self.hosts.len() + self.racks.len()
-    }
-
-    fn is_over(&self) -> bool {
-        self.count == 0 && self.hosts.is_empty() && self.racks.is_empty()
-    }
-
-    /// Offers the ask's places, nearest first, and each again until its count is met or `place` says no, that is,
-    /// answers `None`; otherwise it answers with the rack of the node it took. No more than `budget` containers are
-    /// placed, and `budget` is lowered by them.
-    pub(super) fn sweep(
-        &mut self,
-        budget: &mut u32,
-        mut place: impl FnMut(Place<'_>, Locality) -> Option<String>,
-    ) {
-        let Self {
-            count,
-            hosts,
-            racks,
-            ..
-        } = self;
-        let mut left = (*count).min(*budget);
-        let wanted = left;
-        hosts.retain(|host, line| {
-            while line.count > 0 && left > 0 {
-                let Some(rack) = place(Place::Host(host), Locality::NodeLocal) else {
-                    break;
-                };
-                line.count -= 1;
-                left -= 1;
-                if let Some(line) = racks.get_mut(&rack) {
-                    line.count = line.count.saturating_sub(1);
-                }
-            }
-            line.count > 0
-        });
-        racks.retain(|rack, line| {
-            while line.relax_locality && line.count > 0 && left > 0 {
-                if place(Place::Rack(rack), Locality::RackLocal).is_none() {
-                    break;
-                }
-                line.count -= 1;
-                left -= 1;
-            }
-            line.count > 0
-        });
-        while self.relax_locality && left > 0 {
-            if place(Place::Any, Locality::OffSwitch).is_none() {
-                break;
-            }
-            left -= 1;
-        }
-        let placed = wanted - left;
-        *count -= placed;
-        *budget -= placed;
-    }
 }
 
 /// One outstanding ask as others may see it.
@@ -184,17 +81,17 @@ pub struct AskView<'a> {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutstandingAsks {
-    execution_type: ExecutionType,
+    rules: AskRules,
     asks: BTreeMap<AskKey, Ask>,
     lines: usize,
 }
 
 impl OutstandingAsks {
-    /// Without asks. The type decides in which order they are served and how [`Self::update`] reads them.
+    /// Without asks.
     #[must_use]
-    pub const fn new(execution_type: ExecutionType) -> Self {
+    pub const fn new(rules: AskRules) -> Self {
         Self {
-            execution_type,
+            rules,
             asks: BTreeMap::new(),
             lines: 0,
         }
@@ -203,9 +100,6 @@ impl OutstandingAsks {
     /// Takes in one line of an ask. It replaces the line for the same priority, allocation request id, size and place; a
     /// count of 0 removes it. The execution type of the line is not looked at: which table it goes to is the caller's
     /// decision.
-    ///
-    /// Opportunistic asks ignore `relax_locality`, and a place named before any `*` sets the total until `*` comes;
-    /// without a `*` guaranteed asks want nothing. Both as in Hadoop.
     ///
     /// # Errors
     /// A line that would take more memory than is meant for an attempt, or that asks for nothing.
@@ -224,7 +118,10 @@ impl OutstandingAsks {
         } else if self.lines + self.new_lines(&key, &request.resource_name) > ASK_LINES_MAX {
             return Err(AskError::TooManyLines);
         }
-        let ignores_locality = self.execution_type == ExecutionType::Opportunistic;
+        let ignores_locality = match self.rules {
+            AskRules::Strict => false,
+            AskRules::HadoopOpportunistic => true,
+        };
         let ask = self.asks.entry(key).or_insert_with(|| Ask {
             count: if ignores_locality {
                 request.num_containers
@@ -271,8 +168,7 @@ impl OutstandingAsks {
     }
 
     /// Shows every ask to `visit`, which may lower it; an ask whose total reached 0 by that is removed with its places.
-    /// Guaranteed asks come most urgent first; opportunistic ones least urgent first, as Hadoop walks them. Ends early if
-    /// `visit` breaks: there is nothing left to give.
+    /// They come in the order of the [rules](AskRules). Ends early if `visit` breaks: there is nothing left to give.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<()>) {
         let lines = &mut self.lines;
         let mut over = Vec::new();
@@ -291,13 +187,75 @@ impl OutstandingAsks {
         };
         let mut asks = self.asks.iter_mut();
         // What was not visited stays as it is.
-        let _stopped_early: ControlFlow<()> = match self.execution_type {
-            ExecutionType::Guaranteed => asks.try_for_each(&mut step),
-            ExecutionType::Opportunistic => asks.rev().try_for_each(&mut step),
+        let _stopped_early: ControlFlow<()> = match self.rules {
+            AskRules::Strict => asks.try_for_each(&mut step),
+            AskRules::HadoopOpportunistic => asks.rev().try_for_each(&mut step),
         };
         for key in over {
             self.asks.remove(&key);
         }
+    }
+
+    /// Shows asks in turns, in the order of the [rules](AskRules): an ask that `visit` has lowered, as it says, is shown
+    /// again when all others had their turn. Ends when no ask was lowered in a round, or `visit` breaks.
+    pub(super) fn in_turns(
+        &mut self,
+        mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<(), bool>,
+    ) {
+        let mut keys: Vec<AskKey> = self.asks.keys().copied().collect();
+        if self.rules == AskRules::HadoopOpportunistic {
+            keys.reverse();
+        }
+        while !keys.is_empty() {
+            let mut again = Vec::new();
+            for key in keys {
+                let Some(ask) = self.asks.get_mut(&key).filter(|ask| ask.count > 0) else {
+                    continue;
+                };
+                let before = ask.lines();
+                let flow = visit(&key, ask);
+                let is_met = ask.count == 0;
+                self.lines = self.lines - before + if is_met { 0 } else { ask.lines() };
+                if is_met {
+                    self.asks.remove(&key);
+                }
+                match flow {
+                    ControlFlow::Break(()) => return,
+                    ControlFlow::Continue(was_lowered) if was_lowered && !is_met => again.push(key),
+                    ControlFlow::Continue(_) => {}
+                }
+            }
+            keys = again;
+        }
+    }
+
+    /// The lines that make the same table again, `*` before places: what has to be kept over a restart.
+    pub fn requests(&self) -> impl Iterator<Item = ResourceRequest> {
+        self.asks.iter().flat_map(|(key, ask)| {
+            let line = move |resource_name, line: Line| ResourceRequest {
+                priority: key.priority,
+                resource_name,
+                capability: key.capability(),
+                num_containers: line.count,
+                relax_locality: line.relax_locality,
+                allocation_request_id: key.allocation_request_id,
+                execution_type_request: ExecutionTypeRequest::default(),
+                node_label_expression: ask.node_label_expression.clone(),
+            };
+            let total = Line {
+                count: ask.count,
+                relax_locality: ask.relax_locality,
+            };
+            let hosts = ask.hosts.iter();
+            let hosts =
+                hosts.map(move |(name, each)| line(ResourceName::Host(name.clone()), *each));
+            let racks = ask.racks.iter();
+            let racks =
+                racks.map(move |(name, each)| line(ResourceName::Rack(name.clone()), *each));
+            std::iter::once(line(ResourceName::Any, total))
+                .chain(hosts)
+                .chain(racks)
+        })
     }
 
     /// How many containers are wanted in all.
@@ -325,15 +283,5 @@ impl OutstandingAsks {
                 node_label_expression: ask.node_label_expression.as_deref(),
                 asked_at: ask.asked_at,
             })
-    }
-}
-
-fn set_line(lines: &mut BTreeMap<String, Line>, name: &str, line: Line) {
-    if line.count == 0 {
-        lines.remove(name);
-    } else if let Some(known) = lines.get_mut(name) {
-        *known = line;
-    } else {
-        lines.insert(name.to_owned(), line);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use records::{ExecutionType, MonoMillis, ResourceRequest};
+use records::{MonoMillis, ResourceRequest};
 
-use super::asks::{AskError, BLACKLIST_MAX, OutstandingAsks, check_name};
+use super::asks::{AskError, AskRules, BLACKLIST_MAX, OutstandingAsks, check_name};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -15,9 +15,9 @@ pub(super) struct AttemptAsks {
 }
 
 impl AttemptAsks {
-    pub(super) const fn new(execution_type: ExecutionType) -> Self {
+    pub(super) const fn new(rules: AskRules) -> Self {
         Self {
-            asks: OutstandingAsks::new(execution_type),
+            asks: OutstandingAsks::new(rules),
             blacklist: BTreeSet::new(),
         }
     }

@@ -12,7 +12,8 @@ use records::{
     ApplicationAttemptId, ContainerId, ExecutionType, MonoMillis, NodeId, Resource, ResourceRequest,
 };
 
-use super::asks::{AskError, OutstandingAsks, Place};
+use super::ask::Place;
+use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::rooms::{ChargeError, NodeRoom, Released, Rooms};
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation};
@@ -42,7 +43,7 @@ impl GuaranteedAllocator {
             return;
         }
         self.arrivals.insert(attempt, self.arrived);
-        let asks = AttemptAsks::new(ExecutionType::Guaranteed);
+        let asks = AttemptAsks::new(AskRules::Strict);
         self.attempts.insert(self.arrived, (attempt, asks));
         self.arrived += 1;
     }

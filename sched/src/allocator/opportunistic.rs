@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Resource, ResourceRequest};
 
-use super::asks::{AskError, OutstandingAsks, Place};
+use super::ask::Place;
+use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation};
 use crate::node_load::NodeLoadMonitor;
@@ -31,7 +32,7 @@ impl OpportunisticContainerContext {
     /// Without asks.
     #[must_use]
     pub const fn new() -> Self {
-        Self(AttemptAsks::new(ExecutionType::Opportunistic))
+        Self(AttemptAsks::new(AskRules::HadoopOpportunistic))
     }
 
     /// Takes in the opportunistic part of an allocate request, in its order. See [`OutstandingAsks::update`].

@@ -1,6 +1,7 @@
 //! Makers of asks and nodes for the tests of both allocators.
 
 mod asks;
+mod distributed;
 mod guaranteed;
 mod opportunistic;
 

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use records::ExecutionType;
-
 use super::*;
-use crate::allocator::asks::{ASK_LINES_MAX, AskError, OutstandingAsks, RESOURCE_NAME_BYTES_MAX};
+use crate::allocator::asks::{
+    ASK_LINES_MAX, AskError, AskRules, OutstandingAsks, RESOURCE_NAME_BYTES_MAX,
+};
 
-fn table(execution_type: ExecutionType, requests: &[ResourceRequest]) -> OutstandingAsks {
-    let mut asks = OutstandingAsks::new(execution_type);
+fn table(rules: AskRules, requests: &[ResourceRequest]) -> OutstandingAsks {
+    let mut asks = OutstandingAsks::new(rules);
     for request in requests {
         asks.update(request, T0).unwrap();
     }
@@ -30,9 +30,9 @@ fn meet(asks: &mut OutstandingAsks, mut budget: u32) -> Vec<(Priority, Locality)
 
 #[test]
 fn a_count_replaces_the_one_before_it() {
-    let asks = table(ExecutionType::Guaranteed, &[ask("*", 5), ask("*", 2)]);
+    let asks = table(AskRules::Strict, &[ask("*", 5), ask("*", 2)]);
     assert_eq!(asks.containers(), 2);
-    let asks = table(ExecutionType::Guaranteed, &[ask("*", 5), ask("*", 0)]);
+    let asks = table(AskRules::Strict, &[ask("*", 5), ask("*", 0)]);
     assert!(asks.is_empty());
     assert_eq!(asks.iter().count(), 0);
 }
@@ -53,7 +53,7 @@ fn asks_are_told_apart_by_priority_allocation_id_and_size() {
         other_size,
         at_priority(2, ask("*", 8)),
     ];
-    let table = table(ExecutionType::Guaranteed, &asks);
+    let table = table(AskRules::Strict, &asks);
     let counts: Vec<u32> = table.iter().map(|view| view.count).collect();
     assert_eq!(counts, [1, 4, 2, 8]);
     assert_eq!(table.containers(), 15);
@@ -62,7 +62,7 @@ fn asks_are_told_apart_by_priority_allocation_id_and_size() {
 #[test]
 fn places_are_met_before_the_rest_and_lower_their_rack_too() {
     let lines = [ask("a", 1), ask(RACK_1, 2), ask("*", 4)];
-    let mut asks = table(ExecutionType::Guaranteed, &lines);
+    let mut asks = table(AskRules::Strict, &lines);
     let localities: Vec<Locality> = meet(&mut asks, 9).into_iter().map(|m| m.1).collect();
     assert_eq!(
         localities,
@@ -78,7 +78,7 @@ fn places_are_met_before_the_rest_and_lower_their_rack_too() {
 #[test]
 fn places_never_raise_the_total() {
     let lines = [ask("a", 5), ask("b", 5), ask(RACK_1, 9), ask("*", 3)];
-    let mut asks = table(ExecutionType::Guaranteed, &lines);
+    let mut asks = table(AskRules::Strict, &lines);
     assert_eq!(meet(&mut asks, 99).len(), 3);
     assert!(asks.is_empty());
     assert!(meet(&mut asks, 99).is_empty());
@@ -86,7 +86,7 @@ fn places_never_raise_the_total() {
 
 #[test]
 fn what_the_budget_does_not_cover_stays() {
-    let mut asks = table(ExecutionType::Guaranteed, &[ask("a", 2), ask("*", 5)]);
+    let mut asks = table(AskRules::Strict, &[ask("a", 2), ask("*", 5)]);
     assert_eq!(meet(&mut asks, 3).len(), 3);
     assert_eq!(asks.containers(), 2);
 }
@@ -94,21 +94,21 @@ fn what_the_budget_does_not_cover_stays() {
 #[test]
 fn guaranteed_asks_go_most_urgent_first_and_opportunistic_ones_last_as_in_hadoop() {
     let lines = [at_priority(5, ask("*", 1)), at_priority(1, ask("*", 1))];
-    let order = |execution_type| -> Vec<i32> {
-        meet(&mut table(execution_type, &lines), 9)
+    let order = |rules| -> Vec<i32> {
+        meet(&mut table(rules, &lines), 9)
             .into_iter()
             .map(|(priority, _)| priority.0)
             .collect()
     };
-    assert_eq!(order(ExecutionType::Guaranteed), [1, 5]);
-    assert_eq!(order(ExecutionType::Opportunistic), [5, 1]);
+    assert_eq!(order(AskRules::Strict), [1, 5]);
+    assert_eq!(order(AskRules::HadoopOpportunistic), [5, 1]);
 }
 
 #[test]
 fn without_a_total_a_place_is_the_total_for_opportunistic_asks_only() {
     let lines = [ask("a", 3)];
-    assert_eq!(table(ExecutionType::Guaranteed, &lines).containers(), 0);
-    let mut asks = table(ExecutionType::Opportunistic, &lines);
+    assert_eq!(table(AskRules::Strict, &lines).containers(), 0);
+    let mut asks = table(AskRules::HadoopOpportunistic, &lines);
     assert_eq!(asks.containers(), 3);
     asks.update(&ask("*", 1), T0).unwrap();
     assert_eq!(asks.containers(), 1);
@@ -117,16 +117,16 @@ fn without_a_total_a_place_is_the_total_for_opportunistic_asks_only() {
 #[test]
 fn only_guaranteed_asks_insist_on_their_places() {
     let lines = [strict("*", 2)];
-    assert!(meet(&mut table(ExecutionType::Guaranteed, &lines), 9).is_empty());
+    assert!(meet(&mut table(AskRules::Strict, &lines), 9).is_empty());
     assert_eq!(
-        meet(&mut table(ExecutionType::Opportunistic, &lines), 9).len(),
+        meet(&mut table(AskRules::HadoopOpportunistic, &lines), 9).len(),
         2
     );
 }
 
 #[test]
 fn the_time_of_an_ask_is_that_of_its_first_line() {
-    let mut asks = OutstandingAsks::new(ExecutionType::Guaranteed);
+    let mut asks = OutstandingAsks::new(AskRules::Strict);
     asks.update(&ask("a", 1), MonoMillis(3)).unwrap();
     asks.update(&ask("*", 1), MonoMillis(8)).unwrap();
     assert_eq!(asks.iter().next().unwrap().asked_at, MonoMillis(3));
@@ -134,7 +134,7 @@ fn the_time_of_an_ask_is_that_of_its_first_line() {
 
 #[test]
 fn lines_are_bounded_and_can_be_changed_and_taken_back_at_the_bound() {
-    let mut asks = OutstandingAsks::new(ExecutionType::Guaranteed);
+    let mut asks = OutstandingAsks::new(AskRules::Strict);
     asks.update(&ask("*", 1), T0).unwrap();
     for host in 1..ASK_LINES_MAX {
         asks.update(&ask(&host.to_string(), 1), T0).unwrap();
@@ -154,7 +154,7 @@ fn lines_are_bounded_and_can_be_changed_and_taken_back_at_the_bound() {
 
 #[test]
 fn what_is_taken_back_leaves_nothing_behind() {
-    let mut asks = OutstandingAsks::new(ExecutionType::Opportunistic);
+    let mut asks = OutstandingAsks::new(AskRules::HadoopOpportunistic);
     let empty = asks.clone();
     for count in [3, 0] {
         for place in ["a", RACK_1, "*"] {
@@ -166,7 +166,7 @@ fn what_is_taken_back_leaves_nothing_behind() {
 
 #[test]
 fn long_names_and_containers_of_nothing_are_refused() {
-    let mut asks = OutstandingAsks::new(ExecutionType::Guaranteed);
+    let mut asks = OutstandingAsks::new(AskRules::Strict);
     let name = "x".repeat(RESOURCE_NAME_BYTES_MAX + 1);
     assert_eq!(
         asks.update(&ask(&name, 1), T0),

@@ -1,0 +1,85 @@
+//! Container ids that a node may give out: down from where the ResourceManager counts up (Hadoop:
+//! `OpportunisticContainerAllocator.ContainerIdGenerator` in the AMRMProxy's `DistributedScheduler`).
+
+/// How many ids lie between two epochs of the ResourceManager (Hadoop: `ResourceManager.EPOCH_BIT_SHIFT`).
+const IDS_PER_EPOCH: i64 = 1 << 40;
+
+/// See the module. Never gives an id twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContainerIdRange {
+    /// The start that the ResourceManager told: its own.
+    start: i64,
+    /// The lowest id given out, or the start.
+    lowest: i64,
+}
+
+impl ContainerIdRange {
+    /// Below `start`, of which those down to `lowest` have been given out.
+    pub(super) fn new(start: i64, lowest: i64) -> Self {
+        Self {
+            start,
+            lowest: lowest.min(start),
+        }
+    }
+
+    /// What the ResourceManager tells at a registration. The start of an epoch that is known does not begin again: its
+    /// ids are used.
+    pub(super) const fn begin(&mut self, start: i64) {
+        if self.start != start {
+            self.start = start;
+            self.lowest = start;
+        }
+    }
+
+    /// The lowest id given out.
+    pub(super) const fn lowest(&self) -> i64 {
+        self.lowest
+    }
+
+    /// The next id; `None` when the epoch has none left.
+    pub(super) const fn next(&mut self) -> Option<i64> {
+        let floor = self.start.saturating_sub(IDS_PER_EPOCH);
+        if self.lowest.saturating_sub(1) <= floor {
+            return None;
+        }
+        self.lowest -= 1;
+        Some(self.lowest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_go_down_from_below_the_start() {
+        let mut ids = ContainerIdRange::new(1 << 40, i64::MAX);
+        assert_eq!(ids.next(), Some((1 << 40) - 1));
+        assert_eq!(ids.next(), Some((1 << 40) - 2));
+        assert_eq!(ids.lowest(), (1 << 40) - 2);
+    }
+
+    #[test]
+    fn the_first_epoch_has_negative_ids_as_in_hadoop() {
+        assert_eq!(ContainerIdRange::new(0, 0).next(), Some(-1));
+    }
+
+    #[test]
+    fn a_known_start_does_not_begin_again_and_a_new_one_does() {
+        let mut ids = ContainerIdRange::new(1 << 40, i64::MAX);
+        let first = ids.next();
+        ids.begin(1 << 40);
+        assert_ne!(ids.next(), first);
+        ids.begin(2 << 40);
+        assert_eq!(ids.next(), Some((2 << 40) - 1));
+    }
+
+    #[test]
+    fn an_epoch_ends_before_the_ids_of_the_one_below() {
+        let mut ids = ContainerIdRange::new(1 << 40, 2);
+        assert_eq!(ids.next(), Some(1));
+        assert_eq!(ids.next(), None);
+        let mut ids = ContainerIdRange::new(i64::MIN, i64::MIN);
+        assert_eq!(ids.next(), None);
+    }
+}

@@ -1,0 +1,482 @@
+//! What a node gives out: no more than asked, nothing twice, nothing lost, and nothing to nodes that nothing is known of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+use proptest::prelude::*;
+use records::NodeId;
+
+use super::*;
+use crate::allocator::{
+    ASK_LINES_MAX, AskError, DistributedAllocation, DistributedAllocatorConfig,
+    DistributedAllocatorState, DistributedGrant, DistributedOpportunisticContainerAllocator,
+    REMOTE_NODES_MAX, RemoteNode,
+};
+
+type Allocator = DistributedOpportunisticContainerAllocator;
+
+/// Where ids go down from.
+const START: i64 = 1 << 40;
+
+const GRANT: DistributedGrant = DistributedGrant {
+    limits: ResourceLimits {
+        minimum: SIZE,
+        maximum: Resource::new(8_192, 4),
+        increment: SIZE,
+    },
+    token_life_ms: 600_000,
+    container_id_start: START,
+};
+
+fn remote(host: &str, rack: &str) -> RemoteNode {
+    RemoteNode {
+        node_id: node_id(host),
+        http_address: format!("{host}:8042"),
+        rack: rack.to_owned(),
+        partition: String::new(),
+    }
+}
+
+/// So many nodes on rack 1: `n0`, `n1`, …
+fn nodes(count: usize) -> Vec<RemoteNode> {
+    (0..count)
+        .map(|n| remote(&format!("n{n}"), RACK_1))
+        .collect()
+}
+
+fn configured(config: DistributedAllocatorConfig, offered: Vec<RemoteNode>) -> Allocator {
+    let mut allocator = Allocator::new(attempt(1), config);
+    allocator.registered(GRANT, offered, T0);
+    allocator
+}
+
+fn registered(offered: Vec<RemoteNode>) -> Allocator {
+    configured(DistributedAllocatorConfig::default(), offered)
+}
+
+/// One heartbeat that the ResourceManager answers with the same nodes.
+fn heartbeat(
+    allocator: &mut Allocator,
+    offered: &[RemoteNode],
+    now: MonoMillis,
+) -> Vec<DistributedAllocation> {
+    let sent = allocator.allocate(now).to_vec();
+    let confirmed = allocator.confirmed(offered.to_vec(), now);
+    assert_eq!(sent, confirmed);
+    confirmed
+}
+
+fn where_to(allocations: &[DistributedAllocation]) -> Vec<(&str, Locality)> {
+    let containers = allocations.iter().map(|allocation| &allocation.container);
+    containers
+        .map(|container| (container.node_id.host.as_str(), container.locality))
+        .collect()
+}
+
+fn ids_of(allocations: &[DistributedAllocation]) -> Vec<i64> {
+    let containers = allocations
+        .iter()
+        .map(|allocation| allocation.container.container_id);
+    containers.map(|id| id.id).collect()
+}
+
+#[test]
+fn hosts_come_before_racks_and_racks_before_the_rest() {
+    let mut allocator = registered(vec![
+        remote("x", RACK_2),
+        remote("b", RACK_1),
+        remote("a", RACK_1),
+    ]);
+    let asks = [ask("a", 1), ask(RACK_1, 2), ask("*", 3)];
+    allocator.update_asks(&asks, T0).unwrap();
+    let allocations = allocator.allocate(T0);
+    assert_eq!(
+        where_to(allocations),
+        [
+            ("a", Locality::NodeLocal),
+            ("b", Locality::RackLocal),
+            ("x", Locality::OffSwitch)
+        ]
+    );
+    assert!(allocator.asks().is_empty());
+}
+
+#[test]
+fn an_ask_that_names_only_a_rack_finds_it() {
+    let offered = vec![remote("x", RACK_2), remote("a", RACK_1)];
+    let mut allocator = registered(offered);
+    allocator
+        .update_asks(&[ask(RACK_1, 1), ask("*", 1)], T0)
+        .unwrap();
+    let allocations = allocator.allocate(T0);
+    assert_eq!(where_to(allocations), [("a", Locality::RackLocal)]);
+}
+
+#[test]
+fn containers_that_may_not_be_elsewhere_wait() {
+    let offered = vec![remote("x", RACK_2), remote("a", RACK_1)];
+    let mut allocator = registered(offered);
+    let asks = [ask("z", 1), strict(RACK_2, 1), strict("*", 1)];
+    allocator.update_asks(&asks, T0).unwrap();
+    assert!(allocator.allocate(T0).is_empty());
+    allocator.confirmed(vec![remote("z", RACK_2)], T0);
+    let allocations = allocator.allocate(T0);
+    assert_eq!(where_to(allocations), [("z", Locality::NodeLocal)]);
+}
+
+#[test]
+fn a_burst_goes_to_every_node_once_in_the_order_of_the_list() {
+    let offered = nodes(3);
+    let mut allocator = registered(offered.clone());
+    allocator.update_asks(&[ask("*", 7)], T0).unwrap();
+    let mut turn = || -> Vec<String> {
+        let given = heartbeat(&mut allocator, &offered, T0);
+        given
+            .iter()
+            .map(|allocation| allocation.container.node_id.host.clone())
+            .collect()
+    };
+    assert_eq!(turn(), ["n0", "n1", "n2"]);
+    assert_eq!(turn(), ["n0", "n1", "n2"]);
+    assert_eq!(turn(), ["n0"]);
+    assert!(turn().is_empty());
+}
+
+#[test]
+fn who_asks_often_does_not_send_everything_to_the_first_of_the_list() {
+    let offered = nodes(3);
+    let mut allocator = registered(offered.clone());
+    let mut counts = BTreeMap::new();
+    for ms in 0..9 {
+        allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+        for given in heartbeat(&mut allocator, &offered, MonoMillis(ms * 10)) {
+            *counts.entry(given.container.node_id.host).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(counts.into_values().collect::<Vec<_>>(), [3, 3, 3]);
+    // Later the list shows it, and leads again.
+    allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+    let given = heartbeat(&mut allocator, &offered, MonoMillis(5_000));
+    assert_eq!(where_to(&given), [("n0", Locality::OffSwitch)]);
+}
+
+#[test]
+fn a_host_that_is_asked_for_gets_its_share_and_the_rest_waits_for_it() {
+    let offered = nodes(3);
+    let mut allocator = registered(offered.clone());
+    let asks = [ask("n1", 15), ask(RACK_1, 15), ask("*", 15)];
+    allocator.update_asks(&asks, T0).unwrap();
+    let first = heartbeat(&mut allocator, &offered, T0);
+    assert_eq!(where_to(&first), [("n1", Locality::NodeLocal); 10]);
+    let second = heartbeat(&mut allocator, &offered, T0);
+    assert_eq!(where_to(&second), [("n1", Locality::NodeLocal); 5]);
+}
+
+#[test]
+fn asks_take_turns_and_the_more_urgent_comes_first() {
+    let mut allocator = registered(nodes(5));
+    let asks = [at_priority(2, ask("*", 9)), at_priority(1, ask("*", 2))];
+    allocator.update_asks(&asks, T0).unwrap();
+    let priorities: Vec<i32> = allocator
+        .allocate(T0)
+        .iter()
+        .map(|allocation| allocation.container.priority.0)
+        .collect();
+    assert_eq!(priorities, [1, 2, 1, 2, 2]);
+}
+
+#[test]
+fn a_heartbeat_gets_no_more_than_configured() {
+    let config = DistributedAllocatorConfig {
+        max_per_heartbeat: NonZeroU32::new(2),
+        ..DistributedAllocatorConfig::default()
+    };
+    let offered = nodes(5);
+    let mut allocator = configured(config, offered.clone());
+    allocator.update_asks(&[ask("*", 3)], T0).unwrap();
+    assert_eq!(heartbeat(&mut allocator, &offered, T0).len(), 2);
+    assert_eq!(heartbeat(&mut allocator, &offered, T0).len(), 1);
+}
+
+#[test]
+fn nodes_of_one_host_are_several_nodes() {
+    let mut offered = vec![remote("a", RACK_1), remote("a", RACK_1)];
+    offered[1].node_id.port += 1;
+    let mut allocator = registered(offered.clone());
+    let asks = [ask("a", 4), ask("*", 4)];
+    allocator.update_asks(&asks, T0).unwrap();
+    let given = heartbeat(&mut allocator, &offered, T0);
+    let ports: Vec<u16> = given.iter().map(|a| a.container.node_id.port).collect();
+    assert_eq!(ports, [8041, 8042, 8041, 8042]);
+}
+
+#[test]
+fn a_partition_gets_what_is_asked_for_it_and_nothing_else() {
+    let labelled = RemoteNode {
+        partition: "gpu".to_owned(),
+        ..remote("g", RACK_1)
+    };
+    let mut allocator = registered(vec![labelled, remote("a", RACK_1)]);
+    let for_gpu = ResourceRequest {
+        node_label_expression: Some("gpu".to_owned()),
+        ..at_priority(2, ask("*", 2))
+    };
+    allocator.update_asks(&[ask("*", 2), for_gpu], T0).unwrap();
+    let allocations = allocator.allocate(T0);
+    let partitions: Vec<_> = allocations
+        .iter()
+        .map(|a| (a.container.priority.0, a.partition.as_str()))
+        .collect();
+    assert_eq!(partitions, [(1, ""), (2, "gpu")]);
+}
+
+#[test]
+fn sizes_are_brought_to_those_that_exist_and_counts_still_replace_each_other() {
+    let sized = |memory_mb, vcores, count| ResourceRequest {
+        capability: Resource::new(memory_mb, vcores),
+        ..ask("*", count)
+    };
+    let mut allocator = registered(nodes(4));
+    let asks = [sized(10, 0, 5), sized(1 << 40, 9, 1), sized(10, 0, 1)];
+    allocator.update_asks(&asks, T0).unwrap();
+    let sizes: Vec<Resource> = allocator
+        .allocate(T0)
+        .iter()
+        .map(|allocation| allocation.container.resource)
+        .collect();
+    assert_eq!(sizes, [SIZE, Resource::new(8_192, 4)]);
+}
+
+#[test]
+fn an_old_list_is_not_used() {
+    let offered = nodes(2);
+    let mut allocator = registered(offered.clone());
+    allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+    let late = MonoMillis(60_001);
+    assert!(heartbeat(&mut allocator, &offered, late).is_empty());
+    assert_eq!(heartbeat(&mut allocator, &offered, late).len(), 1);
+}
+
+#[test]
+fn an_empty_list_takes_the_place_of_the_last() {
+    let mut allocator = registered(nodes(2));
+    allocator.confirmed(Vec::new(), T0);
+    allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+    assert!(allocator.allocate(T0).is_empty());
+}
+
+#[test]
+fn nothing_is_given_before_the_registration() {
+    let mut allocator = Allocator::new(attempt(1), DistributedAllocatorConfig::default());
+    allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+    allocator.confirmed(nodes(1), T0);
+    assert!(allocator.allocate(T0).is_empty());
+    allocator.registered(GRANT, nodes(1), T0);
+    assert_eq!(allocator.allocate(T0).len(), 1);
+}
+
+#[test]
+fn a_failed_call_loses_nothing_and_gives_nothing_twice() {
+    let mut allocator = registered(nodes(3));
+    allocator.update_asks(&[ask("*", 5)], T0).unwrap();
+    let sent = allocator.allocate(T0).to_vec();
+    // No answer; the master asks for more meanwhile.
+    allocator.update_asks(&[ask("*", 9)], T0).unwrap();
+    let late = MonoMillis(100_000);
+    assert_eq!(allocator.allocate(late), sent);
+    assert_eq!(allocator.confirmed(nodes(3), late), sent);
+    let next = heartbeat(&mut allocator, &nodes(3), late);
+    assert_eq!(ids_of(&next), [START - 4, START - 5, START - 6]);
+}
+
+#[test]
+fn a_registration_with_the_same_start_goes_on_and_with_another_begins_there() {
+    let mut allocator = registered(nodes(1));
+    allocator.update_asks(&[ask("*", 9)], T0).unwrap();
+    assert_eq!(
+        ids_of(&heartbeat(&mut allocator, &nodes(1), T0)),
+        [START - 1]
+    );
+    allocator.registered(GRANT, nodes(1), T0);
+    assert_eq!(
+        ids_of(&heartbeat(&mut allocator, &nodes(1), T0)),
+        [START - 2]
+    );
+    let restarted = DistributedGrant {
+        container_id_start: 2 * START,
+        ..GRANT
+    };
+    allocator.registered(restarted, nodes(1), T0);
+    let ids = ids_of(&heartbeat(&mut allocator, &nodes(1), T0));
+    assert_eq!(ids, [2 * START - 1]);
+}
+
+#[test]
+fn a_restart_forgets_nothing_but_the_nodes() {
+    let mut allocator = registered(nodes(2));
+    let asks = [ask("n1", 2), strict(RACK_1, 2), strict("*", 6)];
+    allocator.update_asks(&asks, T0).unwrap();
+    allocator.update_blacklist(&["n0".to_owned()], &[]).unwrap();
+    let sent = allocator.allocate(T0).to_vec();
+    assert_eq!(sent.len(), 2);
+    let state = allocator.state();
+    let config = DistributedAllocatorConfig::default();
+    let mut restored = Allocator::restore(attempt(1), config, state.clone(), T0).unwrap();
+    assert_eq!(restored.state(), state);
+    assert_eq!(restored.asks(), allocator.asks());
+    assert_eq!(restored.allocate(T0), sent);
+    let next = |allocator: &mut Allocator| {
+        allocator.confirmed(nodes(2), T0);
+        allocator.update_asks(&[ask("*", 4)], T0).unwrap();
+        ids_of(allocator.allocate(T0))
+    };
+    assert_eq!(next(&mut restored), next(&mut allocator));
+}
+
+#[test]
+fn a_state_that_no_allocator_was_in_is_refused() {
+    let lines = (0..=ASK_LINES_MAX).map(|n| ask(&n.to_string(), 1));
+    let state = DistributedAllocatorState {
+        asks: lines.collect(),
+        ..DistributedAllocatorState::default()
+    };
+    let config = DistributedAllocatorConfig::default();
+    let restored = Allocator::restore(attempt(1), config, state, T0);
+    assert_eq!(restored.map(|_| ()), Err(AskError::TooManyLines));
+}
+
+#[test]
+fn a_long_list_is_cut_and_a_node_on_it_twice_is_one() {
+    let mut offered = nodes(REMOTE_NODES_MAX + 10);
+    offered[1] = offered[0].clone();
+    let mut allocator = registered(offered);
+    allocator.update_asks(&[ask("*", u32::MAX)], T0).unwrap();
+    let allocations = allocator.allocate(T0);
+    assert_eq!(allocations.len(), REMOTE_NODES_MAX);
+    let distinct: BTreeSet<&NodeId> = allocations.iter().map(|a| &a.container.node_id).collect();
+    assert_eq!(distinct.len(), REMOTE_NODES_MAX);
+}
+
+/// What a master and a ResourceManager do to an allocator.
+#[derive(Clone, Debug)]
+enum Step {
+    Ask {
+        place: u8,
+        priority: i32,
+        count: u32,
+        relax: bool,
+    },
+    Blacklist {
+        host: u8,
+        on: bool,
+    },
+    /// A heartbeat, which the ResourceManager answers with these nodes or does not answer.
+    Heartbeat {
+        answer: Option<Vec<u8>>,
+    },
+    Restart,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let ask =
+        (0..8_u8, 0..3, 0..20_u32, any::<bool>()).prop_map(|(place, priority, count, relax)| {
+            Step::Ask {
+                place,
+                priority,
+                count,
+                relax,
+            }
+        });
+    let blacklist = (0..5_u8, any::<bool>()).prop_map(|(host, on)| Step::Blacklist { host, on });
+    let answer = prop::option::weighted(0.7, prop::collection::vec(0..5_u8, 0..6));
+    prop_oneof![
+        3 => ask,
+        1 => blacklist,
+        4 => answer.prop_map(|answer| Step::Heartbeat { answer }),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// Five hosts on two racks, the racks, and anywhere.
+fn place(number: u8) -> String {
+    match number {
+        0..5 => format!("n{number}"),
+        5 => RACK_1.to_owned(),
+        6 => RACK_2.to_owned(),
+        _ => "*".to_owned(),
+    }
+}
+
+fn offered(hosts: &[u8]) -> Vec<RemoteNode> {
+    let rack = |host: u8| if host < 3 { RACK_1 } else { RACK_2 };
+    let node = |host: &u8| remote(&place(*host), rack(*host));
+    hosts.iter().map(node).collect()
+}
+
+proptest! {
+    #[test]
+    fn books_kept_by_hand_agree(steps in prop::collection::vec(steps(), 1..60)) {
+        let config = DistributedAllocatorConfig::default();
+        let mut allocator = configured(config, offered(&[0, 1, 2, 3, 4]));
+        let mut wanted: BTreeMap<i32, u32> = BTreeMap::new();
+        let mut blacklist = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut listed: BTreeSet<String> = (0..5).map(place).collect();
+        for (step, ms) in steps.into_iter().zip(0..) {
+            let now = MonoMillis(ms * 100);
+            match step {
+                Step::Ask { place: at, priority, count, relax } => {
+                    let name = place(at);
+                    let line = if relax { ask(&name, count) } else { strict(&name, count) };
+                    allocator.update_asks(&[at_priority(priority, line)], now).unwrap();
+                    if name == "*" {
+                        wanted.insert(priority, count);
+                    }
+                }
+                Step::Blacklist { host, on } => {
+                    let host = [place(host)];
+                    if on {
+                        allocator.update_blacklist(&host, &[]).unwrap();
+                        blacklist.extend(host);
+                    } else {
+                        allocator.update_blacklist(&[], &host).unwrap();
+                        blacklist.remove(&host[0]);
+                    }
+                }
+                Step::Heartbeat { answer } => {
+                    let kept: BTreeSet<i64> =
+                        allocator.state().unconfirmed.iter().map(|a| a.container.container_id.id).collect();
+                    let sent = allocator.allocate(now).to_vec();
+                    let mut per_node: BTreeMap<&NodeId, u32> = BTreeMap::new();
+                    for allocation in &sent {
+                        let container = &allocation.container;
+                        let id = container.container_id.id;
+                        if kept.contains(&id) {
+                            continue;
+                        }
+                        prop_assert!(id < START && seen.insert(id), "{id} is new");
+                        prop_assert!(!blacklist.contains(&container.node_id.host));
+                        prop_assert!(listed.contains(&container.node_id.host));
+                        let left = wanted.get_mut(&container.priority.0).unwrap();
+                        *left = left.checked_sub(1).expect("no more than asked");
+                        let count = per_node.entry(&container.node_id).or_default();
+                        *count += 1;
+                        prop_assert!(*count <= 10);
+                    }
+                    prop_assert!(kept.is_empty() || kept.len() == sent.len());
+                    if let Some(hosts) = answer {
+                        prop_assert_eq!(allocator.confirmed(offered(&hosts), now), sent);
+                        listed = hosts.into_iter().map(place).collect();
+                    }
+                }
+                Step::Restart => {
+                    let state = allocator.state();
+                    allocator = Allocator::restore(attempt(1), config, state, now).unwrap();
+                    listed.clear();
+                }
+            }
+            let total: u64 = wanted.values().map(|count| u64::from(*count)).sum();
+            prop_assert_eq!(allocator.asks().containers(), total);
+        }
+    }
+}
