@@ -13,38 +13,31 @@
 //! A task is one of the job's containers as its user counts them. It holds one container at a time. The end of a container
 //! may be told by its node and by the ResourceManager; the first counts.
 
+mod containers;
+#[cfg(test)]
+mod model;
+mod reasons;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Resource};
 
-use super::asks::{AskBook, asked_type};
+use super::asks::AskBook;
 use super::looks::Looks;
 use super::pace::Pace;
-use super::verdict::{Taken, Verdict, judge};
-use super::vocabulary::{
-    Action, Answer, ChangeRefusal, Changed, Completed, Event, Granted, Heartbeat, Loss, Promote,
-    Seen, ToStart,
-};
+use super::vocabulary::{Action, Answer, Event, Heartbeat, Loss, Promote, ToStart};
 use super::waits::Waits;
 use crate::job::Job;
 use crate::progress::Counts;
-use crate::summary::{FAILURES_MAX, Failure, Outcome, REASON_CHARS_MAX, Summary};
+use crate::summary::{Failure, Outcome, Summary};
 
 /// Containers in one call of a node.
 const START_BATCH_MAX: usize = 100;
 
 /// Bytes of commands in one call of a node: a sixteenth of the longest frame.
 const START_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// The rest before the second try after a loss, in milliseconds; the first is at once unless a queue was full. It doubles
-/// with each.
-const REST_FIRST_MS: u64 = 250;
-
-/// The longest rest, in milliseconds.
-const REST_MAX_MS: u64 = 10_000;
-
-/// After how many milliseconds a promotion that was refused for its version is asked for again.
-const PROMOTE_AGAIN_MS: u64 = 1_000;
 
 /// One of the job's containers, as its user counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,15 +215,12 @@ impl Master {
         for task in &self.tasks {
             match task.state {
                 TaskState::Wanted | TaskState::Resting => counts.waiting += 1,
-                TaskState::Held(_) => {}
+                TaskState::Held(id) => match self.held.get(&id).map(|held| held.stage) {
+                    Some(HeldStage::Running) => counts.running += 1,
+                    Some(HeldStage::Starting | HeldStage::Waiting) | None => counts.queued += 1,
+                },
                 TaskState::Succeeded => counts.succeeded += 1,
                 TaskState::Failed => counts.failed += 1,
-            }
-        }
-        for held in self.held.values() {
-            match held.stage {
-                HeldStage::Starting | HeldStage::Waiting => counts.queued += 1,
-                HeldStage::Running => counts.running += 1,
             }
         }
         counts
@@ -308,245 +298,6 @@ impl Master {
         }
     }
 
-    /// Gives a container to a task, or back. By the number of the ask and not by the type: one that came in another type
-    /// than was asked for answers that ask all the same.
-    fn granted(&mut self, granted: Granted, now: MonoMillis) -> Option<ToStart> {
-        let id = granted.id;
-        let asked = asked_type(granted.allocation_request_id).unwrap_or(granted.execution_type);
-        self.books[index(asked)].granted(now);
-        if self.held.contains_key(&id) || self.releases.contains(&id) || self.released.contains(&id)
-        {
-            return None;
-        }
-        let Some(task) = self.wanted[index(asked)].pop_first() else {
-            self.releases.insert(id);
-            return None;
-        };
-        self.tasks[task as usize].state = TaskState::Held(id);
-        self.held.insert(
-            id,
-            Held {
-                task,
-                node: granted.node,
-                node_http: granted.node_http,
-                execution_type: granted.execution_type,
-                version: granted.version,
-                stage: HeldStage::Starting,
-                promote_at: None,
-            },
-        );
-        Some(ToStart { id, task })
-    }
-
-    fn accepted(&mut self, id: ContainerId, now: MonoMillis) {
-        let Some(held) = self.held.get_mut(&id) else {
-            return;
-        };
-        if held.stage != HeldStage::Starting {
-            return;
-        }
-        held.stage = HeldStage::Waiting;
-        self.looks.add(&held.node, id, now);
-        self.pace.news(now);
-        if held.execution_type == ExecutionType::Opportunistic
-            && let Some(after) = self.job.promote_after_ms
-        {
-            held.promote_at = Some(now + after);
-            self.promote_at.insert((now + after, id));
-        }
-    }
-
-    /// A node did not take a container: it goes back, in case the node took it after all.
-    fn refused(&mut self, id: ContainerId, reason: &str, now: MonoMillis) {
-        let is_starting = self
-            .held
-            .get(&id)
-            .is_some_and(|held| held.stage == HeldStage::Starting);
-        if !is_starting {
-            return;
-        }
-        self.releases.insert(id);
-        if let Some(held) = self.let_go(id) {
-            self.take_away(&held, id, Taken::Lost, None, reason, now);
-        }
-    }
-
-    fn looked(&mut self, node: &NodeId, seen: Option<Vec<Seen>>, now: MonoMillis) {
-        let is_reached = seen.is_some();
-        for seen in seen.unwrap_or_default() {
-            match seen {
-                Seen::Waiting(_) => {}
-                Seen::Running(id) => self.seen_running(id, now),
-                Seen::Completed(completed) => self.completed(&completed, now),
-            }
-        }
-        self.looks.answered(node, is_reached, now);
-    }
-
-    fn seen_running(&mut self, id: ContainerId, now: MonoMillis) {
-        let Some(held) = self.held.get_mut(&id) else {
-            return;
-        };
-        held.stage = HeldStage::Running;
-        if let Some(since) = self.looks.remove(&held.node, id) {
-            self.waits.add(now.since(since));
-        }
-        if let Some(at) = held.promote_at.take() {
-            self.promote_at.remove(&(at, id));
-        }
-        self.pace.news(now);
-    }
-
-    fn completed(&mut self, completed: &Completed, now: MonoMillis) {
-        let id = completed.id;
-        self.released.remove(&id);
-        self.releases.remove(&id);
-        let Some(held) = self.held.get(&id) else {
-            return;
-        };
-        let (node, was_running) = (held.node.clone(), held.stage == HeldStage::Running);
-        let verdict = judge(
-            completed.exit_status,
-            held.execution_type,
-            was_running,
-            &completed.diagnostics,
-        );
-        // One that was over before it was seen running has run all the same, unless it was taken away before.
-        if let Some(since) = self.looks.remove(&node, id)
-            && !matches!(verdict, Verdict::Again(_))
-        {
-            self.waits.add(now.since(since));
-        }
-        let Some(held) = self.let_go(id) else {
-            return;
-        };
-        self.pace.news(now);
-        let status = completed.exit_status.0;
-        match verdict {
-            Verdict::Succeeded => self.tasks[held.task as usize].state = TaskState::Succeeded,
-            Verdict::Failed => {
-                let reason = reason_of(status, &completed.diagnostics);
-                self.fail(held.task, Some((&held, id)), Some(status), reason);
-            }
-            Verdict::Again(taken) => {
-                self.take_away(&held, id, taken, Some(status), &completed.diagnostics, now);
-            }
-        }
-    }
-
-    /// A container's task has it no longer.
-    fn let_go(&mut self, id: ContainerId) -> Option<Held> {
-        let held = self.held.remove(&id)?;
-        self.looks.remove(&held.node, id);
-        if let Some(at) = held.promote_at {
-            self.promote_at.remove(&(at, id));
-        }
-        Some(held)
-    }
-
-    /// A task has lost its container through no fault of its own: it gets another, unless that has happened too often.
-    fn take_away(
-        &mut self,
-        held: &Held,
-        id: ContainerId,
-        taken: Taken,
-        exit_status: Option<i32>,
-        diagnostics: &str,
-        now: MonoMillis,
-    ) {
-        match taken {
-            Taken::Evicted => self.happened.evicted += 1,
-            Taken::Shed => self.happened.shed += 1,
-            Taken::Preempted => self.happened.preempted += 1,
-            Taken::Lost => self.happened.lost += 1,
-        }
-        let task = &mut self.tasks[held.task as usize];
-        task.taken += 1;
-        let times = task.taken;
-        if times > self.job.retries_max {
-            let last = last_line(diagnostics);
-            let why = taken.as_str();
-            let reason = format!("lost its container {times} times, at last {why}: {last}");
-            self.fail(held.task, Some((held, id)), exit_status, reason);
-            return;
-        }
-        let doublings = times.saturating_sub(2).min(16);
-        // A full queue is not tried again at once.
-        let rest = match (times, taken) {
-            (1, Taken::Evicted | Taken::Preempted | Taken::Lost) => 0,
-            (_, Taken::Evicted | Taken::Preempted | Taken::Lost | Taken::Shed) => {
-                (REST_FIRST_MS << doublings).min(REST_MAX_MS)
-            }
-        };
-        task.state = TaskState::Resting;
-        self.resting.insert((now + rest, held.task));
-    }
-
-    fn fail(
-        &mut self,
-        task: u32,
-        last: Option<(&Held, ContainerId)>,
-        exit_status: Option<i32>,
-        reason: String,
-    ) {
-        self.tasks[task as usize].state = TaskState::Failed;
-        if self.failures.len() >= FAILURES_MAX {
-            return;
-        }
-        let has_logs =
-            |held: &&Held| held.stage != HeldStage::Starting && !held.node_http.is_empty();
-        let log_url = last.filter(|(held, _)| has_logs(held)).map(|(held, id)| {
-            let (http, user) = (&held.node_http, &self.user);
-            format!("http://{http}/node/containerlogs/{id}/{user}/")
-        });
-        self.failures.push(Failure {
-            task: task + 1,
-            container: last.map_or_else(String::new, |(_, id)| id.to_string()),
-            node: last.map_or_else(String::new, |(held, _)| held.node.to_string()),
-            exit_status,
-            reason: reason.chars().take(REASON_CHARS_MAX).collect(),
-            log_url: log_url.unwrap_or_default(),
-        });
-    }
-
-    fn changed(&mut self, changed: Changed, actions: &mut Vec<Action>) {
-        let Some(held) = self.held.get_mut(&changed.id) else {
-            return;
-        };
-        let is_promotion = held.execution_type == ExecutionType::Opportunistic
-            && changed.execution_type == ExecutionType::Guaranteed;
-        if is_promotion {
-            self.happened.promoted += 1;
-        }
-        held.version = changed.version;
-        held.execution_type = changed.execution_type;
-        if let Some(at) = held.promote_at.take() {
-            self.promote_at.remove(&(at, changed.id));
-        }
-        actions.push(Action::Update {
-            node: held.node.clone(),
-            container: changed.id,
-        });
-    }
-
-    fn change_refused(&mut self, id: ContainerId, refusal: ChangeRefusal, now: MonoMillis) {
-        let Some(held) = self.held.get_mut(&id) else {
-            return;
-        };
-        match refusal {
-            ChangeRefusal::Version { current } if held.stage == HeldStage::Waiting => {
-                held.version = current;
-                let again = now + PROMOTE_AGAIN_MS;
-                if held.promote_at.is_none() {
-                    held.promote_at = Some(again);
-                    self.promote_at.insert((again, id));
-                }
-            }
-            // It is under way, or too late.
-            ChangeRefusal::Version { .. } | ChangeRefusal::Outstanding | ChangeRefusal::Final => {}
-        }
-    }
-
     /// Nothing more can be had: every task that has not ended fails.
     fn give_up_all(&mut self, reason: &str, now: MonoMillis, actions: &mut Vec<Action>) {
         for task in 0..self.job.containers() {
@@ -558,6 +309,8 @@ impl Master {
             let last = last.as_ref().map(|(held, id)| (held, *id));
             self.fail(task, last, None, reason.to_owned());
         }
+        self.wanted = [BTreeSet::new(), BTreeSet::new()];
+        self.resting.clear();
         self.finish(Outcome::Failed, None, now, actions);
     }
 
@@ -694,30 +447,4 @@ impl Master {
             assert_eq!(held.and_then(|held| held.promote_at), Some(*at), "{id}");
         }
     }
-}
-
-/// Why a command failed, for people.
-fn reason_of(exit_status: i32, diagnostics: &str) -> String {
-    let last = last_line(diagnostics);
-    match exit_status {
-        0.. => match last_of_stderr(diagnostics) {
-            "" => format!("exit status {exit_status}"),
-            said => format!("exit status {exit_status}: {said}"),
-        },
-        _ if last.is_empty() => format!("Hadoop's status {exit_status}"),
-        _ => format!("Hadoop's status {exit_status}: {last}"),
-    }
-}
-
-/// The last line that the command wrote to standard error, as far as the node quotes it (Hadoop:
-/// `ContainerLaunch.handleContainerExitWithFailure`).
-fn last_of_stderr(diagnostics: &str) -> &str {
-    let quoted = diagnostics.rsplit_once("bytes of stderr :");
-    quoted.map_or("", |(_, quoted)| last_line(quoted))
-}
-
-/// What was said last.
-fn last_line(diagnostics: &str) -> &str {
-    let mut lines = diagnostics.lines().map(str::trim);
-    lines.rfind(|line| !line.is_empty()).unwrap_or("")
 }
