@@ -105,7 +105,7 @@ pub struct Opportunistic {
     pub running: i32,
     /// Those that wait.
     pub queued: i32,
-    /// What those that run may use, in mebibytes and virtual cores.
+    /// What those that run may use, in gibibytes, as nodes count it, and virtual cores.
     pub used: (i64, i32),
 }
 

@@ -1,7 +1,10 @@
-//! REST for people and tests: `/ws/v1/cluster/…` as Hadoop's ResourceManager answers it in JSON, as far as it has the
-//! facts. All is read-only except the state of an application, which may be set to KILLED.
+//! For people a page at `/`, for programs REST: `/ws/v1/cluster/…` as Hadoop's ResourceManager answers it in JSON, as far as
+//! it has the facts. All is read-only except the state of an application, which may be set to KILLED.
 
 mod json;
+mod page;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -12,12 +15,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use records::ApplicationId;
+use records::{ApplicationId, Now};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -137,17 +142,32 @@ async fn converse(stream: TcpStream, handle: Handle) {
     }
 }
 
+/// What an answer says.
+#[derive(Debug)]
+enum Content {
+    Json(Value),
+    Page(String),
+}
+
 /// An answer before it is bytes.
+#[derive(Debug)]
 struct Answer {
     status: StatusCode,
-    body: Value,
+    content: Content,
 }
 
 impl Answer {
     fn ok(body: Value) -> Self {
         Self {
             status: StatusCode::OK,
-            body,
+            content: Content::Json(body),
+        }
+    }
+
+    fn page(page: String) -> Self {
+        Self {
+            status: StatusCode::OK,
+            content: Content::Page(page),
         }
     }
 
@@ -155,7 +175,9 @@ impl Answer {
     fn error(status: StatusCode, exception: &str, message: &str) -> Self {
         Self {
             status,
-            body: json!({"RemoteException": {"exception": exception, "message": message}}),
+            content: Content::Json(
+                json!({"RemoteException": {"exception": exception, "message": message}}),
+            ),
         }
     }
 
@@ -175,12 +197,17 @@ impl Answer {
 
 async fn respond(handle: &Handle, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let answer = route(handle, request).await;
-    let mut response = Response::new(Full::new(Bytes::from(answer.body.to_string())));
+    let (kind, body) = match answer.content {
+        Content::Json(value) => ("application/json; charset=utf-8", value.to_string()),
+        Content::Page(page) => ("text/html; charset=utf-8", page),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=utf-8"),
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
     );
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -189,8 +216,13 @@ async fn respond(handle: &Handle, request: Request<Incoming>) -> Response<Full<B
 
 async fn route(handle: &Handle, request: Request<Incoming>) -> Answer {
     let path = request.uri().path().to_owned();
+    let is_page = ["/", "/cluster", "/cluster/"].contains(&path.as_str());
+    if is_page && request.method() == Method::GET {
+        let page = handle.run(|core, _| page::cluster(core)).await;
+        return page.map_or_else(|_| Answer::stopping(), Answer::page);
+    }
     let Some(path) = path.strip_prefix(PREFIX) else {
-        return Answer::not_found("only /ws/v1/cluster is served here");
+        return Answer::not_found("only / and /ws/v1/cluster are served here");
     };
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     if request.method() == Method::PUT {
@@ -204,9 +236,9 @@ async fn route(handle: &Handle, request: Request<Incoming>) -> Answer {
     }
     let parts: Vec<String> = parts.into_iter().map(str::to_owned).collect();
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let look = move |core: &mut crate::core::Core, _| {
+    let look = move |core: &mut crate::core::Core, now: Now| {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        get(core, &parts, &query)
+        get(core, &parts, &query, now)
     };
     handle
         .run(look)
@@ -223,23 +255,23 @@ fn method_not_allowed() -> Answer {
     )
 }
 
-fn get(core: &crate::core::Core, parts: &[&str], query: &str) -> Answer {
+fn get(core: &crate::core::Core, parts: &[&str], query: &str, now: Now) -> Answer {
     match parts {
         [] | ["info"] => Answer::ok(json::info(core)),
         ["metrics"] => Answer::ok(json::metrics(core)),
         ["scheduler"] => Answer::ok(json::scheduler(core)),
         ["nodes"] => Answer::ok(json::nodes(core, query)),
-        ["nodes", id] => match core.nodes().find(|node| node.id.to_string() == *id) {
+        ["nodes", id] => match id.parse().ok().and_then(|id| core.node(&id)) {
             Some(node) => Answer::ok(json!({"node": json::node(core, node)})),
             None => Answer::not_found("no node of this id"),
         },
-        ["apps"] => Answer::ok(json::applications(core)),
+        ["apps"] => Answer::ok(json::applications(core, query, now)),
         ["apps", id, rest @ ..] => {
             let id = id.parse::<ApplicationId>().ok();
             let application = id.and_then(|id| core.application(id).ok());
             match (application, rest) {
                 (Some(application), []) => {
-                    Answer::ok(json!({"app": json::application(core, application)}))
+                    Answer::ok(json!({"app": json::application(core, application, now)}))
                 }
                 (Some(application), ["state"]) => {
                     Answer::ok(json!({"state": application.state.as_str()}))

@@ -38,6 +38,12 @@ impl Core {
         self.config.allocation_max
     }
 
+    /// The smallest container.
+    #[must_use]
+    pub fn allocation_min(&self) -> Resource {
+        self.config.allocation_min
+    }
+
     /// Takes an application; doing so twice is once.
     ///
     /// # Errors

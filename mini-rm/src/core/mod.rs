@@ -19,7 +19,7 @@ mod nodes;
 mod placing;
 mod reports;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

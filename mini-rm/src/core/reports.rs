@@ -1,6 +1,7 @@
 //! How everything is, for clients and for the web. Nothing changes here.
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, Resource};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, NodeId, Resource};
+use sched::ClusterNode;
 use wire::convert::{MEMORY_NAME, MEMORY_UNIT, VCORES_NAME};
 use wire::proto::hadoop_yarn::{
     ApplicationAttemptReportProto, ApplicationReportProto, ApplicationResourceUsageReportProto,
@@ -85,7 +86,7 @@ impl Core {
     }
 
     /// All applications that are remembered, in the order of their ids.
-    pub fn applications(&self) -> impl Iterator<Item = &Application> {
+    pub fn applications(&self) -> impl DoubleEndedIterator<Item = &Application> {
         self.applications.values()
     }
 
@@ -94,11 +95,36 @@ impl Core {
         self.nodes.values()
     }
 
+    /// One node.
+    #[must_use]
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
     /// What guaranteed containers hold of a node.
     #[must_use]
     pub fn used_of(&self, node: &Node) -> Resource {
         let room = self.guaranteed.node(&node.id);
         room.map_or(Resource::new(0, 0), |room| room.allocated)
+    }
+
+    /// What its last heartbeat says of a node's queue; `None` for one that gets no opportunistic containers.
+    #[must_use]
+    pub fn load_of(&self, node: &Node) -> Option<&ClusterNode> {
+        self.load.node(&node.id)
+    }
+
+    /// Containers that applications wait for: guaranteed, then opportunistic.
+    #[must_use]
+    pub fn outstanding_of(&self, application: &Application) -> (u64, u64) {
+        let attempt = application.attempt().id;
+        let guaranteed = self
+            .guaranteed
+            .asks(attempt)
+            .map_or(0, |asks| asks.containers());
+        let session = self.sessions.get(&application.id);
+        let opportunistic = session.map_or(0, |session| session.opportunistic.asks().containers());
+        (guaranteed, opportunistic)
     }
 
     /// How many guaranteed containers are on a node; as in Hadoop the opportunistic ones are counted apart, by what the
@@ -219,6 +245,16 @@ impl Core {
         self.containers_of(attempt)
             .map(|container| self.container_report(container))
             .collect()
+    }
+
+    /// One container that has not ended.
+    ///
+    /// # Errors
+    /// When there is no such container.
+    pub fn report_of_container(&self, id: ContainerId) -> Result<ContainerReportProto, Refusal> {
+        let container = self.containers.get(&id);
+        let container = container.ok_or(Refusal::UnknownContainer(id))?;
+        Ok(self.container_report(container))
     }
 
     fn container_report(&self, container: &Container) -> ContainerReportProto {

@@ -32,13 +32,13 @@ use crate::tokens::MasterSecrets;
 const SLOT_MB: u64 = 1024;
 
 /// A core, a clock that tests turn, and what nodes said last.
-struct World {
-    core: Core,
-    now: Now,
+pub(crate) struct World {
+    pub(crate) core: Core,
+    pub(crate) now: Now,
 }
 
 impl World {
-    fn new(properties: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(properties: &[(&str, &str)]) -> Self {
         let enabled = (
             "yarn.resourcemanager.opportunistic-container-allocation.enabled",
             "true",
@@ -65,7 +65,12 @@ impl World {
         self.core.tick(self.now);
     }
 
-    fn register(&mut self, node: &NodeId, slots: u64, running: Vec<NmContainerStatusProto>) {
+    pub(crate) fn register(
+        &mut self,
+        node: &NodeId,
+        slots: u64,
+        running: Vec<NmContainerStatusProto>,
+    ) {
         self.register_in(DEFAULT_RACK, node, slots, running);
     }
 
@@ -87,7 +92,7 @@ impl World {
     }
 
     /// A heartbeat of a node that queues up to ten opportunistic containers.
-    fn heartbeat(
+    pub(crate) fn heartbeat(
         &mut self,
         node: &NodeId,
         response_id: i32,
@@ -109,7 +114,7 @@ impl World {
         self.core.heartbeat(request, self.now)
     }
 
-    fn try_submit(
+    pub(crate) fn try_submit(
         &mut self,
         change: impl FnOnce(&mut ApplicationSubmissionContextProto),
     ) -> Result<ApplicationId, Refusal> {
@@ -138,7 +143,7 @@ impl World {
     }
 
     /// Starts the one master that is to be started and registers it.
-    fn start_master(&mut self) -> ApplicationAttemptId {
+    pub(crate) fn start_master(&mut self) -> ApplicationAttemptId {
         let (attempt, _) = self.take_launch();
         self.core.master_launched(attempt, Ok(()), self.now);
         let request = RegisterApplicationMasterRequestProto::default();
@@ -167,7 +172,7 @@ impl World {
         self.try_allocate(attempt, &request).unwrap()
     }
 
-    fn ask(
+    pub(crate) fn ask(
         &mut self,
         attempt: ApplicationAttemptId,
         count: i32,
@@ -187,7 +192,7 @@ impl World {
     }
 }
 
-fn node(port: u16) -> NodeId {
+pub(crate) fn node(port: u16) -> NodeId {
     NodeId {
         host: "n".to_owned(),
         port,

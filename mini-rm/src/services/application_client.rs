@@ -1,7 +1,7 @@
 //! ApplicationClientProtocol, for clients. Calls about what this ResourceManager does not have are refused as not
 //! supported: reservations, moves between queues, delegation tokens and the like.
 
-use records::{ApplicationAttemptId, ApplicationId};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 use wire::convert::{ConvertError, required};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
@@ -11,9 +11,12 @@ use wire::proto::hadoop_yarn::{
     GetApplicationAttemptsRequestProto, GetApplicationAttemptsResponseProto,
     GetApplicationReportRequestProto, GetApplicationReportResponseProto,
     GetApplicationsRequestProto, GetApplicationsResponseProto, GetClusterMetricsRequestProto,
-    GetClusterMetricsResponseProto, GetClusterNodesRequestProto, GetClusterNodesResponseProto,
-    GetContainersRequestProto, GetContainersResponseProto, GetNewApplicationRequestProto,
-    GetNewApplicationResponseProto, GetQueueInfoRequestProto, GetQueueInfoResponseProto,
+    GetClusterMetricsResponseProto, GetClusterNodeLabelsRequestProto,
+    GetClusterNodeLabelsResponseProto, GetClusterNodesRequestProto, GetClusterNodesResponseProto,
+    GetContainerReportRequestProto, GetContainerReportResponseProto, GetContainersRequestProto,
+    GetContainersResponseProto, GetLabelsToNodesRequestProto, GetLabelsToNodesResponseProto,
+    GetNewApplicationRequestProto, GetNewApplicationResponseProto, GetNodesToLabelsRequestProto,
+    GetNodesToLabelsResponseProto, GetQueueInfoRequestProto, GetQueueInfoResponseProto,
     GetQueueUserAclsInfoRequestProto, GetQueueUserAclsInfoResponseProto,
     KillApplicationRequestProto, KillApplicationResponseProto, QueueAclProto,
     QueueUserAclInfoProto, SubmitApplicationRequestProto, SubmitApplicationResponseProto,
@@ -175,6 +178,49 @@ impl ApplicationClientProtocol for Clients {
                 .run(move |core, _| core.container_reports(id))
                 .await?,
         })
+    }
+
+    async fn get_container_report(
+        &self,
+        _caller: &Caller,
+        request: GetContainerReportRequestProto,
+    ) -> Result<GetContainerReportResponseProto, RemoteException> {
+        const MESSAGE: &str = "GetContainerReportRequestProto";
+        let id = required(request.container_id.as_ref(), MESSAGE, "container_id")?;
+        let id = ContainerId::try_from(id)?;
+        let report = self
+            .0
+            .call(move |core, _| core.report_of_container(id))
+            .await?;
+        Ok(GetContainerReportResponseProto {
+            container_report: Some(report),
+        })
+    }
+
+    // There are no labels. Clients that list nodes ask for them all the same.
+
+    async fn get_cluster_node_labels(
+        &self,
+        _caller: &Caller,
+        _request: GetClusterNodeLabelsRequestProto,
+    ) -> Result<GetClusterNodeLabelsResponseProto, RemoteException> {
+        Ok(GetClusterNodeLabelsResponseProto::default())
+    }
+
+    async fn get_node_to_labels(
+        &self,
+        _caller: &Caller,
+        _request: GetNodesToLabelsRequestProto,
+    ) -> Result<GetNodesToLabelsResponseProto, RemoteException> {
+        Ok(GetNodesToLabelsResponseProto::default())
+    }
+
+    async fn get_labels_to_nodes(
+        &self,
+        _caller: &Caller,
+        _request: GetLabelsToNodesRequestProto,
+    ) -> Result<GetLabelsToNodesResponseProto, RemoteException> {
+        Ok(GetLabelsToNodesResponseProto::default())
     }
 
     async fn get_cluster_metrics(

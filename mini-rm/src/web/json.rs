@@ -1,11 +1,15 @@
 //! The JSON of each resource, in Hadoop's names.
 
 use records::ApplicationAttemptId;
+use records::{ExecutionType, Now, Resource};
 use serde_json::{Value, json};
 
 use crate::applications::{Application, ApplicationState};
 use crate::core::{Core, QUEUE, RM_VERSION};
 use crate::nodes::{Node, NodeState};
+
+/// What this program calls itself.
+const VERSION: &str = concat!("mini-rm-", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn info(core: &Core) -> Value {
     json!({"clusterInfo": {
@@ -13,8 +17,14 @@ pub(super) fn info(core: &Core) -> Value {
         "startedOn": core.started_ms(),
         "state": "STARTED",
         "haState": "ACTIVE",
-        "resourceManagerVersion": concat!("mini-rm-", env!("CARGO_PKG_VERSION")),
+        "rmStateStoreName": "none",
+        "resourceManagerVersion": VERSION,
+        "resourceManagerBuildVersion": VERSION,
+        "resourceManagerVersionBuiltOn": "",
         "hadoopVersion": RM_VERSION,
+        "hadoopBuildVersion": RM_VERSION,
+        "hadoopVersionBuiltOn": "",
+        "haZooKeeperConnectionState": "ResourceManager HA is not enabled.",
         "about": "an embedded ResourceManager for tests and trials: one queue, no high availability, \
                   no recovery, no security beyond tokens",
     }})
@@ -31,6 +41,10 @@ pub(super) fn metrics(core: &Core) -> Value {
     let used_vcores: u64 = running()
         .map(|node| u64::from(core.used_of(node).vcores))
         .sum();
+    let pending: u64 = core
+        .applications()
+        .map(|application| core.outstanding_of(application).0)
+        .sum();
     json!({"clusterMetrics": {
         "appsSubmitted": core.applications().count(),
         "appsPending": applications(ApplicationState::Accepted),
@@ -44,31 +58,47 @@ pub(super) fn metrics(core: &Core) -> Value {
         "totalVirtualCores": total_vcores,
         "allocatedVirtualCores": used_vcores,
         "availableVirtualCores": total_vcores.saturating_sub(used_vcores),
-        "containersAllocated": core.nodes().map(|node| node.containers.len()).sum::<usize>(),
+        "reservedMB": 0,
+        "reservedVirtualCores": 0,
+        "containersAllocated": running().map(|node| core.guaranteed_of(node)).sum::<usize>(),
+        "containersReserved": 0,
+        "containersPending": pending,
         "totalNodes": core.nodes().count(),
         "activeNodes": core.count_nodes(NodeState::Running),
         "unhealthyNodes": core.count_nodes(NodeState::Unhealthy),
         "lostNodes": core.count_nodes(NodeState::Lost),
+        "decommissionedNodes": 0,
+        "decommissioningNodes": 0,
+        "rebootedNodes": 0,
         "shutdownNodes": core.count_nodes(NodeState::Shutdown),
     }})
 }
 
 pub(super) fn scheduler(core: &Core) -> Value {
+    let none = Resource::new(0, 0);
+    let running = || core.nodes().filter(|node| node.state == NodeState::Running);
+    let total = running().fold(none, |sum, node| sum.saturating_add(node.capability));
+    let used = running().fold(none, |sum, node| sum.saturating_add(core.used_of(node)));
     json!({"scheduler": {"schedulerInfo": {
         "type": "fifoScheduler",
         "qstate": "RUNNING",
         "queueName": QUEUE,
         "capacity": 1.0,
         "usedCapacity": core.used_share(),
+        "minQueueMemoryCapacity": core.allocation_min().memory_mb,
+        "maxQueueMemoryCapacity": core.allocation_max().memory_mb,
+        "numNodes": running().count(),
+        "usedNodeCapacity": used.memory_mb,
+        "availNodeCapacity": total.saturating_sub(used).memory_mb,
+        "totalNodeCapacity": total.memory_mb,
+        "numContainers": running().map(|node| core.guaranteed_of(node)).sum::<usize>(),
         "opportunisticQueueLimit": core.queue_limit(),
     }}})
 }
 
 /// Without `states` those that are active, as in Hadoop.
 pub(super) fn nodes(core: &Core, query: &str) -> Value {
-    let states = query
-        .split('&')
-        .find_map(|pair| pair.strip_prefix("states="));
+    let states = parameter(query, "states");
     let is_wanted = |node: &&Node| match states {
         Some(states) => states
             .split(',')
@@ -101,21 +131,54 @@ pub(super) fn node(core: &Core, node: &Node) -> Value {
         "usedVirtualCores": used.vcores,
         "availableVirtualCores": free.vcores,
         "numRunningOpportContainers": node.opportunistic.running,
-        "usedMemoryOpportGB": node.opportunistic.used.0 / 1024,
+        "usedMemoryOpportGB": node.opportunistic.used.0,
         "usedVirtualCoresOpport": node.opportunistic.used.1,
         "numQueuedContainers": node.opportunistic.queued,
+        "totalResource": resource(node.capability),
+        "usedResource": resource(used),
+        "availableResource": resource(free),
     })
 }
 
-pub(super) fn applications(core: &Core) -> Value {
-    let all = core.applications().map(|each| application(core, each));
+/// As REST writes a size.
+fn resource(resource: Resource) -> Value {
+    json!({"memory": resource.memory_mb, "vCores": resource.vcores})
+}
+
+/// The value of a parameter. Nothing that is compared here needs percent-encoding.
+fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(key, value)| *key == name && !value.is_empty());
+    found.map(|(_, value)| value)
+}
+
+/// Those that `states`, `finalStatus`, `user` and `applicationTypes` let pass, up to `limit`.
+pub(super) fn applications(core: &Core, query: &str, now: Now) -> Value {
+    let listed = |name: &str, value: &str| match parameter(query, name) {
+        Some(wanted) => wanted
+            .split(',')
+            .any(|wanted| wanted.eq_ignore_ascii_case(value)),
+        None => true,
+    };
+    let limit = parameter(query, "limit").and_then(|limit| limit.parse().ok());
+    let all = core
+        .applications()
+        .filter(|each| listed("states", each.state.as_str()))
+        .filter(|each| listed("finalStatus", final_status(each)))
+        .filter(|each| listed("applicationTypes", each.submission.application_type()))
+        .filter(|each| listed("user", &each.user))
+        .take(limit.unwrap_or(usize::MAX))
+        .map(|each| application(core, each, now));
     json!({"apps": {"app": all.collect::<Vec<Value>>()}})
 }
 
-pub(super) fn application(core: &Core, application: &Application) -> Value {
+pub(super) fn application(core: &Core, application: &Application, now: Now) -> Value {
     let attempt = application.attempt();
     let (containers, holds) = core.holdings(application);
     let finished = application.finished.map_or(0, |time| time.0);
+    let until = application.finished.unwrap_or(now.wall);
+    let master = core.master_of(attempt.master);
+    let node = master.and_then(|master| core.node(&master.node));
     json!({
         "id": application.id.to_string(),
         "user": application.user,
@@ -124,20 +187,52 @@ pub(super) fn application(core: &Core, application: &Application) -> Value {
         "state": application.state.as_str(),
         "finalStatus": final_status(application),
         "progress": attempt.progress * 100.0,
+        "trackingUI": if application.state.is_final() { "History" } else { "ApplicationMaster" },
+        "trackingUrl": attempt.tracking_url,
         "diagnostics": application.diagnostics,
         "clusterId": core.started_ms(),
         "applicationType": application.submission.application_type(),
-        "trackingUrl": attempt.tracking_url,
+        "applicationTags": application.submission.application_tags.join(","),
+        "priority": 0,
         "startedTime": application.submitted.0,
         "launchTime": application.launched.map_or(0, |time| time.0),
         "finishedTime": finished,
+        "elapsedTime": until.0.saturating_sub(application.submitted.0).max(0),
+        "amContainerLogs": master_logs(application, node),
+        "amHostHttpAddress": node.map_or("", |node| &node.http_address),
         "runningContainers": containers,
         "allocatedMB": holds.memory_mb,
         "allocatedVCores": holds.vcores,
+        "reservedMB": 0,
+        "reservedVCores": 0,
+        "pendingContainers": pending(core, application),
+        "unmanagedApplication": false,
     })
 }
 
-fn final_status(application: &Application) -> &'static str {
+/// By execution type.
+fn pending(core: &Core, application: &Application) -> Value {
+    let (guaranteed, opportunistic) = core.outstanding_of(application);
+    json!({
+        ExecutionType::Guaranteed.as_str(): guaranteed,
+        ExecutionType::Opportunistic.as_str(): opportunistic,
+    })
+}
+
+/// Where the node shows them, while the master runs.
+fn master_logs(application: &Application, node: Option<&Node>) -> String {
+    let (Some(node), Some(master)) = (node, application.attempt().master) else {
+        return String::new();
+    };
+    let address = &node.http_address;
+    format!(
+        "http://{address}/node/containerlogs/{master}/{}",
+        application.user
+    )
+}
+
+/// Hadoop's name.
+pub(super) fn final_status(application: &Application) -> &'static str {
     let name = application.final_status.as_str_name();
     name.strip_prefix("APP_").unwrap_or(name)
 }

@@ -101,6 +101,12 @@ fn it_answers_rest_refuses_what_is_not_there_and_ends_on_sigterm() {
         let answer = http::get_json(&format!("{web}/{path}")).unwrap();
         assert!(answer[key].is_object(), "{path}: {answer}");
     }
+    let root = web.strip_suffix("/ws/v1/cluster").unwrap();
+    for path in ["", "cluster"] {
+        let page = http::get(&format!("{root}/{path}")).unwrap();
+        assert_eq!(page.status, 200, "{}", page.body);
+        assert!(page.body.contains("not a cluster manager"), "{}", page.body);
+    }
     for path in ["nodes/n:1", "apps/application_1_0001", "apps/..%2f", "none"] {
         let answer = http::get(&format!("{web}/{path}")).unwrap();
         assert_eq!(answer.status, 404, "{path}: {}", answer.body);
