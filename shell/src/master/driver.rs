@@ -209,14 +209,13 @@ impl Driver {
         tracing::info!(?summary, "the job is over");
         match loss {
             None => {
-                self.order(Order::Finish(summary)).await;
-                // An answer to an earlier order may come first.
-                while self
-                    .news
-                    .recv()
-                    .await
-                    .is_some_and(|news| news.event.is_some())
-                {}
+                let unregister = self.unregister(summary);
+                // How a job went is worth waiting for the ResourceManager; that it was stopped is not.
+                if outcome == Outcome::Stopped {
+                    let _ = timeout(STOP_PATIENCE, unregister).await;
+                } else {
+                    unregister.await;
+                }
                 Ok(outcome)
             }
             Some(Loss::Silent) => Err(MasterError::Lost("the ResourceManager does not answer")),
@@ -225,5 +224,12 @@ impl Driver {
             )),
             Some(Loss::Terminated) => Err(MasterError::Lost("the node ends this container")),
         }
+    }
+
+    async fn unregister(&mut self, summary: Box<Summary>) {
+        self.order(Order::Finish(summary)).await;
+        // Answers to earlier orders come first.
+        let is_last = |news: Option<News>| news.is_none_or(|news| news.event.is_none());
+        while !is_last(self.news.recv().await) {}
     }
 }
