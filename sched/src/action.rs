@@ -356,6 +356,17 @@ pub struct QueuedContainer {
     pub paused: bool,
 }
 
+/// One container without its diagnostics: costs nothing to make, for readers that look at many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerSummary {
+    /// Id, size, type and version in force.
+    pub spec: ContainerSpec,
+    /// Where it is in its life.
+    pub state: crate::ContainerState,
+    /// When the current state was entered.
+    pub since: MonoMillis,
+}
+
 /// One container as others may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerView {

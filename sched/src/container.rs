@@ -2,7 +2,7 @@
 
 use records::{ContainerExitStatus, MonoMillis};
 
-use crate::action::{ContainerSpec, ContainerView};
+use crate::action::{ContainerSpec, ContainerSummary, ContainerView};
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
 
@@ -52,6 +52,15 @@ impl Container {
             self.since = now;
         }
         self.state = state;
+    }
+
+    /// As others may see it, without what is said of it.
+    pub(crate) fn summary(&self) -> ContainerSummary {
+        ContainerSummary {
+            spec: self.spec,
+            state: self.state,
+            since: self.since,
+        }
     }
 
     /// As others may see it.

@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, Resource};
 
 use crate::action::{
-    Action, ContainerQueuingLimit, ContainerView, Event, Note, OpportunisticContainersStatus,
-    PauseEnd, QueuedContainer, Refusal,
+    Action, ContainerQueuingLimit, ContainerSummary, ContainerView, Event, Note,
+    OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
 };
 use crate::config::ContainerSchedulerConfig;
 use crate::container::Container;
@@ -205,6 +205,31 @@ impl ContainerScheduler {
     /// All known containers in the order of their ids, finished ones too.
     pub fn containers(&self) -> impl Iterator<Item = ContainerView> + '_ {
         self.containers.values().map(Container::view)
+    }
+
+    /// One container without its diagnostics, as long as it is not forgotten.
+    #[must_use]
+    pub fn summary(&self, id: &ContainerId) -> Option<ContainerSummary> {
+        self.containers.get(id).map(Container::summary)
+    }
+
+    /// All that hold room, in the order of their ids: their launch is ordered, they run, or they are being ended or
+    /// frozen. A walk over all known containers.
+    pub fn holding_room(&self) -> impl Iterator<Item = ContainerSummary> + '_ {
+        self.containers
+            .values()
+            .filter(|container| container.state.holds_room())
+            .map(Container::summary)
+    }
+
+    /// How many containers of a type hold room, without a walk.
+    #[must_use]
+    pub fn holding_room_count(&self, execution_type: ExecutionType) -> usize {
+        let utilization = self.index.utilization();
+        match execution_type {
+            ExecutionType::Guaranteed => utilization.guaranteed_count,
+            ExecutionType::Opportunistic => utilization.opportunistic_count,
+        }
     }
 
     /// How many containers are known.

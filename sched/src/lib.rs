@@ -50,9 +50,9 @@ mod victims;
 mod wait_estimate;
 
 pub use action::{
-    Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerView, Event, KillReason,
-    Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal, RejectReason,
-    ShedReason,
+    Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerSummary, ContainerView,
+    Event, KillReason, Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
+    RejectReason, ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_LINES_MAX, AskError, AskRules, AskView, BLACKLIST_MAX,

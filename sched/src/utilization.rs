@@ -140,6 +140,8 @@ pub(crate) struct ResourceUtilizationTracker {
     pub(crate) opportunistic: Amount,
     /// How many opportunistic ones there are.
     pub(crate) opportunistic_count: usize,
+    /// How many guaranteed ones there are.
+    pub(crate) guaranteed_count: usize,
     /// Those that are being ended or frozen: no decision is needed to get this much back.
     pub(crate) coming_back: Amount,
 }
@@ -151,9 +153,12 @@ impl ResourceUtilizationTracker {
             return;
         }
         self.allocated += amount;
-        if kind == ExecutionType::Opportunistic {
-            self.opportunistic += amount;
-            self.opportunistic_count += 1;
+        match kind {
+            ExecutionType::Guaranteed => self.guaranteed_count += 1,
+            ExecutionType::Opportunistic => {
+                self.opportunistic += amount;
+                self.opportunistic_count += 1;
+            }
         }
         if state.gives_room_back() {
             self.coming_back += amount;
@@ -166,9 +171,12 @@ impl ResourceUtilizationTracker {
             return;
         }
         self.allocated -= amount;
-        if kind == ExecutionType::Opportunistic {
-            self.opportunistic -= amount;
-            self.opportunistic_count -= 1;
+        match kind {
+            ExecutionType::Guaranteed => self.guaranteed_count -= 1,
+            ExecutionType::Opportunistic => {
+                self.opportunistic -= amount;
+                self.opportunistic_count -= 1;
+            }
         }
         if state.gives_room_back() {
             self.coming_back -= amount;

@@ -48,6 +48,33 @@ fn a_guaranteed_container_takes_the_room_of_the_youngest_opportunistic_one() {
 }
 
 #[test]
+fn containers_that_hold_room_are_counted_by_type_until_their_process_is_gone() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 20));
+    node.arrive(opportunistic(2, 40));
+    node.run(opportunistic(3, 40));
+    node.arrive(opportunistic(4, 10));
+    node.feed(Event::Kill {
+        id: id(3),
+        reason: KillReason::ApplicationMaster,
+    });
+    let holding = |node: &Node| {
+        let count = |execution_type| node.scheduler.holding_room_count(execution_type);
+        let ids: Vec<i64> = node
+            .scheduler
+            .holding_room()
+            .map(|summary| summary.spec.id.id)
+            .collect();
+        let counts = [ExecutionType::Guaranteed, ExecutionType::Opportunistic].map(count);
+        (counts, ids)
+    };
+    assert_eq!(holding(&node), ([1, 2], vec![1, 2, 3]));
+    node.exit(3, 143);
+    assert_eq!(holding(&node), ([1, 2], vec![1, 2, 4]));
+    assert_eq!(node.scheduler.summary(&id(9)), None);
+}
+
+#[test]
 fn the_order_of_victims_is_that_of_starts_not_of_ids() {
     let mut node = Node::new(90);
     node.run(opportunistic(2, 30));
