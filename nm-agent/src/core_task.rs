@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use records::{ContainerId, Resource};
 use sched::ContainerSpec;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerStatusProto, ContainerTokenIdentifierProto, LocalizationStatusProto,
@@ -18,6 +18,7 @@ use crate::core::{
 };
 use crate::hands::Effect;
 use crate::launch::ContainerSignal;
+use crate::live::LiveView;
 use crate::view::{NodeSnapshot, NodeSource};
 
 /// Commands under way. Filled by RPC calls, whose number the server bounds, and by the status updater; a sender waits
@@ -88,6 +89,10 @@ enum Command {
         delivery: Delivery,
         duties: Box<HeartbeatDuties>,
     },
+    HeartbeatFailed,
+    Live {
+        reply: oneshot::Sender<LiveView>,
+    },
     Snapshot {
         reply: oneshot::Sender<NodeSnapshot>,
     },
@@ -100,6 +105,8 @@ enum Command {
 #[derive(Clone)]
 pub struct Handle {
     commands: mpsc::Sender<Command>,
+    /// The core's revision for people who watch.
+    changes: watch::Receiver<u64>,
 }
 
 impl Handle {
@@ -254,6 +261,14 @@ impl Handle {
         .await
     }
 
+    /// A heartbeat was not answered.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn heartbeat_failed(&self) -> Result<(), Stopped> {
+        self.tell(Command::HeartbeatFailed).await
+    }
+
     /// Ends all applications; resolves when no container lives any more.
     ///
     /// # Errors
@@ -270,12 +285,21 @@ impl NodeSource for Handle {
             .ok()
             .map(Arc::new)
     }
+
+    async fn live(&self) -> Option<LiveView> {
+        self.ask(|reply| Command::Live { reply }).await.ok()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
 }
 
 /// The receiving ends, for [`run`].
 pub struct Inbox {
     commands: mpsc::Receiver<Command>,
     effects: mpsc::UnboundedReceiver<Effect>,
+    changes: watch::Sender<u64>,
 }
 
 /// A handle and the inbox it leads to. `effects` come from the hands: each container has at most a handful under way and
@@ -283,7 +307,18 @@ pub struct Inbox {
 #[must_use]
 pub fn channel(effects: mpsc::UnboundedReceiver<Effect>) -> (Handle, Inbox) {
     let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-    (Handle { commands: sender }, Inbox { commands, effects })
+    let (changes, changed) = watch::channel(0);
+    (
+        Handle {
+            commands: sender,
+            changes: changed,
+        },
+        Inbox {
+            commands,
+            effects,
+            changes,
+        },
+    )
 }
 
 /// Runs until every [`Handle`] is gone.
@@ -304,6 +339,9 @@ pub async fn run(mut core: Core, mut inbox: Inbox, clock: Clock) {
             Some(effect) = inbox.effects.recv() => core.effect(effect, clock.now(), clock.now_us()),
             () = wake => core.tick(clock.now()),
         }
+        let revision = core.live_revision();
+        let tell = |told: &mut u64| std::mem::replace(told, revision) != revision;
+        inbox.changes.send_if_modified(tell);
     }
 }
 
@@ -363,6 +401,10 @@ fn obey(core: &mut Core, command: Command, clock: Clock) {
             let _gone = reply.send(core.heartbeat_report(now));
         }
         Command::Answered { delivery, duties } => core.heartbeat_answered(&delivery, *duties, now),
+        Command::HeartbeatFailed => core.heartbeat_failed(now),
+        Command::Live { reply } => {
+            let _gone = reply.send(core.live_view(now));
+        }
         Command::Snapshot { reply } => {
             let _gone = reply.send(core.snapshot());
         }

@@ -15,6 +15,7 @@ pub mod core_task;
 pub mod hands;
 pub mod launch;
 pub mod launch_context;
+pub mod live;
 pub mod localize;
 pub mod metrics;
 pub mod monitor;

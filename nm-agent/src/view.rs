@@ -11,11 +11,21 @@ use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, NodeId, Resource,
 };
 use sched::{ContainerQueuingLimit, ContainerState, Ending, OpportunisticContainersStatus};
+use tokio::sync::watch;
+
+use crate::live::LiveView;
 
 /// Where readers get the picture from.
 pub trait NodeSource: Send + Sync + 'static {
     /// The node as it is now; `None` once the agent is stopping and nobody answers any more.
     fn snapshot(&self) -> impl Future<Output = Option<Arc<NodeSnapshot>>> + Send;
+
+    /// The same for people who watch the node: less of it, and what it did lately.
+    fn live(&self) -> impl Future<Output = Option<LiveView>> + Send;
+
+    /// A number that changes when [`Self::live`] may show something else than before. Its sender is gone when nothing
+    /// will change any more.
+    fn changes(&self) -> watch::Receiver<u64>;
 }
 
 /// The node at one moment.

@@ -17,7 +17,8 @@ pub(super) const OCTETS: &str = "application/octet-stream; charset=utf-8";
 pub(super) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Containers choose much of what pages show: should an escape be missing somewhere, still nothing of it runs.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'";
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'self'";
 
 /// An answer of this status and type.
 pub(super) fn answer(status: StatusCode, content_type: &'static str, body: Body) -> Answer {

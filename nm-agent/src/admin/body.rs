@@ -1,4 +1,5 @@
-//! What an answer's body is made of: bytes, then perhaps a stretch of a file read as the peer takes it, then bytes.
+//! What an answer's body is made of: bytes, then perhaps a stretch of a file read as the peer takes it, then bytes; or
+//! events as they happen.
 
 use std::fs::File;
 use std::future::Future;
@@ -15,6 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::html;
+use super::live::Events;
 
 /// Bytes of a file read at once: what one reader of a log costs in memory, whatever the log's size.
 const CHUNK_BYTES: usize = 32 * 1024;
@@ -25,6 +27,8 @@ pub(super) struct Body {
     head: Bytes,
     file: Option<FileRange>,
     tail: Bytes,
+    /// Instead of all that: events until their end.
+    events: Option<Events>,
     /// The share of the server's work that this answer takes until its last byte is handed over.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -79,7 +83,15 @@ impl Body {
                 reading: None,
             }),
             tail: tail.into(),
-            permit: None,
+            ..Self::default()
+        }
+    }
+
+    /// Events as they happen.
+    pub(super) fn events(events: Events) -> Self {
+        Self {
+            events: Some(events),
+            ..Self::default()
         }
     }
 
@@ -116,19 +128,25 @@ impl hyper::body::Body for Body {
             let tail = std::mem::take(&mut self.tail);
             return Poll::Ready(Some(Ok(Frame::data(tail))));
         }
+        if let Some(events) = &mut self.events {
+            match ready!(events.poll_next(cx)) {
+                Some(event) => return Poll::Ready(Some(Ok(Frame::data(event)))),
+                None => self.events = None,
+            }
+        }
         self.permit = None;
         Poll::Ready(None)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.head.is_empty() && self.file.is_none() && self.tail.is_empty()
+        self.head.is_empty() && self.file.is_none() && self.tail.is_empty() && self.events.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.file {
+        match (&self.file, &self.events) {
             // A log may shrink while it is read, and escaping lengthens it: no promise, so the answer is sent in chunks.
-            Some(_) => SizeHint::new(),
-            None => SizeHint::with_exact(self.head.len() as u64 + self.tail.len() as u64),
+            (Some(_), _) | (_, Some(_)) => SizeHint::new(),
+            (None, None) => SizeHint::with_exact(self.head.len() as u64 + self.tail.len() as u64),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's web server: metrics, health, Hadoop's REST resources and pages, container logs.
+//! The agent's web server: the live page, metrics, health, Hadoop's REST resources and pages, container logs.
 //!
 //! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET` and `HEAD` are served. Anybody who reaches
 //! the port may ask, so everything is bounded: connections, the time to send a request and to take an answer, the size
@@ -7,6 +7,7 @@
 mod answer;
 mod body;
 mod html;
+mod live;
 mod logs;
 mod lookup;
 mod model;
@@ -26,11 +27,12 @@ use hyper::body::Body as _;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use time::UtcOffset;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 pub use server::{AdminError, AdminServer};
 
+use crate::live::LiveView;
 use crate::metrics::Metrics;
 use crate::view::{NodeSnapshot, NodeSource};
 use answer::{Answer, METRICS, answer, text};
@@ -102,6 +104,7 @@ struct Site<S> {
     metrics: Arc<Metrics>,
     options: Arc<AdminOptions>,
     work: Arc<Semaphore>,
+    feed: live::Feed,
 }
 
 /// One request, with what it takes to answer it.
@@ -121,6 +124,7 @@ impl<S: NodeSource> Site<S> {
             metrics,
             options: Arc::new(options),
             work: Arc::new(Semaphore::new(WORK_MAX)),
+            feed: live::Feed::new(),
         }
     }
 
@@ -147,16 +151,18 @@ impl<S: NodeSource> Site<S> {
         match target.segments.as_slice() {
             [only] if only == "metrics" => self.metrics().await,
             [only] if only == "health" => self.health().await,
+            [only] if only == "live" => self.events().await,
+            [] => self.live(live::page).await,
+            [only] if only == "live.json" => self.live(live::document).await,
+            [folder, name] if folder == "static" => live::file(name).unwrap_or_else(no_such_page),
             _ => self.visit(target, wants_xml(request.headers())).await,
         }
     }
 
     /// A page or a REST document, when it is its turn.
     async fn visit(&self, target: Target, xml: bool) -> Answer {
-        let turn = Arc::clone(&self.work).acquire_owned();
-        let Ok(Ok(permit)) = timeout(WORK_WAIT, turn).await else {
-            let refusal = "Too many requests are being answered.\n";
-            return last(text(StatusCode::SERVICE_UNAVAILABLE, refusal));
+        let Some(permit) = self.turn().await else {
+            return too_many();
         };
         let Some(node) = self.snapshot().await else {
             return stopping();
@@ -170,11 +176,37 @@ impl<S: NodeSource> Site<S> {
         let path: Vec<&str> = visit.target.segments.iter().map(String::as_str).collect();
         let answer = match path.as_slice() {
             ["ws", "v1", "node", path @ ..] => rest::visit(&visit, path).await,
-            [] => pages::visit(&visit, &[]).await,
             ["node", path @ ..] => pages::visit(&visit, path).await,
-            _ => pages::refusal(StatusCode::NOT_FOUND, "There is no such page."),
+            _ => no_such_page(),
         };
         answer.map(|body| body.holding(permit))
+    }
+
+    /// The live picture in one of its forms, when it is its turn.
+    async fn live(&self, form: fn(&LiveView, UtcOffset) -> Answer) -> Answer {
+        let Some(permit) = self.turn().await else {
+            return too_many();
+        };
+        match self.live_view().await {
+            Some(view) => form(&view, self.options.utc_offset).map(|body| body.holding(permit)),
+            None => stopping(),
+        }
+    }
+
+    /// The live picture again after each change.
+    async fn events(&self) -> Answer {
+        let Ok(place) = self.feed.join() else {
+            return too_many();
+        };
+        match self.live_view().await {
+            Some(view) => live::events(place.stream(&view, self.options.utc_offset)),
+            None => stopping(),
+        }
+    }
+
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let turn = Arc::clone(&self.work).acquire_owned();
+        timeout(WORK_WAIT, turn).await.ok()?.ok()
     }
 
     async fn metrics(&self) -> Answer {
@@ -208,6 +240,22 @@ impl<S: NodeSource> Site<S> {
             .ok()
             .flatten()
     }
+
+    async fn live_view(&self) -> Option<LiveView> {
+        timeout(SNAPSHOT_WAIT, self.source.live())
+            .await
+            .ok()
+            .flatten()
+    }
+}
+
+fn no_such_page() -> Answer {
+    pages::refusal(StatusCode::NOT_FOUND, "There is no such page.")
+}
+
+fn too_many() -> Answer {
+    let refusal = "Too many requests are being answered.\n";
+    last(text(StatusCode::SERVICE_UNAVAILABLE, refusal))
 }
 
 fn stopping() -> Answer {

@@ -1,4 +1,5 @@
-//! Pages for people, at the paths that Hadoop's links point to (Hadoop: `NMController` and its pages).
+//! Pages for people, at the paths that Hadoop's links point to (Hadoop: `NMController` and its pages), but for `/`, which is
+//! the live page.
 //!
 //! Plain HTML without scripts. Each text that came from elsewhere goes through [`html::escape`] on its way in.
 
@@ -18,9 +19,7 @@ use super::range;
 use super::redirect as links;
 use crate::view::{ApplicationSnapshot, ContainerSnapshot};
 
-const STYLE: &str = "body{font-family:sans-serif;margin:1em 2em}table{border-collapse:collapse}\
-td,th{border:1px solid #ccc;padding:.2em .6em;text-align:left;vertical-align:top}pre{white-space:pre-wrap}";
-const FOOT: &str = "</body></html>\n";
+const FOOT: &str = "</main></body></html>\n";
 
 /// The answer to a request for a page; `path` is what stands behind `/node`.
 pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
@@ -57,9 +56,14 @@ fn page(status: StatusCode, title: &str, body: &str) -> Answer {
 fn head(title: &str) -> String {
     let title = escape(title);
     format!(
-        "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\
-         <p><a href=\"/node\">Node</a> | <a href=\"/node/allApplications\">Applications</a> | \
-         <a href=\"/node/allContainers\">Containers</a></p>\n<h1>{title}</h1>\n"
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
+         <link rel=\"icon\" href=\"/static/icon.svg\" type=\"image/svg+xml\">\
+         <link rel=\"stylesheet\" href=\"/static/agent.css\"></head><body>\
+         <header><nav aria-label=\"Pages of this node\"><a href=\"/\">Live</a>\n<a href=\"/node\">Node</a>\n\
+         <a href=\"/node/allApplications\">Applications</a>\n<a href=\"/node/allContainers\">Containers</a>\n\
+         <a href=\"/metrics\">Metrics</a></nav>\n<h1>{title}</h1></header>\n<main>\n"
     )
 }
 

@@ -87,6 +87,11 @@ impl<S: NodeSource> AdminServer<S> {
     pub async fn serve(self, shutdown: CancellationToken) {
         let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
+        let (site, feed_shutdown) = (Arc::clone(&self.site), shutdown.clone());
+        let feed = tokio::spawn(async move {
+            let offset = site.options.utc_offset;
+            site.feed.run(&*site.source, offset, feed_shutdown).await;
+        });
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -109,6 +114,7 @@ impl<S: NodeSource> AdminServer<S> {
         while let Some(ended) = connections.join_next().await {
             report(ended);
         }
+        report(feed.await);
     }
 }
 

@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::live::fixture::live_view;
 use crate::view::fixture::{APP, container, container_id, node};
 use crate::view::{ApplicationSnapshot, ApplicationState, ContainerRestState};
 
@@ -25,6 +27,14 @@ struct Fixed(Option<Arc<NodeSnapshot>>);
 impl NodeSource for Fixed {
     async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
         self.0.clone()
+    }
+
+    async fn live(&self) -> Option<LiveView> {
+        self.0.as_ref().map(|_| live_view())
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        watch::Sender::new(0).subscribe()
     }
 }
 
@@ -593,7 +603,6 @@ async fn hostile_texts_are_escaped_on_every_page() {
     fs::write(lab.logs.join("<b>&.log"), HOSTILE).unwrap();
     let app = APP.to_string();
     for path in [
-        "/".to_owned(),
         "/node".to_owned(),
         "/node/allApplications".to_owned(),
         "/node/allContainers".to_owned(),
@@ -624,6 +633,69 @@ async fn hostile_texts_are_escaped_on_every_page() {
         assert!(matches!(reply.status, 400 | 404), "{path}");
         assert!(!reply.text().contains("<script"), "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_live_page_brings_its_own_files_and_allows_nothing_else() {
+    let lab = Lab::start(busy_node()).await;
+    let page = lab.get("/").await;
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    let text = page.text();
+    assert!(!text.contains("style=") && !text.contains("<style") && !text.contains("onclick"));
+    let files: Vec<&str> = text
+        .split("/static/")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    assert_eq!(files, ["icon.svg", "agent.css", "live.js"]);
+    for (name, content_type) in [
+        ("icon.svg", "image/svg+xml"),
+        ("agent.css", "text/css; charset=utf-8"),
+        ("live.js", "text/javascript; charset=utf-8"),
+    ] {
+        let file = lab.get(&format!("/static/{name}")).await;
+        assert_eq!(
+            (file.status, file.header("content-type")),
+            (200, Some(content_type))
+        );
+    }
+    for path in [
+        "/static/",
+        "/static/live.html",
+        "/static/x/agent.css",
+        "/static",
+    ] {
+        assert_eq!(lab.get(path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_live_picture_is_served_as_json_and_as_events_until_the_server_ends() {
+    let lab = Lab::start(busy_node()).await;
+    let document = lab.get("/live.json").await.json();
+    assert_eq!(document["node"]["id"], "node-1.example:8041");
+    let mut stream = lab.connect().await;
+    stream
+        .write_all(b"GET /live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    // The answer has begun.
+    stream.read_exact(&mut [0; 15]).await.unwrap();
+    lab.shutdown.cancel();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    timeout(Duration::from_secs(10), lab.served)
+        .await
+        .unwrap()
+        .unwrap();
+    let rest = String::from_utf8(rest).unwrap();
+    assert!(rest.contains("content-type: text/event-stream"), "{rest}");
+    assert!(rest.contains("\ndata: {\"at_epoch_ms\""), "{rest}");
 }
 
 #[tokio::test]
@@ -793,7 +865,7 @@ async fn an_agent_that_is_stopping_says_so_and_still_gives_its_counters() {
         logs: PathBuf::new(),
         _root: tempfile::tempdir().unwrap(),
     };
-    for path in ["/", "/health", "/ws/v1/node"] {
+    for path in ["/", "/live", "/live.json", "/health", "/ws/v1/node"] {
         assert_eq!(lab.get(path).await.status, 503, "{path}");
     }
     assert_eq!(lab.get("/metrics").await.status, 200);

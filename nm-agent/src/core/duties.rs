@@ -13,6 +13,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::Core;
 use crate::launch::ContainerSignal;
+use crate::live::{Decision, RmContact};
 
 /// What a registration says of this node's past.
 #[derive(Debug, Default)]
@@ -79,6 +80,9 @@ impl Core {
     /// The RM has accepted the registration: containers of this incarnation may start.
     pub fn registered(&mut self, rm_identifier: i64, resource: Option<Resource>, now: Now) {
         self.rm_identifier = Some(rm_identifier);
+        if self.set_rm_contact(RmContact::Registered, now) {
+            self.decided(Decision::Registered, now);
+        }
         if let Some(resource) = resource {
             self.must_feed(Event::NodeResource(resource), now);
         }
@@ -88,6 +92,9 @@ impl Core {
     /// registration may follow: at once, or when all containers have ended if they are not kept.
     pub fn resync(&mut self, keep_containers: bool, done: oneshot::Sender<()>, now: Now) {
         self.rm_identifier = None;
+        if self.set_rm_contact(RmContact::Registering, now) {
+            self.decided(Decision::Resync, now);
+        }
         // What is in memory goes along with the registration. What is not must still be told: the RM may be the same
         // as before, and waits for those completions.
         let containers = &self.containers;
@@ -117,6 +124,7 @@ impl Core {
 
     /// A heartbeat was answered: what it carried has arrived, and these are the RM's orders, in Hadoop's order.
     pub fn heartbeat_answered(&mut self, delivery: &Delivery, duties: HeartbeatDuties, now: Now) {
+        self.heartbeats_answered_again(now);
         for id in duties.acknowledged {
             self.forget(id, now);
         }
@@ -150,6 +158,9 @@ impl Core {
             self.signal(id, signal, now);
         }
         if let Some(limit) = duties.queuing_limit {
+            if self.scheduler.queuing_limit() != Some(limit) {
+                self.decided(Decision::QueuingLimit(limit), now);
+            }
             self.must_feed(Event::QueuingLimit(limit), now);
         }
         if let Some(resource) = duties.resource {

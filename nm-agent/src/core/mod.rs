@@ -8,6 +8,7 @@
 //! - `calls`: stop, status, update, signal
 //! - `duties`: registration, heartbeat, what the ResourceManager orders
 //! - `effects`: what threads answer
+//! - `live`: what is remembered for people who watch the node
 //! - `report`: a container as heartbeats, registrations, AMs and people see it
 //! - `perform`: the scheduler's actions, each to its effect
 
@@ -16,6 +17,7 @@ mod calls;
 mod diagnostics_budget;
 mod duties;
 mod effects;
+mod live;
 mod perform;
 mod report;
 #[cfg(test)]
@@ -96,6 +98,7 @@ pub struct Core {
     secrets: Arc<NodeSecrets>,
     metrics: Arc<Metrics>,
     heartbeat_now: Arc<Notify>,
+    journal: live::Journal,
 }
 
 /// The parts that a [`Core`] joins.
@@ -134,6 +137,7 @@ impl Core {
             secrets: parts.secrets,
             metrics: parts.metrics,
             heartbeat_now: parts.heartbeat_now,
+            journal: live::Journal::default(),
         }
     }
 
@@ -178,6 +182,7 @@ impl Core {
                 log_refusal(&refusal);
             }
         }
+        self.scheduler_changed(now);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{Action, Completion, Event, KillReason};
 
 use super::{Core, Followups};
+use crate::live::Decision;
 
 impl Core {
     /// Performs one action. What is answered at once goes to `followups`; the rest comes back as an effect.
@@ -25,6 +26,7 @@ impl Core {
             Action::Note(note) => {
                 self.metrics.observe_note(&note);
                 crate::audit::note(&note);
+                self.decided(Decision::Note(note), now);
             }
         }
     }
@@ -85,6 +87,7 @@ impl Core {
     fn completed(&mut self, completion: &Completion, now: Now) {
         let id = completion.id;
         self.metrics.observe_completion(completion);
+        self.decided_completion(completion, now);
         self.applications.container_done(&id);
         self.increased.remove(&id);
         if let Some(record) = self.containers.get(&id) {

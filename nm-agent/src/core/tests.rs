@@ -18,7 +18,7 @@ use crate::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use crate::localize::ResourceSpec;
 use crate::view::fixture::{self, APP, container_id};
 
-const RM_IDENTIFIER: i64 = 77;
+pub(crate) const RM_IDENTIFIER: i64 = 77;
 const KEY_ID: i32 = 1;
 
 /// What the core has asked of its hands.
@@ -122,7 +122,7 @@ pub(crate) fn request(n: i64) -> StartRequest {
     request_for(container_id(n), ExecutionType::Guaranteed)
 }
 
-fn request_for(id: ContainerId, execution_type: ExecutionType) -> StartRequest {
+pub(crate) fn request_for(id: ContainerId, execution_type: ExecutionType) -> StartRequest {
     let spec = ContainerSpec {
         id,
         resource: Resource::new(1024, 1),

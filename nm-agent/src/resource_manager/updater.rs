@@ -251,11 +251,13 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 // orders it sends only once.
                 Err(error) if error.is_of_active_rm() => {
                     failures.note_refusal();
+                    self.parts.handle.heartbeat_failed().await?;
                     tracing::warn!(error = %error_chain(&error), "the ResourceManager failed a heartbeat");
                     self.interval
                 }
                 Err(error) => {
                     due = Instant::now();
+                    self.parts.handle.heartbeat_failed().await?;
                     self.after_failure(&mut failures, sent, error, "sending a heartbeat")?
                 }
             };

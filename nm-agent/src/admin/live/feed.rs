@@ -1,0 +1,164 @@
+//! Server-sent events: one picture after each change, the same bytes for all who follow.
+//!
+//! Nothing is made while nobody follows. What a follower has not taken is replaced by what is newer, so that a slow one holds
+//! one event and no more; one that takes nothing at all is cut off with its connection.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use time::UtcOffset;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::live::LiveView;
+use crate::view::NodeSource;
+
+/// Open streams. Each holds a connection as long as somebody watches; three quarters of the connections are left for those
+/// who only ask.
+const FOLLOWERS_MAX: usize = 16;
+/// Least time between two events: what the eye follows, and a bound on what a busy node spends on its watchers.
+const EVENT_GAP: Duration = Duration::from_millis(250);
+/// A stream without events gets a comment this often, so that proxies keep it and a dead client is noticed.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_COMMENT: &[u8] = b":\n\n";
+/// How long a browser waits before it opens a broken stream again.
+const RETRY_MS: u64 = 2_000;
+
+/// Everybody who can follow does already.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::admin) struct NoSlot;
+
+/// Where followers come from.
+#[derive(Debug)]
+pub(in crate::admin) struct Feed {
+    events: watch::Sender<Bytes>,
+    slots: Arc<Semaphore>,
+    joined: Notify,
+    ended: CancellationToken,
+}
+
+impl Feed {
+    pub(in crate::admin) fn new() -> Self {
+        Self {
+            events: watch::Sender::new(Bytes::new()),
+            slots: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+            joined: Notify::new(),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Makes an event after each change as long as somebody follows, until `shutdown`; then ends all streams.
+    pub(in crate::admin) async fn run<S: NodeSource>(
+        &self,
+        source: &S,
+        offset: UtcOffset,
+        shutdown: CancellationToken,
+    ) {
+        let _end = self.ended.clone().drop_guard();
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.publish(source, offset) => {}
+        }
+    }
+
+    async fn publish<S: NodeSource>(&self, source: &S, offset: UtcOffset) {
+        let mut changes = source.changes();
+        changes.mark_changed();
+        let mut last = None;
+        loop {
+            while self.events.receiver_count() == 0 {
+                last = None;
+                self.joined.notified().await;
+                // Whatever changed between the newcomer's own picture and this moment.
+                changes.mark_changed();
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+            let Some(view) = source.live().await else {
+                return;
+            };
+            // Heartbeats and the like are changes to the core and not to what is shown.
+            if last.as_ref() != Some(&view.node) {
+                self.events.send_replace(event(&view, offset));
+                last = Some(view.node);
+            }
+            sleep(EVENT_GAP).await;
+        }
+    }
+
+    /// A place among the followers.
+    pub(in crate::admin) fn join(&self) -> Result<Place, NoSlot> {
+        let slot = Arc::clone(&self.slots).try_acquire_owned();
+        let slot = slot.map_err(|_| NoSlot)?;
+        let events = self.events.subscribe();
+        self.joined.notify_one();
+        Ok(Place {
+            events,
+            ended: self.ended.clone(),
+            _slot: slot,
+        })
+    }
+}
+
+/// A picture as an event.
+fn event(view: &LiveView, offset: UtcOffset) -> Bytes {
+    let json = super::json(view, offset);
+    format!("retry: {RETRY_MS}\ndata: {json}\n\n").into()
+}
+
+/// A follower that has got nothing yet.
+#[derive(Debug)]
+pub(in crate::admin) struct Place {
+    events: watch::Receiver<Bytes>,
+    ended: CancellationToken,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Place {
+    /// The follower's stream. It begins with `first`, taken after the place: so no change falls between the two.
+    pub(in crate::admin) fn stream(self, first: &LiveView, offset: UtcOffset) -> Events {
+        let first = event(first, offset);
+        Events {
+            next: Box::pin(async move { (Some(first), self) }),
+        }
+    }
+
+    /// What comes next; `None` at the end.
+    async fn next(mut self) -> (Option<Bytes>, Self) {
+        let next = tokio::select! {
+            biased;
+            () = self.ended.cancelled() => None,
+            changed = self.events.changed() => changed.is_ok().then(|| self.events.borrow_and_update().clone()),
+            () = sleep(KEEPALIVE) => Some(Bytes::from_static(KEEPALIVE_COMMENT)),
+        };
+        (next, self)
+    }
+}
+
+/// A follower's stream of events.
+pub(in crate::admin) struct Events {
+    next: Pin<Box<dyn Future<Output = (Option<Bytes>, Place)> + Send>>,
+}
+
+impl Events {
+    /// The next event; `None` at the end, after which it must not be asked again.
+    pub(in crate::admin) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let (event, place) = ready!(self.next.as_mut().poll(cx));
+        if event.is_some() {
+            self.next = Box::pin(place.next());
+        }
+        Poll::Ready(event)
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}

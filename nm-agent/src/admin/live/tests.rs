@@ -1,0 +1,348 @@
+//! The picture, the page and the events, with pictures made up by each test.
+
+use std::sync::Mutex;
+
+use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis};
+use sched::Completion;
+
+use super::*;
+use crate::live::fixture::{live_view, waiting};
+use crate::live::{Decision, LISTED_MAX, Listing, RecentDecision, RmContact};
+use crate::view::NodeSnapshot;
+use crate::view::fixture::container_id;
+
+const UTC: UtcOffset = UtcOffset::UTC;
+const HOSTILE: &str = "<script>alert('x')</script>&\"{{queue_rows}}";
+
+fn html(view: &LiveView) -> String {
+    page::page(&Live::of(view, UTC))
+}
+
+fn of_json(view: &LiveView) -> serde_json::Value {
+    serde_json::from_str(&json(view, UTC)).unwrap()
+}
+
+#[test]
+fn every_place_of_the_frame_is_filled() {
+    let page = html(&live_view());
+    assert!(!page.contains("{{") && !page.contains("}}"), "{page}");
+    for text in [
+        "<span data-text=\"node_id\">node-1.example:8041</span>",
+        "Registered with the ResourceManager for 1 min 59 s.",
+        "data-text=\"running_guaranteed\">1<",
+        "data-text=\"running_opportunistic\">1<",
+        "data-text=\"waiting\">2<",
+        "data-text=\"longest_wait\">40 s<",
+        "data-text=\"wait_note\">one more: about 12 s<",
+        "data-text=\"limit\">4<",
+        "Last 2 minutes",
+        "dashed: limit 4",
+        "<td class=\"n\" data-cell=\"age\" data-ms=\"40000\">40 s</td>",
+        ">opportunistic, bob</span>",
+        "512 MB, 1 vcore<",
+        "Queued at place 2</td>",
+        "datetime=\"2023-11-14T22:15:10Z\">22:15:10</time>",
+        "<a data-cell=\"container\" href=\"/node/container/container_1700000000000_0007_01_000004\">\
+         <span class=\"dim\">container_1700000000000_</span>0007_01_000004</a>",
+        "up <span data-text=\"uptime\">2 min 00 s</span>",
+    ] {
+        assert!(page.contains(text), "{text} is not in\n{page}");
+    }
+}
+
+#[test]
+fn texts_from_outside_stay_text() {
+    let mut view = live_view();
+    view.node.unhealthy = Some(HOSTILE.to_owned());
+    view.node.running.first[0].user = HOSTILE.to_owned();
+    view.node.waiting.first[0].user = HOSTILE.to_owned();
+    view.node.node_id.host = HOSTILE.to_owned();
+    view.node.version = HOSTILE.to_owned();
+    view.node.decisions = vec![RecentDecision {
+        sequence: 1,
+        at: EpochMillis(0),
+        decision: Decision::Completed {
+            completion: Completion {
+                id: container_id(1),
+                exit_status: ContainerExitStatus(1),
+                execution_type: ExecutionType::Opportunistic,
+            },
+            said: HOSTILE.to_owned(),
+        },
+    }];
+    let page = html(&view);
+    assert!(!page.contains("<script>"), "{page}");
+    let shown = page.matches("&lt;script&gt;alert(&#39;x&#39;)").count();
+    // Twice the node's name, and once each of the others.
+    assert_eq!(shown, 7, "{page}");
+    assert_eq!(of_json(&view)["queue"]["containers"][0]["user"], HOSTILE);
+}
+
+#[test]
+fn a_queue_of_ten_thousand_shows_its_head_and_says_how_many_follow() {
+    let mut view = live_view();
+    let all = (0..10_000).map(|id| waiting(id, 100_000));
+    view.node.waiting = Listing::cut(all, 10_000);
+    view.node.counts.waiting = 10_000;
+    let page = html(&view);
+    assert_eq!(page.matches("opportunistic, bob").count(), LISTED_MAX);
+    assert!(page.contains("And 9,975 more behind these."), "{page}");
+    assert!(page.contains("data-text=\"waiting\">10,000<"));
+    assert!(json(&view, UTC).len() < 20_000);
+}
+
+#[test]
+fn an_idle_node_says_what_there_would_be_to_see() {
+    let mut view = live_view();
+    view.node.counts = crate::live::Counts::default();
+    view.node.running = Listing::cut(std::iter::empty(), 0);
+    view.node.waiting = Listing::cut(std::iter::empty(), 0);
+    view.node.decisions.clear();
+    view.node.queuing_limit = None;
+    let page = html(&view);
+    for text in [
+        "<table id=\"queue-table\" hidden>",
+        "<table id=\"running-table\" hidden>",
+        "hidden>\n<thead><tr><th scope=\"col\">Time",
+        "Nothing waits. Containers line up here when the node is full.",
+        "Nothing runs. Submit a job",
+        "No decisions yet.",
+        "data-text=\"limit\">none<",
+        "data-text=\"longest_wait\">–<",
+    ] {
+        assert!(page.contains(text), "{text} is not in\n{page}");
+    }
+    view.node.opportunistic.opport_queue_capacity = 0;
+    assert!(html(&view).contains("opportunistic-containers-max-queue-length is above 0."));
+}
+
+#[test]
+fn a_silent_or_searched_for_resource_manager_is_told_with_what_to_do() {
+    let mut view = live_view();
+    view.node.rm = (RmContact::Silent, MonoMillis(100_000));
+    let page = html(&view);
+    assert!(page.contains("data-state=\"silent\""), "{page}");
+    assert!(page.contains("The ResourceManager has not answered for 20 s."));
+    view.node.rm = (RmContact::Registering, MonoMillis(0));
+    let page = html(&view);
+    assert!(page.contains("Not registered; trying for 2 min 00 s."));
+    assert!(page.contains("yarn.resourcemanager.resource-tracker.address"));
+}
+
+#[test]
+fn a_limit_far_above_the_queue_is_not_drawn_into_the_chart() {
+    let mut view = live_view();
+    if let Some(limit) = &mut view.node.queuing_limit {
+        limit.max_queue_length = Some(1_000);
+    }
+    let page = html(&view);
+    assert!(page.contains("<span data-text=\"limit_mark\"></span>"));
+    assert!(page.contains("data-text=\"limit\">1,000<"));
+}
+
+#[test]
+fn the_chart_is_a_step_for_each_change_within_the_frame() {
+    let page = html(&live_view());
+    // Nothing for the first minute of two, then two of at most four (the limit) at half the height.
+    assert!(
+        page.contains("<path class=\"line\" d=\"M0.0 100.0H300.0V53.0H600\"/>"),
+        "{page}"
+    );
+    assert!(
+        page.contains("d=\"M0.0 100.0H300.0V6.0H600V100H0.0Z\""),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_document_has_units_in_its_names() {
+    let document = of_json(&live_view());
+    assert_eq!(document["at_epoch_ms"], 1_700_000_120_000_i64);
+    assert_eq!(document["at_local"], "22:15:20");
+    assert_eq!(document["node"]["id"], "node-1.example:8041");
+    assert_eq!(document["node"]["uptime_ms"], 120_000);
+    assert_eq!(document["resource_manager"]["state"], "registered");
+    assert_eq!(document["resource_manager"]["since_ms"], 119_000);
+    assert_eq!(document["resources"]["memory_total_mb"], 8192);
+    assert_eq!(document["running"]["guaranteed"], 1);
+    assert_eq!(document["queue"]["limit_length"], 4);
+    assert_eq!(document["queue"]["limit_wait_ms"], serde_json::Value::Null);
+    assert_eq!(document["queue"]["longest_wait_ms"], 40_000);
+    assert_eq!(document["queue"]["estimated_wait_ms"], 12_000);
+    assert_eq!(document["history"]["steps"][1]["second"], 60);
+    assert_eq!(document["history"]["steps"][1]["waiting"], 2);
+    assert_eq!(document["decisions"][0]["words"], "Queued at place 2");
+    assert_eq!(document["decisions"][0]["kind"], "queued");
+    assert_eq!(
+        document["decisions"][1]["container"],
+        serde_json::Value::Null
+    );
+}
+
+/// A node whose picture a test changes.
+struct Changing {
+    view: Mutex<LiveView>,
+    changes: tokio::sync::watch::Sender<u64>,
+}
+
+impl Changing {
+    fn new() -> Self {
+        Self {
+            view: Mutex::new(live_view()),
+            changes: tokio::sync::watch::Sender::new(0),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut LiveView)) {
+        change(&mut self.view.lock().unwrap());
+        self.changes.send_modify(|revision| *revision += 1);
+    }
+}
+
+impl crate::view::NodeSource for Changing {
+    async fn snapshot(&self) -> Option<std::sync::Arc<NodeSnapshot>> {
+        None
+    }
+
+    async fn live(&self) -> Option<LiveView> {
+        Some(self.view.lock().unwrap().clone())
+    }
+
+    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+mod following {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use tokio::task::JoinHandle;
+    use tokio::time::Instant;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    struct Lab {
+        source: Arc<Changing>,
+        feed: Arc<Feed>,
+        shutdown: CancellationToken,
+        run: JoinHandle<()>,
+    }
+
+    impl Lab {
+        fn start() -> Self {
+            let source = Arc::new(Changing::new());
+            let feed = Arc::new(Feed::new());
+            let shutdown = CancellationToken::new();
+            let run = tokio::spawn({
+                let (source, feed, shutdown) = (source.clone(), feed.clone(), shutdown.clone());
+                async move { feed.run(&*source, UTC, shutdown).await }
+            });
+            Self {
+                source,
+                feed,
+                shutdown,
+                run,
+            }
+        }
+
+        fn follow(&self) -> Events {
+            let place = self.feed.join().unwrap();
+            place.stream(&self.source.view.lock().unwrap(), UTC)
+        }
+
+        fn wait(&self, waiting: u32) {
+            self.source
+                .change(|view| view.node.counts.waiting = waiting);
+        }
+    }
+
+    async fn next(events: &mut Events) -> Option<Bytes> {
+        std::future::poll_fn(|cx| events.poll_next(cx)).await
+    }
+
+    /// What the next event says of the queue's length; `None` for a comment.
+    async fn next_waiting(events: &mut Events) -> Option<u64> {
+        let event = next(events).await.unwrap();
+        let event = std::str::from_utf8(&event).unwrap();
+        assert!(event.ends_with("\n\n"), "{event:?}");
+        let (_, data) = event.split_once("\ndata: ")?;
+        let document: serde_json::Value = serde_json::from_str(data.trim_end()).unwrap();
+        document["queue"]["length"].as_u64()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_begins_with_the_picture_and_goes_on_with_each_change() {
+        let lab = Lab::start();
+        let mut events = lab.follow();
+        assert_eq!(next_waiting(&mut events).await, Some(2));
+        lab.wait(5);
+        assert_eq!(next_waiting(&mut events).await, Some(5));
+        lab.wait(6);
+        assert_eq!(next_waiting(&mut events).await, Some(6));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_in_a_burst_come_together_and_a_slow_follower_gets_only_the_newest() {
+        let lab = Lab::start();
+        let mut events = lab.follow();
+        next(&mut events).await;
+        lab.wait(10);
+        assert_eq!(next_waiting(&mut events).await, Some(10));
+        let begun = Instant::now();
+        for waiting in 11..100 {
+            lab.wait(waiting);
+        }
+        assert_eq!(next_waiting(&mut events).await, Some(99));
+        assert!(
+            begun.elapsed() >= Duration::from_millis(240),
+            "{:?}",
+            begun.elapsed()
+        );
+        for waiting in 100..110 {
+            lab.wait(waiting);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(next_waiting(&mut events).await, Some(109));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_change_there_is_only_a_comment_now_and_then() {
+        let lab = Lab::start();
+        let mut events = lab.follow();
+        next(&mut events).await;
+        lab.wait(3);
+        next(&mut events).await;
+        // A heartbeat changes the core's revision and nothing that is shown; time changes nothing.
+        lab.source.change(|view| view.now.mono.0 += 60_000);
+        let begun = Instant::now();
+        assert_eq!(next_waiting(&mut events).await, None);
+        assert_eq!(begun.elapsed().as_secs(), 15);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_the_server_ends_all_streams() {
+        let lab = Lab::start();
+        let mut events = lab.follow();
+        next(&mut events).await;
+        lab.shutdown.cancel();
+        assert_eq!(next(&mut events).await, None);
+        lab.run.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn followers_are_bounded_and_one_that_leaves_makes_room() {
+        let lab = Lab::start();
+        let mut all: Vec<Events> = std::iter::from_fn(|| {
+            let place = lab.feed.join().ok()?;
+            Some(place.stream(&lab.source.view.lock().unwrap(), UTC))
+        })
+        .take(100)
+        .collect();
+        assert_eq!(all.len(), 16);
+        all.pop();
+        assert!(lab.feed.join().is_ok());
+    }
+}

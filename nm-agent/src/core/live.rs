@@ -1,0 +1,336 @@
+//! What the core remembers for people who watch the node: decisions, counts over time, how it stands with the RM.
+
+use records::{ExecutionType, MonoMillis, Now};
+use sched::{Completion, ContainerSummary};
+
+use super::Core;
+use crate::live::{
+    Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
+    Progress, RecentDecisions, RmContact, WaitingContainer, words,
+};
+
+/// Characters of a failed container's diagnostics that its decision carries: one line of a page.
+const SAID_CHARS_MAX: usize = 160;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    decisions: RecentDecisions,
+    history: History,
+    rm: RmContact,
+    rm_since: MonoMillis,
+    /// Rises when something changed that a live view may show.
+    revision: u64,
+}
+
+impl Core {
+    /// Rises when something may have changed that [`Self::live_view`] shows. The time alone changes nothing.
+    #[must_use]
+    pub fn live_revision(&self) -> u64 {
+        self.journal.revision
+    }
+
+    /// A heartbeat was not answered.
+    pub fn heartbeat_failed(&mut self, now: Now) {
+        if self.rm_identifier.is_some() && self.set_rm_contact(RmContact::Silent, now) {
+            self.decided(Decision::RmSilent, now);
+        }
+    }
+
+    pub(super) fn heartbeats_answered_again(&mut self, now: Now) {
+        if self.journal.rm == RmContact::Silent && self.set_rm_contact(RmContact::Registered, now) {
+            self.decided(Decision::RmBack, now);
+        }
+    }
+
+    /// Whether that is news.
+    pub(super) fn set_rm_contact(&mut self, contact: RmContact, now: Now) -> bool {
+        let journal = &mut self.journal;
+        if journal.rm == contact {
+            return false;
+        }
+        (journal.rm, journal.rm_since) = (contact, now.mono);
+        journal.revision += 1;
+        true
+    }
+
+    pub(super) fn decided(&mut self, decision: Decision, now: Now) {
+        self.journal.decisions.push(now.wall, decision);
+        self.journal.revision += 1;
+    }
+
+    /// The end of a container, with what it said if it failed.
+    pub(super) fn decided_completion(&mut self, completion: &Completion, now: Now) {
+        let mut decision = Decision::Completed {
+            completion: completion.clone(),
+            said: String::new(),
+        };
+        let signalled = completion.exit_status.is_signalled();
+        if decision.kind() == DecisionKind::Failed
+            && !signalled
+            && let Some(view) = self.scheduler.container(&completion.id)
+            && let Decision::Completed { said, .. } = &mut decision
+        {
+            *said = words::last_said(&view.diagnostics, SAID_CHARS_MAX);
+        }
+        self.decided(decision, now);
+    }
+
+    /// The scheduler has taken an event.
+    pub(super) fn scheduler_changed(&mut self, now: Now) {
+        let counts = self.live_counts();
+        self.journal.history.record(now.mono, counts);
+        self.journal.revision += 1;
+    }
+
+    fn live_counts(&self) -> Counts {
+        let scheduler = &self.scheduler;
+        let holding = |execution_type| count(scheduler.holding_room_count(execution_type));
+        Counts {
+            running_guaranteed: holding(ExecutionType::Guaranteed),
+            running_opportunistic: holding(ExecutionType::Opportunistic),
+            waiting: self.scheduler.opportunistic_status().wait_queue_length,
+        }
+    }
+
+    /// The picture for people who watch the node. Costs a walk over the containers, so it is for when somebody looks.
+    #[must_use]
+    pub fn live_view(&self, now: Now) -> LiveView {
+        let about = &self.config.about;
+        let counts = self.live_counts();
+        let running = self
+            .scheduler
+            .holding_room()
+            .filter_map(|summary| self.listed(summary));
+        let running_total =
+            counts.running_guaranteed as usize + counts.running_opportunistic as usize;
+        let waiting = self.scheduler.queue().filter_map(|queued| {
+            let summary = self.scheduler.summary(&queued.id)?;
+            Some(WaitingContainer {
+                id: queued.id,
+                execution_type: queued.execution_type,
+                resource: summary.spec.resource,
+                user: self.user_of(&summary),
+                since: summary.since,
+                paused: queued.paused,
+            })
+        });
+        let node = LiveNode {
+            node_id: about.node_id.clone(),
+            version: about.versions.node_manager_build.clone(),
+            started_at: about.started_at,
+            rm: (self.journal.rm, self.journal.rm_since),
+            unhealthy: (!about.health.healthy).then(|| about.health.report.clone()),
+            total: self.scheduler.node_resource(),
+            allocated: self.scheduler.allocated(),
+            counts,
+            paused: count(self.scheduler.paused_count()),
+            opportunistic: self.scheduler.opportunistic_status(),
+            queuing_limit: self.scheduler.queuing_limit(),
+            running: Listing::cut(running, running_total),
+            waiting: Listing::cut(waiting, counts.waiting as usize),
+            history: self.journal.history.clone(),
+            decisions: self.journal.decisions.newest_first().cloned().collect(),
+        };
+        LiveView { now, node }
+    }
+
+    fn listed(&self, summary: ContainerSummary) -> Option<ListedContainer> {
+        Some(ListedContainer {
+            id: summary.spec.id,
+            execution_type: summary.spec.execution_type,
+            resource: summary.spec.resource,
+            user: self.user_of(&summary),
+            progress: Progress::of(summary.state)?,
+            since: summary.since,
+        })
+    }
+
+    fn user_of(&self, summary: &ContainerSummary) -> String {
+        self.containers
+            .get(&summary.spec.id)
+            .map(|record| record.user.to_string())
+            .unwrap_or_default()
+    }
+}
+
+/// Counts are bounded by [`sched::CONTAINERS_MAX`]; the clamp only satisfies the type.
+fn count(containers: usize) -> u32 {
+    u32::try_from(containers).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use records::{ContainerExitStatus, EpochMillis};
+    use sched::ContainerQueuingLimit;
+
+    use super::*;
+    use crate::core::tests::{
+        RM_IDENTIFIER, RecordingHands, asker, core_with, request, request_for,
+    };
+    use crate::core::{Delivery, HeartbeatDuties};
+    use crate::hands::Effect;
+    use crate::launch::LaunchEvent;
+    use crate::live::decision_words;
+    use crate::view::fixture::container_id;
+
+    fn at(second: u64) -> Now {
+        let mono = MonoMillis(second * 1000);
+        let wall = EpochMillis(0);
+        Now { mono, wall }
+    }
+
+    fn core() -> Core {
+        let mut core = core_with(&RecordingHands::default(), &Arc::default());
+        core.registered(RM_IDENTIFIER, None, at(0));
+        core
+    }
+
+    /// All decisions, oldest first, with the number of their container.
+    fn said(core: &Core) -> Vec<(Option<i64>, String)> {
+        let newest_first = core.live_view(at(99)).node.decisions;
+        newest_first
+            .iter()
+            .rev()
+            .map(|recent| {
+                let id = recent.decision.container().map(|id| id.id);
+                (id, decision_words(&recent.decision))
+            })
+            .collect()
+    }
+
+    fn last_said(core: &Core) -> String {
+        said(core).pop().unwrap().1
+    }
+
+    fn answered(core: &mut Core, duties: HeartbeatDuties, now: Now) {
+        core.heartbeat_answered(&Delivery::PerhapsNothing, duties, now);
+    }
+
+    fn limited(core: &mut Core, length: usize, now: Now) {
+        let limit = ContainerQueuingLimit {
+            max_queue_length: Some(length),
+            max_queue_wait_time_ms: None,
+        };
+        let duties = HeartbeatDuties {
+            queuing_limit: Some(limit),
+            ..HeartbeatDuties::default()
+        };
+        answered(core, duties, now);
+    }
+
+    #[test]
+    fn a_full_node_shows_who_runs_who_waits_and_why() {
+        let mut core = core();
+        for n in 1..=8 {
+            core.start(asker(), request(n), at(1));
+        }
+        for n in 9..=11 {
+            let request = request_for(container_id(n), ExecutionType::Opportunistic);
+            core.start(asker(), request, at(2));
+        }
+        limited(&mut core, 2, at(5));
+        let node = core.live_view(at(6)).node;
+        assert_eq!(
+            node.counts,
+            Counts {
+                running_guaranteed: 8,
+                running_opportunistic: 0,
+                waiting: 2
+            }
+        );
+        let waiting: Vec<_> = node
+            .waiting
+            .first
+            .iter()
+            .map(|w| (w.id.id, w.since))
+            .collect();
+        assert_eq!(waiting, [(9, MonoMillis(2_000)), (10, MonoMillis(2_000))]);
+        assert_eq!((node.running.total, node.running.first.len()), (8, 8));
+        assert_eq!(node.running.first[0].user, "alice");
+        let steps = node.history.steps(MonoMillis(6_000));
+        let steps: Vec<_> = steps.iter().map(|s| (s.second, s.counts.waiting)).collect();
+        assert_eq!(steps, [(0, 0), (1, 0), (2, 3), (5, 2)]);
+        let said = said(&core);
+        let tail: Vec<_> = said[said.len() - 3..]
+            .iter()
+            .map(|(id, words)| (*id, words.as_str()))
+            .collect();
+        assert_eq!(
+            tail,
+            [
+                (None, "The ResourceManager limits the queue to 2 waiting"),
+                (
+                    Some(11),
+                    "Shed over the ResourceManager's limit of 2 waiting"
+                ),
+                (
+                    Some(11),
+                    "Killed by this node's scheduler (exit status -108)"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_limit_that_stays_the_same_is_no_decision_and_a_heartbeat_without_news_changes_nothing() {
+        let mut core = core();
+        limited(&mut core, 4, at(1));
+        let (before, decisions) = (core.live_view(at(9)), said(&core).len());
+        limited(&mut core, 4, at(2));
+        assert_eq!(said(&core).len(), decisions);
+        assert_eq!(core.live_view(at(9)), before);
+    }
+
+    #[test]
+    fn a_failed_container_is_told_with_its_last_words() {
+        let mut core = core();
+        core.start(asker(), request(1), at(1));
+        let exited = LaunchEvent::Exited {
+            id: container_id(1),
+            status: ContainerExitStatus(3),
+            diagnostics: "Last 4096 bytes of stderr :\nno such table\n".to_owned(),
+        };
+        core.effect(Effect::Launch(exited), at(2), 0);
+        assert_eq!(
+            last_said(&core),
+            "Completed with exit status 3: no such table"
+        );
+    }
+
+    #[test]
+    fn a_silent_resource_manager_shows_once_until_it_answers() {
+        let mut core = core();
+        core.heartbeat_failed(at(3));
+        core.heartbeat_failed(at(4));
+        let view = core.live_view(at(5));
+        assert_eq!(view.node.rm, (RmContact::Silent, MonoMillis(3_000)));
+        answered(&mut core, HeartbeatDuties::default(), at(6));
+        let view = core.live_view(at(7));
+        assert_eq!(view.node.rm, (RmContact::Registered, MonoMillis(6_000)));
+        let words: Vec<String> = said(&core).into_iter().map(|(_, words)| words).collect();
+        assert_eq!(
+            words,
+            [
+                "Registered with the ResourceManager",
+                "The ResourceManager does not answer heartbeats; containers go on",
+                "The ResourceManager answers heartbeats again",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_revision_that_others_see_rises_with_a_change() {
+        let mut core = core();
+        let before = core.live_revision();
+        core.start(asker(), request(1), at(1));
+        let started = core.live_revision();
+        assert!(started > before);
+        let (done, _) = tokio::sync::oneshot::channel();
+        core.resync(true, done, at(2));
+        assert!(core.live_revision() > started);
+        assert_eq!(core.live_view(at(2)).node.rm.0, RmContact::Registering);
+    }
+}

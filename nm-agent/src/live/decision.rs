@@ -1,0 +1,269 @@
+//! Something that was decided about a container, or that happened to the node, and its words.
+
+use records::{ContainerExitStatus, ContainerId};
+use sched::{Completion, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
+
+use super::words::{duration, number};
+
+/// What the live page lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// A decision of the container scheduler.
+    Note(Note),
+    /// A container has ended.
+    Completed {
+        /// How.
+        completion: Completion,
+        /// What it or the launcher said about a failure; holds output of the container. May be empty.
+        said: String,
+    },
+    /// The ResourceManager has published another limit of the queue.
+    QueuingLimit(ContainerQueuingLimit),
+    /// The ResourceManager has accepted the node.
+    Registered,
+    /// The ResourceManager wants the node to register again; nothing starts until then.
+    Resync,
+    /// A heartbeat was not answered, after others were.
+    RmSilent,
+    /// A heartbeat was answered again.
+    RmBack,
+}
+
+/// Of what kind a decision is: what readers tell apart at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecisionKind {
+    /// It waits.
+    Queued,
+    /// It got room.
+    Started,
+    /// It may not wait.
+    Rejected,
+    /// It may not wait any longer.
+    Shed,
+    /// It gives its room to another.
+    Evicted,
+    /// It is guaranteed now.
+    Promoted,
+    /// It is opportunistic now.
+    Demoted,
+    /// It ended well.
+    Succeeded,
+    /// It ended otherwise, by itself.
+    Failed,
+    /// It was ended.
+    Killed,
+    /// About the node.
+    Node,
+}
+
+impl DecisionKind {
+    /// One word, as JSON and style sheets have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Started => "started",
+            Self::Rejected => "rejected",
+            Self::Shed => "shed",
+            Self::Evicted => "evicted",
+            Self::Promoted => "promoted",
+            Self::Demoted => "demoted",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Node => "node",
+        }
+    }
+}
+
+impl Decision {
+    /// The container that it is about.
+    #[must_use]
+    pub fn container(&self) -> Option<ContainerId> {
+        match self {
+            Self::Note(
+                Note::Queued { id, .. }
+                | Note::Started { id, .. }
+                | Note::Rejected { id, .. }
+                | Note::Shed { id, .. }
+                | Note::Evicted { id, .. }
+                | Note::PausedKilled { id, .. }
+                | Note::Promoted(id)
+                | Note::Demoted(id),
+            ) => Some(*id),
+            Self::Completed { completion, .. } => Some(completion.id),
+            Self::QueuingLimit(_)
+            | Self::Registered
+            | Self::Resync
+            | Self::RmSilent
+            | Self::RmBack => None,
+        }
+    }
+
+    /// Of what kind it is.
+    #[must_use]
+    pub fn kind(&self) -> DecisionKind {
+        match self {
+            Self::Note(Note::Queued { .. }) => DecisionKind::Queued,
+            Self::Note(Note::Started { .. }) => DecisionKind::Started,
+            Self::Note(Note::Rejected { .. }) => DecisionKind::Rejected,
+            Self::Note(Note::Shed { .. }) => DecisionKind::Shed,
+            Self::Note(Note::Evicted { .. } | Note::PausedKilled { .. }) => DecisionKind::Evicted,
+            Self::Note(Note::Promoted(_)) => DecisionKind::Promoted,
+            Self::Note(Note::Demoted(_)) => DecisionKind::Demoted,
+            Self::Completed { completion, .. } => match completion.exit_status {
+                ContainerExitStatus::SUCCESS => DecisionKind::Succeeded,
+                status if killed_by(status).is_some() => DecisionKind::Killed,
+                ContainerExitStatus(_) => DecisionKind::Failed,
+            },
+            Self::QueuingLimit(_)
+            | Self::Registered
+            | Self::Resync
+            | Self::RmSilent
+            | Self::RmBack => DecisionKind::Node,
+        }
+    }
+}
+
+/// A decision and its reason in words, without the name of its own container: `Queued at place 3`.
+///
+/// The live page, its JSON and whoever reports on an agent use these words.
+#[must_use]
+pub fn decision_words(decision: &Decision) -> String {
+    match decision {
+        Decision::Note(note) => note_words(note),
+        Decision::Completed { completion, said } => {
+            let words = completion_words(completion.exit_status);
+            if said.is_empty() {
+                words
+            } else {
+                format!("{words}: {said}")
+            }
+        }
+        Decision::QueuingLimit(limit) => limit_words(limit),
+        Decision::Registered => "Registered with the ResourceManager".to_owned(),
+        Decision::Resync => {
+            "The ResourceManager asks this node to register again; nothing starts until then"
+                .to_owned()
+        }
+        Decision::RmSilent => {
+            "The ResourceManager does not answer heartbeats; containers go on".to_owned()
+        }
+        Decision::RmBack => "The ResourceManager answers heartbeats again".to_owned(),
+    }
+}
+
+fn note_words(note: &Note) -> String {
+    match *note {
+        Note::Queued { position, .. } => format!("Queued at place {position}"),
+        Note::Started {
+            queue_wait_ms,
+            estimated_wait_ms,
+            resumed,
+            ..
+        } => {
+            let waited = duration(queue_wait_ms);
+            match (resumed, queue_wait_ms, estimated_wait_ms) {
+                (true, _, _) => format!("Resumed after a pause of {waited}"),
+                (false, 0, _) => "Started at once".to_owned(),
+                (false, _, None) => format!("Started after waiting {waited}"),
+                (false, _, Some(estimated)) => {
+                    let estimated = duration(estimated);
+                    format!("Started after waiting {waited}, estimated {estimated}")
+                }
+            }
+        }
+        Note::Rejected { reason, .. } => match reason {
+            RejectReason::QueueFull => "Rejected because the queue is full",
+            RejectReason::NeverFits => "Rejected because it asks for more than this node has",
+        }
+        .to_owned(),
+        Note::Shed { reason, .. } => match reason {
+            ShedReason::QueueLength { limit } => {
+                format!("Shed over the ResourceManager's limit of {limit} waiting")
+            }
+            ShedReason::WaitTime {
+                limit_ms,
+                estimated_ms,
+            } => {
+                let (limit, wait) = (duration(limit_ms), duration(estimated_ms));
+                format!("Shed since {wait} of wait are over the ResourceManager's limit of {limit}")
+            }
+        },
+        Note::Evicted {
+            for_container,
+            paused,
+            ran_ms,
+            ..
+        } => {
+            let how = if paused { "Paused" } else { "Evicted" };
+            format!("{how} for {for_container} after {}", duration(ran_ms))
+        }
+        Note::PausedKilled {
+            reason, paused_ms, ..
+        } => {
+            let why = match reason {
+                PauseEnd::TooLong => "no room came for it",
+                PauseEnd::MemoryNeeded => "the memory that it holds is needed",
+            };
+            let paused = duration(paused_ms);
+            format!("Killed after a pause of {paused} because {why}")
+        }
+        Note::Promoted(_) => "Promoted to guaranteed".to_owned(),
+        Note::Demoted(_) => "Demoted to opportunistic".to_owned(),
+    }
+}
+
+fn completion_words(status: ContainerExitStatus) -> String {
+    if status == ContainerExitStatus::SUCCESS {
+        return "Completed with exit status 0".to_owned();
+    }
+    if let Some(who) = killed_by(status) {
+        return format!("Killed by {who} (exit status {status})");
+    }
+    match status {
+        ContainerExitStatus::LAUNCH_FAILED => "Could not be launched (exit status -1)".to_owned(),
+        ContainerExitStatus::INVALID => "Could not be localized (exit status -1000)".to_owned(),
+        signalled if signalled.is_signalled() => {
+            let signal = signalled.0 - 128;
+            format!("Ended by signal {signal} from outside (exit status {signalled})")
+        }
+        ContainerExitStatus(_) => format!("Completed with exit status {status}"),
+    }
+}
+
+/// Who ended a container, by the exit status that the order gave it.
+fn killed_by(status: ContainerExitStatus) -> Option<&'static str> {
+    match status {
+        ContainerExitStatus::KILLED_BY_APPMASTER => Some("its ApplicationMaster"),
+        ContainerExitStatus::KILLED_BY_RESOURCEMANAGER => Some("the ResourceManager"),
+        ContainerExitStatus::KILLED_AFTER_APP_COMPLETION => Some("the end of its application"),
+        ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER => Some("this node's scheduler"),
+        ContainerExitStatus::PREEMPTED => Some("this node, which could not pause it"),
+        ContainerExitStatus::KILLED_EXCEEDED_PMEM => Some("its limit of memory"),
+        ContainerExitStatus::KILLED_EXCEEDED_VMEM => Some("its limit of virtual memory"),
+        ContainerExitStatus::KILLED_FOR_EXCESS_LOGS => Some("its limit of logs"),
+        ContainerExitStatus(_) => None,
+    }
+}
+
+fn limit_words(limit: &ContainerQueuingLimit) -> String {
+    let length = limit
+        .max_queue_length
+        .map(|length| format!("{} waiting", number(length as u64)));
+    let wait = limit
+        .max_queue_wait_time_ms
+        .map(|wait| format!("a wait of {}", duration(wait)));
+    match (length, wait) {
+        (None, None) => "The ResourceManager no longer limits the queue".to_owned(),
+        (Some(one), None) | (None, Some(one)) => {
+            format!("The ResourceManager limits the queue to {one}")
+        }
+        (Some(length), Some(wait)) => {
+            format!("The ResourceManager limits the queue to {length} and {wait}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

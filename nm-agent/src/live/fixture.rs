@@ -1,0 +1,85 @@
+//! A small picture for the tests of its readers.
+
+use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
+use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
+
+use super::*;
+use crate::view::fixture::{container_id, node};
+
+/// Two minutes after the start: one container of each type runs, two wait, the RM allows four; the second was queued.
+pub(crate) fn live_view() -> LiveView {
+    let about = node();
+    let now = Now {
+        mono: MonoMillis(120_000),
+        wall: EpochMillis(1_700_000_120_000),
+    };
+    let listed = |id, execution_type| ListedContainer {
+        id: container_id(id),
+        execution_type,
+        resource: Resource::new(1024, 2),
+        user: "alice".to_owned(),
+        progress: Progress::Running,
+        since: MonoMillis(60_000),
+    };
+    let counts = Counts {
+        running_guaranteed: 1,
+        running_opportunistic: 1,
+        waiting: 2,
+    };
+    let mut history = History::default();
+    history.record(MonoMillis(60_000), counts);
+    let mut decisions = RecentDecisions::default();
+    let queued = Note::Queued {
+        id: container_id(4),
+        execution_type: ExecutionType::Opportunistic,
+        position: 2,
+    };
+    decisions.push(EpochMillis(1_700_000_070_000), Decision::Registered);
+    decisions.push(EpochMillis(1_700_000_110_000), Decision::Note(queued));
+    let node = LiveNode {
+        node_id: about.node_id,
+        version: about.versions.node_manager_build,
+        started_at: about.started_at,
+        rm: (RmContact::Registered, MonoMillis(1_000)),
+        unhealthy: None,
+        total: Resource::new(8192, 8),
+        allocated: Resource::new(2048, 4),
+        counts,
+        paused: 0,
+        opportunistic: OpportunisticContainersStatus {
+            opport_queue_capacity: 20,
+            estimated_queue_wait_ms: Some(12_000),
+            ..OpportunisticContainersStatus::default()
+        },
+        queuing_limit: Some(ContainerQueuingLimit {
+            max_queue_length: Some(4),
+            max_queue_wait_time_ms: None,
+        }),
+        running: Listing {
+            first: vec![
+                listed(1, ExecutionType::Guaranteed),
+                listed(2, ExecutionType::Opportunistic),
+            ],
+            total: 2,
+        },
+        waiting: Listing {
+            first: vec![waiting(3, 80_000), waiting(4, 110_000)],
+            total: 2,
+        },
+        history,
+        decisions: decisions.newest_first().cloned().collect(),
+    };
+    LiveView { now, node }
+}
+
+/// An opportunistic container of `bob` that waits since then.
+pub(crate) fn waiting(id: i64, since_ms: u64) -> WaitingContainer {
+    WaitingContainer {
+        id: container_id(id),
+        execution_type: ExecutionType::Opportunistic,
+        resource: Resource::new(512, 1),
+        user: "bob".to_owned(),
+        since: MonoMillis(since_ms),
+        paused: false,
+    }
+}
