@@ -9,12 +9,14 @@
 //! |---|---|
 //! | `NM_AGENT_TEST_CACHE` | folder for Hadoop's jars and the locks; `~/.cache/nm-agent-tests` otherwise |
 //! | `NM_AGENT_REQUIRE_ALL=1` | a test that lacks something (Java, Maven) fails instead of skipping itself |
+//! | `NM_AGENT_SCREENSHOTS` | for `page`: a folder that gets pictures of the live page |
 //! | `NM_AGENT_TEST_NODE` | for `interop`: `java` runs the tests on Hadoop's NodeManager, a path on that agent |
 //!
 //! The helpers panic instead of returning errors: a cluster that does not come up fails the test, and the panic
 //! makes each process print the tail of its log.
 
 pub mod agent;
+pub mod browser;
 pub mod client;
 pub mod conf;
 pub mod distributed_shell;

@@ -64,6 +64,14 @@ pub fn hadoop() -> Result<(), String> {
     }
 }
 
+/// Chromium, for tests of pages.
+///
+/// # Errors
+/// Why it does not run.
+pub fn chromium() -> Result<(), String> {
+    runs(crate::browser::CHROMIUM, "--version")
+}
+
 fn runs(program: &str, argument: &str) -> Result<(), String> {
     let status = Command::new(program)
         .arg(argument)
