@@ -108,6 +108,8 @@ pub fn start(
         stop: stop.clone(),
     };
     tasks.spawn(async move {
+        // Whatever ends this task, a defect included, ends the rest: without it everybody would be refused for ever.
+        let _end = stop.clone().drop_guard();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

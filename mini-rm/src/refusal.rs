@@ -59,6 +59,9 @@ pub enum Refusal {
         /// The most there is.
         max: Resource,
     },
+    /// A size that is none, as one below 0.
+    #[error("Invalid resource request, {0}")]
+    Size(ConvertError),
     /// Fewer than none.
     #[error("Invalid resource request, {0} containers")]
     NegativeCount(i32),
@@ -136,6 +139,7 @@ impl From<Refusal> for RemoteException {
             | Refusal::ForeignAllocation { .. }
             | Refusal::TooManyContainers(_) => HadoopException::YarnException,
             Refusal::TooLarge { .. }
+            | Refusal::Size(_)
             | Refusal::NegativeCount(_)
             | Refusal::NoMasterSize(_)
             | Refusal::Ask(_) => HadoopException::InvalidResourceRequest,

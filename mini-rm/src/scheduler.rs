@@ -213,7 +213,7 @@ fn read_ask(ask: &ResourceRequestProto) -> Result<ResourceRequest, Refusal> {
     Ok(ResourceRequest {
         priority: Priority(ask.priority.map_or(0, |priority| priority.priority())),
         resource_name: ResourceName::from(name.clone()),
-        capability: Resource::try_from(capability)?,
+        capability: Resource::try_from(capability).map_err(Refusal::Size)?,
         num_containers,
         relax_locality: ask.relax_locality(),
         allocation_request_id: ask.allocation_request_id(),

@@ -170,7 +170,11 @@ fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
     runtime.block_on(async {
         let stop = CancellationToken::new();
         spawn_signal_listener(stop.clone()).context("listening for SIGTERM and SIGINT")?;
-        mini_rm::start(config, stop).await?.join().await;
+        mini_rm::start(config, stop.clone()).await?.join().await;
+        anyhow::ensure!(
+            stop.is_cancelled(),
+            "a part of the ResourceManager has failed"
+        );
         Ok(())
     })
 }

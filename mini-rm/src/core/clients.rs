@@ -134,7 +134,8 @@ impl Core {
             .find(|request| request.resource_name() == "*");
         let asked = any.and_then(|request| request.capability.as_ref());
         let asked = asked.or(submission.resource.as_ref());
-        let asked = Resource::try_from(asked.ok_or(Refusal::NoMasterSize(id))?)?;
+        let asked = Resource::try_from(asked.ok_or(Refusal::NoMasterSize(id))?);
+        let asked = asked.map_err(Refusal::Size)?;
         normalized(asked, &self.config)
     }
 

@@ -340,10 +340,10 @@ impl Core {
     #[must_use]
     pub fn used_share(&self) -> f32 {
         let free = self.free_resources().memory_mb;
-        let all: u64 = self
+        let all = self
             .running_nodes()
             .map(|node| node.capability.memory_mb)
-            .sum();
+            .fold(0, u64::saturating_add);
         if all == 0 {
             return 0.0;
         }

@@ -1,7 +1,6 @@
 //! The JSON of each resource, in Hadoop's names.
 
-use records::ApplicationAttemptId;
-use records::{ExecutionType, Now, Resource};
+use records::{ApplicationAttemptId, ExecutionType, Now, Resource};
 use serde_json::{Value, json};
 
 use crate::applications::{Application, ApplicationState};
@@ -33,14 +32,13 @@ pub(super) fn info(core: &Core) -> Value {
 pub(super) fn metrics(core: &Core) -> Value {
     let applications = |state| core.count_applications(state);
     let running = || core.nodes().filter(|node| node.state == NodeState::Running);
-    let total_mb: u64 = running().map(|node| node.capability.memory_mb).sum();
-    let total_vcores: u64 = running()
-        .map(|node| u64::from(node.capability.vcores))
-        .sum();
-    let used_mb: u64 = running().map(|node| core.used_of(node).memory_mb).sum();
-    let used_vcores: u64 = running()
-        .map(|node| u64::from(core.used_of(node).vcores))
-        .sum();
+    // A node may claim any size.
+    let sum = |all: &mut dyn Iterator<Item = Resource>| {
+        all.fold(Resource::default(), Resource::saturating_add)
+    };
+    let total = sum(&mut running().map(|node| node.capability));
+    let used = sum(&mut running().map(|node| core.used_of(node)));
+    let free = total.saturating_sub(used);
     let pending: u64 = core
         .applications()
         .map(|application| core.outstanding_of(application).0)
@@ -52,12 +50,12 @@ pub(super) fn metrics(core: &Core) -> Value {
         "appsCompleted": applications(ApplicationState::Finished),
         "appsFailed": applications(ApplicationState::Failed),
         "appsKilled": applications(ApplicationState::Killed),
-        "totalMB": total_mb,
-        "allocatedMB": used_mb,
-        "availableMB": total_mb.saturating_sub(used_mb),
-        "totalVirtualCores": total_vcores,
-        "allocatedVirtualCores": used_vcores,
-        "availableVirtualCores": total_vcores.saturating_sub(used_vcores),
+        "totalMB": total.memory_mb,
+        "allocatedMB": used.memory_mb,
+        "availableMB": free.memory_mb,
+        "totalVirtualCores": total.vcores,
+        "allocatedVirtualCores": used.vcores,
+        "availableVirtualCores": free.vcores,
         "reservedMB": 0,
         "reservedVirtualCores": 0,
         "containersAllocated": running().map(|node| core.guaranteed_of(node)).sum::<usize>(),
