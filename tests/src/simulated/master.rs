@@ -85,6 +85,12 @@ impl SimulatedMaster {
         }
     }
 
+    /// The connection, for calls that no master should make.
+    #[must_use]
+    pub const fn client(&self) -> &RpcClient {
+        &self.client
+    }
+
     /// Registers as any master.
     ///
     /// # Panics

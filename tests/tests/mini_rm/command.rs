@@ -1,68 +1,16 @@
 //! The command itself: what it answers on its ports, what it says of bad configuration, how it ends.
 
+use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
-use tempfile::TempDir;
-use tests::conf::{self, Properties};
+use tests::http;
 use tests::process::Process;
-use tests::{http, wait};
 
 use crate::PROGRAM;
-
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::process::{DEADLINE, MiniRm};
 
 const WEB: &str = "yarn.resourcemanager.webapp.address";
-
-/// A process with a folder of its own and, unless changed, free ports.
-struct MiniRm {
-    process: Process,
-    _folder: TempDir,
-}
-
-impl MiniRm {
-    fn start(change: impl FnOnce(&mut Properties)) -> Self {
-        let folder = TempDir::new().expect("a folder can be made");
-        let conf_dir: PathBuf = folder.path().join("conf");
-        let mut yarn_site = Properties::default();
-        for service in ["", "scheduler.", "resource-tracker.", "webapp."] {
-            let name = format!("yarn.resourcemanager.{service}address");
-            yarn_site.set(name, "127.0.0.1:0");
-        }
-        change(&mut yarn_site);
-        conf::write(
-            &conf_dir,
-            &conf::core_site(folder.path(), "nobody"),
-            &yarn_site,
-        );
-        let mut command = Command::new(PROGRAM);
-        command.arg("rm").arg("--conf").arg(&conf_dir);
-        Self {
-            process: Process::start("mini-rm", &mut command, folder.path()),
-            _folder: folder,
-        }
-    }
-
-    /// Its exit status and what it said.
-    fn end(mut self) -> (Option<i32>, String) {
-        let status = self.process.wait_exit(DEADLINE);
-        (status.code(), self.process.log())
-    }
-
-    /// Where its REST is, as its log says.
-    fn web(&mut self) -> String {
-        wait::until("the addresses", DEADLINE, || {
-            let log = self.process.log();
-            let (_, rest) = log.split_once("web: ").ok_or_else(|| log.clone())?;
-            let address = rest.split_once(|c: char| c != '.' && c != ':' && !c.is_ascii_digit());
-            address
-                .map(|(address, _)| format!("http://{address}/ws/v1/cluster"))
-                .ok_or(log)
-        })
-    }
-}
 
 #[test]
 fn a_port_that_is_taken_is_named_with_its_property() {
@@ -120,4 +68,49 @@ fn it_answers_rest_refuses_what_is_not_there_and_ends_on_sigterm() {
     rm.process.terminate();
     let (status, log) = rm.end();
     assert_eq!(status, Some(0), "{log}");
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_named_with_its_property() {
+    for service in ["", "scheduler.", "resource-tracker.", "webapp."] {
+        let property = format!("yarn.resourcemanager.{service}address");
+        let rm = MiniRm::start(|site| {
+            site.set(&property, "no-such-host.invalid:0");
+        });
+        let (status, log) = rm.end();
+        assert_eq!(status, Some(1), "{log}");
+        assert!(
+            log.contains("no-such-host.invalid") && log.contains(&property),
+            "{log}"
+        );
+    }
+}
+
+/// Runs the command with a folder of configuration, expects that it ends as for bad configuration, and returns what it said.
+#[track_caller]
+fn refuses_folder(conf: &std::path::Path) -> String {
+    let logs = tempfile::tempdir().unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.arg("rm").arg("--conf").arg(conf);
+    let mut process = Process::start("mini-rm", &mut command, logs.path());
+    let status = process.wait_exit(DEADLINE);
+    let log = process.log();
+    assert_eq!(status.code(), Some(2), "{log}");
+    log
+}
+
+#[test]
+fn a_folder_of_configuration_that_is_not_there_is_named() {
+    let log = refuses_folder("/no/such/folder".as_ref());
+    assert!(log.contains("/no/such/folder"), "{log}");
+}
+
+#[test]
+fn a_file_of_configuration_that_does_not_parse_is_named() {
+    let conf = tempfile::tempdir().unwrap();
+    for text in ["<configuration><property>", "\u{fffd}\u{0}", "{}"] {
+        fs::write(conf.path().join("yarn-site.xml"), text).unwrap();
+        let log = refuses_folder(conf.path());
+        assert!(log.contains("yarn-site.xml"), "{log}");
+    }
 }

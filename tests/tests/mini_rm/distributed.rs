@@ -1,7 +1,5 @@
 //! Native masters and nodes over the network: containers that a node's own allocator gives out.
 
-use std::net::SocketAddr;
-
 use mini_rm::Addresses;
 use mini_rm::config::{Address, Config};
 use records::{ContainerId, Resource};
@@ -10,20 +8,23 @@ use tests::simulated::{
 };
 use tokio_util::sync::CancellationToken;
 use wire::proto::hadoop_yarn::{AllocateRequestProto, ExecutionTypeProto};
+use wire::token::Token;
 
-const SIZE: Resource = Resource::new(1_024, 1);
+pub(crate) const SIZE: Resource = Resource::new(1_024, 1);
 
 /// A ResourceManager, one node and a master that was launched on it and has not registered.
-struct Cluster {
+pub(crate) struct Cluster {
     _rm: mini_rm::Running,
-    node: SimulatedNode,
-    master: SimulatedMaster,
-    web: SocketAddr,
-    stop: CancellationToken,
+    pub(crate) node: SimulatedNode,
+    pub(crate) master: SimulatedMaster,
+    /// The right that the master was launched with.
+    pub(crate) token: Token,
+    pub(crate) addresses: Addresses,
+    pub(crate) stop: CancellationToken,
 }
 
 impl Cluster {
-    async fn start(properties: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start(properties: &[(&str, &str)]) -> Self {
         let stop = CancellationToken::new();
         let (rm, addresses) = start_rm(properties, stop.clone()).await;
         let mut pad = LaunchPad::open(stop.clone()).await;
@@ -32,18 +33,20 @@ impl Cluster {
         pad.trust(node.keys.0.clone().expect("a registration has keys"));
         submit(addresses.client, SIZE).await;
         let launched = pad.launched().await;
+        let token = launched.token.clone();
         let master = SimulatedMaster::connect(addresses.scheduler, launched).await;
         Self {
             _rm: rm,
             node,
             master,
-            web: addresses.web,
+            token,
+            addresses,
             stop,
         }
     }
 }
 
-async fn start_rm(
+pub(crate) async fn start_rm(
     properties: &[(&str, &str)],
     stop: CancellationToken,
 ) -> (mini_rm::Running, Addresses) {
@@ -68,11 +71,11 @@ async fn start_rm(
     (rm, addresses)
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("threads can be made")
 }
 
-const ENABLED: [(&str, &str); 2] = [
+pub(crate) const ENABLED: [(&str, &str); 2] = [
     (
         "yarn.resourcemanager.opportunistic-container-allocation.enabled",
         "true",
@@ -119,7 +122,7 @@ fn a_container_that_a_node_gave_out_lives_and_its_end_is_told_once() {
         assert!(statuses.is_empty());
         node.heartbeat().await;
         assert!(node.ended.is_empty(), "it may be forgotten");
-        let url = format!("http://{}/ws/v1/cluster/nodes", cluster.web);
+        let url = format!("http://{}/ws/v1/cluster/nodes", cluster.addresses.web);
         let nodes = tokio::task::spawn_blocking(move || tests::http::get_json(&url));
         let nodes = nodes.await.unwrap().unwrap();
         assert_eq!(nodes["nodes"]["node"][0]["numContainers"], 1, "{nodes}");
