@@ -52,7 +52,7 @@ enum Command {
     ///
     /// It is for tests and trials: one queue, no high availability, nothing kept over a restart, no security beyond
     /// tokens. It reads the same files as the node, which must be valid for both. Exit status: 0 after SIGTERM or
-    /// SIGINT, 2 for bad configuration, 1 when a port cannot be had.
+    /// SIGINT, 2 for bad configuration, 1 for any other failure, as when a port cannot be had.
     Rm(ConfDir),
     /// Run a command in many containers of a cluster and wait for their end.
     ///

@@ -1,7 +1,7 @@
 //! Starts a real Hadoop and real agents for tests, one helper per component.
 //!
 //! A test takes a [`lab::Lab`] (a folder, ports and a configuration of its own, and the right to run a cluster),
-//! starts what it needs ([`rm`], [`java_nm`], [`agent`], [`distributed_shell`], [`map_reduce`]), waits for conditions with a deadline
+//! starts what it needs ([`rm`], [`java_nm`], [`agent`], [`distributed_shell`], [`map_reduce`], [`native_shell`]), waits for conditions with a deadline
 //! ([`wait`]) and judges by what the ResourceManager, the node and the logs say. Everything started is killed when its
 //! handle is dropped, also by a panic.
 //!
@@ -27,6 +27,7 @@ pub mod java_nm;
 pub mod job_client;
 pub mod lab;
 pub mod map_reduce;
+pub mod native_shell;
 pub mod node;
 pub mod node_logs;
 pub mod peer;

@@ -39,6 +39,7 @@ mod links;
 mod map_reduce;
 mod registration;
 mod restart;
+mod shell;
 mod shutdown;
 
 use std::fs;
@@ -87,6 +88,11 @@ struct Cluster {
 impl Cluster {
     /// Starts one whose node holds `slots` containers of [`SLOT_MB`].
     fn start(rm: &RmKind, slots: u32, options: Options) -> Self {
+        Self::start_on(rm, &node_kind(), slots, options)
+    }
+
+    /// The same with this kind of node.
+    fn start_on(rm: &RmKind, node: &NodeKind, slots: u32, options: Options) -> Self {
         let lab = Lab::new(
             rm,
             Options {
@@ -95,7 +101,7 @@ impl Cluster {
             },
         );
         let rm = ResourceManager::start(&lab, rm);
-        let node = Node::start_registered(&lab, &node_kind(), "node", &rm);
+        let node = Node::start_registered(&lab, node, "node", &rm);
         Self { node, rm, lab }
     }
 
