@@ -11,9 +11,9 @@ use crate::quote;
 /// Most containers of one job. The master keeps some hundred bytes for each, and asks nodes about those that wait.
 pub const CONTAINERS_MAX: u32 = 10_000;
 
-/// Longest command with its environment, in bytes as the inner shell gets it. Linux takes no argument of more than
-/// 128 KiB (`MAX_ARG_STRLEN`), and the node puts it between two others.
-pub const COMMAND_BYTES_MAX: usize = 96 * 1024;
+/// Longest command with its environment, in bytes as the inner shell gets it. Linux takes no argument or variable of more
+/// than 128 KiB (`MAX_ARG_STRLEN`), and the whole job travels in one.
+pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
 
 /// Most tries of one container that the job may allow.
 pub const RETRIES_MAX: u32 = 1_000;
@@ -88,6 +88,15 @@ pub enum JobError {
     /// More than [`COMMAND_BYTES_MAX`].
     #[error("the command takes {bytes} bytes, limit {COMMAND_BYTES_MAX}")]
     CommandTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// The text in which the job travels to its master would not fit into a variable.
+    #[error(
+        "the job takes {bytes} bytes when it is written down, limit {}",
+        crate::spec::TEXT_BYTES_MAX
+    )]
+    TooLong {
         /// How long it is.
         bytes: usize,
     },

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use wire::exception::HadoopException;
 use wire::rpc::{ClientAuth, ClientOptions, Method, RpcClient, RpcError};
+use wire::token::Token;
 
 use crate::cluster::Patience;
 use crate::retry::{Failures, Verdict};
@@ -117,9 +118,10 @@ impl RmLink {
         self.silence.subscribe()
     }
 
-    /// The next connection is made with this token; the open one stays.
-    pub(crate) fn set_auth(&mut self, auth: ClientAuth) {
-        self.config.auth = auth;
+    /// From now on it calls with this token, over a new connection.
+    pub(crate) fn set_token(&mut self, token: Token) {
+        self.config.auth = ClientAuth::Token(token);
+        self.client = None;
     }
 
     fn now(&self) -> records::MonoMillis {
@@ -235,5 +237,110 @@ async fn resolve(address: &str) -> Result<Vec<SocketAddr>, LinkError> {
         Ok(Ok(found)) => Ok(found.collect()),
         Ok(Err(error)) => Err(failed(error)),
         Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::AbortOnDropHandle;
+    use wire::exception::RemoteException;
+    use wire::proto::hadoop_yarn::{GetNewApplicationRequestProto, GetNewApplicationResponseProto};
+    use wire::protocol::application_client::{
+        self, ApplicationClientProtocol, ApplicationClientService, GetNewApplication,
+    };
+    use wire::rpc::{Caller, RpcServer, ServerAuth};
+
+    use super::*;
+
+    /// Refuses with an exception for so many times, then answers.
+    struct Rm {
+        exception: HadoopException,
+        refusals: AtomicU32,
+    }
+
+    impl ApplicationClientProtocol for Rm {
+        async fn get_new_application(
+            &self,
+            _: &Caller,
+            _: GetNewApplicationRequestProto,
+        ) -> Result<GetNewApplicationResponseProto, RemoteException> {
+            let less = |left: u32| left.checked_sub(1);
+            let order = Ordering::Relaxed;
+            if self.refusals.fetch_update(order, order, less).is_ok() {
+                return Err(RemoteException::new(self.exception, "no"));
+            }
+            Ok(GetNewApplicationResponseProto::default())
+        }
+    }
+
+    async fn serve(exception: HadoopException, refusals: u32) -> (String, AbortOnDropHandle<()>) {
+        let rm = Rm {
+            exception,
+            refusals: refusals.into(),
+        };
+        let server = RpcServer::builder(ServerAuth::Simple)
+            .service(ApplicationClientService::new(Arc::new(rm)));
+        let server = server.bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = server.1.to_string();
+        let serving = tokio::spawn(server.0.serve(CancellationToken::new()));
+        (address, AbortOnDropHandle::new(serving))
+    }
+
+    fn link(addresses: Vec<String>, give_up_after_ms: u64) -> RmLink {
+        RmLink::new(LinkConfig {
+            addresses,
+            protocol: application_client::PROTOCOL,
+            auth: ClientAuth::Simple {
+                user: "u".to_owned(),
+            },
+            patience: Patience {
+                give_up_after: Some(Duration::from_millis(give_up_after_ms)),
+                interval_max: Duration::from_millis(1),
+            },
+        })
+    }
+
+    async fn ask(link: &mut RmLink) -> Result<GetNewApplicationResponseProto, LinkError> {
+        let request = GetNewApplicationRequestProto::default();
+        link.call::<GetNewApplication>(&request).await
+    }
+
+    #[tokio::test]
+    async fn a_standby_is_passed_over() {
+        let (standby, _standby) = serve(HadoopException::Standby, u32::MAX).await;
+        let (active, _active) = serve(HadoopException::Standby, 0).await;
+        let mut link = link(vec![standby, active], 60_000);
+        assert!(ask(&mut link).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_answer_now_is_asked_again() {
+        let (address, _serving) = serve(HadoopException::Retriable, 3).await;
+        let mut link = link(vec![address], 60_000);
+        let silence = link.silence();
+        assert!(ask(&mut link).await.is_ok());
+        assert_eq!(*silence.borrow(), None);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_final() {
+        let (address, _serving) = serve(HadoopException::YarnException, 1).await;
+        let mut link = link(vec![address], 60_000);
+        let error = ask(&mut link).await.unwrap_err();
+        assert!(error.is(HadoopException::YarnException), "{error}");
+    }
+
+    #[tokio::test]
+    async fn patience_with_nobody_ends() {
+        // Taken and given back: nobody listens there.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let error = ask(&mut link(vec![address], 20)).await.unwrap_err();
+        assert!(matches!(error, LinkError::GaveUp { .. }), "{error}");
     }
 }

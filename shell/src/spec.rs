@@ -13,6 +13,9 @@ use crate::job::Job;
 /// The variable's name.
 pub(crate) const VARIABLE: &str = "NM_AGENT_SHELL_JOB";
 
+/// Longest value: Linux takes no variable of more than 128 KiB with its name.
+pub(crate) const TEXT_BYTES_MAX: usize = 128 * 1024 - 256;
+
 /// Everything the master is told. The text form is base64: nothing in it means anything to a shell or a node.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spec {

@@ -73,7 +73,7 @@ pub async fn submit(cluster: &Cluster, job: &Job) -> Result<Submitted, ShellErro
     })?;
     check_sizes(job, largest)?;
     let request = SubmitApplicationRequestProto {
-        application_submission_context: Some(submission::context(id, program, &spec)),
+        application_submission_context: Some(submission::context(id, program, &spec)?),
     };
     let submitted = link.call::<SubmitApplication>(&request).await;
     submitted.map_err(|source| ShellError::ResourceManager {

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use records::{ApplicationId, Resource};
 use wire::proto::hadoop_yarn::{ApplicationSubmissionContextProto, ContainerLaunchContextProto};
 
-use crate::spec::{Spec, VARIABLE};
+use crate::job::JobError;
+use crate::spec::{Spec, TEXT_BYTES_MAX, VARIABLE};
 use crate::{MASTER_SUBCOMMAND, quote};
 
 /// What the ResourceManager's pages show as the type, of 20 characters at most.
@@ -22,19 +23,23 @@ pub(super) fn new_secret() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; SECRET_BYTES]>())
 }
 
-/// The submission.
+/// The submission. An error when the job cannot be told to its master.
 pub(super) fn context(
     id: ApplicationId,
     program: &str,
     spec: &Spec,
-) -> ApplicationSubmissionContextProto {
+) -> Result<ApplicationSubmissionContextProto, JobError> {
+    let text = spec.encode();
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(JobError::TooLong { bytes: text.len() });
+    }
     let command = [program.to_owned(), MASTER_SUBCOMMAND.to_owned()];
     let master = ContainerLaunchContextProto {
-        environment: vec![(VARIABLE, spec.encode()).into()],
+        environment: vec![(VARIABLE, text).into()],
         command: vec![quote::launch_command(&[].into(), &command)],
         ..ContainerLaunchContextProto::default()
     };
-    ApplicationSubmissionContextProto {
+    Ok(ApplicationSubmissionContextProto {
         application_id: Some(id.into()),
         application_name: Some(spec.job.name.clone()),
         queue: Some(spec.job.queue.clone()),
@@ -44,5 +49,48 @@ pub(super) fn context(
         resource: Some(Resource::new(spec.job.master_memory_mb, 1).into()),
         application_type: Some(APPLICATION_TYPE.to_owned()),
         ..ApplicationSubmissionContextProto::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Patience;
+    use crate::job::Job;
+
+    fn submitted(word: String) -> Result<ApplicationSubmissionContextProto, JobError> {
+        let spec = Spec {
+            job: Job::new(vec![word]),
+            user: "u".to_owned(),
+            schedulers: vec!["rm:1".to_owned()],
+            patience: Patience::default(),
+            secret: new_secret(),
+        };
+        let id = ApplicationId {
+            cluster_timestamp: 1,
+            id: 1,
+        };
+        context(id, "/a b/nm-agent", &spec)
+    }
+
+    #[test]
+    fn the_master_is_this_program_whatever_its_path() {
+        let context = submitted("true".to_owned()).unwrap();
+        let master = context.am_container_spec.unwrap();
+        let expected =
+            "exec -- '/a b/nm-agent' 'shell-master' 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr";
+        assert_eq!(master.command, [expected]);
+    }
+
+    #[test]
+    fn a_job_that_does_not_fit_into_a_variable_is_refused() {
+        // Each takes six characters of JSON.
+        let word = "\u{1}".repeat(crate::job::COMMAND_BYTES_MAX / 2);
+        assert!(matches!(submitted(word), Err(JobError::TooLong { .. })));
+    }
+
+    #[test]
+    fn no_two_secrets_are_the_same() {
+        assert_ne!(new_secret(), new_secret());
     }
 }

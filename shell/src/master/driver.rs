@@ -30,6 +30,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(3);
 /// (`yarn.nodemanager.sleep-delay-before-sigkill.ms`).
 const TERMINATED_PATIENCE: Duration = Duration::from_millis(200);
 
+/// Why a master ends at SIGTERM.
+const TERMINATED: &str = "the node ends this container";
+
 /// A wake-up that never comes.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -67,19 +70,13 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     let (told, telling) = watch::channel(Told::default());
     let stop = Arc::new(Notify::new());
     let endpoint = Endpoint::bind(&host, spec.secret.clone(), telling, Arc::clone(&stop)).await;
-    let mut whereabouts = Whereabouts {
-        host,
-        port: -1,
-        url: String::new(),
-    };
-    match endpoint {
-        Ok(endpoint) => {
-            whereabouts.port = endpoint.port().into();
-            whereabouts.url = format!("http://{}:{}/progress", whereabouts.host, endpoint.port());
-            background.spawn(endpoint.serve());
-        }
-        // The ResourceManager still tells what part of the job is done.
-        Err(error) => tracing::warn!(%error, "no endpoint for progress"),
+    // Without it the ResourceManager still tells what part of the job is done.
+    let endpoint = endpoint
+        .inspect_err(|error| tracing::warn!(%error, "no endpoint for progress"))
+        .ok();
+    let whereabouts = Whereabouts::new(host, endpoint.as_ref().map(Endpoint::port));
+    if let Some(endpoint) = endpoint {
+        background.spawn(endpoint.serve());
     }
     background.spawn(rm::serve(
         link,
@@ -101,7 +98,11 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     loop {
         for action in actions {
             if let Action::Finish { summary, loss } = action {
-                return driver.finish(summary, loss).await;
+                let outcome = summary.outcome;
+                return tokio::select! {
+                    finished = driver.finish(summary, loss) => finished.map(|()| outcome),
+                    _ = terminate.recv() => Err(MasterError::Lost(TERMINATED)),
+                };
             }
             driver.perform(action).await;
         }
@@ -196,7 +197,7 @@ impl Driver {
         mut self,
         summary: Box<Summary>,
         loss: Option<Loss>,
-    ) -> Result<Outcome, MasterError> {
+    ) -> Result<(), MasterError> {
         let patience = match loss {
             Some(Loss::Terminated) => TERMINATED_PATIENCE,
             Some(Loss::Silent | Loss::Disowned) | None => STOP_PATIENCE,
@@ -216,13 +217,13 @@ impl Driver {
                 } else {
                     unregister.await;
                 }
-                Ok(outcome)
+                Ok(())
             }
             Some(Loss::Silent) => Err(MasterError::Lost("the ResourceManager does not answer")),
             Some(Loss::Disowned) => Err(MasterError::Lost(
                 "the ResourceManager does not know this attempt any more",
             )),
-            Some(Loss::Terminated) => Err(MasterError::Lost("the node ends this container")),
+            Some(Loss::Terminated) => Err(MasterError::Lost(TERMINATED)),
         }
     }
 

@@ -221,7 +221,98 @@ fn respond(status: StatusCode, content_type: &'static str, body: Bytes) -> Respo
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_util::task::AbortOnDropHandle;
+
     use super::*;
+
+    struct Running {
+        port: u16,
+        told: watch::Sender<Told>,
+        stop: Arc<Notify>,
+        _serving: AbortOnDropHandle<()>,
+    }
+
+    async fn start() -> Running {
+        let (told, telling) = watch::channel(Told::default());
+        let stop = Arc::new(Notify::new());
+        let secret = "secret".to_owned();
+        let endpoint = Endpoint::bind("127.0.0.1", secret, telling, Arc::clone(&stop)).await;
+        let endpoint = endpoint.unwrap();
+        Running {
+            port: endpoint.port(),
+            told,
+            stop,
+            _serving: AbortOnDropHandle::new(tokio::spawn(endpoint.serve())),
+        }
+    }
+
+    impl Running {
+        /// What comes back for these bytes until the connection is closed.
+        async fn answer(&self, request: &[u8]) -> String {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+            stream.write_all(request).await.unwrap();
+            let mut answer = Vec::new();
+            // A reset is an answer too.
+            let _ = stream.read_to_end(&mut answer).await;
+            String::from_utf8_lossy(&answer).into_owned()
+        }
+
+        async fn request(&self, line: &str, header: &str) -> String {
+            let text = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{header}\r\n");
+            self.answer(text.as_bytes()).await
+        }
+    }
+
+    #[tokio::test]
+    async fn progress_is_told_at_once_and_then_when_it_changes() {
+        let running = start().await;
+        let first = running.request("GET /progress", "").await;
+        assert!(first.contains("\"number\":0"), "{first}");
+        let next = running.request("GET /progress?seen=0", "");
+        let change = async {
+            running.told.send_modify(|told| told.number = 1);
+        };
+        let (next, ()) = tokio::join!(next, change);
+        assert!(next.contains("\"number\":1"), "{next}");
+    }
+
+    #[tokio::test]
+    async fn only_the_secret_stops() {
+        let running = start().await;
+        for header in [
+            "",
+            "Authorization: Bearer wrong\r\n",
+            "Authorization: secret\r\n",
+        ] {
+            let answer = running.request("POST /stop", header).await;
+            assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+        }
+        let header = "Authorization: Bearer secret\r\n";
+        let answer = running.request("POST /stop", header).await;
+        assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+        running.stop.notified().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_and_what_is_not_http_is_refused() {
+        let running = start().await;
+        for (line, status) in [("GET /stop", "405"), ("POST /", "405"), ("GET /x", "404")] {
+            let answer = running.request(line, "").await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{answer}"
+            );
+        }
+        let garbage = running.answer(b"\0\xff garbage\r\n\r\n").await;
+        assert!(!garbage.starts_with("HTTP/1.1 2"), "{garbage}");
+        let long = format!(
+            "GET /{} HTTP/1.1\r\n\r\n",
+            "x".repeat(4 * REQUEST_BYTES_MAX)
+        );
+        let long = running.answer(long.as_bytes()).await;
+        assert!(!long.starts_with("HTTP/1.1 2"), "{long}");
+    }
 
     #[test]
     fn secrets_are_compared_whole() {

@@ -18,7 +18,6 @@ use wire::proto::hadoop_yarn::{
 use wire::protocol::application_master::{
     Allocate, FinishApplicationMaster, RegisterApplicationMaster,
 };
-use wire::rpc::ClientAuth;
 use wire::token::Token;
 
 use super::asks::request_id;
@@ -73,10 +72,21 @@ impl From<Event> for News {
 pub(super) struct Whereabouts {
     /// Its node.
     pub(super) host: String,
-    /// Its endpoint's port.
+    /// Its endpoint's port, -1 without one.
     pub(super) port: i32,
-    /// Its endpoint.
+    /// Its endpoint's address, empty without one.
     pub(super) url: String,
+}
+
+impl Whereabouts {
+    /// On this node, with an endpoint on this port if there is one.
+    pub(super) fn new(host: String, port: Option<u16>) -> Self {
+        Self {
+            url: port.map_or_else(String::new, |port| format!("http://{host}:{port}/progress")),
+            port: port.map_or(-1, i32::from),
+            host,
+        }
+    }
 }
 
 /// Carries out orders until there are no more.
@@ -88,6 +98,7 @@ pub(super) async fn serve(
     news: mpsc::Sender<News>,
 ) {
     let mut response_id = 0;
+    let mut renewed: Option<TokenProto> = None;
     while let Some(order) = orders.recv().await {
         let came = match order {
             Order::Register => {
@@ -99,10 +110,13 @@ pub(super) async fn serve(
                 match link.call::<Allocate>(&request).await {
                     Ok(response) => {
                         response_id = response.response_id();
-                        if let Some(token) = &response.am_rm_token {
-                            // The open connection stays good; the next one needs the new token.
+                        if let Some(token) = &response.am_rm_token
+                            && renewed.as_ref() != Some(token)
+                        {
+                            // It comes with every answer until it is used.
                             tracing::info!("the AMRMToken was renewed");
-                            link.set_auth(ClientAuth::Token(token.clone().into()));
+                            link.set_token(token.clone().into());
+                            renewed = Some(token.clone());
                         }
                         read(response)
                     }
@@ -352,5 +366,95 @@ async fn finish(link: &mut RmLink, whereabouts: &Whereabouts, summary: &Summary)
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::exception::RemoteException;
+    use wire::rpc::RpcError;
+
+    use super::*;
+    use crate::master::testing::container;
+
+    fn meaning(exception: HadoopException) -> Event {
+        failed(&LinkError::Call {
+            address: "rm:1".to_owned(),
+            method: "allocate",
+            source: RpcError::Remote(RemoteException::new(exception, "no")),
+        })
+    }
+
+    #[test]
+    fn refusals_mean_what_hadoop_means_by_them() {
+        let resync = meaning(HadoopException::ApplicationMasterNotRegistered);
+        assert_eq!(resync, Event::Resync);
+        for exception in [
+            HadoopException::ApplicationAttemptNotFound,
+            HadoopException::InvalidToken,
+            HadoopException::Sasl,
+        ] {
+            assert_eq!(meaning(exception), Event::Lost(Loss::Disowned));
+        }
+        let refused = meaning(HadoopException::InvalidResourceRequest);
+        assert!(matches!(refused, Event::AskRefused(text) if text.contains("no")));
+    }
+
+    #[test]
+    fn asks_are_for_anywhere_with_the_type_enforced() {
+        let heartbeat = Heartbeat {
+            asks: vec![Ask {
+                execution_type: ExecutionType::Opportunistic,
+                count: 3,
+            }],
+            releases: vec![container(2)],
+            promotions: Vec::new(),
+        };
+        let request = request(&heartbeat, Resource::new(256, 1), 7, 0.5);
+        let ask = &request.ask[0];
+        assert_eq!((ask.resource_name(), ask.num_containers()), ("*", 3));
+        let of = ask.execution_type_request.as_ref().unwrap();
+        assert!(of.enforce_execution_type());
+        assert_eq!(
+            ExecutionType::from(of.execution_type()),
+            ExecutionType::Opportunistic
+        );
+        assert_eq!((request.response_id(), request.release.len()), (7, 1));
+    }
+
+    #[test]
+    fn broken_entries_are_left_out_and_the_rest_is_taken() {
+        let good = ContainerStatusProto {
+            container_id: Some(container(2).into()),
+            exit_status: Some(3),
+            ..ContainerStatusProto::default()
+        };
+        let response = AllocateResponseProto {
+            allocated_containers: vec![ContainerProto::default()],
+            completed_container_statuses: vec![ContainerStatusProto::default(), good],
+            update_errors: vec![UpdateContainerErrorProto::default()],
+            nm_tokens: vec![wire::proto::hadoop_yarn::NmTokenProto::default()],
+            ..AllocateResponseProto::default()
+        };
+        let news = read(response);
+        let Some(Event::Answered(answer)) = news.event else {
+            panic!("{:?}", news.event);
+        };
+        assert_eq!(answer.granted, []);
+        assert_eq!(answer.refused, []);
+        assert_eq!(answer.completed[0].exit_status, ContainerExitStatus(3));
+        assert!(news.nm_tokens.is_empty());
+    }
+
+    #[test]
+    fn commands_of_older_resource_managers_are_heeded() {
+        let with = |command: AmCommandProto| AllocateResponseProto {
+            a_m_command: Some(command.into()),
+            ..AllocateResponseProto::default()
+        };
+        let event = |command| read(with(command)).event;
+        assert_eq!(event(AmCommandProto::AmResync), Some(Event::Resync));
+        let disowned = Some(Event::Lost(Loss::Disowned));
+        assert_eq!(event(AmCommandProto::AmShutdown), disowned);
     }
 }

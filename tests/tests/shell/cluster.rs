@@ -90,19 +90,36 @@ impl Cluster {
             web: ports[3],
             folder,
         };
-        let mut command = cluster.command("rm", &cluster.conf());
-        cluster.rm = Some(Process::start("rm", &mut command, cluster.folder()));
-        wait::until("the ResourceManager", DEADLINE, || cluster.rest("info"));
+        cluster.start_rm();
         for number in 0..nodes {
             let node = cluster.start_node(number, &core_site, site.clone());
             cluster.nodes.push(node);
         }
+        cluster.wait_nodes(nodes);
+        cluster
+    }
+
+    /// Starts the ResourceManager, also after [`kill_rm`](Self::kill_rm): then it remembers nothing.
+    #[track_caller]
+    pub(crate) fn start_rm(&mut self) {
+        let mut command = self.command("rm", &self.conf());
+        self.rm = Some(Process::start("rm", &mut command, self.folder()));
+        wait::until("the ResourceManager", DEADLINE, || self.rest("info"));
+    }
+
+    /// Waits until the ResourceManager counts on so many nodes.
+    #[track_caller]
+    pub(crate) fn wait_nodes(&self, nodes: usize) {
         wait::until("the nodes", DEADLINE, || {
-            let metrics = cluster.rest("metrics")?;
+            let metrics = self.rest("metrics")?;
             let active = metrics["clusterMetrics"]["activeNodes"].as_u64();
             wait::check(active == u64::try_from(nodes).ok(), format!("{metrics}"))
         });
-        cluster
+    }
+
+    /// Ends the last node with SIGKILL, as a machine ends that loses power; the processes of its containers live on.
+    pub(crate) fn kill_last_node(&mut self) {
+        drop(self.nodes.pop());
     }
 
     fn start_node(&self, number: usize, core_site: &Properties, mut site: Properties) -> Node {

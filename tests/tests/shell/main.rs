@@ -252,6 +252,51 @@ fn ctrl_c_without_a_resource_manager_stops_the_job_by_its_master() {
 }
 
 #[test]
+fn a_resource_manager_that_has_forgotten_the_job_ends_it() {
+    let mut cluster = Cluster::start(1);
+    let command = cluster.waiting_command("gate");
+    let shell = cluster.shell("shell", &["-n", "2", "--", "sh", "-c", &command]);
+    cluster.wait_waiting("gate", 2);
+    cluster.kill_rm();
+    cluster.start_rm();
+    let (status, log) = ended(shell);
+    assert_eq!(status, Some(1), "{log}");
+    assert!(log.contains("does not know application_"), "{log}");
+    cluster.assert_no_process_is_left();
+}
+
+#[test]
+fn a_lost_node_costs_time_and_not_the_job() {
+    let mut cluster = Cluster::start_with(2, |site| {
+        site.set("yarn.nm.liveness-monitor.expiry-interval-ms", 1500);
+    });
+    let command = cluster.waiting_command("gate");
+    let arguments = ["-n", "3", "--", "sh", "-c", &command];
+    let shell = cluster.shell("shell", &[&SLOT[..], &arguments].concat());
+    cluster.wait_waiting("gate", 3);
+    cluster.kill_last_node();
+    cluster.wait_nodes(1);
+    cluster.open("gate");
+    let (status, log) = ended(shell);
+    assert_eq!(status, Some(0), "{log}");
+    assert_eq!(row(&log, "succeeded"), 3, "{log}");
+    cluster.assert_nothing_is_left();
+}
+
+#[test]
+fn a_long_command_arrives_whole() {
+    let cluster = Cluster::start(1);
+    let word = "x".repeat(60_000);
+    let (status, log) = cluster.shell_to_end(&["--", "printf", "%s", &word]);
+    assert_eq!(status, Some(0), "{log}");
+    assert_eq!(cluster.outputs(), [word]);
+    let word = "x".repeat(70_000);
+    let (status, log) = cluster.shell_to_end(&["--", "printf", "%s", &word]);
+    assert_eq!(status, Some(2), "{log}");
+    assert!(log.contains("limit 65536"), "{log}");
+}
+
+#[test]
 fn bad_arguments_are_told_before_anything_is_done() {
     let cluster = Cluster::start(0);
     for (arguments, expected) in [
