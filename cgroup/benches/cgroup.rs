@@ -27,10 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn main() {
     let name = format!("nm-agent-bench-{}", std::process::id());
     let config = RootConfig {
-        hierarchy: &name,
+        hierarchy: Some(&name),
         wanted: &Controller::ALL,
         delegation: Delegation::AsMarked,
         own_leaf: "agent",
+        delegated_root: "all",
     };
     let root = match Root::open(&Layout::of_this_process(), &config) {
         Ok(root) => root,

@@ -82,6 +82,9 @@ pub enum Unusable {
     /// There is no hierarchy with a controller that is wanted.
     #[error("no cgroup hierarchy is mounted")]
     NotMounted,
+    /// No cgroup was given to this process, and no other may be used.
+    #[error("no cgroup was delegated to this process")]
+    NotDelegated,
     /// Making or writing is not allowed, or the hierarchy is mounted read-only.
     #[error("no right to use it")]
     NoRights(#[source] CgroupError),

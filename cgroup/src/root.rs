@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::{AccessFlags, access};
 
 use crate::delegation::{Delegation, delegated, leave};
 use crate::dir::{Dir, checked_name};
@@ -23,8 +24,9 @@ const LEFTOVERS_MAX: usize = 100_000;
 /// Where to work.
 #[derive(Clone, Copy, Debug)]
 pub struct RootConfig<'a> {
-    /// Path below each mount, used where nothing was delegated. Slashes at the ends do not matter.
-    pub hierarchy: &'a str,
+    /// Path below each mount, used where nothing was delegated. Slashes at the ends do not matter. `None`: only what was
+    /// delegated will do.
+    pub hierarchy: Option<&'a str>,
     /// What is wanted of the hierarchies.
     pub wanted: &'a [Controller],
     /// Whether the own cgroup may be used instead.
@@ -32,6 +34,8 @@ pub struct RootConfig<'a> {
     /// The name, below a delegated cgroup, for this process itself: a cgroup that gives controllers to others may hold
     /// no processes.
     pub own_leaf: &'a str,
+    /// The name beside it for all that is made here.
+    pub delegated_root: &'a str,
 }
 
 /// Something that cannot be had.
@@ -73,6 +77,9 @@ impl Root {
             }
         }
         let has_unified = !places.is_empty();
+        if config.hierarchy.is_none() && !has_unified {
+            return Err(Unusable::NotDelegated);
+        }
         for legacy in &layout.legacy {
             let controllers: Vec<Controller> = legacy
                 .controllers
@@ -82,10 +89,10 @@ impl Root {
                 // Part of every cgroup of the unified hierarchy.
                 .filter(|controller| !has_unified || controller.v2_name().is_some())
                 .collect();
-            if controllers.is_empty() {
+            let (Some(path), false) = (config.hierarchy, controllers.is_empty()) else {
                 continue;
-            }
-            match open_legacy(&legacy.hierarchy, config, &controllers) {
+            };
+            match open_legacy(&legacy.hierarchy, path, &controllers) {
                 Ok(place) => places.push(place),
                 Err(reason) => missing.push(Missing {
                     controllers,
@@ -106,6 +113,35 @@ impl Root {
         };
         root.add_absent(config.wanted);
         Ok(root)
+    }
+
+    /// Whether [`Root::open`] might find a place, without changing anything.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub fn probe(layout: &Layout, config: &RootConfig<'_>) -> Result<(), Unusable> {
+        let unified = layout.unified.iter();
+        let legacy = layout.legacy.iter().map(|legacy| &legacy.hierarchy);
+        let mut reason = Unusable::NotMounted;
+        for hierarchy in unified.chain(legacy) {
+            let own = delegated(hierarchy, config)?;
+            let path = match (own, config.hierarchy) {
+                (Some(own), _) => own.path().to_path_buf(),
+                (None, Some(path)) => {
+                    let below: PathBuf = components(path)?.into_iter().collect();
+                    hierarchy.mount.join(below)
+                }
+                (None, None) => {
+                    reason = Unusable::NotDelegated;
+                    continue;
+                }
+            };
+            match writable(&path) {
+                Ok(()) => return Ok(()),
+                Err(error) => reason = error.into(),
+            }
+        }
+        Err(reason)
     }
 
     fn add_absent(&mut self, wanted: &[Controller]) {
@@ -272,10 +308,16 @@ fn open_unified(
     let (dir, refused) = match delegated(unified, config)? {
         Some(own) => {
             leave(&own, config.own_leaf)?;
-            let refused = enable(&own, &wanted)?;
-            (own, refused)
+            checked_name(config.delegated_root)?;
+            let mut refused = enable(&own, &wanted)?;
+            let dir = own.child(config.delegated_root)?;
+            refused.extend(enable(&dir, &wanted)?);
+            (dir, refused)
         }
-        None => below_mount(unified, config.hierarchy, &wanted)?,
+        None => {
+            let path = config.hierarchy.ok_or(Unusable::NotDelegated)?;
+            below_mount(unified, path, &wanted)?
+        }
     };
     let given = enabled(&dir)?;
     let controllers: Vec<Controller> = wanted
@@ -312,11 +354,11 @@ fn below_mount(
 
 fn open_legacy(
     hierarchy: &Hierarchy,
-    config: &RootConfig<'_>,
+    path: &str,
     controllers: &[Controller],
 ) -> Result<Place, Unusable> {
     let mut dir = Dir::open(&hierarchy.mount)?;
-    for name in components(config.hierarchy)? {
+    for name in components(path)? {
         dir = dir.child(name)?;
     }
     // Kernels before 5.11 count children apart unless told otherwise; later ones ignore it.
@@ -387,6 +429,17 @@ fn listed(dir: &Dir, file: &str) -> Result<Vec<Controller>, CgroupError> {
         name.is_some_and(|name| names.contains(&name))
     };
     Ok(Controller::ALL.into_iter().filter(is_named).collect())
+}
+
+/// Whether directories may be made in a directory, or in the nearest one above it that exists.
+fn writable(path: &Path) -> Result<(), CgroupError> {
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(path);
+    let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
+    access(existing, wanted).map_err(|errno| CgroupError::Io {
+        operation: "write to",
+        path: existing.to_path_buf(),
+        source: errno.into(),
+    })
 }
 
 fn lock(dir: &Dir) -> Result<Flock<std::os::fd::OwnedFd>, Unusable> {

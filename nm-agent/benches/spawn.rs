@@ -267,6 +267,7 @@ fn config() -> LaunchConfig {
         stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
         stderr_tail_bytes: 4096,
         launch_threads: nm_agent::launch::LAUNCH_THREADS,
+        isolation: None,
     }
 }
 

@@ -14,7 +14,8 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
 
-use crate::config::{Config, HostPort, Loaded, keys};
+use crate::config::{CgroupConfig, Config, HostPort, Loaded, keys};
+use crate::isolation::Standing;
 use crate::site_xml::Origin;
 
 /// A name server that has not answered by then will not do for an agent either.
@@ -76,6 +77,9 @@ pub trait Machine {
     /// When they cannot.
     fn writable(&self, folder: &Path) -> Result<(), ProbeError>;
 
+    /// Whether containers would have cgroups.
+    fn cgroups(&self, config: &CgroupConfig) -> Standing;
+
     /// Whether the host has an address.
     ///
     /// # Errors
@@ -103,6 +107,10 @@ impl Machine for ThisMachine {
             Err(Errno::ENOTDIR)
         };
         result.map_err(|errno| ProbeError::Folder { path, errno })
+    }
+
+    fn cgroups(&self, config: &CgroupConfig) -> Standing {
+        Standing::foreseen(config)
     }
 
     fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {
@@ -145,6 +153,7 @@ pub fn report(
             findings.problems.extend(texts);
         }
     }
+    lines("Notes", &findings.notes, out)?;
     lines("Warnings", &findings.warnings, out)?;
     lines("Problems", &findings.problems, out)?;
     if findings.problems.is_empty() {
@@ -158,6 +167,7 @@ pub fn report(
 /// Lines to print, in the order found.
 #[derive(Default)]
 struct Findings {
+    notes: Vec<String>,
     warnings: Vec<String>,
     problems: Vec<String>,
 }
@@ -183,6 +193,12 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
             .iter()
             .filter_map(|folder| machine.writable(folder).err());
         findings.add(name, folders.len(), &errors.collect::<Vec<_>>());
+    }
+    let standing = machine.cgroups(&config.cgroups);
+    if standing.lacks() {
+        findings.warnings.push(standing.to_string());
+    } else if standing.is_used() {
+        findings.notes.push(standing.to_string());
     }
     let trackers = config
         .rm
@@ -264,6 +280,7 @@ mod tests {
     struct Pretend {
         broken_folders: Vec<&'static str>,
         unknown_hosts: Vec<&'static str>,
+        cgroups_broken: bool,
     }
 
     impl Machine for Pretend {
@@ -278,6 +295,19 @@ mod tests {
                 Err(ProbeError::Folder { path, errno })
             } else {
                 Ok(())
+            }
+        }
+
+        fn cgroups(&self, config: &CgroupConfig) -> Standing {
+            match (config.asked_for, self.cgroups_broken) {
+                (false, _) => Standing::NotAskedFor,
+                (true, false) => Standing::Used {
+                    version: cgroup::Version::V2,
+                    missing: Vec::new(),
+                },
+                (true, true) => Standing::Unusable {
+                    reason: "no cgroup hierarchy is mounted".to_owned(),
+                },
             }
         }
 
@@ -411,6 +441,26 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn it_is_told_whether_containers_will_have_cgroups() {
+        let asked = [RM, ("yarn.nodemanager.resource.memory.enabled", "true")];
+        let (_, text) = checked(&asked, &Pretend::default());
+        assert!(
+            text.contains("Notes (1):\n  containers run in cgroups (v2)\n"),
+            "{text}"
+        );
+        let machine = Pretend {
+            cgroups_broken: true,
+            ..Pretend::default()
+        };
+        let (outcome, text) = checked(&asked, &machine);
+        // The agent goes on without.
+        assert_eq!(outcome, Outcome::Sound);
+        assert!(text.contains("cgroups cannot be used"), "{text}");
+        let (_, text) = checked(&[RM], &machine);
+        assert!(!text.contains("cgroups cannot be used"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What acts for the core on processes and files: launcher, localizer, folders, deletion. Nothing here waits; what takes time
+//! What acts for the core on processes and files: launcher, isolation, localizer, folders, deletion. Nothing here waits; what takes time
 //! happens on the parts' own threads and comes back as an [`Effect`].
 //!
 //! [`Hands`] is the seam: the agent has [`NodeHands`], tests of the core have hands that only write down what was asked.
@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use records::{ApplicationId, ContainerId};
+use sched::ContainerSpec;
 use tokio::sync::mpsc;
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
+use crate::isolation::Isolation;
 use crate::launch::{
     ContainerSignal, LaunchEvent, LaunchPlan, Launcher, Link, LocalizationCounters,
 };
@@ -38,6 +40,24 @@ pub enum Effect {
     },
     /// Of the launcher.
     Launch(LaunchEvent),
+    /// Its processes stand still.
+    Paused {
+        /// Which container.
+        id: ContainerId,
+        /// Mebibytes that they hold; `None`: not known.
+        held_mb: Option<u64>,
+    },
+    /// Memory of a frozen container was pressed back.
+    FrozenMemory {
+        /// Which container.
+        id: ContainerId,
+        /// Mebibytes that its processes still hold.
+        held_mb: u64,
+    },
+    /// Its processes go on.
+    Resumed(ContainerId),
+    /// It cannot be frozen, or not thawed.
+    PauseFailed(ContainerId),
 }
 
 /// What the core can have done. No method waits for a disk, a process or a peer.
@@ -56,11 +76,20 @@ pub trait Hands: Send {
     /// A text for the AM when the launch was not even queued. Then no effect follows.
     fn launch(
         &mut self,
-        id: ContainerId,
+        spec: &ContainerSpec,
         user: &Arc<str>,
         context: LaunchContext,
         localized: Vec<LocalizedResource>,
     ) -> Result<(), String>;
+
+    /// Freezes a container; answers with an effect if this says `true`. `false`: nothing here can freeze.
+    fn pause(&mut self, id: ContainerId) -> bool;
+
+    /// Thaws a container; answers with an effect if this says `true`.
+    fn resume(&mut self, id: ContainerId) -> bool;
+
+    /// Its size or type has changed.
+    fn apply_limits(&mut self, spec: &ContainerSpec);
 
     /// SIGTERM to all processes of a container.
     fn terminate(&mut self, id: ContainerId);
@@ -86,6 +115,8 @@ pub trait Hands: Send {
 
 /// The node's own hands.
 pub struct NodeHands {
+    /// Freezes and limits; `None`: containers have no cgroups.
+    pub isolation: Option<Isolation>,
     /// Processes.
     pub launcher: Arc<Launcher>,
     /// Resources.
@@ -126,11 +157,12 @@ impl Hands for NodeHands {
 
     fn launch(
         &mut self,
-        id: ContainerId,
+        spec: &ContainerSpec,
         user: &Arc<str>,
         context: LaunchContext,
         localized: Vec<LocalizedResource>,
     ) -> Result<(), String> {
+        let id = spec.id;
         let user_name: UserName = user
             .parse()
             .map_err(|error| format!("container {id}: {error}"))?;
@@ -160,9 +192,33 @@ impl Hands for NodeHands {
                 localization_counters: LocalizationCounters::default(),
             })
         };
-        self.launcher
-            .launch_with(id, Box::new(make_plan))
-            .map_err(|refused| refused.to_string())
+        if let Some(isolation) = &self.isolation {
+            isolation.announce(*spec);
+        }
+        let launched = self.launcher.launch_with(id, Box::new(make_plan));
+        launched.map_err(|refused| {
+            // Known twice cannot be; of the other reasons nothing has been made yet.
+            if let Some(isolation) = &self.isolation {
+                isolation.withdraw(id);
+            }
+            refused.to_string()
+        })
+    }
+
+    fn pause(&mut self, id: ContainerId) -> bool {
+        let isolation = self.isolation.as_ref();
+        isolation.map(|isolation| isolation.pause(id)).is_some()
+    }
+
+    fn resume(&mut self, id: ContainerId) -> bool {
+        let isolation = self.isolation.as_ref();
+        isolation.map(|isolation| isolation.resume(id)).is_some()
+    }
+
+    fn apply_limits(&mut self, spec: &ContainerSpec) {
+        if let Some(isolation) = &self.isolation {
+            isolation.apply(*spec);
+        }
     }
 
     fn terminate(&mut self, id: ContainerId) {

@@ -13,6 +13,7 @@ pub mod container_manager;
 pub mod core;
 pub mod core_task;
 pub mod hands;
+pub mod isolation;
 pub mod launch;
 pub mod launch_context;
 pub mod live;

@@ -18,6 +18,7 @@ use sched::{Completion, Note};
 
 pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 
+use crate::isolation::Standing;
 use crate::view::NodeSnapshot;
 use calls::CallSeries;
 use containers::ContainerSeries;
@@ -99,6 +100,11 @@ impl Metrics {
     /// Records a call that this node answered; `took` is from the whole request read until the answer is handed over.
     pub fn observe_rpc(&self, method: RpcMethod, outcome: CallOutcome, took: Duration) {
         self.calls.observe_rpc(method, outcome, took);
+    }
+
+    /// Sets whether containers have cgroups, found out once at start.
+    pub fn set_isolation(&self, standing: &Standing) {
+        self.node.set_isolation(standing);
     }
 
     /// Sets the gauges. Without a call they stand at zero.

@@ -30,6 +30,7 @@ fn config() -> LaunchConfig {
         stderr_pattern: "*stderr*".to_owned(),
         stderr_tail_bytes: 4096,
         launch_threads: 2,
+        isolation: None,
     }
 }
 

@@ -67,10 +67,11 @@ impl Host {
     fn open(&self, hierarchy: &str, delegation: Delegation) -> Result<Root, Unusable> {
         let layout = Layout::parse(MOUNT, &format!("0::{}\n", self.own)).below(self.root.path());
         let config = RootConfig {
-            hierarchy,
+            hierarchy: Some(hierarchy),
             wanted: WANTED,
             delegation,
             own_leaf: "agent",
+            delegated_root: "all",
         };
         Root::open(&layout, &config)
     }
@@ -97,8 +98,9 @@ fn a_delegated_cgroup_is_used_and_the_process_leaves_it_for_a_leaf() {
     let host = Host::new("/system.slice/nm.service");
     let own = host.path("system.slice/nm.service");
     cgroup(&own, "cpu memory pids\n");
+    cgroup(&own.join("all"), "cpu memory pids\n");
     let root = host.open("hadoop-yarn", Delegation::Given).unwrap();
-    assert_eq!(root.paths(), std::slice::from_ref(&own));
+    assert_eq!(root.paths(), [own.join("all")]);
     assert!(own.join("agent").is_dir());
     assert!(!host.path("hadoop-yarn").exists());
 }
@@ -109,8 +111,9 @@ fn a_process_that_is_in_the_leaf_already_uses_what_is_above() {
     let own = host.path("system.slice/nm.service");
     cgroup(&own, "cpu memory pids\n");
     cgroup(&own.join("agent"), "");
+    cgroup(&own.join("all"), "cpu memory pids\n");
     let root = host.open("hadoop-yarn", Delegation::Given).unwrap();
-    assert_eq!(root.paths(), [own]);
+    assert_eq!(root.paths(), [own.join("all")]);
 }
 
 #[test]
@@ -143,13 +146,20 @@ fn controllers_are_asked_for_one_by_one_where_they_are_not_given_on() {
 #[test]
 fn no_hierarchy_is_a_reason_of_its_own() {
     let config = RootConfig {
-        hierarchy: "y",
+        hierarchy: Some("y"),
         wanted: WANTED,
         delegation: Delegation::None,
         own_leaf: "agent",
+        delegated_root: "all",
     };
     let error = Root::open(&Layout::default(), &config).unwrap_err();
     assert!(matches!(error, Unusable::NotMounted), "{error:?}");
+    let only_delegated = RootConfig {
+        hierarchy: None,
+        ..config
+    };
+    let error = Root::open(&Layout::default(), &only_delegated).unwrap_err();
+    assert!(matches!(error, Unusable::NotDelegated), "{error:?}");
     // Mounted where there is nothing: the kernel's answer is kept.
     let layout = Layout::parse(MOUNT, "0::/\n").below(Path::new("/no/such/folder"));
     let error = Root::open(&layout, &config).unwrap_err();

@@ -43,10 +43,11 @@ impl Place {
             Use::Legacy => layout.without_unified(),
         };
         let config = RootConfig {
-            hierarchy: &name,
+            hierarchy: Some(&name),
             wanted,
             delegation: Delegation::None,
             own_leaf: "agent",
+            delegated_root: "all",
         };
         let root = match Root::open(&layout, &config) {
             Ok(root) => root,

@@ -108,10 +108,11 @@ fn a_place_in_use_is_refused_to_others() {
     let path = place.root().paths()[0].clone();
     let name = path.file_name().unwrap().to_str().unwrap();
     let config = RootConfig {
-        hierarchy: name,
+        hierarchy: Some(name),
         wanted: &[Controller::Pids],
         delegation: Delegation::None,
         own_leaf: "agent",
+        delegated_root: "all",
     };
     let error = Root::open(&Layout::of_this_process(), &config).unwrap_err();
     assert!(matches!(error, Unusable::InUse { .. }), "{error:?}");

@@ -102,7 +102,7 @@ fn a_cgroup_that_eats_memory_is_killed_and_its_peak_is_known() {
     };
     group.apply(&limits).unwrap();
     beside.apply(&limits).unwrap();
-    let mut other = Script::start("echo go; read < /dev/zero", Some(&beside));
+    let mut other = Script::start("echo go; sleep 1000", Some(&beside));
     assert_eq!(other.line(), "go");
     let mut script = Script::start("exec tail /dev/zero", Some(&group));
     assert_eq!(script.end(), 137);

@@ -13,7 +13,7 @@ fn is_seen(test: &str, what: Use) {
     let sampler = group.sampler().unwrap();
     let before = sampler.read().unwrap();
     let mut script = Script::start(
-        "x=$(head -c 9000000 /dev/zero | tr '\\0' x); echo go; read -u 1",
+        "x=$(head -c 9000000 /dev/zero | tr '\\0' x); echo go; sleep 1000; :",
         Some(&group),
     );
     assert_eq!(script.line(), "go");

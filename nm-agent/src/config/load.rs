@@ -8,7 +8,7 @@ use super::problem::{ConfigProblems, Problem, Warning};
 use super::reader::PropertyReader;
 use super::secret::Secrets;
 use super::sections::Config;
-use super::{parse, read_node, read_work, unknown};
+use super::{parse, read_cgroups, read_node, read_work, unknown};
 use crate::site_xml::{Environment, Notice, Origin, Properties};
 
 /// Suggestions take time, and nobody reads more.
@@ -168,6 +168,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         logs: read_work::logs(reader),
         web: read_work::web(reader),
         health: read_node::health(reader),
+        cgroups: read_cgroups::cgroups(reader),
         monitor: read_node::monitor(reader),
         recovery: read_node::recovery(reader),
         aux_services: read_work::aux_services(reader),

@@ -8,6 +8,7 @@ pub mod keys;
 mod load;
 mod parse;
 mod problem;
+mod read_cgroups;
 mod read_node;
 mod read_work;
 mod reader;
@@ -24,9 +25,10 @@ pub use load::{Loaded, conf_dirs};
 pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
 pub use secret::{REDACTED, Secrets};
 pub use sections::{
-    AddressConfig, AuxServiceConfig, Config, ContainerExecutor, DeletionConfig, DirsConfig,
-    DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LocalizerConfig, LogConfig,
-    MonitorConfig, RecoveryConfig, ResourceManagerConfig, RmEndpoint, SchedulerConfig, WebConfig,
+    AddressConfig, AuxServiceConfig, CgroupConfig, Config, ContainerExecutor, DeletionConfig,
+    DirsConfig, DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LocalizerConfig,
+    LogConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig, RmEndpoint, SchedulerConfig,
+    WebConfig,
 };
 pub use values::{
     HostPort, MinimumVersion, OpportunisticContainersQueuePolicy, ParseHostPortError,

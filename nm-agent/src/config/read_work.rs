@@ -80,7 +80,7 @@ fn executor(reader: &mut PropertyReader<'_>) -> ContainerExecutor {
         "LinuxContainerExecutor" => {
             reader.otherwise(
                 NAME,
-                "containers run as the agent's own user, without the setuid helper and without cgroups",
+                "containers run as the agent's own user, without the setuid helper",
             );
             ContainerExecutor::Linux
         }

@@ -51,6 +51,12 @@ impl Core {
                     now,
                 );
             }
+            Effect::Paused { id, held_mb } => self.must_feed(Event::Paused { id, held_mb }, now),
+            Effect::FrozenMemory { id, held_mb } => {
+                self.must_feed(Event::FrozenMemory { id, held_mb }, now);
+            }
+            Effect::Resumed(id) => self.must_feed(Event::Resumed(id), now),
+            Effect::PauseFailed(id) => self.must_feed(Event::PauseFailed(id), now),
         }
     }
 

@@ -14,12 +14,15 @@ impl Core {
         match action {
             Action::Localize(id) => self.localize(id, followups),
             Action::Launch(id) => self.launch(id, followups),
-            // Freezing needs a cgroup of the container's own; without one the scheduler kills instead.
+            // Freezing takes a cgroup of the container's own; without one the scheduler kills instead.
+            Action::Pause(id) if self.hands.pause(id) => {}
+            Action::Resume(id) if self.hands.resume(id) => {}
             Action::Pause(id) | Action::Resume(id) => followups.push_back(Event::PauseFailed(id)),
             Action::Terminate(id) => self.hands.terminate(id),
             Action::ForceKill(id) => self.hands.force_kill(id),
             Action::ApplyLimits(spec) => {
                 tracing::debug!(container = %spec.id, resource = %spec.resource, "limits changed");
+                self.hands.apply_limits(&spec);
             }
             Action::CleanUp(id) => self.clean_up(id, followups),
             Action::Completed(completion) => self.completed(&completion, now),
@@ -58,11 +61,13 @@ impl Core {
             return;
         };
         let context = record.context.take();
+        let spec = self.scheduler.container(&id).map(|view| view.spec);
         let launched = context
+            .zip(spec)
             .ok_or("the launch context was used before".to_owned())
-            .and_then(|context| {
+            .and_then(|(context, spec)| {
                 let localized = std::mem::take(&mut record.localized);
-                self.hands.launch(id, &record.user, *context, localized)
+                self.hands.launch(&spec, &record.user, *context, localized)
             });
         if let Err(diagnostics) = launched {
             let status = ContainerExitStatus::LAUNCH_FAILED;

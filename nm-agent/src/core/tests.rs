@@ -26,6 +26,9 @@ const KEY_ID: i32 = 1;
 pub(crate) enum Asked {
     Localize(ContainerId),
     Launch(ContainerId),
+    Pause(ContainerId),
+    Resume(ContainerId),
+    Limits(ContainerSpec),
     Terminate(ContainerId),
     ForceKill(ContainerId),
     CleanUp(ContainerId),
@@ -55,13 +58,24 @@ impl Hands for RecordingHands {
     }
     fn launch(
         &mut self,
-        id: ContainerId,
+        spec: &ContainerSpec,
         _: &Arc<str>,
         _: LaunchContext,
         _: Vec<LocalizedResource>,
     ) -> Result<(), String> {
-        self.note(Asked::Launch(id));
+        self.note(Asked::Launch(spec.id));
         Ok(())
+    }
+    fn pause(&mut self, id: ContainerId) -> bool {
+        self.note(Asked::Pause(id));
+        true
+    }
+    fn resume(&mut self, id: ContainerId) -> bool {
+        self.note(Asked::Resume(id));
+        true
+    }
+    fn apply_limits(&mut self, spec: &ContainerSpec) {
+        self.note(Asked::Limits(*spec));
     }
     fn terminate(&mut self, id: ContainerId) {
         self.note(Asked::Terminate(id));

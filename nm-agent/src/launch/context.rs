@@ -10,6 +10,8 @@ use std::time::Duration;
 use records::{ContainerId, NodeId};
 use thiserror::Error;
 
+use crate::isolation::Isolation;
+
 /// The launch script, in the work directory and, for people, in the log directory.
 pub(super) const LAUNCH_SCRIPT: &str = "launch_container.sh";
 /// The credentials, in the work directory.
@@ -136,6 +138,8 @@ pub struct LaunchConfig {
     pub stderr_tail_bytes: u64,
     /// Threads that prepare and spawn; see [`LAUNCH_THREADS`].
     pub launch_threads: usize,
+    /// Makes containers' cgroups; `None`: they have process groups only.
+    pub isolation: Option<Isolation>,
 }
 
 /// Threads that prepare and spawn, unless configured otherwise. Preparing is file creation, spawning waits for the
@@ -155,6 +159,7 @@ impl fmt::Debug for LaunchConfig {
             .field("stderr_pattern", &self.stderr_pattern)
             .field("stderr_tail_bytes", &self.stderr_tail_bytes)
             .field("launch_threads", &self.launch_threads)
+            .field("in_cgroups", &self.isolation.is_some())
             .finish_non_exhaustive()
     }
 }

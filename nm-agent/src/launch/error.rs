@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use cgroup::{CgroupError, SpawnError};
 use thiserror::Error;
 
 use super::context::PlanError;
@@ -31,9 +32,12 @@ pub(super) enum LaunchError {
     Spawn {
         /// The program.
         program: &'static str,
-        /// The kernel's answer.
-        source: io::Error,
+        /// Why.
+        source: SpawnError,
     },
+    /// Its cgroup could not be made.
+    #[error("cannot make the container's cgroup")]
+    Cgroup(#[from] CgroupError),
     /// The process was started, but its end could not be learned, so it was killed.
     #[error("cannot watch process {pid}")]
     Watch {

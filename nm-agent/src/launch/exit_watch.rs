@@ -16,6 +16,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::confined_end;
 use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
 use super::diagnostics::{self, StderrPattern};
@@ -25,6 +26,7 @@ use super::process_tree::Process;
 use super::registry::{Order, Registry};
 use super::scanner::{Scanner, Scope};
 use super::spawn::Leader;
+use crate::isolation::{Confined, oom_message};
 
 /// The longest that an order waits to learn who else must be signalled. A scan takes milliseconds; when `/proc` hangs,
 /// the process group is signalled all the same.
@@ -36,7 +38,7 @@ const RESCAN: Duration = Duration::from_millis(100);
 /// Between two looks when there is nothing to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long what ignores even SIGKILL (it waits for a device) may hold back the end of its container.
-const GIVE_UP: Duration = Duration::from_secs(10);
+pub(super) const GIVE_UP: Duration = Duration::from_secs(10);
 /// Processes outside the leader's group that are remembered from one order to the end.
 const SEEN_MAX: usize = 4_096;
 /// Exits whose files are written and read at the same time.
@@ -74,6 +76,8 @@ pub(super) struct Watch {
     pub(super) log_dir: PathBuf,
     pub(super) nm_private: Directory,
     pub(super) debug_info: Option<DebugTicket>,
+    /// Its cgroups. With them nobody needs to be looked for, and nobody can be overlooked.
+    pub(super) confined: Option<Confined>,
     /// Processes outside the leader's group that were there when an order came. Once their parents are gone, nothing
     /// but this may tell whose they are.
     pub(super) seen: Vec<Process>,
@@ -125,11 +129,14 @@ impl Watch {
         });
         let finished = Finished {
             id: self.id,
+            pid,
             status,
+            ordered: *self.orders.borrow() > Order::Run,
+            confined: self.confined,
             log_dir: self.log_dir,
             nm_private: self.nm_private,
         };
-        let diagnostics = finished.files(&shared).await;
+        let (status, diagnostics) = finished.files(&shared).await;
         shared
             .report(LaunchEvent::Exited {
                 id: self.id,
@@ -162,6 +169,15 @@ impl Watch {
     /// could no longer be found.
     async fn obey(&mut self, order: Order, shared: &Shared) {
         let leader = self.leader.get_ref().pid();
+        if let Some(confined) = &self.confined {
+            match confined_end::obey(confined, order).await {
+                Ok(()) => return,
+                Err(error) => {
+                    let error = crate::error_chain(&error);
+                    tracing::warn!(container = %self.id, error, "signalled without its cgroup");
+                }
+            }
+        }
         let search = shared.scanner.members(self.id, leader, Scope::Everything);
         let members = timeout(SCAN_WAIT, search).await.unwrap_or_default();
         let signal = signal_of(order);
@@ -177,6 +193,10 @@ impl Watch {
     /// Ends what the leader left behind: SIGTERM, SIGKILL after the configured delay (Hadoop: `ContainerCleanup`, which
     /// also runs after a normal exit, but for the process group only).
     async fn end_left_overs(&mut self, shared: &Shared) {
+        if let Some(confined) = &self.confined {
+            return confined_end::end_left_overs(confined, &mut self.orders, shared.sigkill_delay)
+                .await;
+        }
         let leader = self.leader.get_ref().pid();
         let mut sweep = Sweep::new(shared.sigkill_delay);
         loop {
@@ -338,15 +358,21 @@ async fn ended_all(handles: Vec<OwnedFd>) {
 /// A container whose processes are gone.
 struct Finished {
     id: ContainerId,
+    pid: i32,
     status: ContainerExitStatus,
+    /// Its end was ordered: then that is why it ended.
+    ordered: bool,
+    confined: Option<Confined>,
     log_dir: PathBuf,
     nm_private: Directory,
 }
 
 impl Finished {
-    /// Writes the exit code, reads what the error files say.
-    async fn files(self, shared: &Arc<Shared>) -> String {
+    /// Removes its cgroups, writes the exit code, reads what the error files say. Its exit status, which the kernel may know
+    /// better than the process, and its diagnostics.
+    async fn files(self, shared: &Arc<Shared>) -> (ContainerExitStatus, String) {
         let permit = shared.finishing.acquire().await;
+        let status = self.status;
         let task_shared = Arc::clone(shared);
         let task = tokio::task::spawn_blocking(move || {
             let code = self.status.to_string();
@@ -355,20 +381,35 @@ impl Finished {
                 let error = crate::error_chain(&error);
                 tracing::warn!(container = %self.id, error, "the exit code is not kept");
             }
-            diagnostics::of_exit(
+            let diagnostics = diagnostics::of_exit(
                 self.id,
                 self.status,
                 &self.log_dir,
                 &task_shared.stderr_pattern,
                 task_shared.stderr_tail_bytes,
-            )
+            );
+            match self.killed_for_memory() {
+                Some(message) => (
+                    ContainerExitStatus::KILLED_EXCEEDED_PMEM,
+                    message + &diagnostics,
+                ),
+                None => (self.status, diagnostics),
+            }
         });
-        let diagnostics = task.await.unwrap_or_else(|error| {
+        let result = task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "the diagnostics of a container are lost");
-            String::new()
+            (status, String::new())
         });
         drop(permit);
-        diagnostics
+        result
+    }
+
+    /// Removes its cgroups. The message, if the kernel killed it or a part of it for its memory and it failed of that.
+    fn killed_for_memory(&self) -> Option<String> {
+        let events = self.confined.as_ref()?.finish();
+        let killed = events.oom_kills.unwrap_or(0) > 0;
+        let failed_of_it = !self.ordered && self.status != ContainerExitStatus::SUCCESS;
+        (killed && failed_of_it).then(|| oom_message(self.id, self.pid, &events))
     }
 }
 

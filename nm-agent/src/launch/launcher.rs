@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use cgroup::Cgroup;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use records::{ContainerExitStatus, ContainerId};
 use thiserror::Error;
@@ -263,6 +264,9 @@ impl Worker {
         for job in jobs {
             let id = job.id;
             if let Err(reason) = self.launch(job) {
+                if let Some(isolation) = &self.config.isolation {
+                    isolation.forget(id);
+                }
                 self.shared.registry.remove(id);
                 // This thread is no task: waiting for room in the channel is what back-pressure is for.
                 if self.shared.events.blocking_send(reason.event(id)).is_err() {
@@ -286,7 +290,11 @@ impl Worker {
         // Once more, since the disk may have been slow. After this, an order finds a process to signal.
         unless_ordered_to_end(&orders)?;
         let ready = Instant::now();
-        let leader = self.spawn(&prepared)?;
+        let group = match &self.config.isolation {
+            Some(isolation) => isolation.enter(id).map_err(LaunchError::from)?,
+            None => None,
+        };
+        let leader = self.spawn(&prepared, group.as_ref())?;
         let pid = leader.pid();
         let spawned = Instant::now();
         // Before anybody can signal it by its number: a leader that cannot be watched is reaped at once.
@@ -344,7 +352,7 @@ impl Worker {
         })
     }
 
-    fn spawn(&self, prepared: &Prepared) -> Result<Leader, LaunchError> {
+    fn spawn(&self, prepared: &Prepared, group: Option<&Cgroup>) -> Result<Leader, LaunchError> {
         let command = Command {
             script: &prepared.script_path,
             environment: &prepared.environment,
@@ -354,6 +362,7 @@ impl Worker {
                 prepared.log_dir.output(PRELAUNCH_OUT),
                 prepared.log_dir.output(PRELAUNCH_ERR),
             ],
+            group,
         };
         spawn(&command).map_err(|source| LaunchError::Spawn {
             program: BASH,
@@ -389,6 +398,11 @@ impl Worker {
             log_dir,
             nm_private: prepared.nm_private,
             debug_info,
+            confined: self
+                .config
+                .isolation
+                .as_ref()
+                .map(|isolation| isolation.confined(container_id)),
             seen: Vec::new(),
         }
     }

@@ -9,8 +9,10 @@
 //! ```
 //! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization and of why a container is
 //! killed. Besides the launch threads there are two more: `process-scan`, which reads `/proc` for everybody, and
-//! `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `spawn` and `exit_watch` only.
+//! `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process` and `exit_watch` only; making a process
+//! is the cgroup crate's.
 
+mod confined_end;
 mod context;
 mod debug_info;
 mod diagnostics;
@@ -28,7 +30,7 @@ mod scanner;
 mod script;
 mod spawn;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -63,5 +63,6 @@ pub(crate) fn config() -> LaunchConfig {
         stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
         stderr_tail_bytes: 4096,
         launch_threads: 2,
+        isolation: None,
     }
 }

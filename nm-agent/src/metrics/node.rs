@@ -5,6 +5,7 @@ use records::Resource;
 
 use super::family::{Maker, PerLabel};
 use super::labels::{Share, TypeLabel};
+use crate::isolation::Standing;
 use crate::view::NodeSnapshot;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -25,6 +26,8 @@ pub(super) struct NodeGauges {
     vcores: PerLabel<Share, IntGauge>,
     registered: IntGauge,
     healthy: IntGauge,
+    cgroups_in_use: IntGauge,
+    cgroups_missing: IntGauge,
     start_time_seconds: Gauge,
 }
 
@@ -83,6 +86,14 @@ impl NodeGauges {
                 "nm_agent_healthy",
                 "1 while the node reports itself healthy.",
             ),
+            cgroups_in_use: maker.gauge(
+                "nm_agent_cgroups_in_use",
+                "1 while containers run in cgroups.",
+            ),
+            cgroups_missing: maker.gauge(
+                "nm_agent_cgroups_missing",
+                "1 while something that the configuration asks of cgroups cannot be had.",
+            ),
             start_time_seconds: maker.float_gauge(
                 "nm_agent_start_time_seconds",
                 "When the agent started, in seconds since 1970-01-01 UTC.",
@@ -135,6 +146,11 @@ impl NodeGauges {
         self.healthy.set(i64::from(node.health.healthy));
         self.start_time_seconds
             .set(node.started_at.0 as f64 / 1000.0);
+    }
+
+    pub(super) fn set_isolation(&self, standing: &Standing) {
+        self.cgroups_in_use.set(i64::from(standing.is_used()));
+        self.cgroups_missing.set(i64::from(standing.lacks()));
     }
 
     fn set_share(&self, share: Share, amount: Resource) {

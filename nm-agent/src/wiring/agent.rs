@@ -72,6 +72,7 @@ impl Agent {
             process.environment,
             &folders,
             &ports.address,
+            &shared.metrics,
             effects,
         )?;
         let interval = Duration::from_millis(config.monitor.interval_ms.max(1));

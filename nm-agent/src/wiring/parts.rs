@@ -12,9 +12,12 @@ use super::{AgentError, slices, starting};
 use crate::clock::Clock;
 use crate::config::{Config, LocalizerConfig};
 use crate::hands::{Effect, NodeHands};
+use crate::isolation::{Isolation, Standing};
 use crate::launch::Launcher;
 use crate::localize::{self, NodeDirs};
+use crate::metrics::Metrics;
 use crate::monitor::{Monitor, Sample};
+use crate::node_identity;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, UpdaterParts};
 
 /// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
@@ -107,11 +110,31 @@ impl Folders {
     }
 }
 
+/// Cgroups, if they are asked for or were given and can be used; tells once which.
+fn start_isolation(
+    config: &Config,
+    effects: &mpsc::UnboundedSender<Effect>,
+) -> Result<(Option<Isolation>, Standing), AgentError> {
+    let hardware = node_identity::hardware();
+    let offered = config.capacity.resolve(hardware).offered;
+    // As Hadoop counts them (`NodeManagerHardwareUtils.getNodeCPUs`).
+    let processors = if config.cgroups.count_logical_processors {
+        hardware.logical_processors
+    } else {
+        hardware.cores
+    };
+    let (isolation, standing) = Isolation::start(&config.cgroups, offered, processors, effects)
+        .map_err(starting("the threads for cgroups"))?;
+    standing.log();
+    Ok((isolation, standing))
+}
+
 pub(super) fn make_hands(
     config: &Config,
     environment: BTreeMap<String, String>,
     folders: &Folders,
     address: &NodeAddress,
+    metrics: &Metrics,
     effects: mpsc::UnboundedSender<Effect>,
 ) -> Result<(NodeHands, localize::LocalizerThreads), AgentError> {
     let (localizer, localizer_threads) = localize::Localizer::start(
@@ -121,8 +144,10 @@ pub(super) fn make_hands(
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;
+    let (isolation, standing) = start_isolation(config, &effects)?;
+    metrics.set_isolation(&standing);
     let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
-    let launch_config = slices::launcher(config, environment, address);
+    let launch_config = slices::launcher(config, environment, address, isolation.clone());
     let launcher = Launcher::start(
         launch_config,
         launch_events,
@@ -139,6 +164,7 @@ pub(super) fn make_hands(
         }
     });
     let hands = NodeHands {
+        isolation,
         launcher: Arc::new(launcher),
         localizer,
         dirs: folders.dirs.clone(),

@@ -12,6 +12,7 @@ use crate::admin::AdminOptions;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, OpportunisticContainersQueuePolicy};
 use crate::core::CoreConfig;
+use crate::isolation::Isolation;
 use crate::launch;
 use crate::localize::NodeDirs;
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
@@ -65,6 +66,7 @@ pub(super) fn launcher(
     config: &Config,
     environment: BTreeMap<String, String>,
     address: &NodeAddress,
+    isolation: Option<Isolation>,
 ) -> launch::LaunchConfig {
     launch::LaunchConfig {
         node_id: address.node_id.clone(),
@@ -79,6 +81,7 @@ pub(super) fn launcher(
         stderr_pattern: config.launch.stderr_pattern.clone(),
         stderr_tail_bytes: config.launch.stderr_tail_bytes,
         launch_threads: launch::LAUNCH_THREADS,
+        isolation,
         agent_environment: environment,
     }
 }

@@ -1,0 +1,258 @@
+//! Containers in control groups: classes that give way to each other, limits, freezing, and an end that nothing escapes.
+//!
+//! ```text
+//! all containers ── guaranteed ──── CONTAINER …        processor time and memory by what was promised
+//!               └── opportunistic ─ CONTAINER …        together: idle processor time, memory that nobody was promised
+//! ```
+//!
+//! The launcher asks for a cgroup ([`Isolation::enter`]) and starts the process in it; its watch signals and kills through
+//! [`Confined`]; the core orders freezing, thawing and new limits, which a thread carries out and answers with effects.
+//!
+//! - `rules`: what the limits are, pure
+//! - `table`: which containers have cgroups, and the sums over them
+//! - `shared`: cgroups and table together; `worker`: the threads; `confined`: one container as its watch sees it
+//! - `oom`: what is said of a container that the kernel killed
+//! - `standing`: whether and why cgroups are not used
+
+mod confined;
+mod oom;
+mod rules;
+mod shared;
+mod standing;
+mod table;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cgroup::{
+    Cgroup, CgroupError, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
+};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use records::{ContainerId, Resource};
+use sched::ContainerSpec;
+use tokio::sync::mpsc;
+
+pub(crate) use confined::Confined;
+pub(crate) use oom::message as oom_message;
+pub use standing::Standing;
+
+use crate::config::CgroupConfig;
+use crate::hands::Effect;
+use rules::Rules;
+use shared::Shared;
+use worker::{Job, RECLAIM_QUEUE_MAX, Reclaimer, Worker};
+
+/// How long the end of what an earlier run left may take, all together.
+const LEFTOVERS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The handle. Cheap to clone; the threads end with the last one.
+#[derive(Clone, Debug)]
+pub struct Isolation {
+    shared: Arc<Shared>,
+    jobs: Sender<Job>,
+}
+
+impl Isolation {
+    /// Finds the place for containers, ends what an earlier run left there, and starts the threads. Without a handle the
+    /// agent goes on with process groups, and [`Standing`] says why.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(
+        config: &CgroupConfig,
+        total: Resource,
+        processors: u32,
+        effects: &mpsc::UnboundedSender<Effect>,
+    ) -> io::Result<(Option<Self>, Standing)> {
+        let opened = open(config, &layout(config)).and_then(|root| {
+            let guaranteed = root.parent("guaranteed").map_err(Unusable::from)?;
+            let opportunistic = root.parent("opportunistic").map_err(Unusable::from)?;
+            Ok((root, guaranteed, opportunistic))
+        });
+        let (root, guaranteed, opportunistic) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => return Ok((None, Standing::without(config, reason))),
+        };
+        for parent in [&guaranteed, &opportunistic] {
+            end_leftovers(parent);
+        }
+        let standing = Standing::with(config, &root);
+        let rules = Rules {
+            config: config.clone(),
+            total,
+            processors,
+        };
+        let shared = Arc::new(Shared {
+            rules,
+            root,
+            guaranteed,
+            opportunistic,
+            table: table::Table::default(),
+        });
+        shared.apply_classes();
+        let (jobs, ordered) = unbounded();
+        start_threads(&shared, effects, ordered)?;
+        Ok((Some(Self { shared, jobs }), standing))
+    }
+
+    /// A container is about to be launched: what it may use.
+    pub fn announce(&self, spec: ContainerSpec) {
+        self.shared.table.announce(spec);
+    }
+
+    /// It was not even taken for a launch.
+    pub(crate) fn withdraw(&self, id: ContainerId) {
+        self.shared.table.remove(id);
+    }
+
+    /// Its launch failed: removes what was made for it.
+    pub(crate) fn forget(&self, id: ContainerId) {
+        self.confined(id).finish();
+    }
+
+    /// Makes its cgroup, for its process to be started in.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn enter(&self, id: ContainerId) -> Result<Option<Cgroup>, CgroupError> {
+        let made = self.shared.with_groups(id, |spec, groups| {
+            let group = self.shared.make(spec)?;
+            groups.current = Some((spec.execution_type, group.clone()));
+            Ok(group)
+        });
+        let Some(made) = made.transpose()? else {
+            return Ok(None);
+        };
+        self.shared.table.placed(id);
+        self.order(Job::Classes);
+        Ok(Some(made))
+    }
+
+    /// Its cgroups, for its watch.
+    pub(crate) fn confined(&self, id: ContainerId) -> Confined {
+        Confined {
+            shared: Arc::clone(&self.shared),
+            jobs: self.jobs.clone(),
+            id,
+        }
+    }
+
+    /// Its size or type has changed. Takes effect soon.
+    pub fn apply(&self, spec: ContainerSpec) {
+        if self.shared.table.changed(spec) {
+            self.order(Job::Update(spec.id));
+        }
+    }
+
+    /// Freezes it; answers with an effect.
+    pub fn pause(&self, id: ContainerId) {
+        self.order(Job::Pause(id));
+    }
+
+    /// Thaws it; answers with an effect.
+    pub fn resume(&self, id: ContainerId) {
+        self.order(Job::Resume(id));
+    }
+
+    fn order(&self, job: Job) {
+        // The thread lives as long as somebody can order.
+        if self.jobs.send(job).is_err() {
+            tracing::error!("the thread for cgroups has gone");
+        }
+    }
+}
+
+fn start_threads(
+    shared: &Arc<Shared>,
+    effects: &mpsc::UnboundedSender<Effect>,
+    ordered: Receiver<Job>,
+) -> io::Result<()> {
+    let (reclaim, frozen) = bounded(RECLAIM_QUEUE_MAX);
+    let worker = Worker {
+        shared: Arc::clone(shared),
+        effects: effects.clone(),
+        reclaim,
+    };
+    let reclaimer = Reclaimer {
+        shared: Arc::clone(shared),
+        effects: effects.clone(),
+    };
+    thread::Builder::new()
+        .name("cgroups".to_owned())
+        .spawn(move || worker.serve(&ordered))?;
+    thread::Builder::new()
+        .name("cgroup-reclaim".to_owned())
+        .spawn(move || reclaimer.serve(&frozen))?;
+    Ok(())
+}
+
+/// The hierarchies that the configuration lets be used.
+fn layout(config: &CgroupConfig) -> Layout {
+    let layout = Layout::of_this_process();
+    match &config.mount_path {
+        Some(path) => layout.mounted_below(path),
+        None => layout,
+    }
+}
+
+fn open(config: &CgroupConfig, layout: &Layout) -> Result<Root, Unusable> {
+    Root::open(layout, &root_config(config))
+}
+
+/// What is asked of the hierarchies. Where nothing asks for cgroups, they are used only if somebody gave us one.
+fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
+    const BASIC: [Controller; 5] = [
+        Controller::Cpu,
+        Controller::Cpuacct,
+        Controller::Memory,
+        Controller::Pids,
+        Controller::Freezer,
+    ];
+    RootConfig {
+        hierarchy: config.asked_for.then_some(&config.hierarchy),
+        wanted: if config.io { &Controller::ALL } else { &BASIC },
+        delegation: Delegation::AsMarked,
+        own_leaf: "agent",
+        delegated_root: "containers",
+    }
+}
+
+/// Ends and removes what is below a class: nobody knows of it any more.
+fn end_leftovers(parent: &Parent) {
+    let groups = match parent.children() {
+        Ok(groups) => groups,
+        Err(error) => {
+            tracing::warn!(
+                error = crate::error_chain(&error),
+                "cgroups of an earlier run are not looked for"
+            );
+            return;
+        }
+    };
+    if groups.is_empty() {
+        return;
+    }
+    // All at once, and then each in turn.
+    for group in &groups {
+        if let Err(error) = group.kill() {
+            tracing::debug!(
+                error = crate::error_chain(&error),
+                "a cgroup of an earlier run"
+            );
+        }
+    }
+    let deadline = Instant::now() + LEFTOVERS_PATIENCE;
+    let (mut removed, mut left) = (0, 0);
+    for group in &groups {
+        match group.destroy(deadline.saturating_duration_since(Instant::now())) {
+            Ok(()) => removed += 1,
+            Err(_) => left += 1,
+        }
+    }
+    tracing::info!(removed, left, "cgroups of an earlier run were ended");
+}

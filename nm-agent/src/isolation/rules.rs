@@ -1,0 +1,240 @@
+//! What a container, a class of containers and all of them together are limited to. Pure: the scheduler's numbers in,
+//! bytes, weights and quotas out.
+
+use cgroup::{Bound, CpuQuota, Limits, Weight};
+use records::{ExecutionType, Resource};
+use sched::ContainerSpec;
+
+use crate::config::CgroupConfig;
+
+const MIB: u64 = 1 << 20;
+
+/// The least that opportunistic containers are slowed down at, in bytes. At nothing at all, what is being killed there
+/// could not even end.
+const HIGH_LEAST: u64 = 16 * MIB;
+
+/// What limits follow from.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) config: CgroupConfig,
+    /// What the node offers.
+    pub(super) total: Resource,
+    /// Processors of the machine.
+    pub(super) processors: u32,
+}
+
+impl Rules {
+    /// Processors that containers may use together.
+    fn yarn_processors(&self) -> f64 {
+        f64::from(self.processors) * f64::from(self.config.cpu_limit_percent) / 100.0
+    }
+
+    /// One container. Opportunistic ones weigh by their virtual cores too: their class as a whole is what gives way
+    /// (Hadoop, without classes: 2 shares each).
+    pub(super) fn container(&self, spec: &ContainerSpec) -> Limits {
+        let mut limits = Limits {
+            pids_max: Some(self.config.pids_max.map_or(Bound::Unlimited, Bound::At)),
+            ..Limits::default()
+        };
+        if self.config.cpu {
+            limits.cpu_weight = Some(Weight::new(100 * u64::from(spec.resource.vcores)));
+            limits.cpu_quota = Some(self.quota(spec.resource.vcores));
+        }
+        if self.config.memory {
+            let bytes = memory_bytes(spec);
+            let guaranteed = spec.execution_type == ExecutionType::Guaranteed;
+            limits.memory_max = Some(Bound::At(bytes));
+            limits.memory_low = Some(self.protected(spec));
+            limits.swap_max = Some(Bound::At(0));
+            limits.swappiness = Some(if guaranteed {
+                self.config.swappiness
+            } else {
+                100
+            });
+            limits.oom_group = Some(true);
+        }
+        limits
+    }
+
+    /// Its share of the processors that containers may use, if it may have no more (Hadoop:
+    /// `CGroupsCpuResourceHandlerImpl.updateContainer`, which sets none for a container of the node's size).
+    fn quota(&self, vcores: u32) -> CpuQuota {
+        if !self.config.strict_cpu || vcores == self.total.vcores || self.total.vcores == 0 {
+            return CpuQuota::Unlimited;
+        }
+        let share = f64::from(vcores) / f64::from(self.total.vcores);
+        CpuQuota::of_processors(share * self.yarn_processors())
+    }
+
+    /// Bytes of a container that are reclaimed only when there is nothing else.
+    pub(super) fn protected(&self, spec: &ContainerSpec) -> u64 {
+        if !self.config.memory || spec.execution_type == ExecutionType::Opportunistic {
+            return 0;
+        }
+        let percent = self.config.memory_soft_limit_percent.clamp(0.0, 100.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most all of a u64's bytes, and whole bytes are wanted"
+        )]
+        let bytes = (memory_bytes(spec) as f64 * percent / 100.0) as u64;
+        bytes
+    }
+
+    /// All containers.
+    pub(super) fn root(&self, protected: u64) -> Limits {
+        Limits {
+            cpu_quota: (self.config.cpu && self.config.cpu_limit_percent < 100)
+                .then(|| CpuQuota::of_processors(self.yarn_processors())),
+            memory_low: self.config.memory.then_some(protected),
+            ..Limits::default()
+        }
+    }
+
+    /// All guaranteed containers.
+    pub(super) fn guaranteed(&self, protected: u64) -> Limits {
+        Limits {
+            cpu_idle: Some(false),
+            cpu_weight: Some(Weight::MAX),
+            io_weight: self.config.io.then_some(Weight::MAX),
+            memory_low: self.config.memory.then_some(protected),
+            ..Limits::default()
+        }
+    }
+
+    /// All opportunistic containers: the processor time that is left, and the memory that nobody was promised. What a
+    /// promoted container used before stays counted here, and is not for the others to make room for.
+    pub(super) fn opportunistic(&self, promised: u64, left_behind: u64) -> Limits {
+        let total = self.total.memory_mb.saturating_mul(MIB);
+        let left = total.saturating_sub(promised).max(HIGH_LEAST);
+        Limits {
+            cpu_idle: Some(true),
+            cpu_weight: Some(Weight::MIN),
+            io_weight: self.config.io.then_some(Weight::MIN),
+            memory_low: self.config.memory.then_some(left_behind),
+            memory_high: self
+                .config
+                .memory
+                .then_some(Bound::At(left.saturating_add(left_behind))),
+            ..Limits::default()
+        }
+    }
+}
+
+/// What a container may use.
+pub(super) fn memory_bytes(spec: &ContainerSpec) -> u64 {
+    spec.resource.memory_mb.saturating_mul(MIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules {
+            config: CgroupConfig {
+                asked_for: true,
+                hierarchy: "/hadoop-yarn".to_owned(),
+                mount_path: None,
+                cpu: true,
+                strict_cpu: false,
+                cpu_limit_percent: 100,
+                count_logical_processors: false,
+                memory: true,
+                memory_soft_limit_percent: 90.0,
+                swappiness: 0,
+                io: false,
+                pids_max: Some(100),
+                delete_timeout_ms: 1000,
+            },
+            total: Resource::new(8192, 8),
+            processors: 4,
+        }
+    }
+
+    fn spec(execution_type: ExecutionType, memory_mb: u64, vcores: u32) -> ContainerSpec {
+        ContainerSpec {
+            id: ContainerId {
+                attempt: ApplicationAttemptId {
+                    application_id: ApplicationId {
+                        cluster_timestamp: 1,
+                        id: 1,
+                    },
+                    attempt_id: 1,
+                },
+                id: 1,
+            },
+            resource: Resource::new(memory_mb, vcores),
+            execution_type,
+            version: 0,
+        }
+    }
+
+    #[test]
+    fn a_guaranteed_container_has_hadoops_limits() {
+        let limits = rules().container(&spec(ExecutionType::Guaranteed, 1000, 2));
+        assert_eq!(limits.cpu_weight, Some(Weight::new(200)));
+        assert_eq!(limits.cpu_quota, Some(CpuQuota::Unlimited));
+        assert_eq!(limits.memory_max, Some(Bound::At(1000 * MIB)));
+        assert_eq!(limits.memory_low, Some(900 * MIB));
+        assert_eq!(limits.swappiness, Some(0));
+        assert_eq!(limits.pids_max, Some(Bound::At(100)));
+    }
+
+    #[test]
+    fn an_opportunistic_container_has_the_same_bound_and_no_protection() {
+        let limits = rules().container(&spec(ExecutionType::Opportunistic, 1000, 2));
+        assert_eq!(limits.memory_max, Some(Bound::At(1000 * MIB)));
+        assert_eq!(limits.memory_low, Some(0));
+        assert_eq!(limits.swappiness, Some(100));
+    }
+
+    #[test]
+    fn what_is_not_enabled_is_left_alone() {
+        let mut rules = rules();
+        rules.config.cpu = false;
+        rules.config.memory = false;
+        rules.config.pids_max = None;
+        let limits = rules.container(&spec(ExecutionType::Guaranteed, 1000, 2));
+        let expected = Limits {
+            pids_max: Some(Bound::Unlimited),
+            ..Limits::default()
+        };
+        assert_eq!(limits, expected);
+        assert_eq!(rules.opportunistic(0, 0).memory_high, None);
+        assert_eq!(rules.root(0), Limits::default());
+    }
+
+    #[test]
+    fn a_strict_share_is_of_the_processors_that_containers_may_use() {
+        let mut rules = rules();
+        rules.config.strict_cpu = true;
+        rules.config.cpu_limit_percent = 50;
+        let quota = |vcores| {
+            let spec = spec(ExecutionType::Guaranteed, 1, vcores);
+            rules.container(&spec).cpu_quota
+        };
+        // Two processors for eight virtual cores.
+        assert_eq!(quota(4), Some(CpuQuota::of_processors(1.0)));
+        assert_eq!(quota(1), Some(CpuQuota::of_processors(0.25)));
+        assert_eq!(quota(8), Some(CpuQuota::Unlimited));
+        assert_eq!(rules.root(0).cpu_quota, Some(CpuQuota::of_processors(2.0)));
+    }
+
+    #[test]
+    fn opportunistic_containers_together_stay_below_what_others_were_promised() {
+        let rules = rules();
+        let high = |promised_mib: u64, left_mib: u64| {
+            rules
+                .opportunistic(promised_mib * MIB, left_mib * MIB)
+                .memory_high
+        };
+        assert_eq!(high(0, 0), Some(Bound::At(8192 * MIB)));
+        assert_eq!(high(6000, 0), Some(Bound::At(2192 * MIB)));
+        assert_eq!(high(6000, 100), Some(Bound::At(2292 * MIB)));
+        assert_eq!(high(9000, 0), Some(Bound::At(HIGH_LEAST)));
+        assert_eq!(rules.opportunistic(0, 0).cpu_idle, Some(true));
+    }
+}
