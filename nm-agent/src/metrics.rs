@@ -21,6 +21,8 @@ pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 use crate::isolation::Standing;
 use crate::view::NodeSnapshot;
 use calls::CallSeries;
+pub use containers::{ContainerEnds, Launches};
+
 use containers::ContainerSeries;
 use decisions::DecisionSeries;
 use family::Maker;
@@ -65,6 +67,18 @@ impl Metrics {
     /// Counts the end of a container.
     pub fn observe_completion(&self, completion: &Completion) {
         self.containers.observe_completion(completion);
+    }
+
+    /// Containers that have ended.
+    #[must_use]
+    pub fn container_ends(&self) -> ContainerEnds {
+        self.containers.ends()
+    }
+
+    /// Launches that worked.
+    #[must_use]
+    pub fn launches(&self) -> Launches {
+        self.containers.launches()
     }
 
     /// Records how long a part of a launch that worked took.

@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod hadoop_metrics;
 mod html;
 mod live;
 mod logs;
@@ -37,6 +38,7 @@ use crate::metrics::Metrics;
 use crate::view::{NodeSnapshot, NodeSource};
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
+use hadoop_metrics::HadoopMetrics;
 use target::Target;
 
 /// Answers made or sent at once, besides `/metrics` and `/health`. Each may hold the whole list of containers (megabytes)
@@ -151,6 +153,8 @@ impl<S: NodeSource> Site<S> {
         match target.segments.as_slice() {
             [only] if only == "metrics" => self.metrics().await,
             [only] if only == "health" => self.health().await,
+            [only] if only == "jmx" => self.hadoop_metrics(|all| all.jmx(&target)).await,
+            [only] if only == "prom" => self.hadoop_metrics(HadoopMetrics::prom).await,
             [only] if only == "live" => self.events().await,
             [] => self.live(live::page).await,
             [only] if only == "live.json" => self.live(live::document).await,
@@ -215,6 +219,14 @@ impl<S: NodeSource> Site<S> {
             self.metrics.set_node(&node);
         }
         answer(StatusCode::OK, METRICS, Body::full(self.metrics.encode()))
+    }
+
+    /// The agent's numbers under Hadoop's names.
+    async fn hadoop_metrics(&self, form: impl FnOnce(&HadoopMetrics) -> Answer) -> Answer {
+        match self.snapshot().await {
+            Some(node) => form(&HadoopMetrics::of(&node, &self.metrics)),
+            None => stopping(),
+        }
     }
 
     /// For load balancers and supervisors: 200 while the RM may place containers here.

@@ -6,7 +6,7 @@ use prometheus::{Histogram, IntCounter};
 use sched::Completion;
 
 use super::family::{Maker, PerLabel, PerPair};
-use super::labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, TypeLabel};
+use super::labels::{CacheUse, CallOutcome, Label as _, LaunchPhase, Outcome, TypeLabel};
 
 /// Seconds. A launch takes milliseconds when all is well, half a minute on a machine that swaps.
 const LAUNCH_BUCKETS: [f64; 13] = [
@@ -14,6 +14,47 @@ const LAUNCH_BUCKETS: [f64; 13] = [
 ];
 /// Seconds. From links into the cache to gigabytes over a slow network.
 const LOCALIZATION_BUCKETS: [f64; 10] = [0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
+
+/// Containers that have ended since the agent started, in Hadoop's three classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContainerEnds {
+    /// With exit status 0.
+    pub completed: u64,
+    /// Otherwise, and nobody on this node had asked for it.
+    pub failed: u64,
+    /// On somebody's order.
+    pub killed: u64,
+}
+
+impl ContainerEnds {
+    fn of(&mut self, outcome: Outcome) -> &mut u64 {
+        match outcome {
+            Outcome::Succeeded => &mut self.completed,
+            Outcome::Failed
+            | Outcome::Signalled
+            | Outcome::LaunchFailed
+            | Outcome::LocalizationFailed
+            | Outcome::Lost
+            | Outcome::Unknown => &mut self.failed,
+            Outcome::KilledByApplicationMaster
+            | Outcome::KilledByResourceManager
+            | Outcome::KilledAfterApplication
+            | Outcome::KilledByContainerScheduler
+            | Outcome::Preempted
+            | Outcome::ExceededMemory
+            | Outcome::ExceededLogs => &mut self.killed,
+        }
+    }
+}
+
+/// Launches that worked since the agent started.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Launches {
+    /// How many.
+    pub count: u64,
+    /// How long they took together, from `startContainers` until the process existed.
+    pub seconds: f64,
+}
 
 /// See the help texts.
 #[derive(Debug)]
@@ -68,6 +109,25 @@ impl ContainerSeries {
         self.completions
             .of(completion.execution_type.into(), outcome)
             .inc();
+    }
+
+    pub(super) fn ends(&self) -> ContainerEnds {
+        let mut ends = ContainerEnds::default();
+        for execution_type in TypeLabel::ALL {
+            for outcome in Outcome::ALL {
+                let count = self.completions.of(*execution_type, *outcome).get();
+                *ends.of(*outcome) += count;
+            }
+        }
+        ends
+    }
+
+    pub(super) fn launches(&self) -> Launches {
+        let total = self.launch_seconds.of(LaunchPhase::Total);
+        Launches {
+            count: total.get_sample_count(),
+            seconds: total.get_sample_sum(),
+        }
     }
 
     pub(super) fn observe_launch(&self, phase: LaunchPhase, took: Duration) {

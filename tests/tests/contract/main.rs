@@ -1,8 +1,9 @@
 //! What a ResourceManager and an ApplicationMaster may rely on, where a real one cannot be brought to ask for it: lost
-//! answers, resyncs, key rolls, limits of the queue.
+//! answers, resyncs, key rolls, limits of the queue. And what an operator's dashboards may rely on.
 //!
 //! The node is the agent as a process of its own; with `NM_AGENT_TEST_NODE=java` it is Hadoop's NodeManager.
 
+mod metrics;
 mod queueing;
 mod registration;
 mod stopping;
