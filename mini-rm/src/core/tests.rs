@@ -1,3 +1,4 @@
+mod chaos;
 mod distributed;
 mod keys;
 mod masters;
