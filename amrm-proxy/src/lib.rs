@@ -28,9 +28,12 @@ pub mod interceptor;
 pub mod observe;
 mod pipeline;
 mod pipelines;
+pub mod relabel;
 pub mod rm_forwarder;
 mod service;
 pub mod store;
+#[cfg(test)]
+mod testing;
 pub mod throttle;
 pub mod token_swap;
 

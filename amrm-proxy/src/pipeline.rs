@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use records::{ApplicationAttemptId, Now};
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
@@ -17,7 +17,7 @@ use wire::token::Token;
 use crate::chain::Chain;
 use crate::interceptor::{Action, AmMethod, Context, Gauges, Outcome, Request, Timing};
 use crate::observe::{Observation, Observer, ThrottleReason};
-use crate::rm_forwarder::RmForwarder;
+use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
 use crate::store::{MasterRecord, Part, Record as _, RecordKey, Store};
 
 /// Calls of one attempt in the pipeline, the one under way included. An AM's library makes one at a time, and one more when
@@ -92,7 +92,8 @@ impl Pipeline {
         })?;
         let _place = self.places.try_acquire().map_err(|_| self.too_many())?;
         let proxied = async {
-            let mut work = self.work.lock().await;
+            let work = timeout(HOLD_MAX, self.work.lock()).await;
+            let mut work = work.map_err(|_| self.too_many())?;
             self.proxy(&mut work, method, presented, message, began)
                 .await
         };

@@ -20,6 +20,7 @@ use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
 use crate::interceptor::{Gauges, Interceptor};
 use crate::observe::{Observer, ProxySnapshot};
 use crate::pipeline::{Master, Pipeline, ReadClock, Shared, gone};
+use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
 use crate::store::{KeysRecord, MasterRecord, Part, Record as _, RecordKey, Store};
 use crate::throttle::Throttle;
@@ -254,7 +255,7 @@ impl AmrmProxy {
 
     /// The chain, from the AM towards the ResourceManager. The swap of tokens stands first whatever the list says: no
     /// interceptor sees a token that is not its own.
-    fn interceptors(&self, _master: &Master) -> Vec<Box<dyn Interceptor>> {
+    fn interceptors(&self, master: &Master) -> Vec<Box<dyn Interceptor>> {
         let mut interceptors: Vec<Box<dyn Interceptor>> = vec![Box::new(TokenSwap)];
         for kind in &self.config.pipeline {
             match kind {
@@ -262,7 +263,12 @@ impl AmrmProxy {
                 InterceptorKind::Throttle => {
                     interceptors.push(Box::new(Throttle::new(self.config.throttle)));
                 }
-                InterceptorKind::Relabel => {}
+                InterceptorKind::Relabel => {
+                    let (user, tags) = (&master.user, &master.tags);
+                    if let Some(relabel) = Relabel::new(&self.config.relabel, user, tags) {
+                        interceptors.push(Box::new(relabel));
+                    }
+                }
                 InterceptorKind::DistributedScheduler => {}
                 // A federated cluster's interceptor would stand here, before the forwarder and instead of it.
                 InterceptorKind::Forwarder => {}

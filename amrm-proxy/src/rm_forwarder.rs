@@ -30,8 +30,8 @@ use crate::fields::{
 };
 use crate::interceptor::{AmMethod, Outcome, Request, Response};
 
-/// Longest time a call of an AM is held while no ResourceManager answers.
-const HOLD_MAX: Duration = Duration::from_secs(60);
+/// Longest time a call of an AM is held while no ResourceManager answers, and longest wait for the attempt's call before.
+pub(crate) const HOLD_MAX: Duration = Duration::from_secs(60);
 
 /// How long one try to connect may take (Hadoop: `ipc.client.connect.timeout`, there 20 s).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

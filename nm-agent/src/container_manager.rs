@@ -3,12 +3,14 @@
 //! Who calls is proved by an NMToken when the connection opens (`secrets`); here container tokens are verified, requests
 //! are read, and answers are put together. Decisions that need the agent's state are [`crate::core`]'s.
 
+mod masters;
 mod read;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use records::ContainerId;
+use amrm_proxy::AmrmProxy;
+use records::{ApplicationAttemptId, ContainerId};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
@@ -30,6 +32,8 @@ use crate::launch_context::LaunchContext;
 use crate::metrics::{CallOutcome, Metrics, RpcMethod};
 use crate::secrets::NodeSecrets;
 
+use self::masters::Masters;
+pub use self::masters::TAGS_VARIABLE;
 use self::read::{bound, claimed_id, failure, read_asker, read_ids, stopping};
 pub(crate) use self::read::{read_signal, read_spec};
 
@@ -37,28 +41,38 @@ pub(crate) use self::read::{read_signal, read_spec};
 /// work and memory, so a call with more is refused whole.
 pub const CONTAINERS_PER_CALL_MAX: usize = 10_000;
 
+/// One request of a start, read.
+struct ReadStart {
+    request: StartRequest,
+    /// The AM's attempt, if a pipeline was made for it.
+    proxied: Option<ApplicationAttemptId>,
+}
+
 /// The protocol's implementation.
 pub struct ContainerManager {
     handle: Handle,
     secrets: Arc<NodeSecrets>,
     metrics: Arc<Metrics>,
     clock: Clock,
+    masters: Masters,
 }
 
 impl ContainerManager {
-    /// Serves the agent behind `handle`; tokens are verified with `secrets`.
+    /// Serves the agent behind `handle`; tokens are verified with `secrets`, AMs go through `proxy` if there is one.
     #[must_use]
     pub fn new(
         handle: Handle,
         secrets: Arc<NodeSecrets>,
         metrics: Arc<Metrics>,
         clock: Clock,
+        proxy: Option<Arc<AmrmProxy>>,
     ) -> Self {
         Self {
             handle,
             secrets,
             metrics,
             clock,
+            masters: Masters(proxy),
         }
     }
 
@@ -83,16 +97,23 @@ impl ContainerManager {
         &self,
         request: StartContainerRequestProto,
         received_us: u64,
-    ) -> Result<StartRequest, RemoteException> {
+    ) -> Result<ReadStart, RemoteException> {
         let token = request.container_token.unwrap_or_default();
         let token = self.secrets.verify_container_token(&token)?;
-        let context = LaunchContext::read(&request.container_launch_context.unwrap_or_default());
-        Ok(StartRequest {
-            spec: read_spec(&token)?,
+        let spec = read_spec(&token)?;
+        let mut context = request.container_launch_context.unwrap_or_default();
+        let admitted = self.masters.admit(spec.id, &token, &mut context);
+        let (proxied, context) = match admitted {
+            Ok(proxied) => (proxied, LaunchContext::read(&context)),
+            Err(refusal) => (None, Err(refusal)),
+        };
+        let request = StartRequest {
+            spec,
             token: Arc::new(token),
             context,
             received_us,
-        })
+        };
+        Ok(ReadStart { request, proxied })
     }
 
     async fn start(
@@ -104,10 +125,14 @@ impl ContainerManager {
         bound(request.start_container_request.len())?;
         let received_us = self.clock.now_us();
         let mut requests = Vec::with_capacity(request.start_container_request.len());
+        let mut proxied = Vec::new();
         let mut fatal = None;
         for request in request.start_container_request {
             match self.read_start(request, received_us) {
-                Ok(request) => requests.push(request),
+                Ok(read) => {
+                    proxied.extend(read.proxied.map(|attempt| (read.request.spec.id, attempt)));
+                    requests.push(read.request);
+                }
                 // Those before it are started all the same, as in Hadoop.
                 Err(error) => {
                     fatal = Some(error);
@@ -116,9 +141,10 @@ impl ContainerManager {
             }
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
-        let outcomes = self.handle.start(asker, requests).await.map_err(stopping)?;
+        let outcomes = self.handle.start(asker, requests).await;
+        self.withdraw_refused(&proxied, &ids, outcomes.as_deref().unwrap_or_default());
         let mut response = StartContainersResponseProto::default();
-        for (id, outcome) in ids.into_iter().zip(outcomes) {
+        for (id, outcome) in ids.into_iter().zip(outcomes.map_err(stopping)?) {
             match outcome {
                 StartOutcome::Started => response.succeeded_requests.push(id.into()),
                 StartOutcome::Refused(error) => response
@@ -130,6 +156,23 @@ impl ContainerManager {
         match fatal {
             Some(error) => Err(error),
             None => Ok(response),
+        }
+    }
+
+    /// AMs that were to be proxied and have not been started are not.
+    fn withdraw_refused(
+        &self,
+        proxied: &[(ContainerId, ApplicationAttemptId)],
+        ids: &[ContainerId],
+        outcomes: &[StartOutcome],
+    ) {
+        for (master, attempt) in proxied {
+            let mut started = ids.iter().zip(outcomes);
+            if !started
+                .any(|(id, outcome)| id == master && matches!(outcome, StartOutcome::Started))
+            {
+                self.masters.withdraw(*attempt);
+            }
         }
     }
 

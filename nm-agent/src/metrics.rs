@@ -10,10 +10,13 @@ mod decisions;
 mod family;
 mod labels;
 mod node;
+mod proxy;
 
 use std::time::Duration;
 
+use amrm_proxy::observe::{Observation, Observer, ProxySnapshot};
 use prometheus::{Registry, TextEncoder};
+use records::MonoMillis;
 use sched::{Completion, Note};
 
 pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
@@ -27,6 +30,7 @@ use containers::ContainerSeries;
 use decisions::DecisionSeries;
 use family::Maker;
 use node::NodeGauges;
+use proxy::ProxySeries;
 
 /// All series of one agent. To be shared behind an `Arc`; every method may be called from any thread, and all but
 /// [`Metrics::encode`] cost a few additions.
@@ -37,6 +41,7 @@ pub struct Metrics {
     decisions: DecisionSeries,
     containers: ContainerSeries,
     calls: CallSeries,
+    proxy: ProxySeries,
 }
 
 impl Metrics {
@@ -55,6 +60,7 @@ impl Metrics {
             decisions: DecisionSeries::new(&maker),
             containers: ContainerSeries::new(&maker),
             calls: CallSeries::new(&maker),
+            proxy: ProxySeries::new(&maker),
             registry,
         }
     }
@@ -126,12 +132,27 @@ impl Metrics {
         self.node.set(node);
     }
 
+    /// From now on the AMRMProxy's gauges are what `read` says when somebody asks for them. The first call counts.
+    pub fn watch_proxy(
+        &self,
+        read: impl Fn() -> (ProxySnapshot, MonoMillis) + Send + Sync + 'static,
+    ) {
+        self.proxy.watch(Box::new(read));
+    }
+
     /// Everything in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn encode(&self) -> String {
+        self.proxy.refresh();
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("every family has a child and a string can always be written to")
+    }
+}
+
+impl Observer for Metrics {
+    fn observe(&self, observation: &Observation) {
+        self.proxy.observe(observation);
     }
 }
 

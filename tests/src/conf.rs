@@ -10,6 +10,12 @@ use std::path::Path;
 pub struct Properties(BTreeMap<String, String>);
 
 impl Properties {
+    /// What a property is set to.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// Sets one property, replacing an earlier value.
     pub fn set(&mut self, name: impl Into<String>, value: impl ToString) -> &mut Self {
         self.0.insert(name.into(), value.to_string());

@@ -8,6 +8,9 @@ use crate::hadoop;
 use crate::ports::Port;
 use crate::rm::RmKind;
 
+/// Below a node's folder: the configuration of its containers where it differs.
+const CONTAINERS_CONF: &str = "conf-of-containers";
+
 /// One cluster's place. One with Hadoop's ResourceManager has the machine for itself: several clusters of JVMs on a small machine
 /// would be slower than one after the other, and miss their deadlines. Those with ours mostly wait for heartbeats, so as many
 /// run at once as there are threads for tests.
@@ -121,6 +124,13 @@ impl Lab {
         let mut site = self.yarn_site.clone();
         conf::node_site(&mut site, &folder, ports, &self.options);
         conf::write(&folder.join("conf"), &self.core_site, &site);
+        if site.get("yarn.nodemanager.amrmproxy.enabled") == Some("true") {
+            // Nobody tells an AM of its node's proxy: its own configuration has to.
+            let mut site = site.clone();
+            let proxy = format!("localhost:{}", ports.amrm_proxy);
+            site.set("yarn.resourcemanager.scheduler.address", proxy);
+            conf::write(&folder.join(CONTAINERS_CONF), &self.core_site, &site);
+        }
         NodeSite {
             name: name.to_owned(),
             folder,
@@ -157,10 +167,18 @@ pub struct NodeSite {
 }
 
 impl NodeSite {
-    /// `HADOOP_CONF_DIR` of the node and of its containers.
+    /// `HADOOP_CONF_DIR` of the node.
     #[must_use]
     pub fn conf(&self) -> PathBuf {
         self.folder.join("conf")
+    }
+
+    /// `HADOOP_CONF_DIR` of its containers: the node's own, unless there is an AMRMProxy that ApplicationMasters are to
+    /// find where the scheduler is.
+    #[must_use]
+    pub fn containers_conf(&self) -> PathBuf {
+        let own = self.folder.join(CONTAINERS_CONF);
+        if own.is_dir() { own } else { self.conf() }
     }
 
     /// `yarn.nodemanager.log-dirs`.

@@ -138,7 +138,7 @@ pub(crate) fn set_environment(command: &mut Command, site: &NodeSite) {
     let home = java::home().unwrap_or_else(|why| panic!("{why}"));
     command
         .env("JAVA_HOME", home)
-        .env("HADOOP_CONF_DIR", site.conf())
+        .env("HADOOP_CONF_DIR", site.containers_conf())
         // Quick and small ApplicationMasters.
         .env(
             "JAVA_TOOL_OPTIONS",

@@ -5,6 +5,9 @@
 //! size is bounded by what the pipelines keep in memory anyway.
 
 use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,6 +16,9 @@ use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use thiserror::Error;
 
 use super::{RecordKey, Store};
+
+/// Memory of the database, in bytes: the records of a node fit, and they are read only at the start.
+const CACHE_BYTES: usize = 1 << 20;
 
 const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("amrm-proxy");
 
@@ -69,8 +75,11 @@ impl Database {
             path: path.to_path_buf(),
             source: Box::new(source),
         };
-        let database =
-            redb::Database::create(path).map_err(|error| failed("opening", error.into()))?;
+        let file = private_file(path).map_err(|error| failed("opening", error.into()))?;
+        let database = redb::Builder::new()
+            .set_cache_size(CACHE_BYTES)
+            .create_file(file)
+            .map_err(|error| failed("opening", error.into()))?;
         let found = read_all(&database).map_err(|error| failed("reading", error))?;
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
@@ -115,6 +124,23 @@ impl Drop for Database {
             tracing::error!("the thread that writes the AMRMProxy's state panicked");
         }
     }
+}
+
+/// The file, for this user's eyes only: the records are secret. Its folder is made likewise.
+fn private_file(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 fn read_all(database: &redb::Database) -> Result<BTreeMap<RecordKey, Vec<u8>>, redb::Error> {
@@ -230,6 +256,18 @@ mod tests {
         std::fs::write(&path, b"something else entirely").unwrap();
         let error = Database::open(&path).unwrap_err();
         assert!(error.to_string().contains("state.redb"), "{error}");
+    }
+
+    #[test]
+    fn nobody_else_may_read_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new").join("state.redb");
+        let _store = Database::open(&path).unwrap();
+        for path in [path.as_path(), path.parent().unwrap()] {
+            let mode = std::fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", path.display());
+        }
     }
 
     #[test]

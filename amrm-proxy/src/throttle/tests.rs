@@ -1,14 +1,12 @@
 //! Tests of the throttle, without a pipeline.
 
 use proptest::prelude::*;
-use records::{ApplicationAttemptId, ApplicationId, MonoMillis, Now};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, PriorityProto, ResourceProto,
 };
-use wire::raw_message::RawMessage;
 
 use super::*;
-use crate::interceptor::{Response, Timing};
+use crate::testing::{allocate, answer, context};
 
 const CONFIG: ThrottleConfig = ThrottleConfig {
     calls_per_second_max: 10,
@@ -16,25 +14,6 @@ const CONFIG: ThrottleConfig = ThrottleConfig {
     asks_per_call_max: 4,
     containers_outstanding_max: 100,
 };
-
-fn context(at_ms: u64) -> Context<'static> {
-    Context {
-        attempt: ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1,
-                id: 1,
-            },
-            attempt_id: 1,
-        },
-        user: "alice",
-        now: Now {
-            mono: MonoMillis(at_ms),
-            ..Now::default()
-        },
-        timing: Timing::default(),
-        renewed_token: None,
-    }
-}
 
 fn ask(priority: i32, count: i32) -> ResourceRequestProto {
     ResourceRequestProto {
@@ -51,16 +30,11 @@ fn ask(priority: i32, count: i32) -> ResourceRequestProto {
     }
 }
 
-fn allocate(asks: Vec<ResourceRequestProto>) -> Request {
-    let message = AllocateRequestProto {
+fn with_asks(asks: Vec<ResourceRequestProto>) -> Request {
+    allocate(&AllocateRequestProto {
         ask: asks,
         ..AllocateRequestProto::default()
-    };
-    Request {
-        method: AmMethod::Allocate,
-        message: RawMessage::parse(message.encode_to_vec().into()).unwrap(),
-        allocated: Vec::new(),
-    }
+    })
 }
 
 fn call(
@@ -68,25 +42,21 @@ fn call(
     at_ms: u64,
     asks: Vec<ResourceRequestProto>,
 ) -> Result<u64, RemoteException> {
-    let mut request = allocate(asks);
+    let mut request = with_asks(asks);
     throttle
         .on_request(&mut request, &context(at_ms), &mut Vec::new())
         .map(|pass| pass.delay_ms)
 }
 
-fn answer(throttle: &mut Throttle, priority: i32, containers: usize) {
+fn got(throttle: &mut Throttle, priority: i32, containers: usize) {
     let container = ContainerProto {
         priority: Some(priority.into()),
         ..ContainerProto::default()
     };
-    let message = AllocateResponseProto {
+    let mut outcome = Ok(answer(&AllocateResponseProto {
         allocated_containers: vec![container; containers],
         ..AllocateResponseProto::default()
-    };
-    let mut outcome = Ok(Response {
-        message: RawMessage::parse(message.encode_to_vec().into()).unwrap(),
-        ..Response::default()
-    });
+    }));
     throttle.on_response(
         AmMethod::Allocate,
         &mut outcome,
@@ -158,7 +128,7 @@ fn containers_that_came_are_outstanding_no_more() {
     let mut throttle = Throttle::new(CONFIG);
     assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
     assert!(call(&mut throttle, 0, vec![ask(2, 10)]).is_err());
-    answer(&mut throttle, 1, 10);
+    got(&mut throttle, 1, 10);
     assert!(call(&mut throttle, 0, vec![ask(2, 10)]).is_ok());
 }
 
@@ -177,7 +147,7 @@ fn a_master_that_registers_again_begins_anew() {
     assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
     let mut register = Request {
         method: AmMethod::Register,
-        ..allocate(Vec::new())
+        ..with_asks(Vec::new())
     };
     throttle
         .on_request(&mut register, &context(0), &mut Vec::new())
@@ -193,7 +163,7 @@ proptest! {
         let mut throttle = Throttle::new(CONFIG);
         for (priority, count, is_answer) in steps {
             if is_answer {
-                answer(&mut throttle, priority, usize::try_from(count).unwrap());
+                got(&mut throttle, priority, usize::try_from(count).unwrap());
             } else {
                 let _ = call(&mut throttle, 0, vec![ask(priority, count)]);
             }

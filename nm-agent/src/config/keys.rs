@@ -137,6 +137,17 @@ const FAMILIES: &[(&str, &[&str], KeyClass)] = &[
         KeyClass::Later,
     ),
     (
+        "yarn.nodemanager.agent.amrmproxy.relabel.",
+        &[
+            ".user",
+            ".tag",
+            ".priorities",
+            ".percent",
+            ".promote-after-ms",
+        ],
+        KeyClass::Honoured,
+    ),
+    (
         "yarn.nodemanager.aux-services.",
         &[
             ".class",

@@ -8,7 +8,7 @@ use super::problem::{ConfigProblems, Problem, Warning};
 use super::reader::PropertyReader;
 use super::secret::Secrets;
 use super::sections::Config;
-use super::{parse, read_cgroups, read_node, read_work, unknown};
+use super::{parse, read_cgroups, read_node, read_proxy, read_work, unknown};
 use crate::site_xml::{Environment, Notice, Origin, Properties};
 
 /// Suggestions take time, and nobody reads more.
@@ -156,9 +156,11 @@ fn defaults(source: DefaultSource) -> impl Iterator<Item = (&'static str, &'stat
 
 pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
     read_work::security(reader);
+    let rm = read_node::resource_manager(reader);
     Config {
         addresses: read_node::addresses(reader),
-        rm: read_node::resource_manager(reader),
+        amrm_proxy: read_proxy::amrm_proxy(reader, &rm),
+        rm,
         capacity: read_node::capacity(reader),
         scheduler: read_work::scheduler(reader),
         launch: read_work::launch(reader),

@@ -10,6 +10,7 @@ mod parse;
 mod problem;
 mod read_cgroups;
 mod read_node;
+mod read_proxy;
 mod read_work;
 mod reader;
 mod secret;
@@ -25,7 +26,7 @@ pub use load::{Loaded, conf_dirs};
 pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
 pub use secret::{REDACTED, Secrets};
 pub use sections::{
-    AddressConfig, AuxServiceConfig, CgroupConfig, Config, ContainerExecutor, DeletionConfig,
+    AddressConfig, AmrmProxyConfig, AuxServiceConfig, CgroupConfig, Config, ContainerExecutor, DeletionConfig,
     DirsConfig, DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LocalizerConfig,
     LogConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig, RmEndpoint, SchedulerConfig,
     WebConfig,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use amrm_proxy::config::PipelineError;
 use thiserror::Error;
 
 use super::values::ParseHostPortError;
@@ -80,6 +81,20 @@ pub enum Expected {
         /// Its value.
         other_value: f64,
     },
+    /// A chain of interceptors that cannot be built.
+    #[error("{0}")]
+    Pipeline(#[source] PipelineError),
+    /// An interval that another one needs to be longer.
+    #[error("must be more than {least} s, three times {other}")]
+    TooShortFor {
+        /// In seconds.
+        least: u64,
+        /// The other property.
+        other: &'static str,
+    },
+    /// Priorities of asks.
+    #[error("must be a priority such as 5, or two with a - between them such as 1-20")]
+    Priorities,
     /// Another property must be set with it.
     #[error("needs {0} to be set too")]
     Needs(String),

@@ -57,7 +57,7 @@ pub(super) fn resource_manager(reader: &mut PropertyReader<'_>) -> ResourceManag
 }
 
 /// The NodeManager's own value, or the one for all who call the ResourceManager.
-fn own_or_general(reader: &mut PropertyReader<'_>, name: &str, min: i64) -> i64 {
+pub(super) fn own_or_general(reader: &mut PropertyReader<'_>, name: &str, min: i64) -> i64 {
     let general = reader.integer(&format!("yarn.{name}"), min..=i64::MAX);
     let own = reader.integer_if_set(&format!("yarn.nodemanager.{name}"), min..=i64::MAX);
     own.unwrap_or(general)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use amrm_proxy::config::ProxyConfig;
+
 use super::capacity::NodeCapacityConfig;
 use super::values::{HostPort, MinimumVersion, OpportunisticContainersQueuePolicy};
 
@@ -37,6 +39,8 @@ pub struct Config {
     pub monitor: MonitorConfig,
     /// What survives a restart.
     pub recovery: RecoveryConfig,
+    /// What stands between AMs and the ResourceManager.
+    pub amrm_proxy: AmrmProxyConfig,
     /// Services that the configuration names, in its order. The agent runs none of them yet, and a warning says so.
     pub aux_services: Vec<AuxServiceConfig>,
 }
@@ -61,6 +65,12 @@ impl AddressConfig {
     #[must_use]
     pub fn node_bind(&self) -> HostPort {
         self.bound(&self.node)
+    }
+
+    /// Where the AMRMProxy listens, whose address is this.
+    #[must_use]
+    pub fn proxy_bind(&self, address: &HostPort) -> HostPort {
+        self.bound(address)
     }
 
     /// Where the web server listens.
@@ -111,6 +121,17 @@ pub struct RmEndpoint {
     pub client: HostPort,
     /// Web pages, 8088.
     pub webapp: HostPort,
+}
+
+/// The AMRMProxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AmrmProxyConfig {
+    /// Whether there is one: `yarn.nodemanager.amrmproxy.enabled` or `yarn.nodemanager.distributed-scheduling.enabled`.
+    pub enabled: bool,
+    /// Where AMs reach it (`yarn.nodemanager.amrmproxy.address`).
+    pub address: HostPort,
+    /// All else.
+    pub proxy: ProxyConfig,
 }
 
 /// The container scheduler.

@@ -1,5 +1,7 @@
 //! Whole configurations, good and bad.
 
+mod proxy;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;

@@ -29,6 +29,7 @@ pub use duties::{Delivery, HeartbeatDuties, HeartbeatReport, RegistrationReport}
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use amrm_proxy::AmrmProxy;
 use records::{ContainerId, MonoMillis, Now};
 use sched::{ContainerScheduler, Event, Refusal};
 use tokio::sync::{Notify, oneshot};
@@ -99,6 +100,7 @@ pub struct Core {
     metrics: Arc<Metrics>,
     heartbeat_now: Arc<Notify>,
     journal: live::Journal,
+    proxy: Option<Arc<AmrmProxy>>,
 }
 
 /// The parts that a [`Core`] joins.
@@ -115,6 +117,8 @@ pub struct CoreParts {
     pub metrics: Arc<Metrics>,
     /// Wakes the status updater for an out-of-band heartbeat.
     pub heartbeat_now: Arc<Notify>,
+    /// Is told when an application has ended.
+    pub proxy: Option<Arc<AmrmProxy>>,
 }
 
 impl Core {
@@ -138,6 +142,7 @@ impl Core {
             metrics: parts.metrics,
             heartbeat_now: parts.heartbeat_now,
             journal: live::Journal::default(),
+            proxy: parts.proxy,
         }
     }
 

@@ -126,6 +126,9 @@ impl Core {
             self.hands.finish_application(*id, &Arc::clone(&user));
         }
         self.secrets.forget_application(*id);
+        if let Some(proxy) = &self.proxy {
+            proxy.application_ended(*id);
+        }
         // Their completions are in the ledger, which outlives them.
         for id in ids {
             self.forget(id, now);

@@ -121,6 +121,7 @@ pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> C
         secrets: Arc::clone(secrets),
         metrics: Arc::new(Metrics::new()),
         heartbeat_now: Arc::default(),
+        proxy: None,
     })
 }
 

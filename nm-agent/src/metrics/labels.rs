@@ -47,6 +47,44 @@ macro_rules! label {
 }
 
 label! {
+    /// A method of ApplicationMasterProtocol.
+    pub(super) enum ProxiedMethod, "method" {
+        /// See its value.
+        Register => "registerApplicationMaster",
+        /// See its value.
+        Allocate => "allocate",
+        /// See its value.
+        Finish => "finishApplicationMaster",
+    }
+}
+
+label! {
+    /// How near a container is to where it was asked for.
+    pub(super) enum AllocationLocality, "locality" {
+        /// On a host that was named.
+        NodeLocal => "node_local",
+        /// On a rack that was named.
+        RackLocal => "rack_local",
+        /// Elsewhere.
+        OffSwitch => "off_switch",
+    }
+}
+
+label! {
+    /// Why the AMRMProxy held a call back.
+    pub(super) enum Throttled, "reason" {
+        /// Too many calls a second: delayed.
+        CallRate => "call_rate",
+        /// Too many calls at once: refused.
+        CallsWaiting => "calls_waiting",
+        /// Too many asks in one call: refused.
+        AsksPerCall => "asks_per_call",
+        /// Too many containers outstanding: refused.
+        OutstandingContainers => "outstanding_containers",
+    }
+}
+
+label! {
     /// A part of a container's launch.
     pub enum LaunchPhase, "phase" {
         /// Script, tokens and directories are written.

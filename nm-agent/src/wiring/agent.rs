@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
+use super::proxy;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
 use crate::clock::Clock;
@@ -56,13 +57,7 @@ impl Agent {
     pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
         let (effects, effects_inbox) = mpsc::unbounded_channel();
         let (handle, inbox) = core_task::channel(effects_inbox);
-        let shared = Shared {
-            clock: Clock::start(),
-            handle,
-            secrets: Arc::default(),
-            metrics: Arc::new(Metrics::new()),
-            heartbeat_now: Arc::default(),
-        };
+        let shared = make_shared(&config, handle)?;
         let ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
@@ -93,6 +88,7 @@ impl Agent {
             secrets: Arc::clone(&shared.secrets),
             metrics: Arc::clone(&shared.metrics),
             heartbeat_now: Arc::clone(&shared.heartbeat_now),
+            proxy: shared.proxy.clone(),
         });
         let mut core_set = JoinSet::new();
         core_set.spawn(core_task::run(core, inbox, shared.clock));
@@ -208,6 +204,18 @@ impl Agent {
         .await;
         tracing::info!("stopped");
     }
+}
+
+fn make_shared(config: &Config, handle: Handle) -> Result<Shared, AgentError> {
+    let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new()));
+    Ok(Shared {
+        clock,
+        handle,
+        secrets: Arc::default(),
+        heartbeat_now: Arc::default(),
+        proxy: proxy::make(config, clock, &metrics)?,
+        metrics,
+    })
 }
 
 /// Takes a step of the end, but not for ever: what hangs is left to the end of the process.

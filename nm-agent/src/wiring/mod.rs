@@ -11,17 +11,20 @@
 //! - `agent`: all parts together, their run and their end
 //! - `shared`: what several of them hold
 //! - `ports`: the two servers
+//! - `proxy`: the AMRMProxy
 //! - `parts`: folders, hands, the status updater, the cache's keeper
 //! - `slices`: each part's slice of the configuration
 
 mod agent;
 mod parts;
 mod ports;
+mod proxy;
 mod shared;
 mod slices;
 
 use std::collections::BTreeMap;
 
+use amrm_proxy::store::StoreError;
 use records::NodeId;
 use thiserror::Error;
 use time::UtcOffset;
@@ -62,6 +65,9 @@ pub enum AgentError {
     /// A local or log directory cannot be used.
     #[error("preparing the local and log directories")]
     Dirs(#[source] localize::DirsError),
+    /// What the AMRMProxy kept cannot be used.
+    #[error(transparent)]
+    ProxyStore(StoreError),
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {

@@ -1,4 +1,4 @@
-//! The two servers, RPC and web: first they listen, since the node is named by its port, and later they serve.
+//! The servers, RPC, web and the AMRMProxy's: first they listen, since the node is named by its port, and later they serve.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, ServerAuth};
 
+use super::proxy::ProxyPort;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::admin::AdminServer;
@@ -17,10 +18,11 @@ use crate::container_manager::ContainerManager;
 use crate::core_task::Handle;
 use crate::node_identity;
 
-/// The two servers, listening, and what is known by their ports.
+/// The servers, listening, and what is known by their ports.
 pub(super) struct Ports {
     rpc: RpcServer,
     web: AdminServer<Handle>,
+    proxy: Option<ProxyPort>,
     pub(super) address: NodeAddress,
 }
 
@@ -35,6 +37,7 @@ impl Ports {
             Arc::clone(&shared.secrets),
             Arc::clone(&shared.metrics),
             shared.clock,
+            shared.proxy.clone(),
         );
         let secrets = Arc::clone(&shared.secrets);
         let (rpc, address) = RpcServer::builder(ServerAuth::Token(secrets))
@@ -52,6 +55,10 @@ impl Ports {
         )
         .await
         .map_err(AgentError::Web)?;
+        let proxy = match &shared.proxy {
+            Some(proxy) => Some(ProxyPort::listen(config, proxy).await?),
+            None => None,
+        };
         let host = node_identity::node_host(&config.addresses.node)?;
         let node_id = NodeId {
             host,
@@ -63,6 +70,7 @@ impl Ports {
         Ok(Self {
             rpc,
             web,
+            proxy,
             address: NodeAddress { node_id, http_port },
         })
     }
@@ -78,6 +86,9 @@ impl Ports {
             self.web.serve(web_stop).await;
             "the web server"
         });
+        if let Some(proxy) = self.proxy {
+            proxy.serve(stop, &mut servers);
+        }
         servers
     }
 }

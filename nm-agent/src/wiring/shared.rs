@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use amrm_proxy::AmrmProxy;
 use records::NodeId;
 use tokio::sync::Notify;
 
@@ -17,6 +18,7 @@ pub(super) struct Shared {
     pub(super) secrets: Arc<NodeSecrets>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) heartbeat_now: Arc<Notify>,
+    pub(super) proxy: Option<Arc<AmrmProxy>>,
 }
 
 /// Where the node is reached, known once its ports listen.

@@ -37,6 +37,7 @@ mod eviction;
 mod jobs;
 mod links;
 mod map_reduce;
+mod proxied;
 mod registration;
 mod restart;
 mod shell;

@@ -71,4 +71,12 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.resource.disk.enabled", Some("false"), Flag),
     key(Honoured, Code, "yarn.nodemanager.linux-container-executor.cgroups.v2.mount-path", None, Text),
     key(Honoured, Code, "yarn.nodemanager.agent.cgroups.pids-max", Some("16384"), Count),
+    key(Honoured, YarnDefault, "yarn.nodemanager.amrmproxy.enabled", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.amrmproxy.address", Some("0.0.0.0:8049"), Address),
+    key(Honoured, YarnDefault, "yarn.nodemanager.amrmproxy.interceptor-class.pipeline", Some("org.apache.hadoop.yarn.server.nodemanager.amrmproxy.DefaultRequestInterceptor"), ClassName),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.calls-per-second", Some("50"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.calls-burst", Some("100"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.asks-per-call", Some("100000"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.containers-outstanding", Some("1000000"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.relabel.rules", None, List),
 ];

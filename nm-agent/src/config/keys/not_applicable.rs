@@ -52,4 +52,5 @@ pub(super) const NOT_APPLICABLE: &[Key] = &[
     key(NotApplicable, YarnDefault, "yarn.nodemanager.container-manager.thread-count", Some("20"), Count),
     key(NotApplicable, YarnDefault, "yarn.nodemanager.localizer.address", Some("${yarn.nodemanager.hostname}:8040"), Address),
     key(NotApplicable, Code, "yarn.nodemanager.linux-container-executor.cgroups.v2.enabled", Some("false"), Flag),
+    key(NotApplicable, YarnDefault, "yarn.nodemanager.amrmproxy.client.thread-count", Some("25"), Count),
 ];

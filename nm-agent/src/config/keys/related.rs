@@ -2,7 +2,7 @@
 
 use super::DefaultSource::{CoreDefault, YarnDefault};
 use super::KeyClass::{Honoured, Later};
-use super::Unit::{Address, Flag, List, Millis, Text};
+use super::Unit::{Address, Flag, List, Millis, Seconds, Text};
 use super::{Key, key};
 
 /// Of `core-default.xml` and the rest of `yarn-default.xml`, those that are read.
@@ -34,4 +34,8 @@ pub(super) const RELATED: &[Key] = &[
     key(Later, YarnDefault, "yarn.admin.acl", Some("*"), Text),
     key(Honoured, YarnDefault, "yarn.http.policy", Some("HTTP_ONLY"), Text),
     key(Later, YarnDefault, "yarn.resource-types", None, List),
+    key(Honoured, YarnDefault, "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
+    key(Honoured, YarnDefault, "yarn.am.liveness-monitor.expiry-interval-ms", Some("900000"), Millis),
+    key(Honoured, YarnDefault, "yarn.resourcemanager.auto-update.containers", Some("false"), Flag),
+    key(Later, YarnDefault, "yarn.federation.enabled", Some("false"), Flag),
 ];

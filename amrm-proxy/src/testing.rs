@@ -1,0 +1,53 @@
+//! What tests of several interceptors share.
+
+use prost::Message;
+use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
+use wire::proto::hadoop_yarn::{AllocateRequestProto, AllocateResponseProto};
+use wire::raw_message::RawMessage;
+
+use crate::interceptor::{AmMethod, Context, Request, Response, Timing};
+
+/// The attempt of all such tests.
+pub(crate) const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
+    application_id: ApplicationId {
+        cluster_timestamp: 1_700_000_000_000,
+        id: 1,
+    },
+    attempt_id: 1,
+};
+
+/// What a hook is told at this time.
+pub(crate) fn context(at_ms: u64) -> Context<'static> {
+    Context {
+        attempt: ATTEMPT,
+        user: "alice",
+        now: Now {
+            mono: MonoMillis(at_ms),
+            wall: EpochMillis(1_700_000_000_000),
+        },
+        timing: Timing::default(),
+        renewed_token: None,
+    }
+}
+
+/// A message as it comes from the wire.
+pub(crate) fn raw(message: &impl Message) -> RawMessage {
+    RawMessage::parse(message.encode_to_vec().into()).unwrap()
+}
+
+/// An `allocate` on its way.
+pub(crate) fn allocate(message: &AllocateRequestProto) -> Request {
+    Request {
+        method: AmMethod::Allocate,
+        message: raw(message),
+        allocated: Vec::new(),
+    }
+}
+
+/// Its answer on the way back.
+pub(crate) fn answer(message: &AllocateResponseProto) -> Response {
+    Response {
+        message: raw(message),
+        scheduling: RawMessage::default(),
+    }
+}

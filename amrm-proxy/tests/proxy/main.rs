@@ -1,0 +1,13 @@
+//! The proxy over real connections, between AMs and a ResourceManager that does what a test says.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test, as the tests do"
+)]
+
+mod node;
+mod passing;
+mod recovery;
+mod rm_trouble;
+mod scripted_rm;
+mod tokens;

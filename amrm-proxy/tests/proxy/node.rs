@@ -1,0 +1,180 @@
+//! A proxy on a port, and AMs that it has admitted.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use amrm_proxy::config::{InterceptorKind, ProxyConfig, ThrottleConfig};
+use amrm_proxy::observe::{Observation, Observer};
+use amrm_proxy::rm_forwarder::RmConfig;
+use amrm_proxy::store::{NoStore, RecordKey, Store};
+use amrm_proxy::{Admission, AmrmProxy, AmrmProxyService, MasterStart, ProxyParts};
+use bytes::Bytes;
+use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
+use wire::credentials::Credentials;
+use wire::exception::RemoteException;
+use wire::protocol::application_master::{PROTOCOL, VERSION};
+use wire::server::{RpcServer, ServerAuth};
+use wire::token::{Token, kind};
+
+use crate::scripted_rm::KEYS;
+
+pub(crate) fn attempt(application: i32, attempt_id: i32) -> ApplicationAttemptId {
+    ApplicationAttemptId {
+        application_id: ApplicationId {
+            cluster_timestamp: 1_700_000_000_000,
+            id: application,
+        },
+        attempt_id,
+    }
+}
+
+/// Every interceptor that needs nothing more.
+pub(crate) fn config(rms: &[SocketAddr]) -> ProxyConfig {
+    ProxyConfig {
+        pipeline: vec![
+            InterceptorKind::CallMetrics,
+            InterceptorKind::Throttle,
+            InterceptorKind::Forwarder,
+        ],
+        rm: RmConfig {
+            addresses: rms.iter().map(ToString::to_string).collect(),
+            max_wait: Some(Duration::from_secs(20)),
+            retry_interval: Duration::from_millis(10),
+            distributed_scheduling: false,
+        },
+        keys: KEYS,
+        throttle: ThrottleConfig::default(),
+        relabel: Vec::new(),
+        allocations_per_heartbeat_max: None,
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Vec<Observation>>);
+
+impl Observer for Seen {
+    fn observe(&self, observation: &Observation) {
+        self.0.lock().unwrap().push(*observation);
+    }
+}
+
+impl Seen {
+    pub(crate) fn all(&self) -> Vec<Observation> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A running proxy.
+pub(crate) struct Node {
+    pub(crate) proxy: Arc<AmrmProxy>,
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Seen>,
+    clock_ms: Arc<AtomicU64>,
+    _stop: DropGuard,
+}
+
+impl Node {
+    pub(crate) async fn start(config: ProxyConfig) -> Self {
+        Self::start_with(config, Arc::new(NoStore), BTreeMap::new()).await
+    }
+
+    pub(crate) async fn start_with(
+        config: ProxyConfig,
+        store: Arc<dyn Store>,
+        found: BTreeMap<RecordKey, Vec<u8>>,
+    ) -> Self {
+        let seen = Arc::new(Seen::default());
+        let clock_ms = Arc::new(AtomicU64::new(0));
+        let of_clock = Arc::clone(&clock_ms);
+        let proxy = Arc::new(AmrmProxy::new(
+            config,
+            ProxyParts {
+                store,
+                found,
+                observer: Arc::clone(&seen) as Arc<_>,
+                clock: Arc::new(move || Now {
+                    mono: MonoMillis(of_clock.load(Ordering::Relaxed)),
+                    wall: EpochMillis(1_700_000_000_000),
+                }),
+            },
+        ));
+        let auth = ServerAuth::Token(proxy.secrets());
+        let (server, address) = RpcServer::builder(auth)
+            .service(AmrmProxyService::new(Arc::clone(&proxy)))
+            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .unwrap();
+        let stop = CancellationToken::new();
+        tokio::spawn(server.serve(stop.clone()));
+        Self {
+            proxy,
+            address,
+            seen,
+            clock_ms,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    pub(crate) fn set_clock_ms(&self, now_ms: u64) {
+        self.clock_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Admits an AM with this token of the ResourceManager; the token it is started with.
+    pub(crate) fn admit(&self, attempt: ApplicationAttemptId, rm_token: Token) -> Token {
+        let credentials = Credentials {
+            tokens: BTreeMap::from([(String::new(), rm_token)]),
+            ..Credentials::default()
+        };
+        let start = MasterStart {
+            attempt,
+            user: "alice",
+            tags: Vec::new(),
+            credentials: &credentials.write_v0(),
+        };
+        let Admission::Admitted { credentials, .. } = self.proxy.admit(&start).unwrap() else {
+            panic!("an AM with a token is proxied");
+        };
+        let mut credentials = Credentials::read(&credentials.0).unwrap();
+        assert_eq!(credentials.tokens.len(), 1);
+        let token = credentials.tokens.remove("").unwrap();
+        assert_eq!(
+            (token.kind.as_str(), token.service.as_str()),
+            (kind::AM_RM_TOKEN, "")
+        );
+        token
+    }
+
+    pub(crate) async fn connect(&self, token: Token) -> Result<Am, RpcError> {
+        connect(self.address, token).await
+    }
+}
+
+/// Connects to a scheduler port, of a node or of the ResourceManager.
+pub(crate) async fn connect(address: SocketAddr, token: Token) -> Result<Am, RpcError> {
+    let auth = ClientAuth::Token(token);
+    let client = RpcClient::connect(address, PROTOCOL, auth, &ClientOptions::default()).await?;
+    Ok(Am(client))
+}
+
+/// An AM's connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Am(RpcClient);
+
+impl Am {
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        request: impl Into<Bytes>,
+    ) -> Result<Bytes, RemoteException> {
+        let answer = self.0.call_raw(method, PROTOCOL, VERSION, request.into());
+        answer.await.map_err(|error| {
+            let exception = error.remote().cloned();
+            exception.unwrap_or_else(|| panic!("the proxy does not answer: {error}"))
+        })
+    }
+}

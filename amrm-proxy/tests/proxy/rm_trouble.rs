@@ -1,0 +1,163 @@
+//! ResourceManagers that are elsewhere, away, silent, or not themselves.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use wire::exception::{HadoopException, RemoteException};
+
+use crate::node::{Node, attempt, config};
+use crate::scripted_rm::{ScriptedRm, always, refuse, silent};
+
+const ANSWER: &[u8] = &[0x10, 7];
+
+/// A port that nobody listens on.
+async fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn a_standby_is_left_for_the_active_one() {
+    let exception = RemoteException::new(HadoopException::Standby, "on standby");
+    let standby = ScriptedRm::start(refuse(exception)).await;
+    let active = ScriptedRm::start_with(
+        SocketAddr::from(([127, 0, 0, 1], 0)),
+        standby.secrets.clone(),
+        always(ANSWER),
+    )
+    .await;
+    let absent = free_address().await;
+    let node = Node::start(config(&[absent, standby.address, active.address])).await;
+    let rm_token = standby.token(attempt(1, 1));
+    let local = node.admit(attempt(1, 1), rm_token);
+    let am = node.connect(local).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
+    }
+    assert_eq!(standby.calls().len(), 1);
+    // The next attempt goes to the active one at once.
+    let local = node.admit(attempt(2, 1), standby.token(attempt(2, 1)));
+    let am = node.connect(local).await.unwrap();
+    assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
+    assert_eq!((standby.calls().len(), active.calls().len()), (1, 4));
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_resource_manager_that_comes_back() {
+    let first = ScriptedRm::start(always(ANSWER)).await;
+    let (address, secrets) = (first.address, first.secrets.clone());
+    let node = Node::start(config(&[address])).await;
+    let local = node.admit(attempt(1, 1), first.token(attempt(1, 1)));
+    let am = node.connect(local).await.unwrap();
+    assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
+    drop(first);
+    let calling = tokio::spawn(async move { am.call("allocate", Bytes::new()).await });
+    while TcpListener::bind(address).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    let _second = ScriptedRm::start_with(address, secrets, always(ANSWER)).await;
+    assert_eq!(calling.await.unwrap().unwrap(), ANSWER);
+}
+
+#[tokio::test]
+async fn a_retriable_refusal_is_tried_again() {
+    let exception = RemoteException::new(HadoopException::Retriable, "starting");
+    let rm = ScriptedRm::start(refuse(exception)).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let am = node.connect(local).await.unwrap();
+    let calling = tokio::spawn(async move { am.call("allocate", Bytes::new()).await });
+    while rm.calls().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    rm.say(always(ANSWER));
+    assert_eq!(calling.await.unwrap().unwrap(), ANSWER);
+}
+
+/// An AM whose ResourceManager does this is told to try again, and another whose ResourceManager is well notices nothing.
+async fn assert_told_to_try_again(bad: SocketAddr, token_of: &ScriptedRm) {
+    let mut config = config(&[bad]);
+    config.rm.max_wait = Some(Duration::from_millis(300));
+    let node = Node::start(config).await;
+    let local = node.admit(attempt(1, 1), token_of.token(attempt(1, 1)));
+    let am = node.connect(local).await.unwrap();
+    let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
+    assert!(refusal.is(HadoopException::Retriable), "{refusal}");
+}
+
+#[tokio::test]
+async fn a_resource_manager_that_answers_nothing_does_not_hold_a_master_for_ever() {
+    let rm = ScriptedRm::start(silent()).await;
+    assert_told_to_try_again(rm.address, &rm).await;
+}
+
+#[tokio::test]
+async fn a_resource_manager_that_is_absent_does_not_hold_a_master_for_ever() {
+    let keys = ScriptedRm::start(silent()).await;
+    assert_told_to_try_again(free_address().await, &keys).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_message_is_no_answer() {
+    let rm = ScriptedRm::start(always(&b"\x0a\x7f"[..])).await;
+    assert_told_to_try_again(rm.address, &rm).await;
+    assert!(rm.calls().len() > 1, "it is tried again");
+}
+
+#[tokio::test]
+async fn a_port_that_talks_garbage_is_no_resource_manager() {
+    let keys = ScriptedRm::start(silent()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = [0; 64];
+            let _ = stream.read(&mut read).await;
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    assert_told_to_try_again(address, &keys).await;
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_silent_resource_manager_holds_one_master_and_not_the_others() {
+    let rm = ScriptedRm::start(std::sync::Arc::new(|_, request: Bytes| {
+        Box::pin(async move {
+            if request.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            Ok(Bytes::from_static(ANSWER))
+        })
+    }))
+    .await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let stuck = node.connect(local).await.unwrap();
+    let stuck = tokio::spawn(async move { stuck.call("allocate", Bytes::new()).await });
+    while rm.calls().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let local = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
+    let am = node.connect(local).await.unwrap();
+    for _ in 0..20 {
+        assert_eq!(am.call("allocate", ANSWER).await.unwrap(), ANSWER);
+    }
+    assert!(!stuck.is_finished());
+    stuck.abort();
+}
+
+#[tokio::test]
+async fn a_token_that_the_rm_does_not_know_is_told_to_the_master() {
+    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let other = ScriptedRm::start(always(ANSWER)).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), other.token(attempt(1, 1)));
+    let am = node.connect(local).await.unwrap();
+    let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
+    assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
+}

@@ -1,0 +1,193 @@
+//! Whose token opens which door.
+
+use bytes::Bytes;
+use prost::Message as _;
+use tokio_util::sync::CancellationToken;
+use wire::client::RpcError;
+use wire::exception::HadoopException;
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::AllocateResponseProto;
+use wire::secrets::RollTimes;
+use wire::token::Token;
+
+use crate::node::{Node, attempt, config, connect};
+use crate::scripted_rm::{ScriptedRm, always, silent};
+
+fn assert_invalid_token<T>(result: Result<T, RpcError>) {
+    let error = result.err().expect("such a token opens nothing");
+    let exception = error.remote().expect("the other side says why");
+    assert!(exception.is(HadoopException::InvalidToken), "{exception}");
+}
+
+#[tokio::test]
+async fn each_token_opens_its_own_door_only() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let rm_token = rm.token(attempt(1, 1));
+    let local = node.admit(attempt(1, 1), rm_token.clone());
+    assert_invalid_token(connect(rm.address, local.clone()).await);
+    assert_invalid_token(node.connect(rm_token.clone()).await);
+    assert!(node.connect(local).await.is_ok());
+    assert!(connect(rm.address, rm_token).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_rms_new_token_stays_here_and_is_used_at_the_next_connection() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let old = rm.token(attempt(1, 1));
+    let local = node.admit(attempt(1, 1), old.clone());
+    let am = node.connect(local).await.unwrap();
+    rm.secrets.tick(records::MonoMillis(1_000_000));
+    let new = rm.secrets.token_for(attempt(1, 1));
+    assert_ne!(new.identifier, old.identifier);
+    let renewing = AllocateResponseProto {
+        response_id: Some(1),
+        am_rm_token: Some(TokenProto::from(new.clone())),
+        num_cluster_nodes: Some(1),
+        ..AllocateResponseProto::default()
+    };
+    rm.say(always(renewing.encode_to_vec()));
+    let answer = am.call("allocate", Bytes::new()).await.unwrap();
+    let expected = AllocateResponseProto {
+        am_rm_token: None,
+        ..renewing
+    };
+    assert_eq!(answer, expected.encode_to_vec(), "nothing else has changed");
+    // The same ResourceManager after a restart, so that the connection is a new one.
+    let (address, secrets) = (rm.address, rm.secrets.clone());
+    assert_eq!(rm.calls()[0].identifier, old.identifier);
+    drop(rm);
+    let rm = restarted(address, secrets).await;
+    am.call("allocate", Bytes::new()).await.unwrap();
+    assert_eq!(rm.calls()[0].identifier, new.identifier);
+}
+
+/// The port is free again once the old server has drained.
+async fn restarted(
+    address: std::net::SocketAddr,
+    secrets: std::sync::Arc<wire::secrets::MasterSecrets>,
+) -> ScriptedRm {
+    while tokio::net::TcpListener::bind(address).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    ScriptedRm::start_with(address, secrets, always(Bytes::new())).await
+}
+
+#[tokio::test]
+async fn a_roll_of_the_local_key_reaches_the_master_until_it_comes_back_with_it() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let mut config = config(&[rm.address]);
+    config.keys = RollTimes {
+        interval: 1000,
+        overlap: 300,
+    };
+    let node = Node::start(config).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let am = node.connect(local.clone()).await.unwrap();
+    assert_eq!(am.call("allocate", Bytes::new()).await, Ok(Bytes::new()));
+    let secrets = node.proxy.secrets();
+    secrets.tick(records::MonoMillis(1000));
+    let mut renewed = Vec::new();
+    for _ in 0..2 {
+        let answer = am.call("allocate", Bytes::new()).await.unwrap();
+        let answer = AllocateResponseProto::decode(answer).unwrap();
+        renewed.push(Token::from(answer.am_rm_token.unwrap()));
+    }
+    assert_eq!(renewed[0], renewed[1]);
+    assert_ne!(renewed[0].identifier, local.identifier);
+    assert_eq!(renewed[0].service, "");
+    let again = node.connect(renewed.remove(0)).await.unwrap();
+    assert_eq!(again.call("allocate", Bytes::new()).await, Ok(Bytes::new()));
+    // Both count until the overlap is over; then the old one does not.
+    assert!(node.connect(local.clone()).await.is_ok());
+    secrets.tick(records::MonoMillis(1300));
+    assert_invalid_token(node.connect(local).await);
+    assert_eq!(again.call("allocate", Bytes::new()).await, Ok(Bytes::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_keys_task_rolls_by_the_clock_and_ends_when_told() {
+    let rm = ScriptedRm::start(silent()).await;
+    let mut config = config(&[rm.address]);
+    config.keys = RollTimes {
+        interval: 1000,
+        overlap: 300,
+    };
+    let node = Node::start(config).await;
+    let before = node.proxy.secrets().keys();
+    let stop = CancellationToken::new();
+    let proxy = std::sync::Arc::clone(&node.proxy);
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move { proxy.roll_keys(stopped).await });
+    node.set_clock_ms(1000);
+    while node.proxy.secrets().keys() == before {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let (current, next) = node.proxy.secrets().keys();
+    assert_eq!(current, before.0);
+    assert!(next.is_some());
+    stop.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_end_of_an_application_ends_its_tokens_and_the_call_under_way() {
+    let rm = ScriptedRm::start(silent()).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let other = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
+    let am = node.connect(local.clone()).await.unwrap();
+    let calling = {
+        let am = am.clone();
+        tokio::spawn(async move { am.call("allocate", Bytes::new()).await })
+    };
+    while rm.calls().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    node.proxy.application_ended(attempt(1, 1).application_id);
+    let ended = calling.await.unwrap().unwrap_err();
+    assert!(
+        ended.is(HadoopException::ApplicationAttemptNotFound),
+        "{ended}"
+    );
+    let later = am.call("allocate", Bytes::new()).await.unwrap_err();
+    assert!(
+        later.is(HadoopException::ApplicationAttemptNotFound),
+        "{later}"
+    );
+    assert_invalid_token(node.connect(local).await);
+    assert_eq!(node.proxy.snapshot().pipelines, 1);
+    assert!(node.connect(other).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_second_attempt_takes_the_place_of_the_first() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let first = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let am = node.connect(first.clone()).await.unwrap();
+    let second = node.admit(attempt(1, 2), rm.token(attempt(1, 2)));
+    let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
+    assert!(
+        refusal.is(HadoopException::ApplicationAttemptNotFound),
+        "{refusal}"
+    );
+    assert_invalid_token(node.connect(first).await);
+    let am = node.connect(second).await.unwrap();
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
+    assert_eq!(node.proxy.snapshot().pipelines, 1);
+}
+
+#[tokio::test]
+async fn a_start_that_was_refused_leaves_nothing() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    // Another attempt's refusal is none of its business.
+    node.proxy.withdraw(attempt(1, 2));
+    assert!(node.connect(local.clone()).await.is_ok());
+    node.proxy.withdraw(attempt(1, 1));
+    assert_invalid_token(node.connect(local).await);
+    assert_eq!(node.proxy.snapshot().pipelines, 0);
+}

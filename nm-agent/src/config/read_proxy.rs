@@ -1,0 +1,166 @@
+//! Properties to the AMRMProxy's section.
+
+use std::time::Duration;
+
+use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, read_pipeline};
+use amrm_proxy::rm_forwarder::RmConfig;
+use wire::secrets::RollTimes;
+
+use super::parse;
+use super::problem::Expected;
+use super::read_node::{is_service_name, own_or_general};
+use super::reader::PropertyReader;
+use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
+
+/// Rules of one node; each is looked at for every ask of an attempt it applies to.
+const RULES_MAX: usize = 64;
+
+const ENABLED: &str = "yarn.nodemanager.amrmproxy.enabled";
+const PIPELINE: &str = "yarn.nodemanager.amrmproxy.interceptor-class.pipeline";
+const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs";
+const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
+const RULES: &str = "yarn.nodemanager.agent.amrmproxy.relabel.rules";
+const AUTO_UPDATE: &str = "yarn.resourcemanager.auto-update.containers";
+
+pub(super) fn amrm_proxy(
+    reader: &mut PropertyReader<'_>,
+    rm: &ResourceManagerConfig,
+) -> AmrmProxyConfig {
+    let enabled = reader.flag(ENABLED);
+    let distributed_scheduling = false;
+    let relabel = rules(reader);
+    let names = reader.list(PIPELINE);
+    let pipeline = read_pipeline(
+        names.iter().map(String::as_str),
+        !relabel.is_empty(),
+        distributed_scheduling,
+    )
+    .unwrap_or_else(|error| {
+        reader.problem(PIPELINE, Expected::Pipeline(error));
+        Vec::new()
+    });
+    // Hadoop's distributed scheduler waits for the ResourceManager as the node does, its plain proxy as a client does.
+    let (max_wait, interval) = if distributed_scheduling {
+        let max_wait = own_or_general(reader, "resourcemanager.connect.max-wait.ms", -1);
+        let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 1);
+        (max_wait, interval)
+    } else {
+        let max_wait = reader.integer("yarn.resourcemanager.connect.max-wait.ms", -1..=i64::MAX);
+        let interval = "yarn.resourcemanager.connect.retry-interval.ms";
+        (max_wait, reader.integer(interval, 1..=i64::MAX))
+    };
+    AmrmProxyConfig {
+        enabled: enabled || distributed_scheduling,
+        address: reader.address("yarn.nodemanager.amrmproxy.address", 8049),
+        proxy: ProxyConfig {
+            pipeline,
+            rm: RmConfig {
+                addresses: rm
+                    .endpoints
+                    .iter()
+                    .map(|endpoint| endpoint.scheduler.to_string())
+                    .collect(),
+                max_wait: u64::try_from(max_wait).ok().map(Duration::from_millis),
+                retry_interval: Duration::from_millis(u64::try_from(interval).unwrap_or(1)),
+                distributed_scheduling,
+            },
+            keys: keys(reader, enabled || distributed_scheduling),
+            throttle: throttle(reader),
+            relabel,
+            allocations_per_heartbeat_max: None,
+        },
+    }
+}
+
+/// How the local key rolls. A new key counts from 1.5 times the AMs' expiry on, when each AM has either spoken and got a
+/// token of it or is lost (Hadoop: `AMRMProxyTokenSecretManager`, which refuses to start as well).
+fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
+    let interval = reader.u64(ROLL_INTERVAL, 1).saturating_mul(1000);
+    let expiry = reader.u64(AM_EXPIRY, 1);
+    let overlap = expiry.saturating_add(expiry / 2);
+    if is_needed && interval <= overlap.saturating_mul(2) {
+        let times = Expected::TooShortFor {
+            least: overlap.saturating_mul(2) / 1000,
+            other: AM_EXPIRY,
+        };
+        reader.problem(ROLL_INTERVAL, times);
+    }
+    RollTimes { interval, overlap }
+}
+
+fn throttle(reader: &mut PropertyReader<'_>) -> ThrottleConfig {
+    let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    ThrottleConfig {
+        calls_per_second_max: reader.u32(
+            "yarn.nodemanager.agent.amrmproxy.throttle.calls-per-second",
+            0,
+        ),
+        calls_burst: reader.u32("yarn.nodemanager.agent.amrmproxy.throttle.calls-burst", 1),
+        asks_per_call_max: count(
+            reader.u64("yarn.nodemanager.agent.amrmproxy.throttle.asks-per-call", 1),
+        ),
+        containers_outstanding_max: reader.u64(
+            "yarn.nodemanager.agent.amrmproxy.throttle.containers-outstanding",
+            1,
+        ),
+    }
+}
+
+fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
+    let names = reader.list(RULES);
+    if names.len() > RULES_MAX {
+        reader.problem(RULES, Expected::AtMost(RULES_MAX));
+        return Vec::new();
+    }
+    let mut promotes = false;
+    let mut rules = Vec::new();
+    for name in names {
+        if !is_service_name(&name) {
+            reader.problem(RULES, Expected::ServiceNames);
+            return Vec::new();
+        }
+        let of = |what: &str| format!("yarn.nodemanager.agent.amrmproxy.relabel.{name}.{what}");
+        let (priority_min, priority_max) = priorities(reader, &of("priorities"));
+        let percent = reader
+            .integer_if_set(&of("percent"), 1..=100)
+            .unwrap_or(100);
+        let promote_after = reader.integer_if_set(&of("promote-after-ms"), 0..=i64::MAX);
+        promotes |= promote_after.is_some();
+        rules.push(RelabelRule {
+            user: reader.text(&of("user")),
+            tag: reader.text(&of("tag")),
+            priority_min,
+            priority_max,
+            percent: u8::try_from(percent).unwrap_or(100),
+            promote_after_ms: promote_after.and_then(|after| u64::try_from(after).ok()),
+            name,
+        });
+    }
+    if !reader.flag(AUTO_UPDATE) && promotes {
+        reader.otherwise(
+            AUTO_UPDATE,
+            "nodes learn of the promotions that relabelling rules ask for only when the ResourceManager has this set to true",
+        );
+    }
+    rules
+}
+
+/// One priority or two with a `-` between them; every priority if unset.
+fn priorities(reader: &mut PropertyReader<'_>, name: &str) -> (i32, i32) {
+    const ALL: (i32, i32) = (i32::MIN, i32::MAX);
+    let Some(text) = reader.text(name) else {
+        return ALL;
+    };
+    let bound = |text: &str| parse::trim(text).parse::<u32>().ok();
+    let range = match text.split_once('-') {
+        Some((first, last)) => bound(first).zip(bound(last)),
+        None => bound(&text).map(|only| (only, only)),
+    };
+    let range = range
+        .filter(|(first, last)| first <= last)
+        .and_then(|(first, last)| Some((i32::try_from(first).ok()?, i32::try_from(last).ok()?)));
+    range.unwrap_or_else(|| {
+        reader.problem(name, Expected::Priorities);
+        ALL
+    })
+}

@@ -1,0 +1,142 @@
+//! The AMRMProxy's section.
+
+use std::time::Duration;
+
+use amrm_proxy::config::{InterceptorKind, RelabelRule, ThrottleConfig};
+
+use super::{config, problems, warnings};
+
+#[test]
+fn there_is_no_proxy_unless_it_is_wanted() {
+    let default = config(&[]).amrm_proxy;
+    assert!(!default.enabled);
+    assert_eq!(default.address.to_string(), "0.0.0.0:8049");
+    assert_eq!(default.proxy.throttle, ThrottleConfig::default());
+    assert_eq!(
+        (default.proxy.keys.interval, default.proxy.keys.overlap),
+        (86_400_000, 1_350_000)
+    );
+    assert_eq!(default.proxy.rm.max_wait, Some(Duration::from_secs(900)));
+    assert_eq!(default.proxy.relabel, []);
+    assert!(config(&[("amrmproxy.enabled", "true")]).amrm_proxy.enabled);
+}
+
+#[test]
+fn it_speaks_to_every_resource_managers_scheduler() {
+    let proxy = config(&[
+        ("yarn.resourcemanager.ha.enabled", "true"),
+        ("yarn.resourcemanager.ha.rm-ids", "b, a"),
+        ("yarn.resourcemanager.hostname.a", "one.example"),
+        ("yarn.resourcemanager.hostname.b", "two.example"),
+        (
+            "yarn.resourcemanager.scheduler.address.a",
+            "one.example:9030",
+        ),
+    ])
+    .amrm_proxy
+    .proxy;
+    assert_eq!(proxy.rm.addresses, ["two.example:8030", "one.example:9030"]);
+}
+
+#[test]
+fn a_chain_is_read_by_either_name_and_an_unknown_one_refused_with_the_known() {
+    let name = "amrmproxy.interceptor-class.pipeline";
+    let read = config(&[(name, "throttle, forwarder")])
+        .amrm_proxy
+        .proxy
+        .pipeline;
+    assert_eq!(
+        read,
+        [
+            InterceptorKind::CallMetrics,
+            InterceptorKind::Throttle,
+            InterceptorKind::Forwarder
+        ]
+    );
+    let told = problems(&[(name, "org.example.Mine,forwarder")]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    for part in [
+        name,
+        "org.example.Mine",
+        "DefaultRequestInterceptor",
+        "relabel",
+    ] {
+        assert!(told[0].contains(part), "{told:?}");
+    }
+}
+
+#[test]
+fn keys_that_roll_faster_than_masters_are_heard_are_refused_as_in_hadoop() {
+    let interval = (
+        "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
+        "2700",
+    );
+    let told = problems(&[interval, ("amrmproxy.enabled", "true")]);
+    assert!(
+        told.len() == 1 && told[0].contains("more than 2700 s"),
+        "{told:?}"
+    );
+    // Without a proxy it is none of the node's business.
+    assert!(!config(&[interval]).amrm_proxy.enabled);
+}
+
+#[test]
+fn rules_are_read_one_by_one() {
+    const RULE: &str = "agent.amrmproxy.relabel.";
+    let of = |what: &str| format!("{RULE}{what}");
+    let pairs = [
+        (of("rules"), "spark,rest"),
+        (of("spark.user"), "alice"),
+        (of("spark.tag"), "nightly"),
+        (of("spark.priorities"), "1 - 20"),
+        (of("spark.percent"), "60"),
+        (of("spark.promote-after-ms"), "600000"),
+        (of("rest.priorities"), "5"),
+    ];
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    let proxy = config(&pairs).amrm_proxy.proxy;
+    let spark = RelabelRule {
+        name: "spark".to_owned(),
+        user: Some("alice".to_owned()),
+        tag: Some("nightly".to_owned()),
+        priority_min: 1,
+        priority_max: 20,
+        percent: 60,
+        promote_after_ms: Some(600_000),
+    };
+    let rest = RelabelRule {
+        name: "rest".to_owned(),
+        user: None,
+        tag: None,
+        priority_min: 5,
+        priority_max: 5,
+        percent: 100,
+        promote_after_ms: None,
+    };
+    assert_eq!(proxy.relabel, [spark, rest]);
+    assert!(proxy.pipeline.contains(&InterceptorKind::Relabel));
+    let told = warnings(&pairs);
+    assert!(
+        told.len() == 1 && told[0].contains("auto-update.containers"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn rules_that_make_no_sense_are_told() {
+    for (name, value, part) in [
+        ("priorities", "20-1", "must be a priority"),
+        ("priorities", "-1", "must be a priority"),
+        ("percent", "0", "from 1 to 100"),
+        ("promote-after-ms", "-5", "whole number"),
+    ] {
+        let name = format!("agent.amrmproxy.relabel.x.{name}");
+        let told = problems(&[("agent.amrmproxy.relabel.rules", "x"), (&name, value)]);
+        assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
+    }
+    let told = problems(&[("agent.amrmproxy.relabel.rules", "a.b")]);
+    assert_eq!(told.len(), 1, "{told:?}");
+}

@@ -1,0 +1,112 @@
+//! ApplicationMasters on their start: what they are given to speak to the ResourceManager with.
+//!
+//! Source: `ContainerManagerImpl.startContainers`, which hands an AM's request to the `AMRMProxyService`.
+
+use std::sync::Arc;
+
+use amrm_proxy::{Admission, AdmitError, AmrmProxy, MasterStart};
+use records::{ApplicationAttemptId, ContainerId};
+use wire::exception::RemoteException;
+use wire::proto::hadoop_yarn::{
+    ContainerLaunchContextProto, ContainerTokenIdentifierProto, ContainerTypeProto,
+};
+
+/// The variable of an AM's environment that has its application's tags, with commas between them. YARN keeps an
+/// application's own tags to the ResourceManager; jobs set this one beside them.
+pub const TAGS_VARIABLE: &str = "NM_AGENT_APPLICATION_TAGS";
+
+/// Tags of one application. They are kept with its pipeline.
+const TAGS_MAX: usize = 64;
+
+/// Longest tag, in bytes (YARN's own limit for a tag is 100 characters).
+const TAG_BYTES_MAX: usize = 400;
+
+/// The way of AMs' starts through the proxy, if there is one.
+pub(super) struct Masters(pub(super) Option<Arc<AmrmProxy>>);
+
+impl Masters {
+    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline. Answers with the attempt if that is
+    /// new: then [`withdraw`](Self::withdraw) has to follow should the start be refused. Other containers, and AMs without
+    /// such a token, are left as they are.
+    ///
+    /// # Errors
+    /// `YarnException` when the node has all the pipelines it takes.
+    pub(super) fn admit(
+        &self,
+        id: ContainerId,
+        token: &ContainerTokenIdentifierProto,
+        context: &mut ContainerLaunchContextProto,
+    ) -> Result<Option<ApplicationAttemptId>, RemoteException> {
+        let Some(proxy) = &self.0 else {
+            return Ok(None);
+        };
+        if token.container_type() != ContainerTypeProto::ApplicationMaster {
+            return Ok(None);
+        }
+        let attempt = id.attempt;
+        let start = MasterStart {
+            attempt,
+            user: token.app_submitter(),
+            tags: tags(context),
+            credentials: context.tokens(),
+        };
+        if start.credentials.is_empty() {
+            tracing::warn!(%attempt, "an ApplicationMaster has no credentials and is not proxied");
+            return Ok(None);
+        }
+        match proxy.admit(&start) {
+            Ok(Admission::Admitted {
+                credentials,
+                is_new,
+            }) => {
+                context.tokens = Some(credentials.0.into());
+                Ok(is_new.then_some(attempt))
+            }
+            Ok(Admission::NoToken) => {
+                tracing::warn!(%attempt, "an ApplicationMaster has no AMRMToken and is not proxied");
+                Ok(None)
+            }
+            // The launch context is refused for them, in Hadoop's words.
+            Err(AdmitError::Credentials { .. }) => Ok(None),
+            Err(error @ AdmitError::TooMany) => Err(error.into()),
+        }
+    }
+
+    /// Takes the admission back.
+    pub(super) fn withdraw(&self, attempt: ApplicationAttemptId) {
+        if let Some(proxy) = &self.0 {
+            proxy.withdraw(attempt);
+        }
+    }
+}
+
+fn tags(context: &ContainerLaunchContextProto) -> Vec<String> {
+    let variable = context
+        .environment
+        .iter()
+        .find(|variable| variable.key() == TAGS_VARIABLE);
+    let text = variable.map_or("", |variable| variable.value());
+    text.split(',')
+        .map(str::trim)
+        .filter(|tag| !tag.is_empty() && tag.len() <= TAG_BYTES_MAX)
+        .take(TAGS_MAX)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_read_from_the_environment_and_bounded() {
+        let mut context = ContainerLaunchContextProto::default();
+        assert_eq!(tags(&context), Vec::<String>::new());
+        let long = "x".repeat(TAG_BYTES_MAX + 1);
+        let text = format!(" nightly ,,batch,{long}");
+        context.environment.push((TAGS_VARIABLE, text).into());
+        assert_eq!(tags(&context), ["nightly", "batch"]);
+        context.environment[0].value = Some("t,".repeat(1000));
+        assert_eq!(tags(&context).len(), TAGS_MAX);
+    }
+}

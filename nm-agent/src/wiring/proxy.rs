@@ -1,0 +1,106 @@
+//! The AMRMProxy: made, listening, served.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use amrm_proxy::store::{Database, NoStore, RecordKey, Store, StoreError};
+use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use wire::server::{RpcServer, ServerAuth};
+
+use super::{AgentError, starting};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::node_identity;
+
+/// The file in `yarn.nodemanager.recovery.dir`.
+const STORE_FILE: &str = "amrm-proxy.redb";
+
+/// The proxy, if the configuration wants one.
+pub(super) fn make(
+    config: &Config,
+    clock: Clock,
+    metrics: &Arc<Metrics>,
+) -> Result<Option<Arc<AmrmProxy>>, AgentError> {
+    if !config.amrm_proxy.enabled {
+        return Ok(None);
+    }
+    let (store, found): OpenStore = if config.recovery.enabled {
+        open_store(&config.recovery.dir).map_err(AgentError::ProxyStore)?
+    } else {
+        (Arc::new(NoStore), BTreeMap::new())
+    };
+    let parts = ProxyParts {
+        store,
+        found,
+        observer: Arc::clone(metrics) as Arc<_>,
+        clock: Arc::new(move || clock.now()),
+    };
+    let proxy = Arc::new(AmrmProxy::new(config.amrm_proxy.proxy.clone(), parts));
+    // Not the other way round as well: the proxy holds the metrics.
+    let watched = Arc::downgrade(&proxy);
+    metrics.watch_proxy(move || {
+        let snapshot = watched.upgrade().map(|proxy| proxy.snapshot());
+        (snapshot.unwrap_or_default(), clock.now().mono)
+    });
+    Ok(Some(proxy))
+}
+
+/// A store and what was in it.
+type OpenStore = (Arc<dyn Store>, BTreeMap<RecordKey, Vec<u8>>);
+
+/// Keys are taken over. Pipelines are not, since no AM outlives its agent yet.
+fn open_store(folder: &Path) -> Result<OpenStore, StoreError> {
+    let (store, mut found) = Database::open(&folder.join(STORE_FILE))?;
+    found.retain(|key, _| match key {
+        RecordKey::Keys => true,
+        RecordKey::Attempt(..) => {
+            store.put(*key, None);
+            false
+        }
+    });
+    Ok((Arc::new(store), found))
+}
+
+/// The proxy's port, listening.
+pub(super) struct ProxyPort {
+    server: RpcServer,
+    proxy: Arc<AmrmProxy>,
+}
+
+impl ProxyPort {
+    pub(super) async fn listen(
+        config: &Config,
+        proxy: &Arc<AmrmProxy>,
+    ) -> Result<Self, AgentError> {
+        let address = config.addresses.proxy_bind(&config.amrm_proxy.address);
+        let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
+            .service(AmrmProxyService::new(Arc::clone(proxy)))
+            .bind(node_identity::resolve(&address).await?)
+            .await
+            .map_err(starting(
+                "the AMRMProxy's port (yarn.nodemanager.amrmproxy.address)",
+            ))?;
+        tracing::info!(%address, "the AMRMProxy listens");
+        Ok(Self {
+            server,
+            proxy: Arc::clone(proxy),
+        })
+    }
+
+    pub(super) fn serve(self, stop: &CancellationToken, tasks: &mut JoinSet<&'static str>) {
+        let (server_stop, keys_stop) = (stop.clone(), stop.clone());
+        tasks.spawn(async move {
+            self.server.serve(server_stop).await;
+            "the AMRMProxy's server"
+        });
+        let proxy = self.proxy;
+        tasks.spawn(async move {
+            proxy.roll_keys(keys_stop).await;
+            "the roll of the AMRMProxy's keys"
+        });
+    }
+}
