@@ -154,12 +154,24 @@ impl Chaos {
             return;
         }
         machine.obey(&answer);
+        let core = &self.world.core;
+        for id in &answer.containers_to_cleanup {
+            let id = id_of(Some(id));
+            assert!(
+                !core.containers.contains_key(&id),
+                "{id} counts and is ended"
+            );
+        }
+        for id in &answer.applications_to_cleanup {
+            let id = ApplicationId::try_from(id).expect("an id is one");
+            assert!(!core.sessions.contains_key(&id), "{id} lives and is ended");
+        }
         for id in &answer.containers_to_be_removed_from_nm {
             let id = id_of(Some(id));
             let owner = self.owners.get(&id.application_id());
             let owner = owner.filter(|owner| owner.attempt == id.attempt && !is_master(id));
             // One that has been killed does not hear of anything.
-            let session = self.world.core.sessions.get(&id.application_id());
+            let session = core.sessions.get(&id.application_id());
             let is_live = session.is_some_and(|session| session.attempt == id.attempt);
             let owner = owner.filter(|_| is_live);
             let is_known = owner.is_none_or(|owner| owner.told.contains(&id));
