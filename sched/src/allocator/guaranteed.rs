@@ -176,12 +176,7 @@ impl GuaranteedAllocator {
     /// What all nodes that get new containers have free together: an application's headroom.
     #[must_use]
     pub fn free(&self) -> Resource {
-        self.rooms
-            .nodes()
-            .filter(|(_, room)| room.schedulable)
-            .fold(Resource::default(), |sum, (_, room)| {
-                sum.saturating_add(room.free())
-            })
+        self.rooms.total_free()
     }
 
     /// Gives attempts what they want as far as there is room for it, and lowers their asks by that. Each container gets

@@ -109,6 +109,15 @@ pub(super) struct Rooms {
     free_by_rack: BTreeMap<String, FreeOrder>,
     /// Hosts on which a node has room. Several NodeManagers of one machine are several nodes.
     free_by_host: BTreeMap<String, FreeOrder>,
+    total: TotalFree,
+}
+
+/// What all nodes that get new containers have free together. Wide enough that it can neither overflow nor lose anything
+/// with as many nodes as memory holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct TotalFree {
+    memory_mb: u128,
+    vcores: u64,
 }
 
 impl Rooms {
@@ -244,7 +253,20 @@ impl Rooms {
         emptiest(&self.free, resource, allowed)
     }
 
+    /// What all nodes that get new containers have free together, cut to what a size can say.
+    pub(super) fn total_free(&self) -> Resource {
+        Resource {
+            memory_mb: u64::try_from(self.total.memory_mb).unwrap_or(u64::MAX),
+            vcores: u32::try_from(self.total.vcores).unwrap_or(u32::MAX),
+        }
+    }
+
     fn insert_order(&mut self, id: &NodeId, room: &NodeRoom) {
+        if room.schedulable {
+            let free = room.free();
+            self.total.memory_mb += u128::from(free.memory_mb);
+            self.total.vcores += u64::from(free.vcores);
+        }
         if let Some(place) = room.place(id) {
             insert_place(&mut self.free_by_rack, &room.rack, &place);
             insert_place(&mut self.free_by_host, &id.host, &place);
@@ -253,6 +275,11 @@ impl Rooms {
     }
 
     fn remove_order(&mut self, id: &NodeId, room: &NodeRoom) {
+        if room.schedulable {
+            let free = room.free();
+            self.total.memory_mb -= u128::from(free.memory_mb);
+            self.total.vcores -= u64::from(free.vcores);
+        }
         let Some(place) = room.place(id) else {
             return;
         };

@@ -137,6 +137,11 @@ impl Books {
 
     fn agree(&self, allocator: &GuaranteedAllocator) -> Result<(), TestCaseError> {
         prop_assert_eq!(allocator.nodes().count(), self.nodes.len());
+        let schedulable = self.nodes.iter().filter(|(_, room)| room.schedulable);
+        let free = schedulable.fold(Resource::default(), |sum, (id, _)| {
+            sum.saturating_add(self.free(id))
+        });
+        prop_assert_eq!(allocator.free(), free);
         for (id, node) in allocator.nodes() {
             prop_assert_eq!(node.allocated, self.allocated(id));
             prop_assert_eq!(node.capability, self.nodes[id].capability);
