@@ -298,7 +298,7 @@ impl Core {
                 .iter()
                 .filter_map(|node| self.nodes.get(node).map(super::reports::node_report))
                 .collect(),
-            num_cluster_nodes: i32::try_from(self.running_nodes().count()).ok(),
+            num_cluster_nodes: i32::try_from(self.running).ok(),
             nm_tokens,
             am_rm_token: renewed.map(Into::into),
             application_priority: Some(0.into()),

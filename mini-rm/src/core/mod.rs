@@ -64,6 +64,8 @@ pub struct Core {
     nm_keys: KeyRing,
     master_secrets: Arc<MasterSecrets>,
     nodes: BTreeMap<NodeId, Node>,
+    /// How many nodes run: every answer to a master says it.
+    running: usize,
     /// Room, and who wants it.
     guaranteed: GuaranteedAllocator,
     load: NodeLoadMonitor,
@@ -92,6 +94,7 @@ impl Core {
             nm_keys: KeyRing::new(config.nm_keys, now.mono),
             master_secrets,
             nodes: BTreeMap::new(),
+            running: 0,
             guaranteed: GuaranteedAllocator::new(),
             load: NodeLoadMonitor::new(config.opportunistic.load, now.mono),
             applications: BTreeMap::new(),

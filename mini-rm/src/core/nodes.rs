@@ -40,10 +40,12 @@ impl Core {
         let capability = Resource::try_from(capability)?;
         self.make_place_for_node(&id)?;
         let http_address = format!("{}:{}", id.host, request.http_port());
-        let node = self
-            .nodes
-            .entry(id.clone())
-            .or_insert_with(|| Node::new(id.clone(), rack.to_owned(), capability));
+        let running = &mut self.running;
+        let node = self.nodes.entry(id.clone()).or_insert_with(|| {
+            let node = Node::new(id.clone(), rack.to_owned(), capability);
+            *running += usize::from(node.state == NodeState::Running);
+            node
+        });
         node.http_address = http_address;
         node.capability = capability;
         if !self.guaranteed.set_capability(&id, capability) {
@@ -52,7 +54,7 @@ impl Core {
         }
         self.guaranteed.set_schedulable(&id, true);
         node.version = crate::applications::cut(request.nm_version());
-        node.state = NodeState::Running;
+        change_state(node, NodeState::Running, &mut self.running);
         node.heard = now.mono;
         node.heard_wall = now.wall;
         node.restart_responses();
@@ -205,7 +207,7 @@ impl Core {
             NodeState::Unhealthy
         };
         if node.state != state {
-            node.state = state;
+            change_state(node, state, &mut self.running);
             self.guaranteed.set_schedulable(id, is_healthy);
             for session in self.sessions.values_mut() {
                 session.changed_nodes.insert(id.clone());
@@ -324,7 +326,7 @@ impl Core {
         if !node.state.is_active() {
             return;
         }
-        node.state = state;
+        change_state(node, state, &mut self.running);
         self.load.remove(id);
         for session in self.sessions.values_mut() {
             session.changed_nodes.insert(id.clone());
@@ -347,6 +349,13 @@ impl Core {
             .values()
             .filter(|node| node.state == NodeState::Running)
     }
+}
+
+/// Puts a node into a state and counts those that run.
+fn change_state(node: &mut Node, state: NodeState, running: &mut usize) {
+    *running -= usize::from(node.state == NodeState::Running);
+    *running += usize::from(state == NodeState::Running);
+    node.state = state;
 }
 
 fn resync(why: &str) -> NodeHeartbeatResponseProto {

@@ -37,7 +37,10 @@ impl World {
     }
 
     fn hear(&mut self, attempt: ApplicationAttemptId) -> AllocateResponseProto {
-        self.allocate(attempt, AllocateRequestProto::default())
+        let told = self.allocate(attempt, AllocateRequestProto::default());
+        let running = self.core.count_nodes(NodeState::Running);
+        assert_eq!(usize::try_from(told.num_cluster_nodes()), Ok(running));
+        told
     }
 
     fn report_health(&mut self, response_id: i32, is_healthy: bool) {
