@@ -4,16 +4,20 @@ use std::time::Duration;
 
 /// Times in milliseconds, of which there is at least one.
 #[derive(Debug, Clone)]
-pub(crate) struct Samples(Vec<f64>);
+pub struct Samples(Vec<f64>);
 
 impl Samples {
     /// Calls `measure` so many times.
-    pub(crate) fn take(count: usize, measure: impl FnMut(usize) -> Duration) -> Self {
+    ///
+    /// # Panics
+    /// When that is never.
+    pub fn take(count: usize, measure: impl FnMut(usize) -> Duration) -> Self {
         (0..count).map(measure).collect()
     }
 
     /// The ones with the shorter median.
-    pub(crate) fn or_shorter(self, other: Self) -> Self {
+    #[must_use]
+    pub fn or_shorter(self, other: Self) -> Self {
         if other.p50() < self.p50() {
             other
         } else {
@@ -22,17 +26,20 @@ impl Samples {
     }
 
     /// How many there are.
-    pub(crate) fn count(&self) -> usize {
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// The median, in milliseconds.
-    pub(crate) fn p50(&self) -> f64 {
+    #[must_use]
+    pub fn p50(&self) -> f64 {
         self.quantile(50)
     }
 
     /// Below this are 99 of 100, in milliseconds. Of fewer than a hundred it is the longest.
-    pub(crate) fn p99(&self) -> f64 {
+    #[must_use]
+    pub fn p99(&self) -> f64 {
         self.quantile(99)
     }
 

@@ -1,14 +1,14 @@
 //! What this machine can do at best: the figures that no node can beat.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tests::loopback::round_trips;
+use tests::samples::Samples;
+
 use crate::measure::{first_instruction, now};
-use crate::samples::Samples;
 
 /// Processes at once when lives are counted: a few for each processor, so that none idles.
 const LIVES_AT_ONCE: usize = 8;
@@ -75,31 +75,6 @@ fn bash_in_bash(folder: &Path) -> Duration {
     let begin = now();
     life(Command::new("/bin/bash").args(["-c", &script]));
     first_instruction(&file, begin)
-}
-
-fn round_trips(count: usize) -> Samples {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    let address = listener.local_addr().expect("it has an address");
-    let echo = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("the client connects");
-        stream.set_nodelay(true).expect("a new connection is good");
-        let mut byte = [0];
-        while stream.read_exact(&mut byte).is_ok() {
-            stream.write_all(&byte).expect("the client waits for it");
-        }
-    });
-    let mut stream = TcpStream::connect(address).expect("the echo listens");
-    stream.set_nodelay(true).expect("a new connection is good");
-    let samples = Samples::take(count, |_| {
-        let begin = Instant::now();
-        let mut byte = [1];
-        stream.write_all(&byte).expect("the echo reads");
-        stream.read_exact(&mut byte).expect("the echo answers");
-        begin.elapsed()
-    });
-    drop(stream);
-    echo.join().expect("the echo does not panic");
-    samples
 }
 
 fn lives_per_s(duration: Duration) -> f64 {

@@ -10,7 +10,6 @@
 
 mod limits;
 mod measure;
-mod samples;
 mod table;
 
 use std::process::ExitCode;

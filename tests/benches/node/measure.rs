@@ -7,9 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use records::ContainerId;
 use tests::node::NodeKind;
 use tests::peer::{Allocation, LaunchContext, PeerAm, PeerNode, PeerRm};
+use tests::samples::Samples;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
-
-use crate::samples::Samples;
 
 /// What the node offers: enough that only the last part fills it.
 const NODE_MB: u64 = 64_000;

@@ -67,6 +67,8 @@ pub fn opportunistic_container(id: ContainerId, node: &NodeId, size: Resource) -
 pub struct SimulatedMaster {
     /// Its attempt.
     pub attempt: ApplicationAttemptId,
+    /// The last container id that its node gave out; the ResourceManager's start before the first.
+    pub last_given: i64,
     client: RpcClient,
     response_id: i32,
 }
@@ -80,6 +82,8 @@ impl SimulatedMaster {
         let auth = ClientAuth::Token(launched.token);
         Self {
             attempt: launched.attempt,
+            // The ResourceManager counts up from where nodes count down, and the master's container is its first.
+            last_given: launched.container.id - 1,
             client: connect(scheduler, application_master::PROTOCOL, auth).await,
             response_id: 0,
         }
