@@ -63,8 +63,8 @@ pub enum ShellError {
         /// What the ResourceManager says.
         diagnostics: String,
     },
-    /// The master did not start or did not end in order.
-    #[error("the master of {application} failed: {diagnostics}")]
+    /// It was not taken after all, or its master did not start or did not end in order.
+    #[error("{application} failed: {diagnostics}")]
     MasterFailed {
         /// Which application.
         application: ApplicationId,

@@ -20,7 +20,7 @@ pub const RETRIES_MAX: u32 = 1_000;
 
 /// Tries of one container unless the job says otherwise: with the rests between them, about four minutes of a cluster whose
 /// queues are full.
-const RETRIES_DEFAULT: u32 = 30;
+const RETRIES_DEFAULT: u32 = 50;
 
 /// Longest name of a job or a queue, in characters.
 const NAME_CHARS_MAX: usize = 256;

@@ -40,6 +40,9 @@ pub struct Counts {
     pub lost: u32,
     /// Opportunistic containers that became guaranteed.
     pub promoted: u32,
+    /// Containers that came in another execution type than was asked for, as from a ResourceManager that does not
+    /// allocate opportunistic ones.
+    pub retyped: u32,
 }
 
 impl Counts {

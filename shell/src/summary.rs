@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::progress::Counts;
 
-/// Begins the line that holds the summary.
-const MARKER: &str = "nm-agent-shell-summary:";
+/// Begins the line that holds the summary, for whoever else reads diagnostics.
+pub const MARKER: &str = "nm-agent-shell-summary:";
 
 /// Longest summary, in bytes. A ResourceManager keeps 64 KiB of diagnostics
 /// (`yarn.app.attempt.diagnostics.limit.kc`), and has something to add.

@@ -71,6 +71,16 @@ pub fn summary_table(summary: &Summary) -> String {
     for (name, value) in rows {
         put(&mut table, format_args!("  {name:<15}{value:>10}\n"));
     }
+    if counts.retyped > 0 {
+        let retyped = counts.retyped;
+        put(
+            &mut table,
+            format_args!(
+                "  {retyped} came in another execution type than asked for: \
+                 is opportunistic allocation enabled at the ResourceManager?\n"
+            ),
+        );
+    }
     put_failures(&mut table, summary);
     table
 }
@@ -183,6 +193,18 @@ mod tests {
         ] {
             assert!(table.contains(expected), "{expected:?} is not in\n{table}");
         }
+    }
+
+    #[test]
+    fn containers_of_another_type_are_told_of_when_there_are_any() {
+        let mut summary = summary();
+        assert!(!summary_table(&summary).contains("another"));
+        summary.counts.retyped = 2;
+        let table = summary_table(&summary);
+        assert!(
+            table.contains("  2 came in another execution type"),
+            "{table}"
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) struct ShellArguments {
     #[arg(long, value_name = "V", default_value_t = 1)]
     vcores: u32,
     /// How often each container is asked for again after it was evicted, shed, preempted or lost
-    #[arg(long, value_name = "TIMES", default_value_t = 30)]
+    #[arg(long, value_name = "TIMES", default_value_t = 50)]
     retries: u32,
     /// Have opportunistic containers promoted that have waited on their node for so many milliseconds
     #[arg(long, value_name = "MS")]

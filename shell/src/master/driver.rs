@@ -106,6 +106,7 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
             }
             driver.perform(action).await;
         }
+        driver.nodes.forget_container_tokens();
         let event = tokio::select! {
             event = driver.next_event() => event,
             () = stop.notified() => Event::Stop,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use records::{ContainerId, NodeId};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
@@ -36,6 +36,10 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// one moment.
 const CALLS_MAX: usize = 128;
 
+/// Connections that stay open between calls. Nodes beyond that are connected to for each call: a process usually may
+/// have 1,024 descriptors.
+const CONNECTIONS_KEPT_MAX: usize = 512;
+
 /// Tries of a change; the ResourceManager counts on it.
 const UPDATE_TRIES: u32 = 3;
 
@@ -64,7 +68,15 @@ enum NodeError {
 struct NodeLink {
     node: NodeId,
     token: Token,
-    client: Mutex<Option<RpcClient>>,
+    places: Arc<Semaphore>,
+    client: Mutex<Option<Kept>>,
+}
+
+/// A connection that stays open, and its place among those that do.
+#[derive(Debug)]
+struct Kept {
+    client: RpcClient,
+    _place: OwnedSemaphorePermit,
 }
 
 impl NodeLink {
@@ -78,10 +90,11 @@ impl NodeLink {
     }
 
     async fn client(&self) -> Result<RpcClient, NodeError> {
-        let mut open = self.client.lock().await;
-        if let Some(client) = open.as_ref().filter(|client| !client.is_lost()) {
-            return Ok(client.clone());
+        let mut kept = self.client.lock().await;
+        if let Some(kept) = kept.as_ref().filter(|kept| !kept.client.is_lost()) {
+            return Ok(kept.client.clone());
         }
+        *kept = None;
         let node = &self.node;
         let unresolved = |source| NodeError::Resolve {
             node: node.clone(),
@@ -98,7 +111,14 @@ impl NodeLink {
             };
             match RpcClient::connect(address, container_management::PROTOCOL, auth, &options).await
             {
-                Ok(client) => return Ok(open.insert(client).clone()),
+                Ok(client) => {
+                    let place = Arc::clone(&self.places).try_acquire_owned();
+                    *kept = place.ok().map(|place| Kept {
+                        client: client.clone(),
+                        _place: place,
+                    });
+                    return Ok(client);
+                }
                 Err(source) => {
                     failure = NodeError::Call {
                         node: node.clone(),
@@ -116,9 +136,10 @@ pub(super) struct Nodes {
     job: Job,
     tokens: HashMap<NodeId, Token>,
     links: HashMap<NodeId, Arc<NodeLink>>,
-    /// Of containers that have not been started, or whose change has not been passed on.
+    /// Of the containers in the last answer: they are started, changed or given back at once.
     container_tokens: HashMap<ContainerId, TokenProto>,
     turns: Arc<Semaphore>,
+    places: Arc<Semaphore>,
 }
 
 /// A call of a node, ready to be made by a task of its own.
@@ -143,6 +164,7 @@ impl Nodes {
             links: HashMap::new(),
             container_tokens: HashMap::new(),
             turns: Arc::new(Semaphore::new(CALLS_MAX)),
+            places: Arc::new(Semaphore::new(CONNECTIONS_KEPT_MAX)),
         }
     }
 
@@ -157,6 +179,11 @@ impl Nodes {
         self.container_tokens.insert(id, token);
     }
 
+    /// What the last answer's containers were for has been done.
+    pub(super) fn forget_container_tokens(&mut self) {
+        self.container_tokens.clear();
+    }
+
     fn link(&mut self, node: &NodeId) -> Result<Arc<NodeLink>, NodeError> {
         if let Some(link) = self.links.get(node) {
             return Ok(Arc::clone(link));
@@ -166,6 +193,7 @@ impl Nodes {
         let link = Arc::new(NodeLink {
             node: node.clone(),
             token: token.clone(),
+            places: Arc::clone(&self.places),
             client: Mutex::new(None),
         });
         self.links.insert(node.clone(), Arc::clone(&link));

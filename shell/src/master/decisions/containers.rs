@@ -15,8 +15,8 @@ use crate::summary::{FAILURES_MAX, Failure, REASON_CHARS_MAX};
 /// with each.
 const REST_FIRST_MS: u64 = 250;
 
-/// The longest rest, in milliseconds.
-const REST_MAX_MS: u64 = 10_000;
+/// The longest rest, in milliseconds. It ends early when room comes free.
+const REST_MAX_MS: u64 = 5_000;
 
 /// After how many milliseconds a promotion that was refused for its version is asked for again.
 const PROMOTE_AGAIN_MS: u64 = 1_000;
@@ -36,6 +36,7 @@ impl Master {
             self.releases.insert(id);
             return None;
         };
+        self.happened.retyped += u32::from(granted.execution_type != asked);
         self.tasks[task as usize].state = TaskState::Held(id);
         self.held.insert(
             id,
@@ -137,14 +138,25 @@ impl Master {
         self.pace.news(now);
         let status = completed.exit_status.0;
         match verdict {
-            Verdict::Succeeded => self.tasks[held.task as usize].state = TaskState::Succeeded,
+            Verdict::Succeeded => {
+                self.tasks[held.task as usize].state = TaskState::Succeeded;
+                self.cut_a_rest(now);
+            }
             Verdict::Failed => {
                 let reason = reason_of(status, &completed.diagnostics);
                 self.fail(held.task, Some((&held, id)), Some(status), reason);
+                self.cut_a_rest(now);
             }
             Verdict::Again(taken) => {
                 self.take_away(&held, id, taken, Some(status), &completed.diagnostics, now);
             }
+        }
+    }
+
+    /// Room has come free: the task that would be asked for next need not rest any longer.
+    fn cut_a_rest(&mut self, now: MonoMillis) {
+        if let Some((at, task)) = self.resting.pop_first() {
+            self.resting.insert((at.min(now), task));
         }
     }
 

@@ -196,6 +196,7 @@ fn a_container_of_another_type_answers_the_ask_that_it_names() {
     granted.execution_type = GUARANTEED;
     let actions = bench.answer(|answer| answer.granted = vec![granted]);
     assert_eq!(started(&actions), [container(2)]);
+    assert_eq!(bench.master.counts().retyped, 1);
 }
 
 #[test]
@@ -261,6 +262,25 @@ fn a_container_that_was_shed_rests_before_it_is_asked_for_again() {
     bench.end(2, -108);
     let early = bench.pass(200);
     assert!(heartbeats(&early).iter().all(|h| h.asks.is_empty()));
+}
+
+#[test]
+fn a_rest_ends_when_room_comes_free() {
+    let mut bench = Bench::start(0, 2, |_| {});
+    bench.grant(&[(2, OPPORTUNISTIC), (3, OPPORTUNISTIC)]);
+    bench.accept(2);
+    bench.accept(3);
+    bench.end(2, -108);
+    bench.answer(|_| {});
+    bench.end(3, 0);
+    assert_eq!(bench.master.counts().waiting, 1);
+    bench.answer(|_| {});
+    let actions = bench.pass(PAUSE);
+    let asks: Vec<u32> = heartbeats(&actions)
+        .iter()
+        .flat_map(|heartbeat| heartbeat.asks.iter().map(|ask| ask.count))
+        .collect();
+    assert_eq!(asks, [1], "{actions:?}");
 }
 
 #[test]
