@@ -69,7 +69,7 @@ fn head(title: &str) -> String {
 
 /// A table of two columns; the right one is escaped here.
 fn facts(rows: &[(&str, String)]) -> String {
-    let mut table = "<table>".to_owned();
+    let mut table = "<table class=\"facts\">".to_owned();
     for (name, value) in rows {
         row(&mut table, &[(*name).to_owned(), escape(value)]);
     }

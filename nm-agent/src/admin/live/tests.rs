@@ -1,5 +1,6 @@
 //! The picture, the page and the events, with pictures made up by each test.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis};
@@ -177,6 +178,55 @@ fn the_document_has_units_in_its_names() {
         document["decisions"][1]["container"],
         serde_json::Value::Null
     );
+}
+
+/// The relative luminance of a colour `#rrggbb` (WCAG 2).
+fn luminance(colour: &str) -> f64 {
+    let part = |at: usize| {
+        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.040_45 {
+            value / 12.92
+        } else {
+            ((value + 0.055) / 1.055).powf(2.4)
+        }
+    };
+    0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+}
+
+#[test]
+fn every_text_colour_stands_out_from_both_grounds_in_light_and_dark() {
+    let sheet = include_str!("static/agent.css");
+    let schemes: Vec<BTreeMap<&str, &str>> = sheet
+        .split(":root {")
+        .skip(1)
+        .map(|rest| {
+            let block = rest.split('}').next().unwrap();
+            block
+                .split(';')
+                .filter_map(|line| line.trim().strip_prefix("--")?.split_once(": "))
+                .collect()
+        })
+        .collect();
+    assert_eq!(schemes.len(), 2, "light and dark");
+    for scheme in schemes {
+        for name in [
+            "ink",
+            "soft",
+            "link",
+            "guaranteed",
+            "opportunistic",
+            "waiting",
+            "bad",
+            "good",
+        ] {
+            for ground in ["ground", "raised"] {
+                let mut pair = [luminance(scheme[name]), luminance(scheme[ground])];
+                pair.sort_by(f64::total_cmp);
+                let contrast = (pair[1] + 0.05) / (pair[0] + 0.05);
+                assert!(contrast >= 4.5, "{name} on {ground}: {contrast:.1}");
+            }
+        }
+    }
 }
 
 /// A node whose picture a test changes.
