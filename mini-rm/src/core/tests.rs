@@ -2,6 +2,7 @@ mod chaos;
 mod distributed;
 mod keys;
 mod masters;
+mod node_allocator;
 mod nodes;
 mod racks;
 mod updates;
