@@ -3,7 +3,7 @@
 //! The folder is `$NM_AGENT_TEST_CACHE`, or `nm-agent-tests` in the user's cache folder. It is filled under a file lock and moved
 //! into place whole, so test binaries that start together do not disturb each other and a broken download leaves nothing.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -175,24 +175,30 @@ fn fetch_once() {
 }
 
 /// Waits for the right to be the only one, also among processes. The kernel gives it back when the file is closed.
-pub(crate) fn lock(path: &Path) -> File {
-    locked(path, File::lock)
+fn lock(path: &Path) -> File {
+    let file = lock_file(path);
+    file.lock()
+        .unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
+    file
 }
 
-/// Waits until nobody is the only one, and keeps it so.
-pub(crate) fn lock_shared(path: &Path) -> File {
-    locked(path, File::lock_shared)
+/// The same without waiting; `None` while somebody else is the one.
+pub(crate) fn try_lock(path: &Path) -> Option<File> {
+    let file = lock_file(path);
+    match file.try_lock() {
+        Ok(()) => Some(file),
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Error(error)) => panic!("cannot lock {}: {error}", path.display()),
+    }
 }
 
-fn locked(path: &Path, lock: impl FnOnce(&File) -> std::io::Result<()>) -> File {
+fn lock_file(path: &Path) -> File {
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(path);
-    let file = file.unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()));
-    lock(&file).unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
-    file
+    file.unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()))
 }
 
 fn fetch(cache: &Path, folder: &Path, pom: &str) {

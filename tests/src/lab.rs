@@ -2,18 +2,24 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
-use crate::hadoop;
 use crate::ports::Port;
 use crate::rm::RmKind;
+use crate::{hadoop, wait};
 
 /// Below a node's folder: the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
 
-/// One cluster's place. One with Hadoop's ResourceManager has the machine for itself: several clusters of JVMs on a small machine
-/// would be slower than one after the other, and miss their deadlines. Those with ours mostly wait for heartbeats, so as many
-/// run at once as there are threads for tests.
+/// Clusters with Hadoop's ResourceManager that run at once on a machine. Each takes about a gigabyte and mostly waits for
+/// heartbeats: on two cores two of them take hardly longer than one, and more miss their deadlines.
+const HADOOP_CLUSTERS_MAX: usize = 2;
+
+/// For all others to end: more than any run of tests takes.
+const TURN_DEADLINE: Duration = Duration::from_secs(3600);
+
+/// One cluster's place.
 #[derive(Debug)]
 pub struct Lab {
     folder: PathBuf,
@@ -23,7 +29,7 @@ pub struct Lab {
     rm_ports: RmPorts,
     user: String,
     // Freed last.
-    _turn: File,
+    _turn: Option<File>,
 }
 
 impl Lab {
@@ -37,10 +43,9 @@ impl Lab {
         let cache = hadoop::cache_dir();
         // Before the turn is taken, so that fetching is not done with others waiting for a cluster.
         let _ = hadoop::jars();
-        let turn = cache.join("cluster.lock");
         let turn = match rm {
-            RmKind::Hadoop => hadoop::lock(&turn),
-            RmKind::Mini(_) => hadoop::lock_shared(&turn),
+            RmKind::Hadoop => Some(wait_turn(&cache)),
+            RmKind::Mini(_) => None,
         };
         let folder = tempfile::Builder::new().prefix("nm-agent-lab-").tempdir();
         let folder = folder
@@ -192,6 +197,19 @@ impl NodeSite {
     pub fn local_dir(&self) -> PathBuf {
         self.folder.join("local")
     }
+}
+
+/// Waits until one of the places for Hadoop's ResourceManager is free, also among processes. The kernel gives it back when the
+/// file is closed.
+fn wait_turn(cache: &Path) -> File {
+    wait::until("a turn", TURN_DEADLINE, || {
+        (0..HADOOP_CLUSTERS_MAX)
+            .find_map(|place| {
+                let path = cache.join(format!("cluster-{place}.lock"));
+                hadoop::try_lock(&path)
+            })
+            .ok_or("as many clusters as may run")
+    })
 }
 
 fn reserve_rm_ports() -> RmPorts {
