@@ -1,9 +1,9 @@
 //! The interceptors of one attempt in their order, without the one that speaks to the ResourceManager.
 
+use records::{ApplicationAttemptId, Now};
 use wire::exception::RemoteException;
 
 use crate::interceptor::{Action, AmMethod, Context, Gauges, Interceptor, Outcome, Request};
-use records::Now;
 
 use crate::store::Part;
 
@@ -69,9 +69,9 @@ impl Chain {
     }
 
     /// Gives every interceptor what was kept over a restart.
-    pub fn restore(&mut self, part: Part, value: &[u8], now: Now) {
+    pub fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
         for interceptor in &mut self.interceptors {
-            interceptor.restore(part, value, now);
+            interceptor.restore(attempt, part, value, now);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the proxy is told: plain values, and the names of interceptors as Hadoop and this project write them.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -186,7 +187,7 @@ pub struct ProxyConfig {
     /// Rules, the first that matches counts.
     pub relabel: Vec<RelabelRule>,
     /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`; `None`: no limit.
-    pub allocations_per_heartbeat_max: Option<u32>,
+    pub allocations_per_heartbeat_max: Option<NonZeroU32>,
 }
 
 /// How often the proxy looks whether its key has to roll.

@@ -3,6 +3,8 @@
 /// `AllocateRequestProto`.
 pub(crate) mod allocate_request {
     pub(crate) const ASK: u32 = 1;
+    pub(crate) const BLACKLIST: u32 = 3;
+    pub(crate) const RESPONSE_ID: u32 = 4;
     pub(crate) const UPDATE_REQUESTS: u32 = 7;
 }
 
@@ -10,6 +12,7 @@ pub(crate) mod allocate_request {
 pub(crate) mod allocate_response {
     pub(crate) const ALLOCATED_CONTAINERS: u32 = 3;
     pub(crate) const COMPLETED_CONTAINERS: u32 = 4;
+    pub(crate) const NM_TOKENS: u32 = 9;
     pub(crate) const AM_RM_TOKEN: u32 = 12;
     pub(crate) const UPDATE_ERRORS: u32 = 15;
     pub(crate) const UPDATED_CONTAINERS: u32 = 16;
@@ -40,4 +43,5 @@ pub(crate) mod distributed_allocate_request {
 /// `DistributedSchedulingAllocateResponseProto`.
 pub(crate) mod distributed_allocate_response {
     pub(crate) const ALLOCATE_RESPONSE: u32 = 1;
+    pub(crate) const NODES: u32 = 2;
 }

@@ -13,6 +13,7 @@ use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 use wire::token::Token;
 
+use crate::distributed_scheduler::NodeTokenKeys;
 use crate::observe::Observation;
 use crate::store::Part;
 
@@ -91,6 +92,8 @@ pub struct Context<'a> {
     pub user: &'a str,
     /// When the call came, and on the way back when the answer came.
     pub now: Now,
+    /// What this node signs tokens with; `None` while it is not registered.
+    pub keys: Option<&'a NodeTokenKeys>,
     /// On the way back: how long it took.
     pub timing: Timing,
     /// A local AMRMToken that replaces the one the AM connected with, because the key has rolled since.
@@ -170,8 +173,8 @@ pub trait Interceptor: Send + fmt::Debug {
     }
 
     /// Takes back what [`Action::Persist`] wrote before a restart.
-    fn restore(&mut self, part: Part, value: &[u8], now: Now) {
-        let _ = (part, value, now);
+    fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
+        let _ = (attempt, part, value, now);
     }
 
     /// For metrics.

@@ -23,6 +23,7 @@
 pub mod call_metrics;
 pub mod chain;
 pub mod config;
+pub mod distributed_scheduler;
 mod fields;
 pub mod interceptor;
 pub mod observe;
@@ -37,6 +38,6 @@ mod testing;
 pub mod throttle;
 pub mod token_swap;
 
-pub use pipeline::ReadClock;
+pub use pipeline::{NodeKeys, ReadClock};
 pub use pipelines::{Admission, AdmitError, AmrmProxy, MasterStart, PIPELINES_MAX, ProxyParts};
 pub use service::AmrmProxyService;

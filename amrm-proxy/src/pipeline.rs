@@ -15,6 +15,7 @@ use wire::secrets::MasterSecrets;
 use wire::token::Token;
 
 use crate::chain::Chain;
+use crate::distributed_scheduler::NodeTokenKeys;
 use crate::interceptor::{Action, AmMethod, Context, Gauges, Outcome, Request, Timing};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
@@ -24,6 +25,12 @@ use crate::store::{MasterRecord, Part, Record as _, RecordKey, Store};
 /// the AM ends during a heartbeat or its connection broke; the calls hold their requests in memory.
 const CALLS_WAITING_MAX: usize = 16;
 
+/// Knows what this node signs tokens with.
+pub trait NodeKeys: Send + Sync + 'static {
+    /// The keys and the registration they belong to; `None` while the node is not registered.
+    fn current(&self) -> Option<NodeTokenKeys>;
+}
+
 /// Reads the clocks.
 pub type ReadClock = dyn Fn() -> Now + Send + Sync;
 
@@ -31,6 +38,7 @@ pub type ReadClock = dyn Fn() -> Now + Send + Sync;
 pub(crate) struct Shared {
     pub(crate) secrets: Arc<MasterSecrets>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) node_keys: Arc<dyn NodeKeys>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<ReadClock>,
 }
@@ -113,6 +121,7 @@ impl Pipeline {
         began: Instant,
     ) -> Outcome {
         let mut actions = Vec::new();
+        let keys = self.shared.node_keys.current();
         let mut request = Request {
             method,
             message,
@@ -121,7 +130,7 @@ impl Pipeline {
         // From the AM towards the ResourceManager.
         let inbound = work.chain.inbound(
             &mut request,
-            &self.context(Timing::default(), None),
+            &self.context(keys.as_ref(), Timing::default(), None),
             &mut actions,
         );
         self.perform(work, &mut actions);
@@ -141,18 +150,24 @@ impl Pipeline {
             rm: rm_began.elapsed(),
         };
         let renewed = self.shared.secrets.renewed(self.master.attempt, presented);
-        let context = self.context(timing, renewed.as_ref());
+        let context = self.context(keys.as_ref(), timing, renewed.as_ref());
         work.chain
             .outbound(inbound.passed, method, &mut outcome, &context, &mut actions);
         self.perform(work, &mut actions);
         outcome
     }
 
-    fn context<'a>(&'a self, timing: Timing, renewed_token: Option<&'a Token>) -> Context<'a> {
+    fn context<'a>(
+        &'a self,
+        keys: Option<&'a NodeTokenKeys>,
+        timing: Timing,
+        renewed_token: Option<&'a Token>,
+    ) -> Context<'a> {
         Context {
             attempt: self.master.attempt,
             user: &self.master.user,
             now: (self.shared.clock)(),
+            keys,
             timing,
             renewed_token,
         }

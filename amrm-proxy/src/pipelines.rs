@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use records::{ApplicationAttemptId, ApplicationId, Now};
+use sched::DistributedAllocatorConfig;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use wire::credentials::{CredentialsError, SecretBytes, replace_kind};
@@ -17,9 +18,10 @@ use wire::token::{MasterKey, Token};
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
+use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
 use crate::observe::{Observer, ProxySnapshot};
-use crate::pipeline::{Master, Pipeline, ReadClock, Shared, gone};
+use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, gone};
 use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
 use crate::store::{KeysRecord, MasterRecord, Part, Record as _, RecordKey, Store};
@@ -35,6 +37,8 @@ pub struct ProxyParts {
     pub store: Arc<dyn Store>,
     /// What was in it at the start.
     pub found: BTreeMap<RecordKey, Vec<u8>>,
+    /// What this node signs tokens for other nodes with.
+    pub node_keys: Arc<dyn NodeKeys>,
     /// Where observations go.
     pub observer: Arc<dyn Observer>,
     /// The clocks.
@@ -106,6 +110,7 @@ impl AmrmProxy {
         let ProxyParts {
             store,
             found,
+            node_keys,
             observer,
             clock,
         } = parts;
@@ -116,6 +121,7 @@ impl AmrmProxy {
             shared: Arc::new(Shared {
                 secrets: Arc::new(secrets),
                 store,
+                node_keys,
                 observer,
                 clock,
             }),
@@ -269,7 +275,14 @@ impl AmrmProxy {
                         interceptors.push(Box::new(relabel));
                     }
                 }
-                InterceptorKind::DistributedScheduler => {}
+                InterceptorKind::DistributedScheduler => {
+                    let config = DistributedAllocatorConfig {
+                        max_per_heartbeat: self.config.allocations_per_heartbeat_max,
+                        ..DistributedAllocatorConfig::default()
+                    };
+                    let scheduler = DistributedScheduler::new(master.attempt, config);
+                    interceptors.push(Box::new(scheduler));
+                }
                 // A federated cluster's interceptor would stand here, before the forwarder and instead of it.
                 InterceptorKind::Forwarder => {}
             }
@@ -325,7 +338,7 @@ impl AmrmProxy {
             let mut chain = Chain::new(self.interceptors(&master));
             for kept in Part::ALL {
                 if let Some(value) = part(kept) {
-                    chain.restore(kept, value, now);
+                    chain.restore(attempt, kept, value, now);
                 }
             }
             let forwarder = RmForwarder::new(Arc::clone(&self.rms), Token::from(token));

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `keys` | current and next local master key |
 //! | `attempt/<attempt id>/master` | user, tags, and the ResourceManager's AMRMToken |
-//! | `attempt/<attempt id>/limits` | sizes, token life and the first container id that the ResourceManager granted |
+//! | `attempt/<attempt id>/limits` | sizes, token life and the start of the container ids that the ResourceManager granted |
 //! | `attempt/<attempt id>/next-id` | a container id that has not been used, and none below it |
 //! | `attempt/<attempt id>/asks` | opportunistic asks outstanding |
 //! | `attempt/<attempt id>/blacklist` | hosts not to be used |

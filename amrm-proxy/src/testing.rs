@@ -25,6 +25,7 @@ pub(crate) fn context(at_ms: u64) -> Context<'static> {
             mono: MonoMillis(at_ms),
             wall: EpochMillis(1_700_000_000_000),
         },
+        keys: None,
         timing: Timing::default(),
         renewed_token: None,
     }

@@ -4,11 +4,9 @@
 use std::collections::BTreeSet;
 
 use records::{
-    ApplicationAttemptId, ContainerId, ExecutionType, ExecutionTypeRequest, NodeId, Priority,
-    Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerId, ExecutionType, NodeId, Resource, ResourceRequest,
 };
 use sched::{OpportunisticContainerContext, ResourceLimits};
-use wire::convert::required;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerStatusProto, ResourceRequestProto,
     UpdateContainerErrorProto, UpdatedContainerProto,
@@ -201,26 +199,12 @@ pub fn validated(request: &AllocateRequestProto, config: &Config) -> Result<Vali
 }
 
 fn read_ask(ask: &ResourceRequestProto) -> Result<ResourceRequest, Refusal> {
-    const MESSAGE: &str = "ResourceRequestProto";
     let count = ask.num_containers();
-    let num_containers = u32::try_from(count).map_err(|_| Refusal::NegativeCount(count))?;
+    if count < 0 {
+        return Err(Refusal::NegativeCount(count));
+    }
     if !ask.node_label_expression().is_empty() {
         return Err(Refusal::NotSupported("a node label"));
     }
-    let capability = required(ask.capability.as_ref(), MESSAGE, "capability")?;
-    let name = required(ask.resource_name.as_ref(), MESSAGE, "resource_name")?;
-    let kind = ask.execution_type_request.unwrap_or_default();
-    Ok(ResourceRequest {
-        priority: Priority(ask.priority.map_or(0, |priority| priority.priority())),
-        resource_name: ResourceName::from(name.clone()),
-        capability: Resource::try_from(capability).map_err(Refusal::Size)?,
-        num_containers,
-        relax_locality: ask.relax_locality(),
-        allocation_request_id: ask.allocation_request_id(),
-        execution_type_request: ExecutionTypeRequest {
-            execution_type: kind.execution_type().into(),
-            enforce_execution_type: kind.enforce_execution_type(),
-        },
-        node_label_expression: ask.node_label_expression.clone(),
-    })
+    ResourceRequest::try_from(ask).map_err(Refusal::Size)
 }

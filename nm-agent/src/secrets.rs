@@ -10,6 +10,8 @@
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use amrm_proxy::NodeKeys;
+use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, NodeId};
 use wire::exception::{HadoopException, RemoteException};
@@ -34,6 +36,8 @@ struct Keys {
     container_token: RollingKey,
     nm_token: RollingKey,
     by_attempt: BTreeMap<ApplicationAttemptId, MasterKey>,
+    /// Of the last registration: container tokens of this node's own making name it.
+    rm_identifier: Option<i64>,
 }
 
 /// A key and the one before it: both verify, so that a roll invalidates nothing in flight.
@@ -86,6 +90,11 @@ impl NodeSecrets {
         if self.write().nm_token.roll(key) {
             tracing::info!(key_id, "NMTokens are now signed with a new key");
         }
+    }
+
+    /// Takes the identifier that a registration was answered with.
+    pub fn set_rm_identifier(&self, rm_identifier: i64) {
+        self.write().rm_identifier = Some(rm_identifier);
     }
 
     /// The current keys, container-token key first: each heartbeat names them.
@@ -176,6 +185,18 @@ impl NodeSecrets {
 
     fn write(&self) -> RwLockWriteGuard<'_, Keys> {
         self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What this node's AMRMProxy signs tokens for other nodes with.
+impl NodeKeys for NodeSecrets {
+    fn current(&self) -> Option<NodeTokenKeys> {
+        let keys = self.read();
+        Some(NodeTokenKeys {
+            container_token: keys.container_token.current.clone()?,
+            nm_token: keys.nm_token.current.clone()?,
+            rm_identifier: keys.rm_identifier?,
+        })
     }
 }
 

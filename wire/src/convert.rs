@@ -11,16 +11,16 @@
 
 use records::{
     ApplicationAttemptId, ApplicationId, ContainerId, ContainerState, ContainerSubState,
-    ExecutionType, NodeId, Resource,
+    ExecutionType, ExecutionTypeRequest, NodeId, Priority, Resource, ResourceName, ResourceRequest,
 };
 use thiserror::Error;
 
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
 use crate::proto::hadoop_yarn::{
     ApplicationAttemptIdProto, ApplicationIdProto, ContainerIdProto, ContainerStateProto,
-    ContainerSubStateProto, ExecutionTypeProto, NodeIdProto, PriorityProto,
-    ResourceInformationProto, ResourceProto, ResourceTypesProto, SerializedExceptionProto,
-    StringStringMapProto,
+    ContainerSubStateProto, ExecutionTypeProto, ExecutionTypeRequestProto, NodeIdProto,
+    PriorityProto, ResourceInformationProto, ResourceProto, ResourceRequestProto,
+    ResourceTypesProto, SerializedExceptionProto, StringStringMapProto,
 };
 
 /// The name of the resource type memory (Hadoop: `ResourceInformation.MEMORY_URI`).
@@ -248,6 +248,57 @@ impl TryFrom<&ResourceProto> for Resource {
             vcores: u32::try_from(virtual_cores)
                 .map_err(|_| out_of_range("virtual_cores", virtual_cores.into()))?,
         })
+    }
+}
+
+impl TryFrom<&ResourceRequestProto> for ResourceRequest {
+    type Error = ConvertError;
+
+    /// An absent name, size or a count below 0 is no ask; everything else has a default.
+    fn try_from(proto: &ResourceRequestProto) -> Result<Self, Self::Error> {
+        const MESSAGE: &str = "ResourceRequestProto";
+        let count = proto.num_containers();
+        let num_containers = u32::try_from(count).map_err(|_| ConvertError::OutOfRange {
+            message: MESSAGE,
+            field: "num_containers",
+            value: count.into(),
+        })?;
+        let capability = required(proto.capability.as_ref(), MESSAGE, "capability")?;
+        let name = required(proto.resource_name.as_ref(), MESSAGE, "resource_name")?;
+        let kind = proto.execution_type_request.unwrap_or_default();
+        Ok(Self {
+            priority: Priority(proto.priority.map_or(0, |priority| priority.priority())),
+            resource_name: ResourceName::from(name.clone()),
+            capability: Resource::try_from(capability)?,
+            num_containers,
+            relax_locality: proto.relax_locality(),
+            allocation_request_id: proto.allocation_request_id(),
+            execution_type_request: ExecutionTypeRequest {
+                execution_type: kind.execution_type().into(),
+                enforce_execution_type: kind.enforce_execution_type(),
+            },
+            node_label_expression: proto.node_label_expression.clone(),
+        })
+    }
+}
+
+impl From<&ResourceRequest> for ResourceRequestProto {
+    /// Counts beyond what the field holds are cut to its greatest.
+    fn from(request: &ResourceRequest) -> Self {
+        let kind = request.execution_type_request;
+        Self {
+            priority: Some(request.priority.0.into()),
+            resource_name: Some(request.resource_name.as_str().to_owned()),
+            capability: Some(request.capability.into()),
+            num_containers: Some(i32::try_from(request.num_containers).unwrap_or(i32::MAX)),
+            relax_locality: Some(request.relax_locality),
+            node_label_expression: request.node_label_expression.clone(),
+            execution_type_request: Some(ExecutionTypeRequestProto {
+                execution_type: Some(ExecutionTypeProto::from(kind.execution_type).into()),
+                enforce_execution_type: Some(kind.enforce_execution_type),
+            }),
+            allocation_request_id: Some(request.allocation_request_id),
+        }
     }
 }
 

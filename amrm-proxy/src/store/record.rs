@@ -67,6 +67,9 @@ pub struct LimitsRecord {
     /// Life of a container token, in milliseconds.
     #[prost(int64, tag = "4")]
     pub token_expiry_ms: i64,
+    /// Ids below it may be given out.
+    #[prost(int64, tag = "5")]
+    pub container_id_start: i64,
 }
 
 /// Where the container ids stand.

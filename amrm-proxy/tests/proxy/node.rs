@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use amrm_proxy::config::{InterceptorKind, ProxyConfig, ThrottleConfig};
+use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::rm_forwarder::RmConfig;
 use amrm_proxy::store::{NoStore, RecordKey, Store};
-use amrm_proxy::{Admission, AmrmProxy, AmrmProxyService, MasterStart, ProxyParts};
+use amrm_proxy::{Admission, AmrmProxy, AmrmProxyService, MasterStart, NodeKeys, ProxyParts};
 use bytes::Bytes;
 use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -69,6 +70,15 @@ impl Seen {
     }
 }
 
+/// A node that cannot sign.
+struct Unregistered;
+
+impl NodeKeys for Unregistered {
+    fn current(&self) -> Option<NodeTokenKeys> {
+        None
+    }
+}
+
 /// A running proxy.
 pub(crate) struct Node {
     pub(crate) proxy: Arc<AmrmProxy>,
@@ -96,6 +106,7 @@ impl Node {
             ProxyParts {
                 store,
                 found,
+                node_keys: Arc::new(Unregistered),
                 observer: Arc::clone(&seen) as Arc<_>,
                 clock: Arc::new(move || Now {
                     mono: MonoMillis(of_clock.load(Ordering::Relaxed)),

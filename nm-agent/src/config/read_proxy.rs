@@ -1,5 +1,6 @@
 //! Properties to the AMRMProxy's section.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, read_pipeline};
@@ -16,6 +17,9 @@ use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
 const RULES_MAX: usize = 64;
 
 const ENABLED: &str = "yarn.nodemanager.amrmproxy.enabled";
+const DISTRIBUTED: &str = "yarn.nodemanager.distributed-scheduling.enabled";
+const PER_HEARTBEAT: &str =
+    "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat";
 const PIPELINE: &str = "yarn.nodemanager.amrmproxy.interceptor-class.pipeline";
 const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs";
 const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
@@ -27,7 +31,7 @@ pub(super) fn amrm_proxy(
     rm: &ResourceManagerConfig,
 ) -> AmrmProxyConfig {
     let enabled = reader.flag(ENABLED);
-    let distributed_scheduling = false;
+    let distributed_scheduling = reader.flag(DISTRIBUTED);
     let relabel = rules(reader);
     let names = reader.list(PIPELINE);
     let pipeline = read_pipeline(
@@ -67,7 +71,7 @@ pub(super) fn amrm_proxy(
             keys: keys(reader, enabled || distributed_scheduling),
             throttle: throttle(reader),
             relabel,
-            allocations_per_heartbeat_max: None,
+            allocations_per_heartbeat_max: allocations_max(reader),
         },
     }
 }
@@ -86,6 +90,12 @@ fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
         reader.problem(ROLL_INTERVAL, times);
     }
     RollTimes { interval, overlap }
+}
+
+/// Containers per heartbeat of an AM; 0 and less mean any number.
+fn allocations_max(reader: &mut PropertyReader<'_>) -> Option<NonZeroU32> {
+    let max = reader.integer(PER_HEARTBEAT, i64::from(i32::MIN)..=i64::from(i32::MAX));
+    u32::try_from(max).ok().and_then(NonZeroU32::new)
 }
 
 fn throttle(reader: &mut PropertyReader<'_>) -> ThrottleConfig {

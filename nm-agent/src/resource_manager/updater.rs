@@ -178,6 +178,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             .secrets
             .roll_container_token_key(container_token_key);
         self.parts.secrets.roll_nm_token_key(nm_token_key);
+        self.parts.secrets.set_rm_identifier(rm_identifier);
         self.response_id = 0;
         Ok(self
             .parts

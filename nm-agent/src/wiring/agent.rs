@@ -208,12 +208,13 @@ impl Agent {
 
 fn make_shared(config: &Config, handle: Handle) -> Result<Shared, AgentError> {
     let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new()));
+    let secrets = Arc::default();
     Ok(Shared {
         clock,
         handle,
-        secrets: Arc::default(),
         heartbeat_now: Arc::default(),
-        proxy: proxy::make(config, clock, &metrics)?,
+        proxy: proxy::make(config, clock, &metrics, &secrets)?,
+        secrets,
         metrics,
     })
 }

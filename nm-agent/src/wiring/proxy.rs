@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::node_identity;
+use crate::secrets::NodeSecrets;
 
 /// The file in `yarn.nodemanager.recovery.dir`.
 const STORE_FILE: &str = "amrm-proxy.redb";
@@ -24,6 +25,7 @@ pub(super) fn make(
     config: &Config,
     clock: Clock,
     metrics: &Arc<Metrics>,
+    secrets: &Arc<NodeSecrets>,
 ) -> Result<Option<Arc<AmrmProxy>>, AgentError> {
     if !config.amrm_proxy.enabled {
         return Ok(None);
@@ -36,6 +38,7 @@ pub(super) fn make(
     let parts = ProxyParts {
         store,
         found,
+        node_keys: Arc::clone(secrets) as Arc<_>,
         observer: Arc::clone(metrics) as Arc<_>,
         clock: Arc::new(move || clock.now()),
     };

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
+use tests::node::{Node, NodeKind};
 use tests::rm::RmKind;
 use tests::wait;
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
@@ -17,7 +18,7 @@ use wire::exception::HadoopException;
 use wire::protocol::application_master;
 use wire::token::{Token, kind};
 
-use crate::{Cluster, JOB_DEADLINE, STATE_DEADLINE};
+use crate::{Cluster, JOB_DEADLINE, STATE_DEADLINE, node_kind};
 
 fn proxied(options: Options) -> Options {
     options.with("yarn.nodemanager.amrmproxy.enabled", true)
@@ -25,7 +26,11 @@ fn proxied(options: Options) -> Options {
 
 /// A series of the node's metrics; 0 when it is not there.
 fn metric(cluster: &Cluster, series: &str) -> Result<f64, String> {
-    let text = cluster.node.get("/metrics")?.body;
+    metric_of(&cluster.node, series)
+}
+
+fn metric_of(node: &Node, series: &str) -> Result<f64, String> {
+    let text = node.get("/metrics")?.body;
     let line = text.lines().find_map(|line| line.strip_prefix(series));
     let value = line.map_or("0", str::trim);
     value.parse().map_err(|_| format!("{series} is {value}"))
@@ -72,6 +77,7 @@ fn knock(port: u16, token: Token) -> Result<(), RpcError> {
 
 with_each_rm!(
     a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only,
+    a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own,
 );
 
 fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only(
@@ -119,4 +125,66 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
         let pipelines = metric(&cluster, "nm_agent_amrmproxy_pipelines")?;
         wait::check(pipelines == 0.0, pipelines.to_string())
     });
+}
+
+/// Nodes give out opportunistic containers themselves.
+fn distributed(options: Options) -> Options {
+    proxied(options).with("yarn.nodemanager.distributed-scheduling.enabled", true)
+}
+
+/// Containers that an application used on a node, its master left out, by their numbers as they are printed.
+fn used_on(node: &Node, application_id: &str) -> Vec<i64> {
+    let files = node.logs(application_id).files("stdout");
+    let number = |id: &String| id.rsplit('_').next()?.parse().ok();
+    files.keys().filter_map(number).collect()
+}
+
+/// The printed number from which a node counts down begins below this: ids have 40 bits within an epoch.
+const NODE_IDS_END: i64 = 1 << 40;
+
+fn allocated(node: &Node) -> f64 {
+    let series = "nm_agent_amrmproxy_allocated_containers_total{locality=\"off_switch\"}";
+    metric_of(node, series).unwrap()
+}
+
+fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own(rm: &RmKind) {
+    let cluster = Cluster::start(rm, 8, distributed(Options::default()));
+    let second = Node::start_registered(&cluster.lab, &node_kind(), "second", &cluster.rm);
+    let mut shell = cluster.submit("distributed", "sleep 1", 10, ContainerType::Opportunistic);
+    let id = shell.application_id();
+    let outcome = shell.outcome(JOB_DEADLINE);
+    assert!(outcome.succeeded, "{}", outcome.log);
+    let given_out = allocated(&cluster.node) + allocated(&second);
+    assert!(given_out >= 10.0, "{given_out} given out by the nodes");
+    let used = [&cluster.node, &second].map(|node| used_on(node, &id));
+    for used in &used {
+        assert!(!used.is_empty(), "nothing ran on one node: {used:?}");
+        let from_the_end = |id: &i64| (NODE_IDS_END - 100..NODE_IDS_END).contains(id);
+        assert!(used.iter().all(from_the_end), "{used:?}");
+    }
+    assert_eq!(used.concat().len(), 10, "{used:?}");
+}
+
+#[test]
+fn a_java_node_takes_containers_that_our_node_gave_out() {
+    tests::require!(java, hadoop);
+    let cluster = Cluster::start(&RmKind::Hadoop, 8, distributed(Options::default()));
+    let gate = cluster.gate("gate");
+    let command = gate.wait_command();
+    let mut shell = cluster.submit("to-java", &command, 40, ContainerType::Opportunistic);
+    let id = shell.application_id();
+    wait::until("a container given out by our node", STATE_DEADLINE, || {
+        let given_out = allocated(&cluster.node);
+        wait::check(given_out >= 1.0, given_out.to_string())
+    });
+    // Only now, so that the master is on our node.
+    let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
+    wait::until("a container on the Java node", STATE_DEADLINE, || {
+        let used = used_on(&java, &id);
+        wait::check(!used.is_empty(), "none")
+    });
+    gate.open();
+    let outcome = shell.outcome(JOB_DEADLINE);
+    assert!(outcome.succeeded, "{}", outcome.log);
+    assert!(allocated(&cluster.node) >= 40.0);
 }

@@ -394,3 +394,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_ask_survives_and_one_below_nothing_is_refused() {
+    let ask = records::ResourceRequest {
+        priority: records::Priority(7),
+        resource_name: records::ResourceName::Rack("/r".to_owned()),
+        capability: Resource::new(1024, 2),
+        num_containers: 3,
+        relax_locality: false,
+        allocation_request_id: 9,
+        execution_type_request: records::ExecutionTypeRequest {
+            execution_type: ExecutionType::Opportunistic,
+            enforce_execution_type: true,
+        },
+        node_label_expression: Some("gpu".to_owned()),
+    };
+    let mut proto = ResourceRequestProto::from(&ask);
+    assert_eq!(records::ResourceRequest::try_from(&proto), Ok(ask));
+    proto.num_containers = Some(-1);
+    assert!(matches!(
+        records::ResourceRequest::try_from(&proto),
+        Err(ConvertError::OutOfRange { value: -1, .. })
+    ));
+}

@@ -79,4 +79,5 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.asks-per-call", Some("100000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.containers-outstanding", Some("1000000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.relabel.rules", None, List),
+    key(Honoured, YarnDefault, "yarn.nodemanager.distributed-scheduling.enabled", Some("false"), Flag),
 ];

@@ -105,7 +105,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.log-aggregation.policy.class", Some("org.apache.hadoop.yarn.server.nodemanager.containermanager.logaggregation.AllContainerLogAggregationPolicy"), ClassName),
     key(Later, YarnDefault, "yarn.nodemanager.log-aggregation.policy.parameters", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.amrmproxy.ha.enable", Some("false"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.distributed-scheduling.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.custom-header", Some("X-XSRF-Header"), Text),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.methods-to-ignore", Some("GET,OPTIONS,HEAD"), Text),

@@ -2,7 +2,7 @@
 
 use super::DefaultSource::{CoreDefault, YarnDefault};
 use super::KeyClass::{Honoured, Later};
-use super::Unit::{Address, Flag, List, Millis, Seconds, Text};
+use super::Unit::{Address, Count, Flag, List, Millis, Seconds, Text};
 use super::{Key, key};
 
 /// Of `core-default.xml` and the rest of `yarn-default.xml`, those that are read.
@@ -38,4 +38,5 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.am.liveness-monitor.expiry-interval-ms", Some("900000"), Millis),
     key(Honoured, YarnDefault, "yarn.resourcemanager.auto-update.containers", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.federation.enabled", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat", Some("-1"), Count),
 ];

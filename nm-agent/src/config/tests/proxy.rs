@@ -66,6 +66,29 @@ fn a_chain_is_read_by_either_name_and_an_unknown_one_refused_with_the_known() {
 }
 
 #[test]
+fn distributed_scheduling_wants_a_proxy_and_puts_its_scheduler_into_the_chain() {
+    let config = config(&[
+        ("distributed-scheduling.enabled", "true"),
+        ("resourcemanager.connect.max-wait.ms", "7000"),
+        (
+            "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat",
+            "12",
+        ),
+    ]);
+    let proxy = config.amrm_proxy;
+    assert!(proxy.enabled && proxy.proxy.rm.distributed_scheduling);
+    assert!(
+        proxy
+            .proxy
+            .pipeline
+            .contains(&InterceptorKind::DistributedScheduler)
+    );
+    assert_eq!(proxy.proxy.rm.max_wait, Some(Duration::from_secs(7)));
+    let max = proxy.proxy.allocations_per_heartbeat_max;
+    assert_eq!(max.map(std::num::NonZeroU32::get), Some(12));
+}
+
+#[test]
 fn keys_that_roll_faster_than_masters_are_heard_are_refused_as_in_hadoop() {
     let interval = (
         "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",

@@ -1,0 +1,481 @@
+//! Opportunistic asks are answered on this node.
+//!
+//! ```text
+//!  on the way out                                       on the way back
+//!  opportunistic asks leave the request;                the containers join the AM's answer, with NMTokens for nodes
+//!  sched's allocator gives out containers,              that are new to the AM; the list of nodes takes the place
+//!  which go along to the ResourceManager                of the last
+//! ```
+//!
+//! Who gets what where is [`sched`]'s decision; here is what belongs to calls. The ResourceManager must know of a container
+//! before its node reports it, so the containers go with the call that brings them about, and the AM has them in its answer.
+//! A call that fails takes its containers along the next time, with the same ids. A call that the AM repeats because the
+//! answer did not reach it gets the same containers again. In both cases the AM still counts them as asked for, which is
+//! allowed for when it states its counts.
+//!
+//! Releases, updates, blacklist and the ends of containers are the ResourceManager's business; here ends are counted only.
+//!
+//! Source: `org.apache.hadoop.yarn.server.nodemanager.scheduler.DistributedScheduler`.
+
+mod asks;
+mod containers;
+mod kept;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use prost::Message as _;
+use records::{ContainerId, MonoMillis, NodeId, Now, Resource};
+use sched::{
+    ContainerAllocation, DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
+    DistributedOpportunisticContainerAllocator, RemoteNode, ResourceLimits,
+};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{
+    ContainerStatusProto, NmTokenProto, RegisterDistributedSchedulingAmResponseProto,
+    RemoteNodeProto, ResourceBlacklistRequestProto,
+};
+use wire::raw_message::RawMessage;
+
+use self::asks::{BadAsk, Unheard};
+pub use self::containers::NodeTokenKeys;
+use self::containers::Terms;
+use self::kept::IdFloor;
+use crate::fields::{allocate_request, allocate_response, distributed_allocate_response};
+use crate::interceptor::{
+    Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request, Response,
+};
+use crate::observe::Observation;
+use crate::store::Part;
+
+/// Nodes whose NMTokens an attempt is known to have. Beyond, tokens are sent again, which does no harm.
+const TOKENS_KNOWN_MAX: usize = 20_000;
+
+/// Containers whose end is waited for, for metrics. As many as an attempt may have at the small ResourceManager.
+const LIVE_MAX: usize = 100_000;
+
+/// How long changes of what is outstanding may go unwritten, in milliseconds. The table may be long.
+const WRITE_INTERVAL_MS: u64 = 1_000;
+
+/// A container that goes to the AM.
+#[derive(Clone, Debug)]
+struct Given {
+    allocation: ContainerAllocation,
+    message: Vec<u8>,
+}
+
+/// What the answer to a call brought the AM, in case it calls again because it did not get it.
+#[derive(Debug)]
+struct Round {
+    request_id: i32,
+    given: Vec<Given>,
+    nm_tokens: Vec<Vec<u8>>,
+}
+
+/// What the call under way is.
+#[derive(Debug)]
+enum Underway {
+    /// The AM's next call, with these containers.
+    Next { request_id: i32, given: Vec<Given> },
+    /// The call of the last round again.
+    Repeat,
+}
+
+/// Whether a table has to be written down.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dirty {
+    asks: bool,
+    blacklist: bool,
+    written_at: MonoMillis,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct DistributedScheduler {
+    config: DistributedAllocatorConfig,
+    allocator: DistributedOpportunisticContainerAllocator,
+    /// Containers of calls that have failed, as the allocator has them.
+    unconfirmed: Vec<ContainerAllocation>,
+    underway: Option<Underway>,
+    last: Option<Round>,
+    /// Nodes that the AM has an NMToken for: the key's id if it was made here, `None` if it is the ResourceManager's.
+    nm_tokens: BTreeMap<NodeId, Option<i32>>,
+    live: BTreeSet<i64>,
+    id_floor: IdFloor,
+    dirty: Dirty,
+    restoring: DistributedAllocatorState,
+}
+
+impl DistributedScheduler {
+    /// For an attempt whose AM has not registered.
+    #[must_use]
+    pub fn new(attempt: records::ApplicationAttemptId, config: DistributedAllocatorConfig) -> Self {
+        Self {
+            config,
+            allocator: DistributedOpportunisticContainerAllocator::new(attempt, config),
+            unconfirmed: Vec::new(),
+            underway: None,
+            last: None,
+            nm_tokens: BTreeMap::new(),
+            live: BTreeSet::new(),
+            id_floor: IdFloor::default(),
+            dirty: Dirty::default(),
+            restoring: DistributedAllocatorState::default(),
+        }
+    }
+
+    fn is_repeat(&self, request_id: i32) -> bool {
+        self.last
+            .as_ref()
+            .is_some_and(|last| last.request_id == request_id)
+    }
+
+    /// Takes the AM's word of what it wants.
+    fn take_asks(
+        &mut self,
+        request: &mut Request,
+        is_repeat: bool,
+        now: MonoMillis,
+    ) -> Result<(), BadAsk> {
+        let limits = self.allocator.grant().map(|grant| grant.limits);
+        let mut wanted = asks::read(&request.message, limits.as_ref())?;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        if let Some(limits) = limits {
+            let repeated = self.last.iter().filter(|_| is_repeat);
+            let repeated =
+                repeated.flat_map(|last| last.given.iter().map(|given| &given.allocation));
+            Unheard::of(repeated.chain(&self.unconfirmed)).lower(&mut wanted, &limits);
+        }
+        self.dirty.asks = true;
+        self.allocator.update_asks(&wanted, now)?;
+        asks::take_out(&mut request.message);
+        Ok(())
+    }
+
+    /// Looks at the blacklist, which goes on to the ResourceManager as well. One that it refuses is left to it.
+    fn take_blacklist(&mut self, message: &RawMessage) -> Result<(), RemoteException> {
+        let Some(list) = message.message(allocate_request::BLACKLIST) else {
+            return Ok(());
+        };
+        let Ok(list) = ResourceBlacklistRequestProto::decode(list) else {
+            return Ok(());
+        };
+        if list.blacklist_additions.iter().any(|host| host == "*") {
+            return Ok(());
+        }
+        self.dirty.blacklist = true;
+        self.allocator
+            .update_blacklist(&list.blacklist_additions, &list.blacklist_removals)
+            .map_err(|error| {
+                RemoteException::new(
+                    HadoopException::InvalidResourceBlacklistRequest,
+                    error.to_string(),
+                )
+            })
+    }
+
+    /// Gives out containers and sends them along.
+    fn allocate(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Vec<Given> {
+        let token_life_ms = self.allocator.grant().map(|grant| grant.token_life_ms);
+        // A node that is not registered cannot sign.
+        let (Some(keys), Some(token_life_ms)) = (context.keys, token_life_ms) else {
+            return Vec::new();
+        };
+        let terms = Terms {
+            user: context.user,
+            now: context.now.wall,
+            token_life_ms,
+        };
+        let given: Vec<Given> = self
+            .allocator
+            .allocate(context.now.mono)
+            .iter()
+            .map(|allocation| Given {
+                allocation: allocation.container.clone(),
+                message: containers::encode(allocation, keys, terms),
+            })
+            .collect();
+        let allocations = given.iter().map(|given| given.allocation.clone());
+        self.unconfirmed = allocations.collect();
+        let lowest = self.unconfirmed.iter().map(|given| given.container_id.id);
+        if let Some(record) = lowest.min().and_then(|lowest| self.id_floor.used(lowest)) {
+            actions.push(Action::Persist(Part::NextId, Some(record)));
+        }
+        self.dirty.asks |= !given.is_empty();
+        let messages = given.iter().map(|given| given.message.clone().into());
+        request.allocated.extend(messages);
+        given
+    }
+
+    fn registered(&mut self, scheduling: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
+        let answer = RegisterDistributedSchedulingAmResponseProto::decode(scheduling.encode());
+        let Some((grant, nodes)) = answer.ok().as_ref().and_then(read_grant) else {
+            tracing::warn!("the ResourceManager grants no opportunistic containers to this node");
+            return;
+        };
+        let is_new = self
+            .allocator
+            .grant()
+            .is_none_or(|known| known.container_id_start != grant.container_id_start);
+        if is_new {
+            let record = self.id_floor.begin(grant.container_id_start);
+            actions.push(Action::Persist(Part::NextId, Some(record)));
+        }
+        actions.push(Action::Persist(Part::Limits, Some(kept::limits(&grant))));
+        self.allocator.registered(grant, nodes, now);
+        // An AM that has registered states everything anew, and numbers its calls from the beginning.
+        self.last = None;
+        self.nm_tokens.clear();
+    }
+
+    fn answered(
+        &mut self,
+        underway: Underway,
+        response: &mut Response,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        self.note_rm_tokens(&response.message);
+        self.note_ends(&response.message, actions);
+        let nodes = response
+            .scheduling
+            .all(distributed_allocate_response::NODES)
+            .filter_map(|node| RemoteNodeProto::decode(node).ok())
+            .filter_map(|node| read_node(&node))
+            .collect();
+        match underway {
+            Underway::Next { request_id, given } => {
+                self.allocator.confirmed(nodes, context.now.mono);
+                self.unconfirmed.clear();
+                let nm_tokens = self.missing_nm_tokens(&given, context);
+                for Given { allocation, .. } in &given {
+                    if self.live.len() < LIVE_MAX {
+                        self.live.insert(allocation.container_id.id);
+                    }
+                    let latency_ms = context.now.mono.since(allocation.asked_at);
+                    actions.push(Action::Observe(Observation::Allocated {
+                        locality: allocation.locality,
+                        latency: Duration::from_millis(latency_ms),
+                    }));
+                }
+                self.last = Some(Round {
+                    request_id,
+                    given,
+                    nm_tokens,
+                });
+            }
+            Underway::Repeat if self.unconfirmed.is_empty() => {
+                self.allocator.confirmed(nodes, context.now.mono);
+            }
+            Underway::Repeat => {}
+        }
+        if let Some(Round {
+            given, nm_tokens, ..
+        }) = &self.last
+        {
+            let message = &mut response.message;
+            let containers = given.iter().map(|given| &given.message);
+            message.extend(allocate_response::ALLOCATED_CONTAINERS, containers);
+            message.extend(allocate_response::NM_TOKENS, nm_tokens);
+        }
+    }
+
+    /// Remembers which nodes the ResourceManager has given the AM tokens for.
+    fn note_rm_tokens(&mut self, message: &RawMessage) {
+        for token in message.all(allocate_response::NM_TOKENS) {
+            let node = NmTokenProto::decode(token)
+                .ok()
+                .and_then(|token| token.node_id);
+            let node = node.and_then(|node| NodeId::try_from(&node).ok());
+            if let Some(node) = node
+                && self.nm_tokens.len() < TOKENS_KNOWN_MAX
+            {
+                self.nm_tokens.insert(node, None);
+            }
+        }
+    }
+
+    /// One token for each node of these containers that the AM has none for, or one of a key that is no more.
+    fn missing_nm_tokens(&mut self, given: &[Given], context: &Context<'_>) -> Vec<Vec<u8>> {
+        let Some(keys) = context.keys else {
+            return Vec::new();
+        };
+        let key_id = keys.nm_token.key_id;
+        let nodes: BTreeSet<&NodeId> = given
+            .iter()
+            .map(|given| &given.allocation.node_id)
+            .collect();
+        let mut made = Vec::new();
+        for node in nodes {
+            let known = self.nm_tokens.get(node);
+            if known.is_some_and(|own| own.is_none_or(|own| own == key_id)) {
+                continue;
+            }
+            let token = containers::encode_nm_token(context.attempt, node, context.user, keys);
+            made.push(token);
+            if self.nm_tokens.len() < TOKENS_KNOWN_MAX {
+                self.nm_tokens.insert(node.clone(), Some(key_id));
+            }
+        }
+        made
+    }
+
+    fn note_ends(&mut self, message: &RawMessage, actions: &mut Vec<Action>) {
+        if self.live.is_empty() {
+            return;
+        }
+        for status in message.all(allocate_response::COMPLETED_CONTAINERS) {
+            let id = ContainerStatusProto::decode(status)
+                .ok()
+                .and_then(|status| status.container_id);
+            let id = id.and_then(|id| ContainerId::try_from(&id).ok());
+            if id.is_some_and(|id| self.live.remove(&id.id)) {
+                actions.push(Action::Observe(Observation::AllocatedCompleted));
+            }
+        }
+    }
+
+    /// Writes down what has changed. Only after an answer: until then a call's containers are neither asked for nor
+    /// given, and after a crash the AM states the asks of that call again.
+    fn write_down(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
+        let is_dirty = self.dirty.asks || self.dirty.blacklist;
+        if !is_dirty || now.since(self.dirty.written_at) < WRITE_INTERVAL_MS {
+            return;
+        }
+        let state = self.allocator.state();
+        if self.dirty.asks {
+            actions.push(Action::Persist(Part::Asks, kept::asks(&state)));
+        }
+        if self.dirty.blacklist {
+            actions.push(Action::Persist(Part::Blacklist, kept::blacklist(&state)));
+        }
+        self.dirty = Dirty {
+            written_at: now,
+            ..Dirty::default()
+        };
+    }
+}
+
+fn read_node(node: &RemoteNodeProto) -> Option<RemoteNode> {
+    Some(RemoteNode {
+        node_id: NodeId::try_from(node.node_id.as_ref()?).ok()?,
+        http_address: node.http_address().to_owned(),
+        rack: node.rack_name().to_owned(),
+        partition: node.node_partition().to_owned(),
+    })
+}
+
+/// What a registration grants; an absent increment is the minimum, as in Hadoop.
+fn read_grant(
+    answer: &RegisterDistributedSchedulingAmResponseProto,
+) -> Option<(DistributedGrant, Vec<RemoteNode>)> {
+    let size = |size: Option<&_>| Resource::try_from(size?).ok();
+    let minimum = size(answer.min_container_resource.as_ref())?;
+    let limits = ResourceLimits {
+        minimum: Resource::new(minimum.memory_mb.max(1), minimum.vcores.max(1)),
+        maximum: size(answer.max_container_resource.as_ref())?,
+        increment: size(answer.incr_container_resource.as_ref()).unwrap_or(minimum),
+    };
+    let grant = DistributedGrant {
+        limits,
+        token_life_ms: u64::try_from(answer.container_token_expiry_interval()).ok()?,
+        container_id_start: answer.container_id_start?,
+    };
+    let nodes = answer.nodes_for_scheduling.iter().filter_map(read_node);
+    Some((grant, nodes.collect()))
+}
+
+impl Interceptor for DistributedScheduler {
+    fn on_request(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Result<Pass, RemoteException> {
+        // What a call that was given up was about is in the allocator.
+        self.underway = None;
+        if request.method == AmMethod::Allocate {
+            let request_id = request
+                .message
+                .int32(allocate_request::RESPONSE_ID)
+                .unwrap_or(0);
+            let is_repeat = self.is_repeat(request_id);
+            self.take_asks(request, is_repeat, context.now.mono)?;
+            self.take_blacklist(&request.message)?;
+            self.underway = Some(if is_repeat {
+                Underway::Repeat
+            } else {
+                let given = self.allocate(request, context, actions);
+                Underway::Next { request_id, given }
+            });
+        }
+        Ok(Pass::default())
+    }
+
+    fn on_response(
+        &mut self,
+        method: AmMethod,
+        outcome: &mut Outcome,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let underway = self.underway.take();
+        let Ok(response) = outcome else {
+            return;
+        };
+        match (method, underway) {
+            (AmMethod::Register, _) => {
+                self.registered(&response.scheduling, context.now.mono, actions);
+            }
+            (AmMethod::Allocate, Some(underway)) => {
+                self.answered(underway, response, context, actions);
+                self.write_down(context.now.mono, actions);
+            }
+            (AmMethod::Allocate, None) | (AmMethod::Finish, _) => {}
+        }
+    }
+
+    fn restore(
+        &mut self,
+        attempt: records::ApplicationAttemptId,
+        part: Part,
+        value: &[u8],
+        now: Now,
+    ) {
+        if !kept::add(&mut self.restoring, part, value) {
+            tracing::warn!(%attempt, ?part, "what was kept of opportunistic asks cannot be read");
+            return;
+        }
+        let state = self.restoring.clone();
+        let restored = DistributedOpportunisticContainerAllocator::restore(
+            attempt,
+            self.config,
+            state,
+            now.mono,
+        );
+        match restored {
+            Ok(allocator) => self.allocator = allocator,
+            Err(error) => {
+                tracing::warn!(%attempt, %error, "what was kept of opportunistic asks cannot be used");
+            }
+        }
+    }
+
+    fn gauges(&self) -> Gauges {
+        Gauges {
+            containers_outstanding: self.allocator.asks().containers(),
+            nodes_at: self.allocator.nodes_received(),
+            containers_live: u64::try_from(self.live.len()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,563 @@
+//! Tests of the interceptor, without a pipeline.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use records::{ExecutionType, Priority, ResourceName, ResourceRequest};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerTokenIdentifierProto,
+    DistributedSchedulingAllocateResponseProto, NmTokenIdentifierProto,
+    RegisterApplicationMasterResponseProto, ResourceRequestProto,
+};
+use wire::token::{MasterKey, kind};
+
+use super::*;
+use crate::store::{NextIdRecord, Record as _};
+use crate::testing::{ATTEMPT, allocate, answer, context, raw};
+
+const START: i64 = 1 << 40;
+
+fn keys(nm_key_id: i32) -> NodeTokenKeys {
+    NodeTokenKeys {
+        container_token: MasterKey::new(-5, Bytes::from_static(b"container")),
+        nm_token: MasterKey::new(nm_key_id, Bytes::from_static(b"nm")),
+        rm_identifier: 77,
+    }
+}
+
+fn nodes(count: u16) -> Vec<RemoteNodeProto> {
+    (1..=count)
+        .map(|number| RemoteNodeProto {
+            node_id: Some(
+                NodeId {
+                    host: format!("host{number}"),
+                    port: 8041,
+                }
+                .into(),
+            ),
+            http_address: Some(format!("host{number}:8042")),
+            rack_name: Some("/rack".to_owned()),
+            node_partition: None,
+        })
+        .collect()
+}
+
+/// An attempt whose calls a test makes and answers.
+struct Attempt {
+    scheduler: DistributedScheduler,
+    keys: Option<NodeTokenKeys>,
+    now_ms: u64,
+    persisted: BTreeMap<Part, Option<Vec<u8>>>,
+    observed: Vec<Observation>,
+}
+
+impl Attempt {
+    fn new() -> Self {
+        let config = DistributedAllocatorConfig::default();
+        Self {
+            scheduler: DistributedScheduler::new(ATTEMPT, config),
+            keys: Some(keys(1)),
+            now_ms: 0,
+            persisted: BTreeMap::new(),
+            observed: Vec::new(),
+        }
+    }
+
+    fn registered() -> Self {
+        let mut attempt = Self::new();
+        attempt.register(START, 3);
+        attempt
+    }
+
+    fn take(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Persist(part, value) => {
+                    self.persisted.insert(part, value);
+                }
+                Action::Observe(observation) => self.observed.push(observation),
+                Action::UseRmToken(_) => {
+                    panic!("tokens of the ResourceManager are not its business")
+                }
+            }
+        }
+    }
+
+    fn register(&mut self, start: i64, node_count: u16) {
+        let granted = RegisterDistributedSchedulingAmResponseProto {
+            min_container_resource: Some(Resource::new(128, 1).into()),
+            max_container_resource: Some(Resource::new(2048, 4).into()),
+            container_token_expiry_interval: Some(600_000),
+            container_id_start: Some(start),
+            nodes_for_scheduling: nodes(node_count),
+            ..RegisterDistributedSchedulingAmResponseProto::default()
+        };
+        let mut outcome = Ok(Response {
+            message: raw(&RegisterApplicationMasterResponseProto::default()),
+            scheduling: raw(&granted),
+        });
+        let mut actions = Vec::new();
+        let context = context(self.now_ms);
+        self.scheduler
+            .on_response(AmMethod::Register, &mut outcome, &context, &mut actions);
+        self.take(actions);
+    }
+
+    /// The AM's call as it goes on to the ResourceManager.
+    fn send(
+        &mut self,
+        response_id: i32,
+        asks: Vec<ResourceRequestProto>,
+    ) -> Result<(AllocateRequestProto, Vec<ContainerProto>), RemoteException> {
+        let mut request = allocate(&AllocateRequestProto {
+            ask: asks,
+            response_id: Some(response_id),
+            ..AllocateRequestProto::default()
+        });
+        self.now_ms += 1000;
+        let context = Context {
+            keys: self.keys.as_ref(),
+            ..context(self.now_ms)
+        };
+        let mut actions = Vec::new();
+        let passed = self
+            .scheduler
+            .on_request(&mut request, &context, &mut actions);
+        self.take(actions);
+        passed?;
+        let announced = request.allocated.into_iter();
+        Ok((
+            AllocateRequestProto::decode(request.message.encode()).unwrap(),
+            announced
+                .map(|container| ContainerProto::decode(container).unwrap())
+                .collect(),
+        ))
+    }
+
+    /// The ResourceManager's answer as it goes on to the AM.
+    fn answer(&mut self, message: &AllocateResponseProto) -> AllocateResponseProto {
+        let scheduling = DistributedSchedulingAllocateResponseProto {
+            allocate_response: None,
+            nodes_for_scheduling: nodes(3),
+        };
+        let mut outcome = Ok(Response {
+            scheduling: raw(&scheduling),
+            ..answer(message)
+        });
+        self.respond(&mut outcome);
+        AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
+    }
+
+    fn fail(&mut self) {
+        let refusal = RemoteException::new(HadoopException::Retriable, "away");
+        self.respond(&mut Err(refusal));
+    }
+
+    fn respond(&mut self, outcome: &mut Outcome) {
+        let context = Context {
+            keys: self.keys.as_ref(),
+            ..context(self.now_ms)
+        };
+        let mut actions = Vec::new();
+        self.scheduler
+            .on_response(AmMethod::Allocate, outcome, &context, &mut actions);
+        self.take(actions);
+    }
+
+    /// A call that goes well.
+    fn call(&mut self, response_id: i32, asks: Vec<ResourceRequestProto>) -> AllocateResponseProto {
+        self.send(response_id, asks).unwrap();
+        self.answer(&AllocateResponseProto::default())
+    }
+}
+
+fn ask(name: &str, count: i32, execution_type: ExecutionType) -> ResourceRequestProto {
+    let ask = ResourceRequest {
+        priority: Priority(2),
+        resource_name: ResourceName::from(name.to_owned()),
+        capability: Resource::new(200, 1),
+        num_containers: 0,
+        relax_locality: true,
+        allocation_request_id: 9,
+        execution_type_request: records::ExecutionTypeRequest {
+            execution_type,
+            enforce_execution_type: true,
+        },
+        node_label_expression: None,
+    };
+    ResourceRequestProto {
+        num_containers: Some(count),
+        ..ResourceRequestProto::from(&ask)
+    }
+}
+
+fn opportunistic(count: i32) -> Vec<ResourceRequestProto> {
+    vec![ask("*", count, ExecutionType::Opportunistic)]
+}
+
+fn ids(containers: &[ContainerProto]) -> Vec<i64> {
+    containers
+        .iter()
+        .map(|container| container.id.as_ref().unwrap().id())
+        .collect()
+}
+
+#[test]
+fn opportunistic_asks_are_answered_here_and_the_others_go_on() {
+    let mut attempt = Attempt::registered();
+    let guaranteed = ask("*", 4, ExecutionType::Guaranteed);
+    let untyped = ResourceRequestProto {
+        execution_type_request: None,
+        ..ask("*", 5, ExecutionType::Guaranteed)
+    };
+    let mut asks = vec![guaranteed.clone(), untyped.clone()];
+    asks.extend(opportunistic(2));
+    let (passed, announced) = attempt.send(0, asks).unwrap();
+    assert_eq!(passed.ask, [guaranteed, untyped]);
+    assert_eq!(ids(&announced), [START - 1, START - 2]);
+    let from_rm = ContainerProto::default();
+    let told = attempt.answer(&AllocateResponseProto {
+        response_id: Some(1),
+        allocated_containers: vec![from_rm.clone()],
+        ..AllocateResponseProto::default()
+    });
+    assert_eq!(told.response_id, Some(1));
+    assert_eq!(told.allocated_containers[0], from_rm);
+    assert_eq!(told.allocated_containers[1..], announced);
+    assert_eq!(told.nm_tokens.len(), 2);
+    let gauges = attempt.scheduler.gauges();
+    assert_eq!(
+        (gauges.containers_live, gauges.containers_outstanding),
+        (2, 0)
+    );
+    assert_eq!(attempt.observed.len(), 2, "{:?}", attempt.observed);
+}
+
+#[test]
+fn containers_carry_tokens_that_their_nodes_will_take() {
+    let mut attempt = Attempt::registered();
+    let told = attempt.call(0, opportunistic(1));
+    let container = &told.allocated_containers[0];
+    let token = container.container_token.as_ref().unwrap();
+    assert_eq!(token.kind, kind::CONTAINER_TOKEN);
+    assert!(
+        keys(1)
+            .container_token
+            .verify(&token.identifier, &token.password)
+    );
+    let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
+    assert_eq!(identifier.nm_host_addr(), "host1:8041");
+    assert_eq!(identifier.app_submitter(), "alice");
+    assert_eq!(identifier.master_key_id(), -5);
+    assert_eq!(identifier.rm_identifier(), 77);
+    assert_eq!(identifier.container_id, container.id);
+    let resource = Resource::try_from(identifier.resource.as_ref().unwrap()).unwrap();
+    // The increment is the minimum where the ResourceManager names none.
+    assert_eq!(resource, Resource::new(256, 1));
+    assert_eq!(
+        identifier.expiry_time_stamp() - identifier.creation_time(),
+        600_000
+    );
+    assert_eq!(container.resource, identifier.resource);
+    assert_eq!(container.allocation_request_id(), 9);
+    let nm_token = told.nm_tokens[0].token.as_ref().unwrap();
+    assert_eq!(told.nm_tokens[0].node_id, container.node_id);
+    assert!(
+        keys(1)
+            .nm_token
+            .verify(&nm_token.identifier, &nm_token.password)
+    );
+    let identifier = NmTokenIdentifierProto::decode(&*nm_token.identifier).unwrap();
+    assert_eq!(
+        (identifier.key_id(), identifier.app_submitter()),
+        (1, "alice")
+    );
+}
+
+#[test]
+fn an_nm_token_is_given_once_for_each_node_and_key() {
+    let mut attempt = Attempt::registered();
+    let token = |host: &str| NmTokenProto {
+        node_id: Some(
+            NodeId {
+                host: host.to_owned(),
+                port: 8041,
+            }
+            .into(),
+        ),
+        token: None,
+    };
+    attempt.send(0, opportunistic(3)).unwrap();
+    let told = attempt.answer(&AllocateResponseProto {
+        nm_tokens: vec![token("host2")],
+        ..AllocateResponseProto::default()
+    });
+    assert_eq!(
+        told.nm_tokens.len(),
+        3,
+        "one of the ResourceManager, two of ours"
+    );
+    assert_eq!(attempt.call(1, opportunistic(3)).nm_tokens.len(), 0);
+    attempt.keys = Some(keys(2));
+    assert_eq!(attempt.call(2, opportunistic(3)).nm_tokens.len(), 2);
+}
+
+#[test]
+fn what_a_failed_call_gave_out_goes_with_the_next_and_is_not_given_again() {
+    let mut attempt = Attempt::registered();
+    let (_, first) = attempt.send(0, opportunistic(2)).unwrap();
+    attempt.fail();
+    // The AM states the asks of a failed call again.
+    let (_, second) = attempt.send(0, opportunistic(2)).unwrap();
+    assert_eq!(ids(&first), ids(&second));
+    let told = attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(ids(&told.allocated_containers), ids(&first));
+    assert_eq!(attempt.call(1, Vec::new()).allocated_containers, []);
+}
+
+#[test]
+fn a_master_that_missed_an_answer_gets_it_again_and_nothing_more() {
+    let mut attempt = Attempt::registered();
+    let first = attempt.call(0, opportunistic(2));
+    let (passed, announced) = attempt.send(0, opportunistic(2)).unwrap();
+    assert_eq!((passed.ask, announced), (Vec::new(), Vec::new()));
+    let again = attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(again, first);
+    assert_eq!(attempt.call(1, Vec::new()).allocated_containers, []);
+    assert_eq!(attempt.scheduler.gauges().containers_live, 2);
+}
+
+#[test]
+fn asks_that_make_no_sense_are_refused_and_change_nothing() {
+    let mut attempt = Attempt::registered();
+    let too_large = ResourceRequestProto {
+        capability: Some(Resource::new(4096, 1).into()),
+        ..ask("*", 1, ExecutionType::Opportunistic)
+    };
+    let negative_size = ResourceRequestProto {
+        capability: Some(wire::proto::hadoop_yarn::ResourceProto {
+            memory: Some(-1),
+            ..Default::default()
+        }),
+        ..ask("*", 1, ExecutionType::Opportunistic)
+    };
+    let negative = ask("*", -1, ExecutionType::Opportunistic);
+    for bad in [too_large, negative_size, negative] {
+        let asks = vec![ask("*", 2, ExecutionType::Opportunistic), bad];
+        let refusal = attempt.send(0, asks).unwrap_err();
+        assert!(
+            refusal.is(HadoopException::InvalidResourceRequest),
+            "{refusal}"
+        );
+        assert_eq!(attempt.scheduler.gauges().containers_outstanding, 0);
+    }
+    assert_eq!(
+        attempt.call(0, opportunistic(1)).allocated_containers.len(),
+        1
+    );
+}
+
+#[test]
+fn a_node_that_is_not_registered_gives_nothing_and_forgets_nothing() {
+    let mut attempt = Attempt::registered();
+    attempt.keys = None;
+    assert_eq!(attempt.call(0, opportunistic(2)).allocated_containers, []);
+    attempt.keys = Some(keys(1));
+    assert_eq!(attempt.call(1, Vec::new()).allocated_containers.len(), 2);
+}
+
+#[test]
+fn hosts_on_the_blacklist_get_nothing_and_the_list_goes_on() {
+    let mut attempt = Attempt::registered();
+    let list = ResourceBlacklistRequestProto {
+        blacklist_additions: vec!["host1".to_owned(), "host3".to_owned()],
+        blacklist_removals: Vec::new(),
+    };
+    let mut request = allocate(&AllocateRequestProto {
+        ask: opportunistic(3),
+        blacklist_request: Some(list.clone()),
+        ..AllocateRequestProto::default()
+    });
+    let keys = keys(1);
+    let context = Context {
+        keys: Some(&keys),
+        ..context(1)
+    };
+    attempt
+        .scheduler
+        .on_request(&mut request, &context, &mut Vec::new())
+        .unwrap();
+    let passed = AllocateRequestProto::decode(request.message.encode()).unwrap();
+    assert_eq!(passed.blacklist_request, Some(list));
+    assert_eq!(request.allocated.len(), 1);
+    let container = ContainerProto::decode(request.allocated[0].clone()).unwrap();
+    assert_eq!(container.node_id.unwrap().host(), "host2");
+}
+
+#[test]
+fn a_new_epoch_begins_its_own_ids_and_a_known_one_does_not_begin_again() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, opportunistic(1));
+    attempt.register(START, 3);
+    let told = attempt.call(0, opportunistic(1));
+    assert_eq!(ids(&told.allocated_containers), [START - 2]);
+    assert_eq!(
+        told.nm_tokens.len(),
+        1,
+        "the master has lost its tokens' books"
+    );
+    attempt.register(2 * START, 3);
+    let told = attempt.call(0, opportunistic(1));
+    assert_eq!(ids(&told.allocated_containers), [2 * START - 1]);
+}
+
+#[test]
+fn the_end_of_a_container_is_counted_once() {
+    let mut attempt = Attempt::registered();
+    let told = attempt.call(0, opportunistic(2));
+    let ended = AllocateResponseProto {
+        completed_container_statuses: vec![ContainerStatusProto {
+            container_id: told.allocated_containers[0].id,
+            exit_status: Some(-108),
+            ..ContainerStatusProto::default()
+        }],
+        ..AllocateResponseProto::default()
+    };
+    for response_id in 1..3 {
+        attempt.send(response_id, Vec::new()).unwrap();
+        assert_eq!(
+            attempt.answer(&ended),
+            ended,
+            "the master hears what the RM says"
+        );
+    }
+    let ends = attempt
+        .observed
+        .iter()
+        .filter(|observation| **observation == Observation::AllocatedCompleted);
+    assert_eq!(ends.count(), 1);
+    assert_eq!(attempt.scheduler.gauges().containers_live, 1);
+}
+
+#[test]
+fn a_restarted_agent_goes_on_with_asks_limits_and_unused_ids() {
+    let mut before = Attempt::registered();
+    let used = ids(&before.call(0, opportunistic(8)).allocated_containers);
+    assert_eq!(used.len(), 3, "one for each node");
+    let mut after = Attempt::new();
+    let now = context(0).now;
+    for (part, value) in &before.persisted {
+        if let Some(value) = value {
+            after.scheduler.restore(ATTEMPT, *part, value, now);
+        }
+    }
+    assert_eq!(after.scheduler.gauges().containers_outstanding, 5);
+    // The list of nodes comes with the next answer.
+    assert_eq!(after.call(1, Vec::new()).allocated_containers, []);
+    let told = after.call(2, Vec::new());
+    let next = ids(&told.allocated_containers);
+    assert_eq!(next.len(), 3);
+    let lowest = used.iter().min().unwrap();
+    assert!(next.iter().all(|id| id < lowest), "{used:?} {next:?}");
+    let refusal = after
+        .send(
+            3,
+            vec![ResourceRequestProto {
+                capability: Some(Resource::new(4096, 1).into()),
+                ..ask("*", 1, ExecutionType::Opportunistic)
+            }],
+        )
+        .unwrap_err();
+    assert!(
+        refusal.is(HadoopException::InvalidResourceRequest),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn ids_are_written_down_before_they_are_used() {
+    let mut attempt = Attempt::registered();
+    for response_id in 0..500 {
+        let told = attempt.call(response_id, opportunistic(3));
+        let written = attempt.persisted[&Part::NextId].as_deref().unwrap();
+        let floor = NextIdRecord::from_stored(written).unwrap().floor;
+        assert!(ids(&told.allocated_containers).iter().all(|id| *id > floor));
+    }
+}
+
+#[test]
+fn what_was_kept_and_cannot_be_read_is_dropped() {
+    let mut attempt = Attempt::new();
+    let now = context(0).now;
+    for part in Part::ALL {
+        attempt
+            .scheduler
+            .restore(ATTEMPT, part, &[1, 0xff, 0xff], now);
+        attempt.scheduler.restore(ATTEMPT, part, &[], now);
+    }
+    attempt.register(START, 3);
+    assert_eq!(
+        attempt.call(0, opportunistic(1)).allocated_containers.len(),
+        1
+    );
+}
+
+/// What becomes of one call.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Delivered,
+    /// The ResourceManager does not answer this node.
+    RmFails,
+    /// This node's answer does not reach the AM.
+    AnswerLost,
+    /// The call is given up half-way.
+    GivenUp,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        3 => Just(Fate::Delivered),
+        1 => Just(Fate::RmFails),
+        1 => Just(Fate::AnswerLost),
+        1 => Just(Fate::GivenUp),
+    ]
+}
+
+proptest! {
+    /// An AM as Hadoop's library is: counts are absolute, and those of a call without an answer are stated again.
+    #[test]
+    fn every_container_comes_once_whatever_becomes_of_calls(
+        steps in proptest::collection::vec((0..5_i32, fate()), 1..60),
+    ) {
+        let mut attempt = Attempt::registered();
+        let (mut wanted, mut response_id) = (0, 0);
+        let mut received = BTreeSet::new();
+        let mut restate = false;
+        let mut known_to_rm = BTreeSet::new();
+        let settle = std::iter::repeat_n((0, Fate::Delivered), 100);
+        for (more, fate) in steps.into_iter().chain(settle) {
+            wanted += more;
+            let outstanding = wanted - i32::try_from(received.len()).unwrap();
+            let states = restate || more > 0;
+            let asks = if states { opportunistic(outstanding) } else { Vec::new() };
+            let (_, announced) = attempt.send(response_id, asks).unwrap();
+            restate = states && !matches!(fate, Fate::Delivered);
+            match fate {
+                Fate::RmFails => attempt.fail(),
+                Fate::GivenUp => {}
+                Fate::Delivered | Fate::AnswerLost => {
+                    known_to_rm.extend(ids(&announced));
+                    let told = attempt.answer(&AllocateResponseProto::default());
+                    if let Fate::Delivered = fate {
+                        response_id += 1;
+                        for id in ids(&told.allocated_containers) {
+                            prop_assert!(received.insert(id), "{id} twice");
+                            prop_assert!(known_to_rm.contains(&id), "the RM would kill {id}");
+                        }
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(i32::try_from(received.len()).unwrap(), wanted);
+        prop_assert_eq!(attempt.scheduler.gauges().containers_outstanding, 0);
+    }
+}
