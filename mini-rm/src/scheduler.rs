@@ -47,8 +47,8 @@ pub struct Session {
     pub updated: Vec<UpdatedContainerProto>,
     /// Updates it asked for in vain.
     pub update_errors: Vec<UpdateContainerErrorProto>,
-    /// Nodes that came or went.
-    pub changed_nodes: BTreeSet<NodeId>,
+    /// Nodes that came or went since its last call; `None` before it has registered, when it is nobody's concern.
+    changed_nodes: Option<BTreeSet<NodeId>>,
     /// The lowest container id that its node has given out; the start of nodes' ids when it has given out none.
     pub lowest_of_nodes: i64,
     last_container: i64,
@@ -69,7 +69,7 @@ impl Session {
             nm_tokens: BTreeSet::new(),
             updated: Vec::new(),
             update_errors: Vec::new(),
-            changed_nodes: BTreeSet::new(),
+            changed_nodes: None,
             lowest_of_nodes: (epoch as i64) << EPOCH_SHIFT,
             last_container: (epoch as i64) << EPOCH_SHIFT,
             allocated: Vec::new(),
@@ -85,6 +85,27 @@ impl Session {
             attempt: self.attempt,
             id: self.last_container,
         }
+    }
+
+    /// The master has registered: from now on it hears of nodes. Applications that wait for theirs may be many, and so
+    /// may nodes.
+    pub fn begin(&mut self) {
+        self.changed_nodes.get_or_insert_default();
+    }
+
+    /// A node came or went.
+    pub fn note_node(&mut self, node: &NodeId) {
+        if let Some(changed) = &mut self.changed_nodes {
+            changed.insert(node.clone());
+        }
+    }
+
+    /// The nodes that came or went since the last call.
+    pub fn take_changed_nodes(&mut self) -> BTreeSet<NodeId> {
+        self.changed_nodes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// A container was allocated; the master hears of it with its next call.

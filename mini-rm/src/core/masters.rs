@@ -60,6 +60,9 @@ impl Core {
             request.rpc_port(),
             cut(request.tracking_url()),
         );
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.begin();
+        }
         let context = application.submission.am_container_spec.as_ref();
         Ok(RegisterApplicationMasterResponseProto {
             maximum_capability: Some(self.config.allocation_max.into()),
@@ -284,7 +287,7 @@ impl Core {
         }
         let nm_tokens = self.nm_tokens_for(&mut session, &containers);
         let renewed = self.master_secrets.renewed(attempt, presented);
-        let changed = std::mem::take(&mut session.changed_nodes);
+        let changed = session.take_changed_nodes();
         session.response_id = next_response_id(session.response_id);
         let response = AllocateResponseProto {
             response_id: Some(session.response_id),

@@ -61,7 +61,7 @@ impl Core {
         self.take_over(&id, request, now);
         for session in self.sessions.values_mut() {
             session.nm_tokens.remove(&id);
-            session.changed_nodes.insert(id.clone());
+            session.note_node(&id);
         }
         tracing::info!(node = %id, %capability, "node registered");
         Ok(RegisterNodeManagerResponseProto {
@@ -210,7 +210,7 @@ impl Core {
             change_state(node, state, &mut self.running);
             self.guaranteed.set_schedulable(id, is_healthy);
             for session in self.sessions.values_mut() {
-                session.changed_nodes.insert(id.clone());
+                session.note_node(id);
             }
         }
         node.health_report = health.map_or_else(String::new, |health| {
@@ -329,7 +329,7 @@ impl Core {
         change_state(node, state, &mut self.running);
         self.load.remove(id);
         for session in self.sessions.values_mut() {
-            session.changed_nodes.insert(id.clone());
+            session.note_node(id);
         }
         let containers: Vec<ContainerId> = node.containers.iter().copied().collect();
         for container in containers {

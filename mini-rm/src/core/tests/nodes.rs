@@ -98,6 +98,18 @@ fn the_containers_of_a_silent_node_have_ended_and_its_master_hears_it_once() {
 }
 
 #[test]
+fn a_master_hears_of_nodes_from_its_registration_on() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    world.register(&node(2), 4, Vec::new());
+    let attempt = world.start_master();
+    assert!(states(&world.hear(attempt)).is_empty());
+    world.register(&node(3), 4, Vec::new());
+    assert_eq!(states(&world.hear(attempt)), [NodeStateProto::NsRunning]);
+}
+
+#[test]
 fn a_node_that_speaks_in_time_is_not_lost() {
     let (mut world, _, _) = World::with_two_nodes();
     for response_id in 1..10 {
