@@ -45,6 +45,7 @@ pub use wire::secrets as tokens;
 
 use crate::config::{Address, Config};
 use crate::core::Core;
+use crate::core_task::Handle;
 use crate::racks::Racks;
 use crate::services::application_client::Clients;
 use crate::services::application_master::Masters;
@@ -108,10 +109,17 @@ pub struct Addresses {
 pub struct Running {
     /// Where it is.
     pub addresses: Addresses,
+    handle: Handle,
     tasks: TaskTracker,
 }
 
 impl Running {
+    /// Nodes that applications get opportunistic containers on, as of the last sort; `None` once it is stopping.
+    pub async fn nodes_offered(&self) -> Option<usize> {
+        let offered = |core: &mut Core, _| core.nodes_offered();
+        self.handle.run(offered).await.ok()
+    }
+
     /// Returns when everything has ended.
     pub async fn join(self) {
         self.tasks.wait().await;
@@ -166,7 +174,7 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
         &config.tracker,
     )
     .await?;
-    let web = web::WebServer::bind(&config.web, handle).await?;
+    let web = web::WebServer::bind(&config.web, handle.clone()).await?;
     let addresses = Addresses {
         client: client.1,
         scheduler: scheduler.1,
@@ -180,7 +188,11 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     tasks.close();
     guard.disarm();
     tracing::info!(?addresses, "ResourceManager serving");
-    Ok(Running { addresses, tasks })
+    Ok(Running {
+        addresses,
+        handle,
+        tasks,
+    })
 }
 
 /// The table of racks. One that cannot be read would put every node into one rack without a word.

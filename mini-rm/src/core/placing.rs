@@ -213,6 +213,12 @@ impl Core {
         })));
     }
 
+    /// Nodes that opportunistic containers are given out on, as of the last sort.
+    #[must_use]
+    pub fn nodes_offered(&self) -> usize {
+        self.load.least_loaded().len()
+    }
+
     /// The room for guaranteed containers that there is.
     pub(super) fn free_resources(&self) -> Resource {
         self.guaranteed.free()
