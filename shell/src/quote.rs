@@ -56,7 +56,8 @@ pub fn launch_command(environment: &BTreeMap<String, String>, command: &[String]
         }
         out.push(c);
     }
-    out.push_str(" 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr");
+    // The node's folders may have blanks in their names. These quotes are the inner shell's.
+    out.push_str(r#" 1>\"<LOG_DIR>/stdout\" 2>\"<LOG_DIR>/stderr\""#);
     out
 }
 
@@ -89,7 +90,8 @@ mod tests {
 
     /// Runs words as a node would; gives back the words that the program got, and its variables `A`.
     fn through_both_shells(words: &[String], a: &str) -> (Vec<String>, String) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::Builder::new().prefix("it's a ").tempdir();
+        let folder = folder.unwrap();
         let log_dir = folder.path().to_str().unwrap();
         let mut command: Vec<String> = ["/bin/bash", "-c", r#"printf '%s\0' "$A" "$@""#, "name"]
             .map(str::to_owned)
