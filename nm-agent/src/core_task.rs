@@ -278,6 +278,17 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// A handle that does not keep the core alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakHandle {
+        WeakHandle {
+            commands: self.commands.downgrade(),
+            changes: self.changes.clone(),
+        }
+    }
+}
+
 impl NodeSource for Handle {
     async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
         self.ask(|reply| Command::Snapshot { reply })
@@ -292,6 +303,24 @@ impl NodeSource for Handle {
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
+    }
+}
+
+/// A handle that does not keep the core alive: the core ends when every [`Handle`] is gone.
+#[derive(Clone)]
+pub struct WeakHandle {
+    commands: mpsc::WeakSender<Command>,
+    changes: watch::Receiver<u64>,
+}
+
+impl WeakHandle {
+    /// A handle to ask through, as long as there is another.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Handle> {
+        Some(Handle {
+            commands: self.commands.upgrade()?,
+            changes: self.changes.clone(),
+        })
     }
 }
 

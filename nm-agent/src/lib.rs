@@ -29,7 +29,7 @@ pub mod status_ledger;
 pub mod view;
 mod wiring;
 
-pub use wiring::{AgentError, HADOOP_VERSION, Process, Running, start};
+pub use wiring::{AgentError, HADOOP_VERSION, NodeWatch, Process, Running, start};
 
 use tokio_util::sync::CancellationToken;
 

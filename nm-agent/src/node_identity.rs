@@ -24,6 +24,14 @@ pub enum IdentityError {
     },
 }
 
+/// The user that this process runs as: its name, or its number where it has none.
+#[must_use]
+pub fn own_user() -> String {
+    let id = nix::unistd::geteuid();
+    let user = nix::unistd::User::from_uid(id).ok().flatten();
+    user.map_or_else(|| id.to_string(), |user| user.name)
+}
+
 /// The host name for the node's id: the configured one, or for a wildcard the machine's canonical name (Hadoop:
 /// `NetUtils.getConnectAddress` and `InetAddress.getCanonicalHostName`).
 ///

@@ -31,7 +31,7 @@ const STEP_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Agent {
     pub(super) address: NodeAddress,
     updater: NodeStatusUpdater,
-    handle: Handle,
+    pub(super) handle: Handle,
     /// The core's one task. It ends when every [`Handle`] is gone.
     core: JoinSet<()>,
     /// RPC, web, the cache's keeper. Each returns its name, and only when it is told to end.

@@ -34,9 +34,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::AdminError;
 use crate::config::Config;
+use crate::core_task::WeakHandle;
+use crate::live::LiveView;
 use crate::localize;
 use crate::node_identity::IdentityError;
 use crate::resource_manager::UpdaterError;
+use crate::view::NodeSource as _;
 
 use self::agent::Agent;
 use self::shared::NodeAddress;
@@ -95,10 +98,22 @@ fn starting(what: &'static str) -> impl FnOnce(std::io::Error) -> AgentError {
     move |source| AgentError::Start { what, source }
 }
 
+/// Looks at an agent from its own process, without keeping it from its end.
+#[derive(Clone)]
+pub struct NodeWatch(WeakHandle);
+
+impl NodeWatch {
+    /// The node as it is now; `None` once it has stopped.
+    pub async fn live(&self) -> Option<LiveView> {
+        self.0.upgrade()?.live().await
+    }
+}
+
 /// An agent that has been started: its ports listen, its registration is under way.
 pub struct Running {
     node_id: NodeId,
     http_port: u16,
+    watch: NodeWatch,
     registered: oneshot::Receiver<()>,
     agent: JoinHandle<Result<(), AgentError>>,
 }
@@ -114,6 +129,12 @@ impl Running {
     #[must_use]
     pub fn http_port(&self) -> u16 {
         self.http_port
+    }
+
+    /// A look at the node, for as long as it runs.
+    #[must_use]
+    pub fn watch(&self) -> NodeWatch {
+        self.watch.clone()
     }
 
     /// Resolves at the first registration; `false` when the agent ended before.
@@ -144,10 +165,12 @@ pub async fn start(
     let (tell_registered, registered) = oneshot::channel();
     let agent = Agent::assemble(config, process).await?;
     let NodeAddress { node_id, http_port } = agent.address.clone();
+    let watch = NodeWatch(agent.handle.downgrade());
     let agent = tokio::spawn(agent.run(stop, tell_registered));
     Ok(Running {
         node_id,
         http_port,
+        watch,
         registered,
         agent,
     })

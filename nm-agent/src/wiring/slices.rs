@@ -109,9 +109,6 @@ pub(super) fn updater(config: &Config) -> UpdaterConfig {
 }
 
 pub(super) fn rm_connection(config: &Config) -> RmConnectionConfig {
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid())
-        .ok()
-        .flatten();
     RmConnectionConfig {
         addresses: config
             .rm
@@ -119,7 +116,7 @@ pub(super) fn rm_connection(config: &Config) -> RmConnectionConfig {
             .iter()
             .map(|rm| rm.resource_tracker.to_string())
             .collect(),
-        user: user.map_or_else(|| nix::unistd::geteuid().to_string(), |user| user.name),
+        user: crate::node_identity::own_user(),
         connect_timeout: RM_CONNECT_TIMEOUT,
         call_timeout: RM_CALL_TIMEOUT,
     }
