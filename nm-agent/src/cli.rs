@@ -1,11 +1,13 @@
 //! The command line: arguments in, exit status out. The only reader of the process environment.
 
+mod quickstart;
 mod shell;
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -73,6 +75,15 @@ enum Command {
     /// The master of a job, which `shell` has a node start.
     #[command(hide = true)]
     ShellMaster,
+    /// Show what opportunistic containers do: a ResourceManager, some nodes and two jobs, all on this machine.
+    ///
+    /// It needs no Java, no root and no configuration, and reads none. Everything listens on 127.0.0.1 and lies in one
+    /// temporary folder (below TMPDIR, or /tmp). First it prints the addresses of the pages to watch, then what happens as it
+    /// happens, at last a summary; then it stays until Ctrl-C, which leaves no process and no file behind. Nodes claim to be of
+    /// one size everywhere; what the containers run is real and light. The log goes to a file in the folder, or to standard error
+    /// if NM_AGENT_LOG names a level. Colours follow NO_COLOR. Exit status: 0 when everything happened and succeeded, 1 when
+    /// not or when it could not start, 2 for bad arguments, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP before the end.
+    Quickstart(quickstart::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -92,6 +103,7 @@ impl ConfDir {
 /// Runs the command named by the process's arguments; the exit status is as `--help` says.
 #[must_use]
 pub fn main() -> ExitCode {
+    let started = SystemTime::now();
     let arguments = Arguments::parse();
     // A variable that is not UTF-8 can be neither a Hadoop property nor a container's variable.
     let environment: BTreeMap<String, String> = std::env::vars_os()
@@ -103,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Rm(conf) => resource_manager(conf, &environment),
         Command::Shell(arguments) => shell::shell(arguments, &environment),
         Command::ShellMaster => shell::master(&environment),
+        Command::Quickstart(arguments) => quickstart::run(arguments, environment, started),
     }
 }
 

@@ -21,6 +21,7 @@ pub mod localize;
 pub mod metrics;
 pub mod monitor;
 pub mod node_identity;
+pub mod quickstart;
 pub mod resource_manager;
 pub mod secrets;
 pub mod site_xml;

@@ -1,0 +1,98 @@
+//! The one folder that everything lies in, and its end.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::error::QuickstartError;
+
+/// The folder is tried to be removed so often: a process that has just been killed may still have been making a file.
+const REMOVE_TRIES: u32 = 20;
+
+/// Between two tries.
+const REMOVE_PAUSE: Duration = Duration::from_millis(50);
+
+/// A temporary folder that only this user may enter.
+#[derive(Debug)]
+pub(super) struct Folder(TempDir);
+
+impl Folder {
+    /// Makes it in `base`, made absolute: containers are told of it in their own working folders.
+    pub(super) fn make(base: &Path) -> Result<Self, QuickstartError> {
+        let failed = |source| QuickstartError::Folder {
+            base: base.to_owned(),
+            source,
+        };
+        let base = std::path::absolute(base).map_err(failed)?;
+        let folder = tempfile::Builder::new()
+            .prefix("nm-agent-quickstart-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(base);
+        Ok(Self(folder.map_err(failed)?))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// What this process logs.
+    pub(super) fn log(&self) -> PathBuf {
+        self.path().join("log")
+    }
+
+    /// The guaranteed container ends when this file appears.
+    pub(super) fn gate(&self) -> PathBuf {
+        self.path().join("release")
+    }
+
+    /// All that a node writes, nodes counted from 0.
+    pub(super) fn node(&self, index: usize) -> PathBuf {
+        self.path().join(format!("node-{}", index + 1))
+    }
+
+    /// Removes it with all that is in it.
+    pub(super) async fn remove(self) -> io::Result<()> {
+        let mut tries = REMOVE_TRIES;
+        loop {
+            match fs::remove_dir_all(self.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tries -= 1;
+                    if tries == 0 {
+                        return Err(error);
+                    }
+                }
+                Ok(()) | Err(_) => return Ok(()),
+            }
+            tokio::time::sleep(REMOVE_PAUSE).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_goes_with_all_that_is_in_it() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path()).unwrap();
+        fs::create_dir_all(folder.node(0).join("local/a b")).unwrap();
+        fs::write(folder.gate(), "").unwrap();
+        let mode = fs::metadata(folder.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        folder.remove().await.unwrap();
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_place_that_is_no_folder_is_named() {
+        let error = Folder::make(Path::new("/dev/null/x")).unwrap_err();
+        assert!(error.told().contains("/dev/null/x"), "{}", error.told());
+        assert!(error.advice().contains("TMPDIR"));
+    }
+}

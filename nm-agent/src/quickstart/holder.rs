@@ -1,0 +1,69 @@
+//! Who listens on a port: a look at the sockets of this machine and at whose they are.
+
+use procfs::process::{FDTarget, Process};
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    /// Its id.
+    pub(super) pid: i32,
+    /// Its name, of 15 characters at most.
+    pub(super) name: String,
+}
+
+/// Who listens on this TCP port; `None` when nobody does, or it is somebody whose files this user may not see.
+pub(super) fn of_port(port: u16) -> Option<Holder> {
+    let inodes: Vec<u64> = [procfs::net::tcp(), procfs::net::tcp6()]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            entry.local_address.port() == port && entry.state == procfs::net::TcpState::Listen
+        })
+        .map(|entry| entry.inode)
+        .collect();
+    if inodes.is_empty() {
+        return None;
+    }
+    // Processes come and go while this looks, and most are none of this user's business.
+    let mut processes = procfs::process::all_processes().ok()?.flatten();
+    let holder = processes.find(|process| holds_one(process, &inodes))?;
+    Some(Holder {
+        pid: holder.pid,
+        name: holder.stat().ok()?.comm,
+    })
+}
+
+fn holds_one(process: &Process, inodes: &[u64]) -> bool {
+    process.fd().is_ok_and(|mut descriptors| {
+        descriptors.any(|descriptor| {
+            descriptor.is_ok_and(|descriptor| match descriptor.target {
+                FDTarget::Socket(inode) => inodes.contains(&inode),
+                FDTarget::Path(_)
+                | FDTarget::Net(_)
+                | FDTarget::Pipe(_)
+                | FDTarget::AnonInode(_)
+                | FDTarget::MemFD(_)
+                | FDTarget::Other(..)
+                | FDTarget::Unknown(..) => false,
+            })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_process_that_listens_is_found_and_nobody_on_a_free_port() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert_eq!(of_port(port).map(|holder| holder.pid), Some(own));
+        drop(listener);
+        assert_eq!(of_port(port), None);
+    }
+}

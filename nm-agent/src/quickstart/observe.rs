@@ -1,0 +1,91 @@
+//! Looks at everything and tells the story what is new.
+
+use std::time::Duration;
+
+use super::cluster::Cluster;
+use super::jobs::Followed;
+use super::story::{NodeSight, Sight};
+use super::tally::{Happened, What};
+use crate::live::{Decision, LiveView};
+
+/// The jobs of the story.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    pub(super) batch: Followed,
+    pub(super) urgent: Followed,
+}
+
+/// Remembers what it has seen.
+#[derive(Debug)]
+pub(super) struct Observer {
+    /// The last decision seen of each node.
+    seen: Vec<u64>,
+}
+
+impl Observer {
+    /// One that has seen nothing of so many nodes.
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            seen: vec![0; nodes],
+        }
+    }
+
+    /// A look, and what has happened since the last one, each node's in its order.
+    pub(super) async fn look(
+        &mut self,
+        at: Duration,
+        cluster: &Cluster,
+        jobs: &Jobs,
+    ) -> (Sight, Vec<Happened>) {
+        // The jobs first: what a job's end followed from is then among what the nodes say.
+        let mut sight = Sight {
+            at,
+            batch: jobs.batch.sight(),
+            urgent: jobs.urgent.sight(),
+            nodes_offered: cluster.nodes_offered().await,
+            ..Sight::default()
+        };
+        let mut happened = Vec::new();
+        for ((index, watch), seen) in cluster.watches().iter().enumerate().zip(&mut self.seen) {
+            match watch.live().await {
+                Some(view) => {
+                    sight.nodes.push(node_sight(&view));
+                    news(index, &view, seen, &mut happened);
+                }
+                None => sight.stopped_node = Some(index),
+            }
+        }
+        (sight, happened)
+    }
+}
+
+fn node_sight(view: &LiveView) -> NodeSight {
+    NodeSight {
+        running_opportunistic: view.node.counts.running_opportunistic,
+        waiting: view.node.counts.waiting,
+    }
+}
+
+fn news(node: usize, view: &LiveView, seen: &mut u64, happened: &mut Vec<Happened>) {
+    let oldest_first = view.node.decisions.iter().rev();
+    for decision in oldest_first {
+        if decision.sequence <= *seen {
+            continue;
+        }
+        *seen = decision.sequence;
+        let what = match &decision.decision {
+            Decision::Note(note) => What::Decided(note.clone()),
+            Decision::Completed { completion, .. } => What::Completed(completion.clone()),
+            Decision::QueuingLimit(_)
+            | Decision::Registered
+            | Decision::Resync
+            | Decision::RmSilent
+            | Decision::RmBack => continue,
+        };
+        happened.push(Happened {
+            at: decision.at,
+            node,
+            what,
+        });
+    }
+}
