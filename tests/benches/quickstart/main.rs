@@ -1,0 +1,112 @@
+//! How soon the quick start shows something: from the spawn of `nm-agent quickstart` to the first instruction of the
+//! first opportunistic container, beside what this machine does at best.
+//!
+//! `cargo bench -p tests --bench quickstart` prints both; `--quick` takes few samples. The limit is what has to be
+//! executed one after the other in any case: the program, the shell of the master's container and the program again, the
+//! shell of the first container and its command. Nothing here passes or fails.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tests::samples::Samples;
+use tests::wait;
+
+/// The agent, built as it is released.
+const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
+
+/// For one run to show its first container, and to end.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    let mut runs = 50;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--quick" => runs = 5,
+            // Cargo says this to every bench.
+            "--bench" => {}
+            other => {
+                eprintln!("unknown argument {other}; known is --quick");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let limit = Samples::take(runs, |_| processes_in_a_row());
+    let found = Samples::take(runs, |_| first_instruction());
+    let limit = limit.or_shorter(Samples::take(runs, |_| processes_in_a_row()));
+    println!(
+        "process start to the first opportunistic instruction, {} runs: p50 {:.0} ms, p99 {:.0} ms",
+        found.count(),
+        found.p50(),
+        found.p99()
+    );
+    println!(
+        "limit, the same processes one after the other: p50 {:.1} ms; ratio {:.0}",
+        limit.p50(),
+        found.p50() / limit.p50()
+    );
+    ExitCode::SUCCESS
+}
+
+fn processes_in_a_row() -> Duration {
+    let begin = Instant::now();
+    let exec_agent = format!("exec '{AGENT}' --version");
+    for (program, arguments) in [
+        (AGENT, vec!["--version"]),
+        ("/bin/bash", vec!["-c", exec_agent.as_str()]),
+        ("/bin/bash", vec!["-c", "exec /bin/bash -c :"]),
+    ] {
+        let status = Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "{program}");
+    }
+    begin.elapsed()
+}
+
+/// Runs it until its first container has written its line, then ends it as Ctrl-C does.
+fn first_instruction() -> Duration {
+    let base = tempfile::tempdir().expect("a temporary folder can be made");
+    let begin = SystemTime::now();
+    let mut child = Command::new(AGENT)
+        .args(["quickstart", "--once"])
+        .env("TMPDIR", base.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the agent starts");
+    let first = wait::until("the first container", DEADLINE, || {
+        first_line(base.path()).ok_or("nothing was written")
+    });
+    interrupt(&mut child);
+    first
+        .duration_since(begin)
+        .expect("it was written after the start")
+}
+
+fn interrupt(child: &mut Child) {
+    let pid = i32::try_from(child.id()).expect("a process id is a positive 32-bit number");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("the child is there");
+    child.wait().expect("a child can be waited for");
+}
+
+/// When the first line of a container that is no master was written.
+fn first_line(base: &Path) -> Option<SystemTime> {
+    let below = |folder: &Path| -> Vec<_> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let nodes = below(base).into_iter().flat_map(|own| below(&own));
+    let applications = nodes.flat_map(|node| below(&node.join("logs")));
+    let containers = applications.flat_map(|application| below(&application));
+    let lines = containers.filter(|folder| !folder.to_string_lossy().ends_with("_000001"));
+    lines
+        .filter_map(|folder| fs::metadata(folder.join("stdout")).ok())
+        .filter(|line| line.len() > 0)
+        .filter_map(|line| line.modified().ok())
+        .min()
+}
