@@ -20,6 +20,7 @@ use crate::localize::{
     DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
     ResourceSpec, UserName,
 };
+use crate::monitor::{ContainerLimit, ContainerLimits, MemoryExceeded};
 
 /// What a thread answers.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ pub enum Effect {
     Resumed(ContainerId),
     /// It cannot be frozen, or not thawed.
     PauseFailed(ContainerId),
+    /// Of the monitor. At most once for each container.
+    MemoryExceeded(MemoryExceeded),
 }
 
 /// What the core can have done. No method waits for a disk, a process or a peer.
@@ -125,6 +128,8 @@ pub struct NodeHands {
     pub dirs: NodeDirs,
     /// Removes folders in the background.
     pub deletion: DeletionService,
+    /// What containers may use, for the monitor.
+    pub limits: Arc<ContainerLimits>,
     /// Where effects go.
     pub effects: mpsc::UnboundedSender<Effect>,
 }
@@ -192,6 +197,7 @@ impl Hands for NodeHands {
                 localization_counters: LocalizationCounters::default(),
             })
         };
+        self.limits.set(id, ContainerLimit::of(spec));
         if let Some(isolation) = &self.isolation {
             isolation.announce(*spec);
         }
@@ -216,6 +222,7 @@ impl Hands for NodeHands {
     }
 
     fn apply_limits(&mut self, spec: &ContainerSpec) {
+        self.limits.set(spec.id, ContainerLimit::of(spec));
         if let Some(isolation) = &self.isolation {
             isolation.apply(*spec);
         }
@@ -234,6 +241,7 @@ impl Hands for NodeHands {
     }
 
     fn clean_up(&mut self, id: ContainerId, user: &str) {
+        self.limits.remove(&id);
         self.localizer.release(id);
         if let Ok(user) = user.parse::<UserName>() {
             self.deletion

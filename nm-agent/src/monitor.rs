@@ -1,20 +1,36 @@
-//! Measures what the node and its containers use, for heartbeats (Hadoop: `NodeResourceMonitorImpl`,
-//! `ContainersMonitorImpl`). A thread, since reading `/proc` can wait; the latest sample is in a `watch` channel.
+//! Measures what the node and its containers use, for heartbeats, and enforces the limits of memory that are enforced by
+//! looking (Hadoop: `NodeResourceMonitorImpl`, `ContainersMonitorImpl`).
 //!
-//! A container's processes are those of its session. Nothing is enforced here.
+//! A thread, since reading `/proc` can wait. The latest sample is in a `watch` channel; a container that uses too much
+//! is told of once, and whoever hears of it ends it.
+//!
+//! - `node`: the machine
+//! - `processes`: which processes are a container's, `smaps`: what one holds, by mapping
+//! - `containers`: what each container uses, and whether that is too much
+//! - `limits`: how much it may use, `message`: what is said when it uses more
 
-use std::collections::BTreeMap;
+mod containers;
+mod limits;
+mod message;
+mod node;
+mod processes;
+mod smaps;
+
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use procfs::process::all_processes;
-use procfs::{Current, CurrentSI, KernelStats, Meminfo};
 use tokio::sync::watch;
 
-use crate::launch::Launcher;
+use crate::launch::{Launcher, RunningProcess};
+use crate::view::PerExecutionType;
+
+pub use containers::{ContainerSampler, MemoryExceeded};
+pub use limits::{ContainerLimit, ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
+
+use node::NodeSampler;
 
 /// Bytes in a mebibyte.
 const MIB: u64 = 1 << 20;
@@ -30,6 +46,14 @@ pub struct Utilization {
     pub cpu_vcores: f32,
 }
 
+impl std::ops::AddAssign for Utilization {
+    fn add_assign(&mut self, other: Self) {
+        self.pmem_mb = self.pmem_mb.saturating_add(other.pmem_mb);
+        self.vmem_mb = self.vmem_mb.saturating_add(other.vmem_mb);
+        self.cpu_vcores += other.cpu_vcores;
+    }
+}
+
 /// What was measured at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -37,6 +61,24 @@ pub struct Sample {
     pub node: Utilization,
     /// All containers together.
     pub containers: Utilization,
+    /// Containers by execution type.
+    pub by_type: PerExecutionType<Utilization>,
+    /// How long the look took.
+    pub took: Duration,
+}
+
+/// How and how often to look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MonitorOptions {
+    /// Between two looks.
+    pub interval: Duration,
+    /// Look at containers at all (`yarn.nodemanager.container-monitor.enabled`).
+    pub containers: bool,
+    /// What is enforced.
+    pub memory: MemoryPolicy,
+    /// Count resident memory by mapping
+    /// (`yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled`).
+    pub smaps_based_rss: bool,
 }
 
 /// The thread that measures.
@@ -46,19 +88,37 @@ pub struct Monitor {
     thread: JoinHandle<()>,
 }
 
+/// What the thread works with.
+struct Work {
+    options: MonitorOptions,
+    launcher: Arc<Launcher>,
+    at: Option<Instant>,
+    node: NodeSampler,
+    containers: ContainerSampler,
+}
+
 impl Monitor {
-    /// Measures once now and then every `interval`. Returns the thread and where the latest sample is.
+    /// Measures once now and then every `interval`. Returns the thread and where the latest sample is. `exceeded` hears of
+    /// each container that uses too much memory, once.
     ///
     /// # Errors
     /// If the system has no more threads.
     pub fn start(
-        interval: Duration,
+        options: MonitorOptions,
         launcher: Arc<Launcher>,
+        limits: Arc<ContainerLimits>,
+        exceeded: impl Fn(MemoryExceeded) + Send + 'static,
     ) -> io::Result<(Self, watch::Receiver<Sample>)> {
-        let mut state = State::default();
-        let (samples, latest) = watch::channel(state.sample(&launcher));
+        let mut work = Work {
+            options,
+            launcher,
+            at: None,
+            node: NodeSampler::default(),
+            containers: ContainerSampler::new(options.memory, options.smaps_based_rss, limits),
+        };
+        let (samples, latest) = watch::channel(work.sample(&exceeded));
         let (stop, stopped) = bounded(1);
-        let measure = move || state.run(interval, &launcher, &samples, &stopped);
+        let measure = move || work.run(&samples, &stopped, &exceeded);
         let thread = std::thread::Builder::new()
             .name("monitor".to_owned())
             .spawn(measure)?;
@@ -74,93 +134,38 @@ impl Monitor {
     }
 }
 
-/// Processor time up to the sample before, in clock ticks.
-#[derive(Default)]
-struct State {
-    at: Option<Instant>,
-    node_busy_ticks: u64,
-    /// By process of a container.
-    process_ticks: BTreeMap<i32, u64>,
-}
-
-impl State {
+impl Work {
     fn run(
         &mut self,
-        interval: Duration,
-        launcher: &Launcher,
         samples: &watch::Sender<Sample>,
         stopped: &Receiver<()>,
+        exceeded: &dyn Fn(MemoryExceeded),
     ) {
-        while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-            samples.send_replace(self.sample(launcher));
+        while stopped.recv_timeout(self.options.interval) == Err(RecvTimeoutError::Timeout) {
+            samples.send_replace(self.sample(exceeded));
         }
     }
 
-    fn sample(&mut self, launcher: &Launcher) -> Sample {
+    fn sample(&mut self, exceeded: &dyn Fn(MemoryExceeded)) -> Sample {
         let now = Instant::now();
         let elapsed = self
             .at
             .replace(now)
             .map(|before| now.duration_since(before));
+        let node = self.node.sample(elapsed);
+        let running: Vec<RunningProcess> = if self.options.containers {
+            self.launcher.processes()
+        } else {
+            Vec::new()
+        };
+        let by_type = self.containers.sample(&running, elapsed, exceeded);
+        let mut containers = by_type.guaranteed;
+        containers += by_type.opportunistic;
         Sample {
-            node: self.node(elapsed),
-            containers: self.containers(launcher, elapsed),
-        }
-    }
-
-    /// What cannot be read counts as 0: a heartbeat must not fail over it.
-    fn node(&mut self, elapsed: Option<Duration>) -> Utilization {
-        let (pmem_mb, vmem_mb) = Meminfo::current().map_or((0, 0), |memory| {
-            let available = memory.mem_available.unwrap_or(memory.mem_free);
-            let used = memory.mem_total.saturating_sub(available);
-            (
-                used / MIB,
-                (used + memory.swap_total.saturating_sub(memory.swap_free)) / MIB,
-            )
-        });
-        let busy = KernelStats::current().map_or(self.node_busy_ticks, |stats| {
-            let cpu = stats.total;
-            let irq = cpu.irq.unwrap_or(0) + cpu.softirq.unwrap_or(0) + cpu.steal.unwrap_or(0);
-            cpu.user + cpu.nice + cpu.system + irq
-        });
-        let used = busy.saturating_sub(self.node_busy_ticks);
-        self.node_busy_ticks = busy;
-        Utilization {
-            pmem_mb,
-            vmem_mb,
-            cpu_vcores: vcores(used, elapsed),
-        }
-    }
-
-    fn containers(&mut self, launcher: &Launcher, elapsed: Option<Duration>) -> Utilization {
-        let leaders: std::collections::BTreeSet<i32> = launcher
-            .processes()
-            .into_iter()
-            .map(|process| process.pid)
-            .collect();
-        let mut ticks = BTreeMap::new();
-        let (mut rss, mut vsize, mut used) = (0, 0, 0);
-        if !leaders.is_empty() {
-            // Processes come and go while we look: one that is gone used nothing.
-            let stats = all_processes()
-                .into_iter()
-                .flatten()
-                .flatten()
-                .filter_map(|process| process.stat().ok());
-            for stat in stats.filter(|stat| leaders.contains(&stat.session)) {
-                let now = stat.utime + stat.stime;
-                used +=
-                    now.saturating_sub(self.process_ticks.get(&stat.pid).copied().unwrap_or(now));
-                ticks.insert(stat.pid, now);
-                rss += stat.rss.saturating_mul(procfs::page_size());
-                vsize += stat.vsize;
-            }
-        }
-        self.process_ticks = ticks;
-        Utilization {
-            pmem_mb: rss / MIB,
-            vmem_mb: vsize / MIB,
-            cpu_vcores: vcores(used, elapsed),
+            node,
+            containers,
+            by_type,
+            took: now.elapsed(),
         }
     }
 }
@@ -186,11 +191,5 @@ mod tests {
         assert!((used - 1.5).abs() < 0.01, "{used}");
         assert_eq!(vcores(5, None), 0.0);
         assert_eq!(vcores(5, Some(Duration::ZERO)), 0.0);
-    }
-
-    #[test]
-    fn the_node_uses_some_memory() {
-        let node = State::default().node(None);
-        assert!(node.pmem_mb > 0 && node.vmem_mb >= node.pmem_mb, "{node:?}");
     }
 }

@@ -113,13 +113,13 @@ pub struct ContainerCounts {
     pub paused: u32,
 }
 
-/// One number for each execution type.
+/// One number, or more than that, for each execution type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerExecutionType {
+pub struct PerExecutionType<T = u32> {
     /// Guaranteed containers.
-    pub guaranteed: u32,
+    pub guaranteed: T,
     /// Opportunistic containers.
-    pub opportunistic: u32,
+    pub opportunistic: T,
 }
 
 impl ContainerCounts {
@@ -149,8 +149,9 @@ impl ContainerCounts {
     }
 }
 
-impl PerExecutionType {
-    fn of(&mut self, execution_type: ExecutionType) -> &mut u32 {
+impl<T> PerExecutionType<T> {
+    /// That of a type.
+    pub(crate) fn of(&mut self, execution_type: ExecutionType) -> &mut T {
         match execution_type {
             ExecutionType::Guaranteed => &mut self.guaranteed,
             ExecutionType::Opportunistic => &mut self.opportunistic,

@@ -277,6 +277,10 @@ pub enum KillReason {
     ApplicationNotRunning,
     /// The agent stops: -107.
     Shutdown,
+    /// It uses more virtual memory than it may: -103.
+    ExceededVmem,
+    /// It uses more physical memory than it may: -104.
+    ExceededPmem,
 }
 
 /// What the RM allows to wait on this node (Hadoop: `ContainerQueuingLimit`, heartbeat response field 15).

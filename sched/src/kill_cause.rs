@@ -55,6 +55,8 @@ impl KillCause {
                 | KillReason::ApplicationNotRunning
                 | KillReason::Shutdown,
             ) => ContainerExitStatus::KILLED_AFTER_APP_COMPLETION,
+            Self::Asked(KillReason::ExceededVmem) => ContainerExitStatus::KILLED_EXCEEDED_VMEM,
+            Self::Asked(KillReason::ExceededPmem) => ContainerExitStatus::KILLED_EXCEEDED_PMEM,
             // A pause that ends so was an eviction after all.
             Self::Evicted | Self::Shed | Self::Rejected { .. } | Self::PauseEnded { .. } => {
                 ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
@@ -63,13 +65,16 @@ impl KillCause {
         }
     }
 
-    /// Whether it says that its application is done with the container.
+    /// Whether it says how long the application's containers take: it is done with this one, or that one went as far as
+    /// it could.
     pub(crate) fn is_of_its_application(self) -> bool {
         match self {
             Self::Asked(
                 KillReason::ApplicationMaster
                 | KillReason::ResourceManager
-                | KillReason::ApplicationFinished,
+                | KillReason::ApplicationFinished
+                | KillReason::ExceededVmem
+                | KillReason::ExceededPmem,
             ) => true,
             Self::Asked(KillReason::ApplicationNotRunning | KillReason::Shutdown)
             | Self::Evicted
@@ -120,6 +125,8 @@ impl KillCause {
                 "Container killed on application-finish event: Application killed on shutdown"
                     .to_owned()
             }
+            // Whoever measured it has told how much and by whom, with [`crate::Event::Annotate`].
+            Self::Asked(KillReason::ExceededVmem | KillReason::ExceededPmem) => String::new(),
             Self::Evicted => KILLED_TO_MAKE_ROOM.to_owned(),
             Self::Shed => "Container De-queued to meet NM queuing limits.".to_owned(),
             Self::Rejected { reason: RejectReason::QueueFull, .. } => {

@@ -321,6 +321,8 @@ pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
         pmem_check_enabled: reader.flag("yarn.nodemanager.pmem-check-enabled") && polled,
         vmem_check_enabled: reader.flag("yarn.nodemanager.vmem-check-enabled") && polled,
         vmem_pmem_ratio: reader.number("yarn.nodemanager.vmem-pmem-ratio", 1.0..=1_000_000.0),
+        smaps_based_rss: reader
+            .flag("yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled"),
     }
 }
 

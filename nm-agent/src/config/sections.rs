@@ -334,6 +334,8 @@ pub struct MonitorConfig {
     pub vmem_check_enabled: bool,
     /// Virtual memory allowed per physical; at least 1.
     pub vmem_pmem_ratio: f64,
+    /// Count resident memory by mapping, without what files back.
+    pub smaps_based_rss: bool,
 }
 
 /// What survives a restart.

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use records::{ContainerId, Now};
-use sched::Event;
+use sched::{ContainerState, Event, KillReason};
 
 use super::Core;
 use crate::hands::Effect;
 use crate::launch::{LaunchEvent, LaunchTimings};
 use crate::localize::LocalizedResource;
 use crate::metrics::LaunchPhase;
+use crate::monitor::{MemoryExceeded, MemoryKind};
 
 impl Core {
     /// Takes one answer.
     pub fn effect(&mut self, effect: Effect, now: Now, now_us: u64) {
         match effect {
+            Effect::MemoryExceeded(exceeded) => self.memory_exceeded(exceeded, now),
             Effect::Localized { id, resources } => self.localized(id, resources, now),
             Effect::LocalizationFailed { id, diagnostics } => {
                 self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
@@ -58,6 +60,29 @@ impl Core {
             Effect::Resumed(id) => self.must_feed(Event::Resumed(id), now),
             Effect::PauseFailed(id) => self.must_feed(Event::PauseFailed(id), now),
         }
+    }
+
+    /// Its AM reads how much it used, then it ends. One that has ended meanwhile keeps its own end.
+    fn memory_exceeded(&mut self, exceeded: MemoryExceeded, now: Now) {
+        let MemoryExceeded {
+            id,
+            kind,
+            diagnostics,
+        } = exceeded;
+        let is_alive = |state: ContainerState| {
+            !state.has_ended() && !matches!(state, ContainerState::Killing { .. })
+        };
+        let state = self.scheduler.container(&id).map(|view| view.state);
+        if !state.is_some_and(is_alive) {
+            return;
+        }
+        tracing::warn!(container = %id, ?kind, "killed for its use of memory");
+        self.must_feed(Event::Annotate { id, diagnostics }, now);
+        let reason = match kind {
+            MemoryKind::Virtual => KillReason::ExceededVmem,
+            MemoryKind::Physical => KillReason::ExceededPmem,
+        };
+        self.must_feed(Event::Kill { id, reason }, now);
     }
 
     fn localized(&mut self, id: ContainerId, resources: Vec<LocalizedResource>, now: Now) {

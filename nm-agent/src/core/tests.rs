@@ -16,6 +16,7 @@ use super::*;
 use crate::hands::Effect;
 use crate::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use crate::localize::ResourceSpec;
+use crate::monitor::{MemoryExceeded, MemoryKind};
 use crate::view::fixture::{self, APP, container_id};
 
 pub(crate) const RM_IDENTIFIER: i64 = 77;
@@ -689,4 +690,30 @@ fn every_container_is_in_every_heartbeat_until_its_completion_was_told() {
     });
     // The first was told; the others still have to be.
     assert_eq!(ids(&mut node), all[1..]);
+}
+
+#[test]
+fn a_container_that_uses_too_much_memory_is_killed_and_its_master_reads_why() {
+    for (kind, status) in [(MemoryKind::Physical, -104), (MemoryKind::Virtual, -103)] {
+        let mut node = Node::new();
+        node.run(1);
+        node.hands.take();
+        let exceeded = MemoryExceeded {
+            id: container_id(1),
+            kind,
+            diagnostics: "Container [pid=7,containerID=1] is running 5B beyond".to_owned(),
+        };
+        node.core
+            .effect(Effect::MemoryExceeded(exceeded.clone()), node.now, 0);
+        assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
+        // What comes after the end was ordered changes nothing.
+        node.core
+            .effect(Effect::MemoryExceeded(exceeded), node.now, 0);
+        assert_eq!(node.hands.take(), []);
+        node.exit(1, 143);
+        let told = node.core.heartbeat_report(node.now).containers;
+        assert_eq!(told[0].exit_status, Some(status));
+        let text = told[0].diagnostics.as_deref().unwrap();
+        assert_eq!(text.matches("is running 5B beyond").count(), 1, "{text}");
+    }
 }

@@ -13,13 +13,12 @@ use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
 use super::proxy;
 use super::shared::{NodeAddress, Shared};
-use super::{AgentError, Process, slices, starting};
+use super::{AgentError, Process, slices};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::core::{Core, CoreParts};
 use crate::core_task::{self, Handle};
 use crate::metrics::Metrics;
-use crate::monitor::Monitor;
 use crate::node_identity;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 
@@ -70,9 +69,7 @@ impl Agent {
             &shared.metrics,
             effects,
         )?;
-        let interval = Duration::from_millis(config.monitor.interval_ms.max(1));
-        let (monitor, utilization) = Monitor::start(interval, Arc::clone(&hands.launcher))
-            .map_err(starting("the monitor's thread"))?;
+        let (monitor, utilization) = parts::make_monitor(&config, &hands)?;
         let localizer = hands.localizer.clone();
         let node_address = node_identity::address_of(&ports.address.node_id).await;
         let core = Core::new(CoreParts {

@@ -65,6 +65,26 @@ pub(super) fn make_updater(
     (updater, stop)
 }
 
+/// The thread that measures. What it has to say of a container goes the way of the launcher's events: at most one for
+/// each container.
+pub(super) fn make_monitor(
+    config: &Config,
+    hands: &NodeHands,
+) -> Result<(Monitor, watch::Receiver<Sample>), AgentError> {
+    let effects = hands.effects.clone();
+    let exceeded = move |exceeded| {
+        // The core is gone only when the agent has stopped.
+        let _stopped = effects.send(Effect::MemoryExceeded(exceeded));
+    };
+    Monitor::start(
+        slices::monitor(config),
+        Arc::clone(&hands.launcher),
+        Arc::clone(&hands.limits),
+        exceeded,
+    )
+    .map_err(starting("the monitor's thread"))
+}
+
 /// Holds the cache of localized resources against its target size, now and then.
 pub(super) async fn keep_cache(
     localizer: localize::Localizer,
@@ -169,6 +189,7 @@ pub(super) fn make_hands(
         localizer,
         dirs: folders.dirs.clone(),
         deletion: folders.deletion.clone(),
+        limits: Arc::default(),
         effects,
     };
     Ok((hands, localizer_threads))

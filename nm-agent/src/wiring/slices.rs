@@ -15,6 +15,7 @@ use crate::core::CoreConfig;
 use crate::isolation::Isolation;
 use crate::launch;
 use crate::localize::NodeDirs;
+use crate::monitor::{MemoryPolicy, MonitorOptions};
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
 use crate::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
 
@@ -105,6 +106,19 @@ pub(super) fn updater(config: &Config) -> UpdaterConfig {
         give_up_after: config.rm.connect_max_wait_ms.map(Duration::from_millis),
         keep_containers_on_resync: config.rm.work_preserving_recovery_enabled,
         kill_patience: stop_patience(config),
+    }
+}
+
+pub(super) fn monitor(config: &Config) -> MonitorOptions {
+    MonitorOptions {
+        interval: Duration::from_millis(config.monitor.interval_ms.max(1)),
+        containers: config.monitor.enabled,
+        memory: MemoryPolicy {
+            pmem: config.monitor.pmem_check_enabled,
+            vmem: config.monitor.vmem_check_enabled,
+            vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
+        },
+        smaps_based_rss: config.monitor.smaps_based_rss,
     }
 }
 

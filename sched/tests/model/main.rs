@@ -68,6 +68,8 @@ pub(crate) fn status_of(reason: KillReason) -> i32 {
     match reason {
         KillReason::ApplicationMaster => -105,
         KillReason::ResourceManager => -106,
+        KillReason::ExceededVmem => -103,
+        KillReason::ExceededPmem => -104,
         KillReason::ApplicationFinished
         | KillReason::ApplicationNotRunning
         | KillReason::Shutdown => -107,

@@ -95,6 +95,8 @@ fn reason() -> impl Strategy<Value = KillReason> {
         Just(KillReason::ApplicationFinished),
         Just(KillReason::ApplicationNotRunning),
         Just(KillReason::Shutdown),
+        Just(KillReason::ExceededVmem),
+        Just(KillReason::ExceededPmem),
     ]
 }
 

@@ -97,7 +97,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.node-attributes.resync-interval-ms", Some("120000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.node-labels.provider.script.path", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.node-labels.provider.script.opts", None, Text),
-    key(Later, YarnDefault, "yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds", Some("-1"), Seconds),
     key(Later, YarnDefault, "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds.min", Some("3600"), Seconds),
     key(Later, YarnDefault, "yarn.nodemanager.log-aggregation.num-log-files-per-app", Some("30"), Count),
@@ -152,7 +151,5 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.enable", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.container-retry-minimum-interval-ms", Some("1000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.log.deletion-threads-count", Some("4"), Count),
-    key(Later, YarnDefault, "yarn.nodemanager.container-monitor.enabled", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.log-container-debug-info-on-error.enabled", Some("false"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.resource.memory.enforced", Some("true"), Flag),
 ];

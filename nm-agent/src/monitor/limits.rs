@@ -1,0 +1,212 @@
+//! How much memory each container may use, and whether it uses more (Hadoop: `ContainersMonitorImpl`).
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use records::{ContainerId, ExecutionType};
+use sched::ContainerSpec;
+
+use super::MIB;
+
+/// What a container may use, as of its launch or its last update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerLimit {
+    /// Mebibytes that it was given.
+    pub memory_mb: u64,
+    /// Its class.
+    pub execution_type: ExecutionType,
+}
+
+impl ContainerLimit {
+    /// Of a container as its token describes it.
+    #[must_use]
+    pub const fn of(spec: &ContainerSpec) -> Self {
+        Self {
+            memory_mb: spec.resource.memory_mb,
+            execution_type: spec.execution_type,
+        }
+    }
+}
+
+/// The limits in force of all containers that were launched. Written by the core's hands, read by the monitor's thread;
+/// the lock is held for one operation on the map. As many entries as the scheduler knows containers.
+#[derive(Debug, Default)]
+pub struct ContainerLimits {
+    limits: Mutex<BTreeMap<ContainerId, ContainerLimit>>,
+}
+
+impl ContainerLimits {
+    /// Sets what a container may use from now on.
+    pub fn set(&self, id: ContainerId, limit: ContainerLimit) {
+        self.lock().insert(id, limit);
+    }
+
+    /// Forgets a container that has ended.
+    pub fn remove(&self, id: &ContainerId) {
+        self.lock().remove(id);
+    }
+
+    /// That of one container.
+    pub(super) fn get(&self, id: &ContainerId) -> Option<ContainerLimit> {
+        self.lock().get(id).copied()
+    }
+
+    /// A panic while the lock is held leaves at worst a finished operation behind: the table stays usable.
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ContainerId, ContainerLimit>> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which limits are enforced by looking (`yarn.nodemanager.{pmem,vmem}-check-enabled`), and how the one of virtual
+/// memory follows from that of physical memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryPolicy {
+    /// Kill what uses more physical memory than it was given.
+    pub pmem: bool,
+    /// Kill what uses more virtual memory than allowed.
+    pub vmem: bool,
+    /// Virtual bytes allowed for each physical one (`yarn.nodemanager.vmem-pmem-ratio`).
+    pub vmem_pmem_ratio: f64,
+}
+
+/// Bytes that the processes of a container use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Physical memory.
+    pub pmem_bytes: u64,
+    /// Virtual memory.
+    pub vmem_bytes: u64,
+    /// Physical memory of processes that were there at the look before too.
+    pub aged_pmem_bytes: u64,
+    /// Virtual memory of those.
+    pub aged_vmem_bytes: u64,
+}
+
+/// Bytes that the processes of a container may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MemoryLimit {
+    pub(super) pmem_bytes: u64,
+    pub(super) vmem_bytes: u64,
+}
+
+/// Which memory a container has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Virtual: exit status -103.
+    Virtual,
+    /// Physical: exit status -104.
+    Physical,
+}
+
+impl MemoryPolicy {
+    /// Whether anything is enforced.
+    pub(super) fn checks(self) -> bool {
+        self.pmem || self.vmem
+    }
+
+    /// What a container may use that was given so much.
+    pub(super) fn limit(self, memory_mb: u64) -> MemoryLimit {
+        let pmem_bytes = memory_mb.saturating_mul(MIB);
+        MemoryLimit {
+            pmem_bytes,
+            vmem_bytes: scaled(pmem_bytes, self.vmem_pmem_ratio),
+        }
+    }
+
+    /// Whether a container must go. Virtual memory is looked at first, as in Hadoop.
+    ///
+    /// A process that forks has for a moment two copies of all its memory, so what is younger than one look counts only
+    /// when it brings the container to more than twice its limit.
+    pub(super) fn exceeded(self, used: MemoryUse, limit: MemoryLimit) -> Option<MemoryKind> {
+        let over = |all: u64, aged: u64, limit: u64| all > limit.saturating_mul(2) || aged > limit;
+        if self.vmem && over(used.vmem_bytes, used.aged_vmem_bytes, limit.vmem_bytes) {
+            Some(MemoryKind::Virtual)
+        } else if self.pmem && over(used.pmem_bytes, used.aged_pmem_bytes, limit.pmem_bytes) {
+            Some(MemoryKind::Physical)
+        } else {
+            None
+        }
+    }
+}
+
+/// Saturates; Hadoop computes with 32-bit floats and has the last few bytes of large limits different.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from a float saturates, and no amount is negative"
+)]
+fn scaled(bytes: u64, ratio: f64) -> u64 {
+    (bytes as f64 * ratio) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: MemoryPolicy = MemoryPolicy {
+        pmem: true,
+        vmem: true,
+        vmem_pmem_ratio: 2.0,
+    };
+    const LIMIT: MemoryLimit = MemoryLimit {
+        pmem_bytes: 100,
+        vmem_bytes: 200,
+    };
+
+    fn physical(all: u64, aged: u64) -> MemoryUse {
+        MemoryUse {
+            pmem_bytes: all,
+            aged_pmem_bytes: aged,
+            ..MemoryUse::default()
+        }
+    }
+
+    #[test]
+    fn what_is_used_up_to_the_limit_is_allowed() {
+        assert_eq!(BOTH.exceeded(physical(100, 100), LIMIT), None);
+        let over = BOTH.exceeded(physical(101, 101), LIMIT);
+        assert_eq!(over, Some(MemoryKind::Physical));
+    }
+
+    #[test]
+    fn young_processes_may_bring_a_container_to_twice_its_limit() {
+        assert_eq!(BOTH.exceeded(physical(200, 100), LIMIT), None);
+        let over = BOTH.exceeded(physical(201, 100), LIMIT);
+        assert_eq!(over, Some(MemoryKind::Physical));
+    }
+
+    #[test]
+    fn virtual_memory_is_looked_at_first() {
+        let used = MemoryUse {
+            vmem_bytes: 201,
+            aged_vmem_bytes: 201,
+            ..physical(101, 101)
+        };
+        assert_eq!(BOTH.exceeded(used, LIMIT), Some(MemoryKind::Virtual));
+        let physical_only = MemoryPolicy {
+            vmem: false,
+            ..BOTH
+        };
+        let over = physical_only.exceeded(used, LIMIT);
+        assert_eq!(over, Some(MemoryKind::Physical));
+    }
+
+    #[test]
+    fn what_is_not_checked_is_not_exceeded() {
+        let neither = MemoryPolicy {
+            pmem: false,
+            vmem: false,
+            ..BOTH
+        };
+        assert!(!neither.checks());
+        assert_eq!(neither.exceeded(physical(999, 999), LIMIT), None);
+    }
+
+    #[test]
+    fn limits_follow_from_the_memory_given_and_saturate() {
+        let limit = BOTH.limit(1024);
+        assert_eq!(limit.pmem_bytes, 1 << 30);
+        assert_eq!(limit.vmem_bytes, 2 << 30);
+        assert_eq!(BOTH.limit(u64::MAX).vmem_bytes, u64::MAX);
+    }
+}

@@ -1,0 +1,361 @@
+//! The processes of containers, read from `/proc` again and again (Hadoop: `ProcfsBasedProcessTree`).
+//!
+//! A container's processes are those of its leader's session, and their descendants in sessions of their own. All of
+//! `/proc` is listed at each look; the `stat` file of a process is opened once and then read again, which costs half as
+//! much, and cannot hand out a later process of the same number: reading the file of one that is gone fails.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use procfs::FromRead as _;
+use procfs::process::{LimitValue, Process, Stat};
+
+use super::message::DumpedProcess;
+use super::smaps;
+
+/// Bytes of a `stat` line: at most 52 numbers and a name of 64 bytes.
+const STAT_BYTES_MAX: usize = 2_048;
+
+/// Of the files that the agent may have open, the part kept open here; further processes are opened at each look. The
+/// rest is for connections, logs and what launches need.
+const OPEN_FILES_PART: u64 = 4;
+
+/// Bytes read of a command line; the message shows a part of it.
+const COMMAND_BYTES_MAX: usize = 4_096;
+
+/// What is known of a process from look to look.
+#[derive(Debug)]
+struct Known {
+    /// `None` when too many are open.
+    file: Option<File>,
+    stat: Stat,
+    /// Looks at which it was there, this one included.
+    looks: u32,
+    /// Processor time that it used since the look before, in clock ticks.
+    used_ticks: u64,
+    /// The last look at which it was there.
+    seen: u64,
+}
+
+/// All processes of the machine, as of the last look.
+#[derive(Debug)]
+pub(super) struct Processes {
+    known: HashMap<i32, Known>,
+    open_files_max: usize,
+    open_files: usize,
+    looks: u64,
+}
+
+/// One process of a container.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member<'a> {
+    /// As the kernel shows it.
+    pub(super) stat: &'a Stat,
+    /// It was there at the look before too.
+    pub(super) is_aged: bool,
+    /// Clock ticks of processor time since the look before.
+    pub(super) used_ticks: u64,
+}
+
+impl Processes {
+    /// Of none yet.
+    pub(super) fn new() -> Self {
+        Self {
+            known: HashMap::new(),
+            open_files_max: open_files_max(),
+            open_files: 0,
+            looks: 0,
+        }
+    }
+
+    /// Looks at all processes there are.
+    ///
+    /// # Errors
+    /// `/proc` cannot be listed.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        self.looks += 1;
+        for entry in std::fs::read_dir("/proc")? {
+            let name = entry?.file_name();
+            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) {
+                self.look_at(pid);
+            }
+        }
+        let looks = self.looks;
+        let open_files = &mut self.open_files;
+        self.known.retain(|_, known| {
+            let is_there = known.seen == looks;
+            if !is_there && known.file.is_some() {
+                *open_files -= 1;
+            }
+            is_there
+        });
+        Ok(())
+    }
+
+    /// Processes come and go while they are looked at: one that is gone is left out.
+    fn look_at(&mut self, pid: i32) {
+        if let Some(known) = self.known.get_mut(&pid) {
+            let stat = match &known.file {
+                Some(file) => read(file),
+                None => open(pid).and_then(|file| read(&file)),
+            };
+            let same = stat.filter(|stat| stat.starttime == known.stat.starttime);
+            if let Some(stat) = same {
+                known.used_ticks = ticks(&stat).saturating_sub(ticks(&known.stat));
+                known.stat = stat;
+                known.looks = known.looks.saturating_add(1);
+                known.seen = self.looks;
+                return;
+            }
+            // Its number was given to another meanwhile.
+            if known.file.is_some() {
+                self.open_files -= 1;
+            }
+            self.known.remove(&pid);
+        }
+        let Some(file) = open(pid) else { return };
+        let Some(stat) = read(&file) else { return };
+        let file = (self.open_files < self.open_files_max).then_some(file);
+        self.open_files += usize::from(file.is_some());
+        let known = Known {
+            file,
+            stat,
+            looks: 1,
+            used_ticks: 0,
+            seen: self.looks,
+        };
+        self.known.insert(pid, known);
+    }
+
+    /// The living processes of each leader, the leader itself among them, by leader.
+    pub(super) fn of_leaders<'a>(
+        &'a self,
+        is_leader: impl Fn(i32) -> bool,
+    ) -> HashMap<i32, Vec<Member<'a>>> {
+        let mut owners: HashMap<i32, Option<i32>> = HashMap::with_capacity(self.known.len());
+        let mut members: HashMap<i32, Vec<Member<'a>>> = HashMap::new();
+        for (pid, known) in &self.known {
+            let Some(leader) = self.owner(*pid, &is_leader, &mut owners) else {
+                continue;
+            };
+            // What has ended holds no memory.
+            if !matches!(known.stat.state, 'Z' | 'X') {
+                members.entry(leader).or_default().push(Member {
+                    stat: &known.stat,
+                    is_aged: known.looks > 1,
+                    used_ticks: known.used_ticks,
+                });
+            }
+        }
+        members
+    }
+
+    /// The leader of the container that a process is of: that of its session, else its parent's.
+    fn owner(
+        &self,
+        pid: i32,
+        is_leader: &impl Fn(i32) -> bool,
+        owners: &mut HashMap<i32, Option<i32>>,
+    ) -> Option<i32> {
+        let mut line = Vec::new();
+        let mut next = pid;
+        let owner = loop {
+            if let Some(owner) = owners.get(&next) {
+                break *owner;
+            }
+            let Some(known) = self.known.get(&next) else {
+                break None;
+            };
+            // Entered before it is known, so that a circle of parents, seen while numbers change hands, ends.
+            owners.insert(next, None);
+            line.push(next);
+            if is_leader(known.stat.session) {
+                break Some(known.stat.session);
+            }
+            next = known.stat.ppid;
+        };
+        for pid in line {
+            owners.insert(pid, owner);
+        }
+        owner
+    }
+}
+
+/// How many files may be kept open; none if the agent's own limit cannot be read.
+fn open_files_max() -> usize {
+    let limits = Process::myself().and_then(|agent| agent.limits());
+    match limits.map(|limits| limits.max_open_files.soft_limit) {
+        Ok(LimitValue::Value(files)) => {
+            usize::try_from(files / OPEN_FILES_PART).unwrap_or(usize::MAX)
+        }
+        Ok(LimitValue::Unlimited) => usize::MAX,
+        Err(_) => 0,
+    }
+}
+
+fn open(pid: i32) -> Option<File> {
+    File::open(format!("/proc/{pid}/stat")).ok()
+}
+
+fn read(file: &File) -> Option<Stat> {
+    let mut buffer = [0; STAT_BYTES_MAX];
+    let length = file.read_at(&mut buffer, 0).ok()?;
+    Stat::from_read(buffer.get(..length)?).ok()
+}
+
+/// Processor time of a process so far, in clock ticks.
+fn ticks(stat: &Stat) -> u64 {
+    stat.utime.saturating_add(stat.stime)
+}
+
+impl Member<'_> {
+    /// Bytes of physical memory: resident pages or, with `by_mapping`, what its mappings hold.
+    pub(super) fn pmem_bytes(&self, by_mapping: bool) -> u64 {
+        if by_mapping {
+            smaps::anonymous_bytes(self.stat.pid).unwrap_or(0)
+        } else {
+            self.stat.rss.saturating_mul(procfs::page_size())
+        }
+    }
+
+    /// As a message shows it.
+    pub(super) fn dumped(&self) -> DumpedProcess {
+        let ms = |ticks: u64| ticks.saturating_mul(1000) / procfs::ticks_per_second().max(1);
+        DumpedProcess {
+            pid: self.stat.pid,
+            parent: self.stat.ppid,
+            group: self.stat.pgrp,
+            session: self.stat.session,
+            name: self.stat.comm.clone(),
+            user_ms: ms(self.stat.utime),
+            system_ms: ms(self.stat.stime),
+            vmem_bytes: self.stat.vsize,
+            rss_pages: self.stat.rss,
+            command: command(self.stat.pid),
+        }
+    }
+}
+
+/// A process's arguments with blanks between them.
+fn command(pid: i32) -> Option<String> {
+    let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut buffer = [0; COMMAND_BYTES_MAX];
+    let length = file.read_at(&mut buffer, 0).ok()?;
+    let arguments = buffer.get(..length)?;
+    let text = String::from_utf8_lossy(arguments).replace('\0', " ");
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A process that leads a session of its own, and has a child in it and one in another session.
+    fn session() -> Child {
+        Command::new("setsid")
+            .args([
+                "bash",
+                "-c",
+                "sleep 600 & setsid sleep 600 & echo ready; wait",
+            ])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn wait_until_ready(child: &mut Child) {
+        use std::io::{BufRead as _, BufReader};
+        let mut line = String::new();
+        let output = child.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+    }
+
+    fn pid_of(child: &Child) -> i32 {
+        i32::try_from(child.id()).unwrap()
+    }
+
+    fn end(mut child: Child, members: &[i32]) {
+        for pid in members {
+            let pid = nix::unistd::Pid::from_raw(*pid);
+            let _gone = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        child.wait().unwrap();
+    }
+
+    fn members(processes: &Processes, leader: i32) -> Vec<i32> {
+        let of_leaders = processes.of_leaders(|pid| pid == leader);
+        let mut pids: Vec<i32> = of_leaders
+            .get(&leader)
+            .map(|members| members.iter().map(|member| member.stat.pid).collect())
+            .unwrap_or_default();
+        pids.sort_unstable();
+        pids
+    }
+
+    #[test]
+    fn a_session_and_its_descendants_are_found_and_age() {
+        let mut child = session();
+        wait_until_ready(&mut child);
+        let leader = pid_of(&child);
+        let mut processes = Processes::new();
+        // The child in another session is made by a process that may not have come that far.
+        let found = loop {
+            processes.look().unwrap();
+            let found = members(&processes, leader);
+            if found.len() == 3 {
+                break found;
+            }
+        };
+        assert!(found.contains(&leader));
+        processes.look().unwrap();
+        let of_leaders = processes.of_leaders(|pid| pid == leader);
+        assert!(of_leaders[&leader].iter().all(|member| member.is_aged));
+        end(child, &found);
+        processes.look().unwrap();
+        assert!(members(&processes, leader).is_empty());
+    }
+
+    #[test]
+    fn without_files_to_spare_processes_are_found_too() {
+        let mut processes = Processes::new();
+        processes.open_files_max = 0;
+        let own = i32::try_from(std::process::id()).unwrap();
+        for looks in 1..=2 {
+            processes.look().unwrap();
+            assert_eq!(processes.known[&own].looks, looks);
+        }
+        assert_eq!(processes.open_files, 0);
+    }
+
+    #[test]
+    fn files_are_closed_when_their_processes_are_gone() {
+        let mut processes = Processes::new();
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = pid_of(&child);
+        processes.look().unwrap();
+        assert!(processes.known[&pid].file.is_some());
+        end(child, &[pid]);
+        processes.look().unwrap();
+        assert!(!processes.known.contains_key(&pid));
+        let open = processes
+            .known
+            .values()
+            .filter(|known| known.file.is_some());
+        assert_eq!(processes.open_files, open.count());
+    }
+
+    #[test]
+    fn a_command_line_has_blanks_between_its_arguments() {
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        let pid = pid_of(&child);
+        // Until it has executed, its command line is the test's.
+        while command(pid).as_deref() != Some("sleep 600 ") {}
+        end(child, &[pid]);
+        assert_eq!(command(-1), None);
+    }
+}
