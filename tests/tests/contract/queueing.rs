@@ -4,6 +4,7 @@ use std::fs;
 
 use records::{ContainerId, ExecutionType};
 use tests::peer::{Allocation, Gate, PeerCluster};
+use wire::proto::hadoop_yarn::ContainerQueuingLimitProto;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
 
 use crate::{cluster, cluster_with};
@@ -206,4 +207,36 @@ fn the_numbers_of_opportunistic_containers_follow_the_heartbeats() {
         succeeds(&cluster, id);
     }
     numbers(0, 0, 0);
+}
+
+#[test]
+fn heartbeats_tell_the_wait_and_its_limit_sheds_the_newest() {
+    let cluster = cluster();
+    let gate = cluster.gate("gate");
+    let told = |what: &str, is_right: fn(i32) -> bool| {
+        cluster.rm.wait(what.to_owned(), |tracker| {
+            let last = tracker.heartbeats.back()?;
+            let status = last.opportunistic_containers_status.as_ref()?;
+            is_right(status.estimated_queue_wait_time()).then_some(())
+        });
+    };
+    told("an estimate of no wait", |wait_ms| wait_ms == 0);
+    let blocking = running(&cluster, &guaranteed(&cluster, NODE_MB), &gate);
+    let waiting: Vec<ContainerId> = (0..3)
+        .map(|_| queued(&cluster, &opportunistic(&cluster, NODE_MB), "true"))
+        .collect();
+    // A node that has seen no container end takes each for a minute's work.
+    told("an estimate of minutes", |wait_ms| wait_ms > 180_000);
+    cluster.rm.order(|response| {
+        response.container_queuing_limit = Some(ContainerQueuingLimitProto {
+            max_queue_length: Some(-1),
+            max_queue_wait_time_in_ms: Some(90_000),
+        });
+    });
+    for id in &waiting[1..] {
+        killed_by_scheduler(&cluster, *id, "De-queued to meet NM queuing limits");
+    }
+    gate.open();
+    succeeds(&cluster, blocking);
+    succeeds(&cluster, waiting[0]);
 }
