@@ -11,6 +11,8 @@ mod family;
 mod labels;
 mod node;
 mod proxy;
+mod queue;
+mod usage;
 
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ use sched::{Completion, Note};
 pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 
 use crate::isolation::Standing;
+use crate::monitor::Sample;
 use crate::view::NodeSnapshot;
 use calls::CallSeries;
 pub use containers::{ContainerEnds, Launches};
@@ -31,6 +34,7 @@ use decisions::DecisionSeries;
 use family::Maker;
 use node::NodeGauges;
 use proxy::ProxySeries;
+use usage::UsageSeries;
 
 /// All series of one agent. To be shared behind an `Arc`; every method may be called from any thread, and all but
 /// [`Metrics::encode`] cost a few additions.
@@ -42,6 +46,7 @@ pub struct Metrics {
     containers: ContainerSeries,
     calls: CallSeries,
     proxy: ProxySeries,
+    usage: UsageSeries,
 }
 
 impl Metrics {
@@ -61,6 +66,7 @@ impl Metrics {
             containers: ContainerSeries::new(&maker),
             calls: CallSeries::new(&maker),
             proxy: ProxySeries::new(&maker),
+            usage: UsageSeries::new(&maker),
             registry,
         }
     }
@@ -125,6 +131,11 @@ impl Metrics {
     /// Sets whether containers have cgroups, found out once at start.
     pub fn set_isolation(&self, standing: &Standing) {
         self.node.set_isolation(standing);
+    }
+
+    /// Takes in what the monitor measured.
+    pub fn observe_sample(&self, sample: &Sample) {
+        self.usage.observe(sample);
     }
 
     /// Sets the gauges. Without a call they stand at zero.

@@ -4,7 +4,7 @@
 //! A thread, since reading `/proc` can wait. The latest sample is in a `watch` channel; a container that uses too much
 //! is told of once, and whoever hears of it ends it.
 //!
-//! - `node`: the machine
+//! - `node`: the machine, `pressure`: what its processes wait for
 //! - `processes`: which processes are a container's, `smaps`: what one holds, by mapping
 //! - `containers`: what each container uses, and whether that is too much
 //! - `limits`: how much it may use, `message`: what is said when it uses more
@@ -13,6 +13,7 @@ mod containers;
 mod limits;
 mod message;
 mod node;
+mod pressure;
 mod processes;
 mod smaps;
 
@@ -29,6 +30,8 @@ use crate::view::PerExecutionType;
 
 pub use containers::{ContainerSampler, MemoryExceeded};
 pub use limits::{ContainerLimit, ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
+
+pub use pressure::{Pressure, Stalls};
 
 use node::NodeSampler;
 
@@ -63,6 +66,8 @@ pub struct Sample {
     pub containers: Utilization,
     /// Containers by execution type.
     pub by_type: PerExecutionType<Utilization>,
+    /// What processes of the machine have waited for.
+    pub pressure: Pressure,
     /// How long the look took.
     pub took: Duration,
 }
@@ -88,6 +93,15 @@ pub struct Monitor {
     thread: JoinHandle<()>,
 }
 
+/// Who hears of what was measured, on the monitor's thread.
+pub trait Listener: Send + 'static {
+    /// A look is done.
+    fn measured(&self, sample: &Sample);
+
+    /// A container uses too much memory. Told once for each.
+    fn exceeded(&self, exceeded: MemoryExceeded);
+}
+
 /// What the thread works with.
 struct Work {
     options: MonitorOptions,
@@ -98,8 +112,7 @@ struct Work {
 }
 
 impl Monitor {
-    /// Measures once now and then every `interval`. Returns the thread and where the latest sample is. `exceeded` hears of
-    /// each container that uses too much memory, once.
+    /// Measures once now and then every `interval`. Returns the thread and where the latest sample is.
     ///
     /// # Errors
     /// If the system has no more threads.
@@ -107,7 +120,7 @@ impl Monitor {
         options: MonitorOptions,
         launcher: Arc<Launcher>,
         limits: Arc<ContainerLimits>,
-        exceeded: impl Fn(MemoryExceeded) + Send + 'static,
+        listener: impl Listener,
     ) -> io::Result<(Self, watch::Receiver<Sample>)> {
         let mut work = Work {
             options,
@@ -116,9 +129,10 @@ impl Monitor {
             node: NodeSampler::default(),
             containers: ContainerSampler::new(options.memory, options.smaps_based_rss, limits),
         };
-        let (samples, latest) = watch::channel(work.sample(&exceeded));
+        let first = work.sample(&listener);
+        let (samples, latest) = watch::channel(first);
         let (stop, stopped) = bounded(1);
-        let measure = move || work.run(&samples, &stopped, &exceeded);
+        let measure = move || work.run(&samples, &stopped, &listener);
         let thread = std::thread::Builder::new()
             .name("monitor".to_owned())
             .spawn(measure)?;
@@ -139,14 +153,14 @@ impl Work {
         &mut self,
         samples: &watch::Sender<Sample>,
         stopped: &Receiver<()>,
-        exceeded: &dyn Fn(MemoryExceeded),
+        listener: &impl Listener,
     ) {
         while stopped.recv_timeout(self.options.interval) == Err(RecvTimeoutError::Timeout) {
-            samples.send_replace(self.sample(exceeded));
+            samples.send_replace(self.sample(listener));
         }
     }
 
-    fn sample(&mut self, exceeded: &dyn Fn(MemoryExceeded)) -> Sample {
+    fn sample(&mut self, listener: &impl Listener) -> Sample {
         let now = Instant::now();
         let elapsed = self
             .at
@@ -158,15 +172,19 @@ impl Work {
         } else {
             Vec::new()
         };
-        let by_type = self.containers.sample(&running, elapsed, exceeded);
+        let exceeded = |exceeded| listener.exceeded(exceeded);
+        let by_type = self.containers.sample(&running, elapsed, &exceeded);
         let mut containers = by_type.guaranteed;
         containers += by_type.opportunistic;
-        Sample {
+        let sample = Sample {
             node,
             containers,
             by_type,
+            pressure: Pressure::read(),
             took: now.elapsed(),
-        }
+        };
+        listener.measured(&sample);
+        sample
     }
 }
 

@@ -53,6 +53,8 @@ pub struct NodeSnapshot {
     pub counts: ContainerCounts,
     /// The opportunistic numbers of the last heartbeat's kind.
     pub opportunistic: OpportunisticContainersStatus,
+    /// Mebibytes that frozen containers hold.
+    pub frozen_memory_mb: u64,
     /// The limit that the RM published last; `None` before the first.
     pub queuing_limit: Option<ContainerQueuingLimit>,
     /// Usable directories of `yarn.nodemanager.log-dirs`. A container's logs are in `<root>/APP/CONTAINER` of some of them.
@@ -413,6 +415,7 @@ pub(crate) mod fixture {
                 ..ContainerCounts::default()
             },
             opportunistic: OpportunisticContainersStatus::default(),
+            frozen_memory_mb: 0,
             queuing_limit: None,
             log_roots: Vec::new(),
             applications: Vec::new(),

@@ -72,7 +72,7 @@ impl Core {
         let is_alive = |state: ContainerState| {
             !state.has_ended() && !matches!(state, ContainerState::Killing { .. })
         };
-        let state = self.scheduler.container(&id).map(|view| view.state);
+        let state = self.scheduler.summary(&id).map(|summary| summary.state);
         if !state.is_some_and(is_alive) {
             return;
         }

@@ -61,7 +61,7 @@ impl Core {
             return;
         };
         let context = record.context.take();
-        let spec = self.scheduler.container(&id).map(|view| view.spec);
+        let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
         let launched = context
             .zip(spec)
             .ok_or("the launch context was used before".to_owned())

@@ -168,6 +168,7 @@ impl Core {
             allocated: self.scheduler.allocated(),
             counts: ContainerCounts::of(types_and_states),
             opportunistic: self.scheduler.opportunistic_status(),
+            frozen_memory_mb: self.scheduler.frozen_memory_mb(),
             queuing_limit: self.scheduler.queuing_limit(),
             applications,
             containers,

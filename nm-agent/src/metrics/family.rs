@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use prometheus::core::Collector;
 use prometheus::{
-    Counter, CounterVec, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGauge, IntGaugeVec, Opts, Registry,
+    Counter, CounterVec, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter,
+    IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 
 use super::labels::Label;
@@ -42,6 +42,17 @@ pub(super) struct PerPair<A, B, M> {
 }
 
 impl<A: Label, B: Label, M> PerPair<A, B, M> {
+    fn new(child: impl Fn(&'static str, &'static str) -> M) -> Self {
+        let children = A::ALL
+            .iter()
+            .map(|a| PerLabel::new(|b| child(a.value(), b)))
+            .collect();
+        Self {
+            children,
+            label: PhantomData,
+        }
+    }
+
     /// The child of these label values.
     pub(super) fn of(&self, a: A, b: B) -> &M {
         self.children[a.index()].of(b)
@@ -103,14 +114,33 @@ impl Maker<'_> {
         let family =
             IntCounterVec::new(Opts::new(name, help), &[A::NAME, B::NAME]).expect(CONSTANT);
         self.register(&family);
-        let children = A::ALL
-            .iter()
-            .map(|a| PerLabel::new(|b| family.with_label_values(&[a.value(), b])))
-            .collect();
-        PerPair {
-            children,
-            label: PhantomData,
-        }
+        PerPair::new(|a, b| family.with_label_values(&[a, b]))
+    }
+
+    pub(super) fn float_counter_pairs<A: Label, B: Label>(
+        &self,
+        name: &str,
+        help: &str,
+    ) -> PerPair<A, B, Counter> {
+        let family = CounterVec::new(Opts::new(name, help), &[A::NAME, B::NAME]).expect(CONSTANT);
+        self.register(&family);
+        PerPair::new(|a, b| family.with_label_values(&[a, b]))
+    }
+
+    pub(super) fn gauge_pairs<A: Label, B: Label>(
+        &self,
+        name: &str,
+        help: &str,
+    ) -> PerPair<A, B, IntGauge> {
+        let family = IntGaugeVec::new(Opts::new(name, help), &[A::NAME, B::NAME]).expect(CONSTANT);
+        self.register(&family);
+        PerPair::new(|a, b| family.with_label_values(&[a, b]))
+    }
+
+    pub(super) fn float_gauges<L: Label>(&self, name: &str, help: &str) -> PerLabel<L, Gauge> {
+        let family = GaugeVec::new(Opts::new(name, help), &[L::NAME]).expect(CONSTANT);
+        self.register(&family);
+        PerLabel::new(|value| family.with_label_values(&[value]))
     }
 
     pub(super) fn gauges<L: Label>(&self, name: &str, help: &str) -> PerLabel<L, IntGauge> {

@@ -3,6 +3,8 @@
 use records::{ContainerExitStatus, ExecutionType};
 use sched::{PauseEnd, RejectReason, ShedReason};
 
+use crate::view::ContainerRestState;
+
 /// A label whose values are the variants of an enum.
 pub(super) trait Label: Copy + 'static {
     /// The label's name.
@@ -191,6 +193,35 @@ label! {
 }
 
 label! {
+    /// Where a container is in its life, in steps that a dashboard can tell apart.
+    pub(super) enum StateLabel, "state" {
+        Localizing => "localizing",
+        Scheduled => "scheduled",
+        Running => "running",
+        Paused => "paused",
+        Ending => "ending",
+        Done => "done",
+    }
+}
+
+label! {
+    /// What processes may have to wait for.
+    pub(super) enum PressureLabel, "resource" {
+        Cpu => "cpu",
+        Io => "io",
+        Memory => "memory",
+    }
+}
+
+label! {
+    /// How many of them wait.
+    pub(super) enum StallLabel, "stalled" {
+        Some => "some",
+        All => "all",
+    }
+}
+
+label! {
     /// What was done to a running container that had to make room.
     pub(super) enum How, "how" {
         Kill => "kill",
@@ -277,6 +308,24 @@ impl From<ExecutionType> for TypeLabel {
     }
 }
 
+impl From<ContainerRestState> for StateLabel {
+    fn from(state: ContainerRestState) -> Self {
+        use ContainerRestState as S;
+        match state {
+            S::New | S::Localizing => Self::Localizing,
+            S::Scheduled | S::Relaunching | S::ReinitializingAwaitingKill => Self::Scheduled,
+            S::Running | S::Reinitializing | S::Pausing => Self::Running,
+            S::Paused | S::Resuming => Self::Paused,
+            S::Killing
+            | S::ExitedWithSuccess
+            | S::ExitedWithFailure
+            | S::ContainerCleanedUpAfterKill
+            | S::LocalizationFailed => Self::Ending,
+            S::Done => Self::Done,
+        }
+    }
+}
+
 impl From<ShedReason> for ShedLabel {
     fn from(reason: ShedReason) -> Self {
         match reason {
@@ -356,6 +405,9 @@ mod tests {
         assert_places_match::<RpcMethod>();
         assert_places_match::<CacheUse>();
         assert_places_match::<TypeLabel>();
+        assert_places_match::<StateLabel>();
+        assert_places_match::<PressureLabel>();
+        assert_places_match::<StallLabel>();
         assert_places_match::<How>();
         assert_places_match::<RejectLabel>();
         assert_places_match::<ShedLabel>();

@@ -3,8 +3,9 @@
 use prometheus::{Gauge, IntGauge};
 use records::Resource;
 
-use super::family::{Maker, PerLabel};
-use super::labels::{Share, TypeLabel};
+use super::family::{Maker, PerLabel, PerPair};
+use super::labels::{Label as _, Share, StateLabel, TypeLabel};
+use super::queue::QueueGauges;
 use crate::isolation::Standing;
 use crate::view::NodeSnapshot;
 
@@ -16,12 +17,11 @@ pub(super) struct NodeGauges {
     running: PerLabel<TypeLabel, IntGauge>,
     queued: PerLabel<TypeLabel, IntGauge>,
     paused: IntGauge,
+    by_state: PerPair<TypeLabel, StateLabel, IntGauge>,
+    frozen_memory_bytes: IntGauge,
     containers: IntGauge,
     applications: IntGauge,
-    queue_capacity: IntGauge,
-    estimated_wait_seconds: Gauge,
-    queue_limit: Gauge,
-    queue_wait_limit_seconds: Gauge,
+    queue: QueueGauges,
     memory_bytes: PerLabel<Share, IntGauge>,
     vcores: PerLabel<Share, IntGauge>,
     registered: IntGauge,
@@ -46,6 +46,14 @@ impl NodeGauges {
                 "nm_agent_containers_paused",
                 "Opportunistic containers frozen to make room.",
             ),
+            by_state: maker.gauge_pairs(
+                "nm_agent_containers",
+                "Containers that this node knows, by where they are in their lives.",
+            ),
+            frozen_memory_bytes: maker.gauge(
+                "nm_agent_frozen_memory_bytes",
+                "Memory that paused containers hold.",
+            ),
             containers: maker.gauge(
                 "nm_agent_containers_known",
                 "Containers of any state, finished ones that the RM has not acknowledged too.",
@@ -54,22 +62,7 @@ impl NodeGauges {
                 "nm_agent_applications_known",
                 "Applications of any state on this node.",
             ),
-            queue_capacity: maker.gauge(
-                "nm_agent_queue_capacity_containers",
-                "Opportunistic containers that may wait, by this node's configuration.",
-            ),
-            estimated_wait_seconds: maker.float_gauge(
-                "nm_agent_queue_wait_estimate_seconds",
-                "Wait of one more opportunistic container as last told to the RM; NaN if none would be taken.",
-            ),
-            queue_limit: maker.float_gauge(
-                "nm_agent_queue_limit_containers",
-                "Opportunistic containers that may wait, by the RM; +Inf without a limit.",
-            ),
-            queue_wait_limit_seconds: maker.float_gauge(
-                "nm_agent_queue_wait_limit_seconds",
-                "Estimated wait that the RM allows; +Inf without a limit.",
-            ),
+            queue: QueueGauges::new(maker),
             memory_bytes: maker.gauges(
                 "nm_agent_memory_bytes",
                 "Memory of the node, and what containers with a process hold of it.",
@@ -115,26 +108,12 @@ impl NodeGauges {
                 .set(i64::from(count.opportunistic));
         }
         self.paused.set(i64::from(counts.paused));
+        self.set_states(node);
+        self.frozen_memory_bytes
+            .set(clamped(node.frozen_memory_mb.saturating_mul(MEBIBYTE)));
         self.containers.set(clamped(node.containers.len()));
         self.applications.set(clamped(node.applications.len()));
-        self.queue_capacity
-            .set(i64::from(node.opportunistic.opport_queue_capacity));
-        self.estimated_wait_seconds.set(
-            node.opportunistic
-                .estimated_queue_wait_ms
-                .map_or(f64::NAN, |millis| f64::from(millis) / 1000.0),
-        );
-        let limit = node.queuing_limit.as_ref();
-        self.queue_limit.set(
-            limit
-                .and_then(|limit| limit.max_queue_length)
-                .map_or(f64::INFINITY, |length| length as f64),
-        );
-        self.queue_wait_limit_seconds.set(
-            limit
-                .and_then(|limit| limit.max_queue_wait_time_ms)
-                .map_or(f64::INFINITY, |millis| millis as f64 / 1000.0),
-        );
+        self.queue.set(node);
         let opportunistic = Resource::new(
             node.opportunistic.opport_memory_used_mb,
             node.opportunistic.opport_cores_used,
@@ -151,6 +130,20 @@ impl NodeGauges {
     pub(super) fn set_isolation(&self, standing: &Standing) {
         self.cgroups_in_use.set(i64::from(standing.is_used()));
         self.cgroups_missing.set(i64::from(standing.lacks()));
+    }
+
+    fn set_states(&self, node: &NodeSnapshot) {
+        let mut counts = vec![[0_i64; StateLabel::ALL.len()]; TypeLabel::ALL.len()];
+        for container in &node.containers {
+            let execution_type = TypeLabel::from(container.execution_type).index();
+            counts[execution_type][StateLabel::from(container.state).index()] += 1;
+        }
+        for execution_type in TypeLabel::ALL {
+            for state in StateLabel::ALL {
+                let count = counts[execution_type.index()][state.index()];
+                self.by_state.of(*execution_type, *state).set(count);
+            }
+        }
     }
 
     fn set_share(&self, share: Share, amount: Resource) {

@@ -205,6 +205,23 @@ fn an_estimate_is_held_against_the_wait_that_followed() {
 }
 
 #[test]
+fn use_is_told_by_class_and_pressure_only_rises() {
+    let metrics = Metrics::new();
+    let mut sample = Sample::default();
+    sample.by_type.opportunistic.pmem_mb = 2;
+    sample.by_type.opportunistic.cpu_vcores = 1.5;
+    sample.pressure.memory.some_us = 3_000_000;
+    metrics.observe_sample(&sample);
+    let memory = "nm_agent_containers_used_memory_bytes{execution_type=\"opportunistic\"}";
+    let pressure = "nm_agent_node_pressure_seconds_total{resource=\"memory\",stalled=\"some\"}";
+    let first = values(&metrics);
+    assert_eq!((first[memory], first[pressure]), (2_097_152.0, 3.0));
+    sample.pressure.memory.some_us = 2_000_000;
+    metrics.observe_sample(&sample);
+    assert_eq!(values(&metrics)[pressure], 3.0);
+}
+
+#[test]
 fn durations_are_exposed_in_seconds() {
     let metrics = Metrics::new();
     metrics.observe_launch(LaunchPhase::Total, Duration::from_millis(250));

@@ -69,7 +69,7 @@ impl Agent {
             &shared.metrics,
             effects,
         )?;
-        let (monitor, utilization) = parts::make_monitor(&config, &hands)?;
+        let (monitor, utilization) = parts::make_monitor(&config, &hands, &shared.metrics)?;
         let localizer = hands.localizer.clone();
         let node_address = node_identity::address_of(&ports.address.node_id).await;
         let core = Core::new(CoreParts {

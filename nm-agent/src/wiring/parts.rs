@@ -16,7 +16,7 @@ use crate::isolation::{Isolation, Standing};
 use crate::launch::Launcher;
 use crate::localize::{self, NodeDirs};
 use crate::metrics::Metrics;
-use crate::monitor::{Monitor, Sample};
+use crate::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use crate::node_identity;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, UpdaterParts};
 
@@ -65,22 +65,39 @@ pub(super) fn make_updater(
     (updater, stop)
 }
 
-/// The thread that measures. What it has to say of a container goes the way of the launcher's events: at most one for
-/// each container.
+/// What the monitor measures goes to the metrics; what it has to say of a container goes the way of the launcher's events, at
+/// most one for each container.
+struct MonitorListener {
+    metrics: Arc<Metrics>,
+    effects: mpsc::UnboundedSender<Effect>,
+}
+
+impl Listener for MonitorListener {
+    fn measured(&self, sample: &Sample) {
+        self.metrics.observe_sample(sample);
+    }
+
+    fn exceeded(&self, exceeded: MemoryExceeded) {
+        // The core is gone only when the agent has stopped.
+        let _stopped = self.effects.send(Effect::MemoryExceeded(exceeded));
+    }
+}
+
+/// The thread that measures.
 pub(super) fn make_monitor(
     config: &Config,
     hands: &NodeHands,
+    metrics: &Arc<Metrics>,
 ) -> Result<(Monitor, watch::Receiver<Sample>), AgentError> {
-    let effects = hands.effects.clone();
-    let exceeded = move |exceeded| {
-        // The core is gone only when the agent has stopped.
-        let _stopped = effects.send(Effect::MemoryExceeded(exceeded));
+    let listener = MonitorListener {
+        metrics: Arc::clone(metrics),
+        effects: hands.effects.clone(),
     };
     Monitor::start(
         slices::monitor(config),
         Arc::clone(&hands.launcher),
         Arc::clone(&hands.limits),
-        exceeded,
+        listener,
     )
     .map_err(starting("the monitor's thread"))
 }

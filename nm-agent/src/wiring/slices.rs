@@ -198,6 +198,7 @@ fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) 
         },
         counts: ContainerCounts::default(),
         opportunistic: sched::OpportunisticContainersStatus::default(),
+        frozen_memory_mb: 0,
         queuing_limit: None,
         log_roots: dirs.log_dirs().map(std::path::Path::to_path_buf).collect(),
         applications: Vec::new(),
