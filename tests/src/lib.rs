@@ -35,6 +35,7 @@ pub mod peer;
 pub mod ports;
 pub mod proc;
 pub mod process;
+pub mod prometheus;
 pub mod requirements;
 pub mod rm;
 pub mod samples;

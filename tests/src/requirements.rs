@@ -72,6 +72,15 @@ pub fn chromium() -> Result<(), String> {
     runs(crate::browser::CHROMIUM, "--version")
 }
 
+/// Prometheus and its tool, for tests of metrics, dashboards and alerts.
+///
+/// # Errors
+/// Which of them does not run.
+pub fn prometheus() -> Result<(), String> {
+    runs(crate::prometheus::PROMETHEUS, "--version")?;
+    runs(crate::prometheus::PROMTOOL, "--version")
+}
+
 fn runs(program: &str, argument: &str) -> Result<(), String> {
     let status = Command::new(program)
         .arg(argument)

@@ -1,0 +1,146 @@
+//! A real Prometheus that scrapes what it is told to, and its tool.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::http;
+use crate::ports::Port;
+use crate::process::Process;
+use crate::wait;
+
+/// Debian's names of the programs, both in its package `prometheus`.
+pub const PROMETHEUS: &str = "prometheus";
+/// See [`PROMETHEUS`].
+pub const PROMTOOL: &str = "promtool";
+
+/// For the server to answer, on a machine that is busy building.
+const START_DEADLINE: Duration = Duration::from_secs(90);
+
+/// Often, so that a test sees rates soon.
+const SCRAPE_INTERVAL: &str = "250ms";
+
+/// A server on a port of its own; gone, with its data, when it is dropped.
+#[derive(Debug)]
+pub struct Prometheus {
+    _process: Process,
+    url: String,
+    _folder: TempDir,
+}
+
+impl Prometheus {
+    /// Starts a server that scrapes `/metrics` of these ports as the job `nm-agent`, and evaluates these rules.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start(ports: &[u16], rules: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder: {error}"));
+        let mut targets = String::new();
+        for port in ports {
+            write!(targets, "'127.0.0.1:{port}', ").expect("a string takes any text");
+        }
+        let config = format!(
+            "global: {{scrape_interval: {SCRAPE_INTERVAL}, scrape_timeout: {SCRAPE_INTERVAL}, evaluation_interval: 1s}}\n\
+             rule_files: ['{}']\n\
+             scrape_configs: [{{job_name: nm-agent, static_configs: [{{targets: [{targets}]}}]}}]\n",
+            rules.display()
+        );
+        let file = folder.path().join("prometheus.yml");
+        fs::write(&file, config)
+            .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+        let port = Port::reserve().release();
+        let mut command = Command::new(PROMETHEUS);
+        command
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.path().join("data").display()
+            ));
+        let mut prometheus = Self {
+            _process: Process::start("prometheus", &mut command, folder.path()),
+            url: format!("http://127.0.0.1:{port}"),
+            _folder: folder,
+        };
+        prometheus.wait_ready();
+        prometheus
+    }
+
+    fn wait_ready(&mut self) {
+        let url = format!("{}/-/ready", self.url);
+        wait::until("Prometheus", START_DEADLINE, || match http::get(&url) {
+            Ok(answer) if answer.status == 200 => Ok(()),
+            Ok(answer) => Err(format!("status {}", answer.status)),
+            Err(error) => {
+                let exit = self._process.exit();
+                assert!(exit.is_none(), "Prometheus ended with {exit:?}");
+                Err(error)
+            }
+        });
+    }
+
+    /// The result of an instant query: one entry for each series.
+    ///
+    /// # Errors
+    /// What the server says against it, or why it does not answer.
+    pub fn query(&self, expression: &str) -> Result<Vec<Value>, String> {
+        let mut url = format!("{}/api/v1/query?query=", self.url);
+        for byte in expression.bytes() {
+            write!(url, "%{byte:02X}").expect("a string takes any text");
+        }
+        let answer = http::get(&url)?;
+        let answer = http::parse(&url, &answer.body)?;
+        if answer["status"] != "success" {
+            return Err(format!("{expression}: {answer}"));
+        }
+        let result = answer["data"]["result"].as_array().cloned();
+        Ok(result.unwrap_or_default())
+    }
+
+    /// Names and states of all alerts that the rules make of the data.
+    ///
+    /// # Errors
+    /// Why the server does not answer.
+    pub fn alerts(&self) -> Result<Value, String> {
+        http::get_json(&format!("{}/api/v1/alerts", self.url))
+    }
+}
+
+/// Runs the tool with something on its standard input; what it prints.
+///
+/// # Errors
+/// The same, when it finds something wrong.
+///
+/// # Panics
+/// When it does not run.
+pub fn promtool(arguments: &[&str], folder: &Path, input: &str) -> Result<String, String> {
+    let mut child = Command::new(PROMTOOL)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("cannot start {PROMTOOL}: {error}"));
+    let mut pipe = child.stdin.take().expect("its input is a pipe");
+    // It reads all of its input before it writes, or none.
+    drop(pipe.write_all(input.as_bytes()));
+    drop(pipe);
+    let output = child
+        .wait_with_output()
+        .unwrap_or_else(|error| panic!("cannot wait for {PROMTOOL}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(text)
+    }
+}
