@@ -157,6 +157,11 @@ impl World {
                     max_queue_wait_time_ms,
                 };
                 self.feed(Event::QueuingLimit(limit));
+                // Who is left is within the limits.
+                self.feed(Event::QueuingLimit(limit));
+                let (_, _, again) = self.log.last().unwrap();
+                let shed = |action: &Action| matches!(action, Action::Note(Note::Shed { .. }));
+                assert!(!again.iter().any(shed), "{again:?}");
             }
             Op::EstimateWaits => self.feed(Event::EstimateWaits),
             Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),

@@ -197,6 +197,36 @@ fn by_resources_what_runs_and_waits_must_fit_the_node_together() {
 }
 
 #[test]
+fn by_resources_those_that_wait_and_those_that_are_frozen_count_too() {
+    let mut node = Node::with(
+        ContainerSchedulerConfig {
+            queue_policy: OpportunisticContainersQueuePolicy::ByResources,
+            queue_length_max: 0,
+            use_pause_for_preemption: true,
+            memory_ceiling_mb: 200,
+            ..CONFIG
+        },
+        100,
+    );
+    node.run(opportunistic(1, 30));
+    node.run(guaranteed(2, 40));
+    // 1 must make room, and waits frozen; 3 takes what it had and more.
+    assert_eq!(evicted(&node.arrive(guaranteed(3, 50))), [1]);
+    assert_eq!(launched(&node.feed(paused(1))), [3]);
+    node.feed(Event::Launched(id(3)));
+    let rejected = |actions: &[Action]| {
+        let is_rejection = |action: &Action| matches!(action, Action::Note(Note::Rejected { .. }));
+        actions.iter().any(is_rejection)
+    };
+    assert!(rejected(&node.arrive(opportunistic(4, 1))), "1 has no room");
+    // A guaranteed container is never turned away: it waits, and counts.
+    assert!(!rejected(&node.arrive(guaranteed(5, 80))));
+    node.exit(3, 0);
+    assert_eq!(node.waiting(), [5, 1]);
+    assert!(rejected(&node.arrive(opportunistic(6, 1))));
+}
+
+#[test]
 fn by_resources_a_capacity_is_reported_that_lets_the_resource_manager_place() {
     let queue_policy = OpportunisticContainersQueuePolicy::ByResources;
     let node = Node::with(
