@@ -178,10 +178,11 @@ pub enum Note {
         id: ContainerId,
         /// Its type.
         execution_type: ExecutionType,
-        /// Milliseconds since it became ready to run, or was frozen.
+        /// Milliseconds since it joined the queue of its type: since it became ready to run, was frozen, or was promoted
+        /// or demoted while it waited.
         queue_wait_ms: u64,
         /// Milliseconds that the ResourceManager was told a new container would wait when this one, opportunistic, became
-        /// ready; `None` if it was told nothing, or the container was resumed.
+        /// ready; `None` if it was told nothing, or the container was resumed or its type changed.
         estimated_wait_ms: Option<u64>,
         /// It had been paused before.
         resumed: bool,

@@ -15,6 +15,8 @@ pub(crate) struct Container {
     pub(crate) since: MonoMillis,
     /// Milliseconds that it ran before its current state, over all its thaws.
     ran_before_ms: u64,
+    /// When it joined the queue of its type; for one that is frozen, when it was.
+    pub(crate) joined: MonoMillis,
     /// Milliseconds that the ResourceManager was told a new container would wait when this one became ready.
     pub(crate) estimated_wait_ms: Option<u64>,
     pub(crate) exit_status: ContainerExitStatus,
@@ -31,6 +33,7 @@ impl Container {
             state: ContainerState::Localizing,
             since: now,
             ran_before_ms: 0,
+            joined: now,
             estimated_wait_ms: None,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
@@ -50,6 +53,7 @@ impl Container {
         if !moved_up {
             self.ran_before_ms = self.ran_ms(now);
             self.since = now;
+            self.joined = now;
         }
         self.state = state;
     }

@@ -351,6 +351,8 @@ impl ContainerScheduler {
         self.modify(id, |container| {
             container.spec = spec;
             if let Some(place) = place {
+                container.joined = turn.now.mono;
+                container.estimated_wait_ms = None;
                 container.state = state
                     .after(Step::Enqueue { place })
                     .expect("one that waits may join the other queue");

@@ -95,7 +95,7 @@ impl ContainerScheduler {
         turn.note(Note::Started {
             id,
             execution_type: container.spec.execution_type,
-            queue_wait_ms: turn.now.mono.since(container.since),
+            queue_wait_ms: turn.now.mono.since(container.joined),
             estimated_wait_ms: container.estimated_wait_ms.filter(|_| !resumed),
             resumed,
         });

@@ -235,3 +235,25 @@ fn a_start_tells_what_wait_was_told_when_the_container_came() {
     };
     assert!(actions.contains(&Action::Note(started)), "{actions:?}");
 }
+
+#[test]
+fn a_promoted_container_waits_as_guaranteed_from_its_promotion() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 100));
+    node.arrive(opportunistic(2, 100));
+    node.advance(5_000);
+    node.feed(Event::Update(ContainerSpec {
+        version: 1,
+        ..guaranteed(2, 100)
+    }));
+    node.advance(300);
+    let actions = node.exit(1, 0);
+    let started = Note::Started {
+        id: id(2),
+        execution_type: ExecutionType::Guaranteed,
+        queue_wait_ms: 300,
+        estimated_wait_ms: None,
+        resumed: false,
+    };
+    assert!(actions.contains(&Action::Note(started)), "{actions:?}");
+}
