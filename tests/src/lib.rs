@@ -36,6 +36,7 @@ pub mod ports;
 pub mod proc;
 pub mod process;
 pub mod prometheus;
+pub mod proxied;
 pub mod requirements;
 pub mod rm;
 pub mod samples;

@@ -164,6 +164,16 @@ impl PeerAm {
         &self.secrets
     }
 
+    /// The first container of the attempt, which is its ApplicationMaster's, guaranteed and with 128 MiB.
+    #[must_use]
+    pub fn first(&self) -> Allocation {
+        let id = ContainerId {
+            attempt: self.attempt,
+            id: 1,
+        };
+        Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
+    }
+
     /// A new guaranteed container of 128 MiB on the node.
     #[must_use]
     pub fn allocate(&self) -> Allocation {

@@ -23,6 +23,13 @@ impl LaunchContext {
         })
     }
 
+    /// Gives the container credentials, in Hadoop's form for token files.
+    #[must_use]
+    pub fn tokens(mut self, tokens: bytes::Bytes) -> Self {
+        self.0.tokens = Some(tokens);
+        self
+    }
+
     /// Sets a variable of the container's environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {

@@ -82,7 +82,7 @@ impl RmSecrets {
             creation_time: Some(now_ms()),
             log_aggregation_context: None,
             node_label_expression: Some(String::new()),
-            container_type: Some(ContainerTypeProto::Task.into()),
+            container_type: Some(allocation.container_type.into()),
             execution_type: Some(ExecutionTypeProto::from(allocation.execution_type).into()),
             version: Some(allocation.version),
             allocation_request_id: Some(-1),
@@ -126,6 +126,8 @@ pub struct Allocation {
     pub rm_identifier: i64,
     /// Counts its updates, from 0.
     pub version: i32,
+    /// Whether it is an ApplicationMaster's.
+    pub container_type: ContainerTypeProto,
 }
 
 impl Allocation {
@@ -141,6 +143,7 @@ impl Allocation {
             expires_ms: now_ms() + CONTAINER_TOKEN_LIFE_MS,
             rm_identifier,
             version: 0,
+            container_type: ContainerTypeProto::Task,
         }
     }
 
@@ -148,6 +151,13 @@ impl Allocation {
     #[must_use]
     pub fn opportunistic(mut self) -> Self {
         self.execution_type = ExecutionType::Opportunistic;
+        self
+    }
+
+    /// The same container, an ApplicationMaster's.
+    #[must_use]
+    pub fn master(mut self) -> Self {
+        self.container_type = ContainerTypeProto::ApplicationMaster;
         self
     }
 
