@@ -85,7 +85,6 @@ pub(super) fn encode(
         container_token: Some(token.into()),
         execution_type: Some(kind),
         allocation_request_id: Some(*allocation_request_id),
-        version: Some(0),
         ..ContainerProto::default()
     }
     .encode_to_vec()
