@@ -269,13 +269,21 @@ pub fn mapred_site(folder: &Path) -> Properties {
 }
 
 /// What one node adds to the shared `yarn-site.xml`. Its folders lie under `folder`.
-pub fn node_site(site: &mut Properties, folder: &Path, ports: NodePorts, options: &Options) {
-    let at = |port: u16| format!("localhost:{port}");
-    site.set("yarn.nodemanager.hostname", "localhost")
+pub fn node_site(
+    site: &mut Properties,
+    host: &str,
+    folder: &Path,
+    ports: NodePorts,
+    options: &Options,
+) {
+    let at = |port: u16| format!("{host}:{port}");
+    // For the node's own ApplicationMasters only.
+    let amrm_proxy = format!("localhost:{}", ports.amrm_proxy);
+    site.set("yarn.nodemanager.hostname", host)
         .set("yarn.nodemanager.address", at(ports.container_management))
         .set("yarn.nodemanager.localizer.address", at(ports.localizer))
         .set("yarn.nodemanager.webapp.address", at(ports.web))
-        .set("yarn.nodemanager.amrmproxy.address", at(ports.amrm_proxy))
+        .set("yarn.nodemanager.amrmproxy.address", amrm_proxy)
         .set(
             "yarn.nodemanager.local-dirs",
             folder.join("local").display(),

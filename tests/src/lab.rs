@@ -12,6 +12,12 @@ use crate::{hadoop, wait};
 /// Below a node's folder: the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
 
+/// Where nodes are that have no network of their own.
+pub const LOCALHOST: &str = "localhost";
+
+/// Hadoop's default for the port of the AMRMProxy.
+const AMRM_PROXY_PORT: u16 = 8049;
+
 /// Clusters with Hadoop's ResourceManager that run at once on a machine. Each takes about a gigabyte and mostly waits for
 /// heartbeats: on two cores two of them take hardly longer than one, and more miss their deadlines.
 const HADOOP_CLUSTERS_MAX: usize = 2;
@@ -124,10 +130,39 @@ impl Lab {
     /// When it cannot be written.
     #[must_use]
     pub fn node_site(&self, name: &str) -> NodeSite {
-        let ports = reserve_node_ports();
+        self.node_site_at(name, LOCALHOST, reserve_node_ports())
+    }
+
+    /// The same for a node that has this address and a network of its own, whose AMRMProxy is where Hadoop's is.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn node_site_in(&self, name: &str, host: &str) -> NodeSite {
+        let ports = NodePorts {
+            amrm_proxy: AMRM_PROXY_PORT,
+            ..reserve_node_ports()
+        };
+        self.node_site_at(name, host, ports)
+    }
+
+    /// Lets nodes and clients find the ResourceManager at this address of the machine. Its pages stay at `localhost`.
+    pub fn set_rm_host(&mut self, host: &str) {
+        let ports = self.rm_ports;
+        for (service, port) in [
+            ("scheduler.", ports.scheduler),
+            ("resource-tracker.", ports.tracker),
+            ("", ports.client),
+        ] {
+            let name = format!("yarn.resourcemanager.{service}address");
+            self.set(&name, format!("{host}:{port}"));
+        }
+    }
+
+    fn node_site_at(&self, name: &str, host: &str, ports: NodePorts) -> NodeSite {
         let folder = self.folder.join(name);
         let mut site = self.yarn_site.clone();
-        conf::node_site(&mut site, &folder, ports, &self.options);
+        conf::node_site(&mut site, host, &folder, ports, &self.options);
         conf::write(&folder.join("conf"), &self.core_site, &site);
         if site.get("yarn.nodemanager.amrmproxy.enabled") == Some("true") {
             // Nobody tells an AM of its node's proxy: its own configuration has to.
@@ -138,6 +173,7 @@ impl Lab {
         }
         NodeSite {
             name: name.to_owned(),
+            host: host.to_owned(),
             folder,
             log_folder: self.log_folder(),
             ports,
@@ -163,6 +199,8 @@ impl Drop for Lab {
 pub struct NodeSite {
     /// Name of the node in file names.
     pub name: String,
+    /// Where its ports are.
+    pub host: String,
     /// All that the node writes lies in it.
     pub folder: PathBuf,
     /// Where the output of the node's process goes.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::lab::{Lab, NodeSite};
+use crate::network::NodeNetwork;
 use crate::node_logs::ApplicationLogs;
 use crate::process::Process;
 use crate::rm::ResourceManager;
@@ -41,12 +42,29 @@ impl Node {
     #[must_use]
     pub fn start(lab: &Lab, kind: &NodeKind, name: &str) -> Self {
         let site = lab.node_site(name);
-        let mut command = match kind {
-            NodeKind::Java => java_nm::command(&site),
-            NodeKind::Agent(program) => agent::command(program, &site),
-        };
+        let mut command = command(kind, &site);
         let process = Process::start(name, &mut command, &site.log_folder);
         Self { site, process }
+    }
+
+    /// Starts a node in a network of its own and waits until the ResourceManager says that it is RUNNING.
+    ///
+    /// # Panics
+    /// When that takes too long or the node ends.
+    #[must_use]
+    pub fn start_registered_in(
+        network: &NodeNetwork,
+        lab: &Lab,
+        kind: &NodeKind,
+        name: &str,
+        rm: &ResourceManager,
+    ) -> Self {
+        let site = lab.node_site_in(name, &network.host);
+        let mut command = network.enter(&command(kind, &site));
+        let process = Process::start(name, &mut command, &site.log_folder);
+        let mut node = Self { site, process };
+        node.wait_state(rm, "RUNNING", REGISTER_DEADLINE);
+        node
     }
 
     /// Starts a node and waits until the ResourceManager says that it is RUNNING.
@@ -63,7 +81,10 @@ impl Node {
     /// The node's id at the ResourceManager.
     #[must_use]
     pub fn id(&self) -> String {
-        format!("localhost:{}", self.site.ports.container_management)
+        format!(
+            "{}:{}",
+            self.site.host, self.site.ports.container_management
+        )
     }
 
     /// The node as the ResourceManager's REST shows it (`/ws/v1/cluster/nodes`).
@@ -103,7 +124,22 @@ impl Node {
     /// # Errors
     /// Why there is no answer.
     pub fn get(&self, path: &str) -> Result<http::Answer, String> {
-        http::get(&format!("http://localhost:{}{path}", self.site.ports.web))
+        http::get(&format!("{}{path}", self.url()))
+    }
+
+    /// A series of the node's own numbers (`/metrics`); 0 when it is not there.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn metric(&self, series: &str) -> Result<f64, String> {
+        let text = self.get("/metrics")?.body;
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        let value = line.map_or("0", str::trim);
+        value.parse().map_err(|_| format!("{series} is {value}"))
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}:{}", self.site.host, self.site.ports.web)
     }
 
     /// The containers that the node's own REST shows (`/ws/v1/node/containers`). None is an empty list.
@@ -111,10 +147,7 @@ impl Node {
     /// # Errors
     /// Why they cannot be had.
     pub fn containers(&self) -> Result<Vec<Value>, String> {
-        let url = format!(
-            "http://localhost:{}/ws/v1/node/containers",
-            self.site.ports.web
-        );
+        let url = format!("{}/ws/v1/node/containers", self.url());
         let mut answer = http::get_json(&url)?;
         match answer["containers"]["container"].take() {
             Value::Array(list) => Ok(list),
@@ -130,6 +163,13 @@ impl Node {
     #[must_use]
     pub fn logs(&self, application_id: &str) -> ApplicationLogs {
         ApplicationLogs::new(&self.site.log_dir(), application_id)
+    }
+}
+
+fn command(kind: &NodeKind, site: &NodeSite) -> Command {
+    match kind {
+        NodeKind::Java => java_nm::command(site),
+        NodeKind::Agent(program) => agent::command(program, site),
     }
 }
 

@@ -2,15 +2,21 @@
 //! master of any behaviour speaks through a node's AMRMProxy, ours or Hadoop's.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use records::{ApplicationAttemptId, ContainerId};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 use wire::credentials::Credentials;
+use wire::proto::hadoop_yarn::RemoteNodeProto;
 use wire::token::{Token, kind};
 
-use crate::peer::{LaunchContext, PeerAm, PeerRm};
+use crate::conf::Properties;
+use crate::node::NodeKind;
+use crate::peer::{LaunchContext, PeerAm, PeerNode, PeerRm, PeerScheduler, Script};
+use crate::ports::Port;
 use crate::simulated::Launched;
 use crate::wait;
 
@@ -20,66 +26,128 @@ const LAUNCH_DEADLINE: Duration = Duration::from_secs(90);
 /// What a played master's container runs.
 pub const SLEEP: &str = "exec sleep 6000";
 
-/// The AMRMTokens in the token file of a container, with the container; `None` while there is no such container below
-/// `local_dir` of a node. `is_wanted` is given the id.
+/// The AMRMTokens in the token file of a container below `local_dir` of a node; `None` while it has not been launched there.
 #[must_use]
-pub fn tokens_of(
-    local_dir: &Path,
-    is_wanted: &dyn Fn(ContainerId) -> bool,
-) -> Option<(ContainerId, Vec<Token>)> {
-    for users in folders(&local_dir.join("usercache")) {
-        for application in folders(&users.join("appcache")) {
-            for folder in folders(&application) {
-                let name = folder.file_name().unwrap_or_default().to_string_lossy();
-                let Ok(id) = name.parse::<ContainerId>() else {
-                    continue;
-                };
-                if let Some(tokens) = is_wanted(id).then(|| read_tokens(&folder)).flatten() {
-                    return Some((id, tokens));
-                }
-            }
-        }
-    }
-    None
-}
-
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.is_dir()).collect()
-}
-
-/// `None` while the file is being written.
-fn read_tokens(folder: &Path) -> Option<Vec<Token>> {
-    let file = fs::read(folder.join("container_tokens")).ok()?;
-    let credentials = Credentials::read(&file).ok()?;
+pub fn tokens_of(local_dir: &Path, container: ContainerId) -> Option<Vec<Token>> {
+    let application = container.application_id().to_string();
+    let users = fs::read_dir(local_dir.join("usercache")).ok()?;
+    let file = users
+        .filter_map(|user| Some(user.ok()?.path()))
+        .map(|user| user.join("appcache").join(&application))
+        .map(|folder| folder.join(container.to_string()).join("container_tokens"))
+        .find(|file| file.exists())?;
+    // It may be that it is being written.
+    let credentials = Credentials::read(&fs::read(file).ok()?).ok()?;
     let tokens = credentials.tokens.into_values();
-    let tokens: Vec<_> = tokens
-        .filter(|token| token.kind == kind::AM_RM_TOKEN)
-        .collect();
-    (!tokens.is_empty()).then_some(tokens)
+    let tokens = tokens.filter(|token| token.kind == kind::AM_RM_TOKEN);
+    Some(tokens.collect())
 }
 
-/// Waits until a node has launched the first container of an application's attempt, and takes its place.
+/// Waits until one of these nodes, of which the local folders are given, has launched the first attempt's master of an
+/// application, and takes its place. Also answers with the number of the node, from 0.
 ///
 /// # Panics
 /// When that takes too long, or the container has not exactly one AMRMToken.
 #[must_use]
 #[track_caller]
-pub fn wait_launched(
-    local_dir: &Path,
-    is_attempt: &dyn Fn(ApplicationAttemptId) -> bool,
-) -> Launched {
-    let (container, mut tokens) = wait::until("a launched master", LAUNCH_DEADLINE, || {
-        tokens_of(local_dir, &|id| is_attempt(id.attempt)).ok_or("none")
+pub fn wait_launched(local_dirs: &[PathBuf], application_id: ApplicationId) -> (usize, Launched) {
+    let attempt = ApplicationAttemptId {
+        application_id,
+        attempt_id: 1,
+    };
+    let container = ContainerId { attempt, id: 1 };
+    let (node, mut tokens) = wait::until(format!("{container} launched"), LAUNCH_DEADLINE, || {
+        let mut found = local_dirs.iter().enumerate();
+        let found = found.find_map(|(node, local_dir)| {
+            let tokens = tokens_of(local_dir, container)?;
+            (!tokens.is_empty()).then_some((node, tokens))
+        });
+        found.ok_or("not there")
     });
     assert_eq!(tokens.len(), 1, "{container}: {tokens:?}");
-    Launched {
-        attempt: container.attempt,
+    let launched = Launched {
+        attempt,
         container,
         token: tokens.remove(0),
+    };
+    (node, launched)
+}
+
+/// A node with an AMRMProxy between peers of this program. Fields are dropped in this order.
+pub struct ProxiedPeers {
+    /// The node.
+    pub node: PeerNode,
+    /// Where its AMRMProxy listens.
+    pub proxy: SocketAddr,
+    /// The scheduler that it forwards to.
+    pub scheduler: PeerScheduler,
+    /// Where it is registered.
+    pub rm: PeerRm,
+}
+
+impl ProxiedPeers {
+    /// Starts them and waits until the node is registered. The node has room for two thousand masters and holds no master
+    /// back. `change` may change its `yarn-site.xml`.
+    ///
+    /// # Panics
+    /// When the node does not register.
+    #[must_use]
+    #[track_caller]
+    pub fn start(
+        kind: &NodeKind,
+        script: Arc<Script>,
+        change: impl FnOnce(&mut Properties),
+    ) -> Self {
+        let rm = PeerRm::start();
+        let scheduler = PeerScheduler::start(rm.runtime(), script);
+        let port = Port::reserve().release();
+        let node = PeerNode::start(kind, &rm, |site| {
+            site.set("yarn.resourcemanager.scheduler.address", scheduler.address)
+                .set("yarn.nodemanager.amrmproxy.enabled", true)
+                .set(
+                    "yarn.nodemanager.amrmproxy.address",
+                    format!("localhost:{port}"),
+                )
+                .set("yarn.nodemanager.resource.memory-mb", 2_000 * 128)
+                .set("yarn.nodemanager.resource.cpu-vcores", 2_000)
+                .set(
+                    "yarn.nodemanager.agent.amrmproxy.throttle.calls-per-second",
+                    0,
+                );
+            change(site);
+        });
+        rm.wait_registered();
+        Self {
+            node,
+            proxy: (Ipv4Addr::LOCALHOST, port).into(),
+            scheduler,
+            rm,
+        }
+    }
+
+    /// The node, as one that other nodes may allocate on.
+    #[must_use]
+    pub fn remote_node(&self) -> RemoteNodeProto {
+        RemoteNodeProto {
+            node_id: Some((&self.rm.wait_registered()).into()),
+            http_address: Some("localhost:1".to_owned()),
+            rack_name: Some("/default-rack".to_owned()),
+            node_partition: None,
+        }
+    }
+
+    /// Has the master of the application with this number launched, and takes its place.
+    ///
+    /// # Panics
+    /// When the node refuses.
+    #[must_use]
+    #[track_caller]
+    pub fn launch(&self, application: i32) -> Launched {
+        let am = start_master(&self.rm, application, |attempt| {
+            Some(self.scheduler.token(attempt))
+        });
+        let local_dirs = [self.node.local_dir()];
+        wait_launched(&local_dirs, am.attempt().application_id).1
     }
 }
 

@@ -81,16 +81,25 @@ pub fn prometheus() -> Result<(), String> {
     runs(crate::prometheus::PROMTOOL, "--version")
 }
 
-fn runs(program: &str, argument: &str) -> Result<(), String> {
+/// The right and the tools (Debian: `iproute2`, `util-linux`) to make networks for nodes.
+///
+/// # Errors
+/// What is missing.
+pub fn network_namespaces() -> Result<(), String> {
+    runs("nsenter", "--version")?;
+    runs("unshare", "--net ip link add hub type bridge")
+}
+
+fn runs(program: &str, arguments: &str) -> Result<(), String> {
     let status = Command::new(program)
-        .arg(argument)
+        .args(arguments.split(' '))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{program} {argument}` ended with {status}")),
+        Ok(status) => Err(format!("`{program} {arguments}` ended with {status}")),
         Err(error) => Err(format!("`{program}` does not run: {error}")),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::rm::PeerRm;
 use crate::conf::{self, NodePorts, Options, Properties};
-use crate::lab::NodeSite;
+use crate::lab::{LOCALHOST, NodeSite};
 use crate::node::NodeKind;
 use crate::process::Process;
 use crate::{java, java_nm, proc};
@@ -126,6 +126,7 @@ fn make_site(rm_port: u16, change: impl FnOnce(&mut Properties)) -> NodeSite {
         .unwrap_or_else(|error| panic!("cannot create {}: {error}", log_folder.display()));
     let site = NodeSite {
         name: "node".to_owned(),
+        host: LOCALHOST.to_owned(),
         folder,
         log_folder,
         ports: ANY_PORTS,
@@ -146,7 +147,13 @@ fn make_site(rm_port: u16, change: impl FnOnce(&mut Properties)) -> NodeSite {
         node_memory_mb: 1024,
         ..Options::default()
     };
-    conf::node_site(&mut yarn_site, &site.folder, ANY_PORTS, &options);
+    conf::node_site(
+        &mut yarn_site,
+        &site.host,
+        &site.folder,
+        ANY_PORTS,
+        &options,
+    );
     change(&mut yarn_site);
     conf::write(&site.conf(), &core_site, &yarn_site);
     site

@@ -1,0 +1,131 @@
+//! A network of its own for a test, and one for each of its nodes: every node's `localhost` is then its own, as on machines of
+//! their own.
+//!
+//! ```text
+//!   the test's namespace: test, ResourceManager, clients      a node's namespace: node, its containers
+//!   hub, a bridge, 10.213.0.1 ─────────────────────────────── eth0, 10.213.0.11
+//!                             ─────────────────────────────── eth0, 10.213.0.12
+//! ```
+//!
+//! The namespaces have no names: they go with the last process in them, also when a test is killed.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use nix::sched::{CloneFlags, unshare};
+
+/// Where the test and its ResourceManager are.
+pub const HUB: &str = "10.213.0.1";
+
+/// Nodes of one test: their addresses follow that of the hub.
+const NODES_MAX: u8 = 100;
+
+/// Runs `body` on a thread with a network of its own. Processes and threads that it starts are in it.
+///
+/// # Panics
+/// When there can be no such network, which [`requirements::network_namespaces`](crate::requirements::network_namespaces) tells
+/// beforehand; and when `body` does.
+pub fn isolated(body: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .unwrap_or_else(|error| panic!("no network namespace: {error}"));
+            ip("link set lo up");
+            ip("link add hub type bridge");
+            ip(&format!("addr add {HUB}/24 dev hub"));
+            ip("link set hub up");
+            body();
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// The network of one node. It lives as long as this, and longer where processes are left in it.
+#[derive(Debug)]
+pub struct NodeNetwork {
+    /// The node's address in the test's network.
+    pub host: String,
+    // Ends when its standard input closes, hence also when the test is killed.
+    holder: Child,
+}
+
+impl NodeNetwork {
+    /// Connects a node with this number, from 1, to the test's network.
+    ///
+    /// # Panics
+    /// Outside of [`isolated`], and when the kernel refuses.
+    #[must_use]
+    pub fn connect(number: u8) -> Self {
+        assert!((1..=NODES_MAX).contains(&number), "node {number}");
+        let mut holder = Command::new("unshare")
+            .args(["--net", "sh", "-c", "echo here; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("unshare does not run: {error}"));
+        let mut line = String::new();
+        let stdout = holder.stdout.take().expect("it is a pipe");
+        let read = BufReader::new(stdout).read_line(&mut line);
+        assert!(read.is_ok_and(|bytes| bytes > 0), "no network for a node");
+        let network = Self {
+            host: format!("10.213.0.{}", 10 + number),
+            holder,
+        };
+        let pid = network.holder.id();
+        ip(&format!(
+            "link add node{number} type veth peer name eth0 netns {pid}"
+        ));
+        ip(&format!("link set node{number} master hub up"));
+        network.ip("link set lo up");
+        network.ip(&format!("addr add {}/24 dev eth0", network.host));
+        network.ip("link set eth0 up");
+        network
+    }
+
+    /// The same command, run in this network.
+    #[must_use]
+    pub fn enter(&self, command: &Command) -> Command {
+        let mut entering = Command::new("nsenter");
+        entering
+            .arg(format!("--net=/proc/{}/ns/net", self.holder.id()))
+            .arg(command.get_program())
+            .args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => entering.env(name, value),
+                None => entering.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            entering.current_dir(folder);
+        }
+        entering
+    }
+
+    fn ip(&self, arguments: &str) {
+        let mut command = Command::new("ip");
+        command.args(arguments.split(' '));
+        succeed(&mut self.enter(&command));
+    }
+}
+
+impl Drop for NodeNetwork {
+    fn drop(&mut self) {
+        // It may have ended by itself meanwhile.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+fn ip(arguments: &str) {
+    succeed(Command::new("ip").args(arguments.split(' ')));
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?} does not run: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+}

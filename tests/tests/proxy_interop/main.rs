@@ -1,0 +1,47 @@
+//! The node's AMRMProxy among real components: Hadoop's ResourceManager, ApplicationMasters and NodeManagers, and masters that
+//! a test plays.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions that tests share are tests too: a panic is a failed test"
+)]
+
+mod golden;
+mod many;
+mod networks;
+mod played;
+mod restart;
+mod tokens;
+
+use std::time::Duration;
+
+use tests::conf::Options;
+use tests::node::NodeKind;
+
+/// For a job to end once nothing holds it back: some JVM starts and heartbeats on a machine that may be busy building.
+const JOB_DEADLINE: Duration = Duration::from_secs(180);
+
+/// For a state to be reached that takes an ApplicationMaster's start at most.
+const STATE_DEADLINE: Duration = Duration::from_secs(90);
+
+/// Size of every container of these tests.
+const SLOT_MB: u32 = 256;
+
+/// Our node, of the program built with the tests.
+fn agent() -> NodeKind {
+    NodeKind::Agent(env!("CARGO_BIN_EXE_agent-under-test").into())
+}
+
+/// A cluster whose ApplicationMasters speak through their nodes.
+fn proxied() -> Options {
+    Options {
+        node_memory_mb: 16 * SLOT_MB,
+        ..Options::default()
+    }
+    .with("yarn.nodemanager.amrmproxy.enabled", true)
+}
+
+/// One whose nodes also give out opportunistic containers.
+fn distributed() -> Options {
+    proxied().with("yarn.nodemanager.distributed-scheduling.enabled", true)
+}
