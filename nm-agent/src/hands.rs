@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerId, Resource};
 use sched::ContainerSpec;
 use tokio::sync::mpsc;
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
@@ -93,6 +93,9 @@ pub trait Hands: Send {
 
     /// Its size or type has changed.
     fn apply_limits(&mut self, spec: &ContainerSpec);
+
+    /// What the node offers has changed.
+    fn node_resource(&mut self, total: Resource);
 
     /// SIGTERM to all processes of a container.
     fn terminate(&mut self, id: ContainerId);
@@ -225,6 +228,12 @@ impl Hands for NodeHands {
         self.limits.set(spec.id, ContainerLimit::of(spec));
         if let Some(isolation) = &self.isolation {
             isolation.apply(*spec);
+        }
+    }
+
+    fn node_resource(&mut self, total: Resource) {
+        if let Some(isolation) = &self.isolation {
+            isolation.node_resource(total);
         }
     }
 

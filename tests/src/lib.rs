@@ -17,9 +17,11 @@
 
 pub mod agent;
 pub mod browser;
+pub mod cgroups;
 pub mod client;
 pub mod conf;
 pub mod distributed_shell;
+pub mod guest;
 pub mod hadoop;
 pub mod http;
 pub mod java;

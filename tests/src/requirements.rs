@@ -90,6 +90,20 @@ pub fn network_namespaces() -> Result<(), String> {
     runs("unshare", "--net ip link add hub type bridge")
 }
 
+/// A machine of our own: QEMU, and what builds its image unless that is there.
+///
+/// # Errors
+/// What is missing.
+pub fn guest() -> Result<(), String> {
+    crate::guest::can_run_our_programs()?;
+    runs("qemu-system-x86_64", "--version")?;
+    if crate::guest::is_built() {
+        return Ok(());
+    }
+    runs("mke2fs", "-V").or_else(|_| runs("/usr/sbin/mke2fs", "-V"))?;
+    runs("mmdebstrap", "--version")
+}
+
 fn runs(program: &str, arguments: &str) -> Result<(), String> {
     let status = Command::new(program)
         .args(arguments.split(' '))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cgroup::{Cgroup, Controller};
 
-use crate::fixture::{PATIENCE, Place, Script, Use, until};
+use super::fixture::{PATIENCE, Place, Script, Use, until};
 
 const BUSY: &str = "echo go; while :; do :; done";
 
@@ -23,9 +23,15 @@ fn stands_still(test: &str, what: Use) {
     assert_eq!(script.line(), "go");
     group.freeze(PATIENCE).unwrap();
     assert!(group.is_frozen().unwrap());
-    let frozen = cpu_us(&group);
+    let mut frozen = cpu_us(&group);
+    // What it used right before it stopped may be counted a little late.
+    until("its processor time stands still", || {
+        std::thread::sleep(Duration::from_millis(20));
+        let before = std::mem::replace(&mut frozen, cpu_us(&group));
+        before == frozen
+    });
     // Any length will do: nothing at all may be used meanwhile.
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(100));
     assert_eq!(cpu_us(&group), frozen);
     group.thaw(PATIENCE).unwrap();
     assert!(!group.is_frozen().unwrap());

@@ -2,7 +2,7 @@
 
 use cgroup::{Controller, Delegation, Layout, Root, RootConfig, Unusable};
 
-use crate::fixture::{PATIENCE, Place, Script, Use, until};
+use super::fixture::{PATIENCE, Place, Script, Use, until};
 
 /// Leaves its session and forks for ever; dies only if somebody is faster.
 const FORKING: &str = "echo go; f() { setsid bash -c 'while :; do (:) & done' & }; f; f; wait";

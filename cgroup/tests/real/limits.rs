@@ -2,7 +2,7 @@
 
 use cgroup::{Bound, Controller, CpuQuota, Limits, Weight};
 
-use crate::fixture::{Place, Script, Use, says, until};
+use super::fixture::{Place, Script, Use, says, until};
 
 const MIB: u64 = 1 << 20;
 
@@ -167,4 +167,120 @@ fn processor_time_is_shared_by_weight() {
     });
     let (heavy, light) = (used(0) - heavy_before, used(1) - light_before);
     assert!(heavy > 4 * light, "{heavy} {light}");
+}
+
+#[test]
+fn a_quota_holds_back_who_wants_more() {
+    let test = "a_quota_holds_back_who_wants_more";
+    let wanted = [Controller::Cpu, Controller::Cpuacct];
+    let Some(place) = Place::new(test, Use::All, &wanted) else {
+        return;
+    };
+    let group = place.group("c1");
+    let limits = Limits {
+        cpu_quota: Some(CpuQuota::At {
+            quota_us: 10_000,
+            period_us: 100_000,
+        }),
+        ..Limits::default()
+    };
+    group.apply(&limits).unwrap();
+    let _script = Script::start("while :; do :; done", Some(&group));
+    // The unified hierarchy has a `cpu.stat` everywhere, but says this only where it has the controller.
+    let throttled = || {
+        let stats = group
+            .paths()
+            .into_iter()
+            .filter_map(|path| says(&[path], "cpu.stat"));
+        stats
+            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok())
+            .max()
+    };
+    until("it is throttled", || throttled() >= Some(3));
+}
+
+#[test]
+fn devices_are_shared_by_weight_where_the_kernel_can() {
+    let test = "devices_are_shared_by_weight_where_the_kernel_can";
+    let Some(place) = Place::new(test, Use::All, &[Controller::Io]) else {
+        return;
+    };
+    let group = place.group("c1");
+    let limits = Limits {
+        io_weight: Some(Weight::new(50)),
+        ..Limits::default()
+    };
+    group.apply(&limits).unwrap();
+    let paths = group.paths();
+    if let Some(weight) = says(&paths, "io.weight") {
+        assert_eq!(weight, "default 50");
+    }
+    if let Some(weight) = says(&paths, "blkio.weight") {
+        assert_eq!(weight, "252");
+    }
+}
+
+/// Which only the unified hierarchy can; `None` where the memory controller is elsewhere.
+fn with_unified_memory(test: &str) -> Option<Place> {
+    let place = Place::new(test, Use::All, &[Controller::Memory])?;
+    let probe = place.group("probe");
+    if probe.memory_events().unwrap().high_hits.is_some() {
+        return Some(place);
+    }
+    super::fixture::say(
+        test,
+        &"the memory controller is not in the unified hierarchy",
+    );
+    None
+}
+
+#[test]
+fn beyond_its_high_mark_a_cgroup_is_held_back_and_not_killed() {
+    let test = "beyond_its_high_mark_a_cgroup_is_held_back_and_not_killed";
+    let Some(place) = with_unified_memory(test) else {
+        return;
+    };
+    let group = place.group("c1");
+    let limits = Limits {
+        memory_high: Some(Bound::At(16 * MIB)),
+        swap_max: Some(Bound::At(0)),
+        ..Limits::default()
+    };
+    group.apply(&limits).unwrap();
+    let _script = Script::start("exec tail /dev/zero", Some(&group));
+    until("it is held back", || {
+        group.memory_events().unwrap().high_hits >= Some(1)
+    });
+    assert!(group.is_populated().unwrap());
+    assert_eq!(group.memory_events().unwrap().oom_kills, Some(0));
+}
+
+#[test]
+fn memory_of_a_frozen_cgroup_is_pressed_back() {
+    let test = "memory_of_a_frozen_cgroup_is_pressed_back";
+    let Some(place) = with_unified_memory(test) else {
+        return;
+    };
+    let group = place.group("c1");
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = folder.path().join("file").display().to_string();
+    let fill = format!(
+        "head -c {} /dev/zero > {file}; sync {file}; echo go; sleep 1000; :",
+        16 * MIB
+    );
+    let mut script = Script::start(&fill, Some(&group));
+    assert_eq!(script.line(), "go");
+    group.freeze(super::fixture::PATIENCE).unwrap();
+    let used = || {
+        let usage = group.sampler().unwrap().read().unwrap();
+        usage.memory_bytes.unwrap()
+    };
+    let before = used();
+    assert!(before > 16 * MIB, "{before}");
+    // What is not on the disk yet cannot go.
+    until("its page cache goes", || {
+        assert!(group.reclaim(8 * MIB).unwrap());
+        used() < before - 8 * MIB
+    });
 }

@@ -6,7 +6,7 @@
 
 #![cfg(test)]
 
-mod fixture;
+pub(crate) mod fixture;
 mod freezing;
 mod killing;
 mod limits;

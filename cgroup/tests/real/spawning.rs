@@ -4,7 +4,7 @@ use std::os::fd::AsFd as _;
 
 use cgroup::{Controller, SpawnError, Step};
 
-use crate::fixture::{PATIENCE, Place, Script, Use, run};
+use super::fixture::{PATIENCE, Place, Script, Use, run};
 
 fn enters_before_its_first_instruction(test: &str, what: Use) {
     let wanted = [

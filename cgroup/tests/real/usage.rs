@@ -2,7 +2,7 @@
 
 use cgroup::{Controller, Resource};
 
-use crate::fixture::{PATIENCE, Place, Script, Use, until};
+use super::fixture::{PATIENCE, Place, Script, Use, until};
 
 fn is_seen(test: &str, what: Use) {
     let wanted = [Controller::Cpuacct, Controller::Memory];
@@ -52,7 +52,7 @@ fn waiting_for_the_processor_is_seen() {
     };
     let group = place.group("c1");
     if group.pressure(Resource::Cpu).unwrap().is_none() {
-        crate::fixture::skip(test, &"no pressure is told");
+        super::fixture::skip(test, &"no pressure is told");
         return;
     }
     let busy = "taskset -cp 0 $$ > /dev/null; (while :; do :; done) & while :; do :; done";

@@ -84,6 +84,7 @@ impl Core {
             self.decided(Decision::Registered, now);
         }
         if let Some(resource) = resource {
+            self.hands.node_resource(resource);
             self.must_feed(Event::NodeResource(resource), now);
         }
     }
@@ -164,6 +165,7 @@ impl Core {
             self.must_feed(Event::QueuingLimit(limit), now);
         }
         if let Some(resource) = duties.resource {
+            self.hands.node_resource(resource);
             self.must_feed(Event::NodeResource(resource), now);
         }
     }

@@ -78,6 +78,7 @@ impl Hands for RecordingHands {
     fn apply_limits(&mut self, spec: &ContainerSpec) {
         self.note(Asked::Limits(*spec));
     }
+    fn node_resource(&mut self, _: Resource) {}
     fn terminate(&mut self, id: ContainerId) {
         self.note(Asked::Terminate(id));
     }
@@ -108,6 +109,7 @@ pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> C
     secrets.roll_nm_token_key(key());
     let config = ContainerSchedulerConfig {
         queue_length_max: 10,
+        use_pause_for_preemption: true,
         ..ContainerSchedulerConfig::default()
     };
     Core::new(CoreParts {
@@ -716,4 +718,30 @@ fn a_container_that_uses_too_much_memory_is_killed_and_its_master_reads_why() {
         let text = told[0].diagnostics.as_deref().unwrap();
         assert_eq!(text.matches("is running 5B beyond").count(), 1, "{text}");
     }
+}
+
+#[test]
+fn an_evicted_container_is_frozen_and_thawed_by_the_hands() {
+    let mut node = Node::new();
+    let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
+    opportunistic.spec.resource = Resource::new(8192, 1);
+    opportunistic.token = Arc::new(token(&opportunistic.spec));
+    let outcome = node.core.start(asker(), opportunistic, node.now);
+    assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
+    node.launched(1);
+    node.hands.take();
+    node.start(2);
+    assert_eq!(node.hands.take(), [Asked::Pause(container_id(1))]);
+    let paused = Effect::Paused {
+        id: container_id(1),
+        held_mb: Some(7),
+    };
+    node.core.effect(paused, node.now, 0);
+    assert_eq!(node.hands.take(), [Asked::Launch(container_id(2))]);
+    node.launched(2);
+    node.exit(2, 0);
+    assert!(node.hands.take().contains(&Asked::Resume(container_id(1))));
+    node.core
+        .effect(Effect::PauseFailed(container_id(1)), node.now, 0);
+    assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
 }

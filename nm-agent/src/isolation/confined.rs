@@ -47,6 +47,9 @@ impl Confined {
     pub(crate) fn kill(&self) -> Result<(), CgroupError> {
         let killed = self.shared.with_groups(self.id, |_, groups| {
             groups.ending = true;
+            if !std::mem::replace(&mut groups.hurried, true) {
+                self.shared.hurry();
+            }
             groups.all().try_for_each(cgroup::Cgroup::kill)
         });
         killed.unwrap_or(Ok(()))
@@ -96,6 +99,9 @@ impl Confined {
                 if let Err(error) = group.destroy(patience) {
                     tracing::warn!(error = crate::error_chain(&error), "a cgroup is left behind");
                 }
+            }
+            if std::mem::take(&mut groups.hurried) {
+                self.shared.calm();
             }
             events
         });

@@ -25,7 +25,7 @@ mod tests;
 mod worker;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,7 @@ impl Isolation {
         let standing = Standing::with(config, &root);
         let rules = Rules {
             config: config.clone(),
-            total,
+            total: Mutex::new(total),
             processors,
         };
         let shared = Arc::new(Shared {
@@ -93,6 +93,7 @@ impl Isolation {
             guaranteed,
             opportunistic,
             table: table::Table::default(),
+            hurried: Mutex::default(),
         });
         shared.apply_classes();
         let (jobs, ordered) = unbounded();
@@ -147,6 +148,12 @@ impl Isolation {
         if self.shared.table.changed(spec) {
             self.order(Job::Update(spec.id));
         }
+    }
+
+    /// The node offers more or less from now on. Running containers keep the quota that they have.
+    pub fn node_resource(&self, total: Resource) {
+        *table::locked(&self.shared.rules.total) = total;
+        self.order(Job::Classes);
     }
 
     /// Freezes it; answers with an effect.

@@ -1,10 +1,13 @@
 //! What a container, a class of containers and all of them together are limited to. Pure: the scheduler's numbers in,
 //! bytes, weights and quotas out.
 
+use std::sync::Mutex;
+
 use cgroup::{Bound, CpuQuota, Limits, Weight};
 use records::{ExecutionType, Resource};
 use sched::ContainerSpec;
 
+use super::table::locked;
 use crate::config::CgroupConfig;
 
 const MIB: u64 = 1 << 20;
@@ -14,16 +17,20 @@ const MIB: u64 = 1 << 20;
 const HIGH_LEAST: u64 = 16 * MIB;
 
 /// What limits follow from.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Rules {
     pub(super) config: CgroupConfig,
-    /// What the node offers.
-    pub(super) total: Resource,
+    /// What the node offers; the ResourceManager may change it.
+    pub(super) total: Mutex<Resource>,
     /// Processors of the machine.
     pub(super) processors: u32,
 }
 
 impl Rules {
+    fn total(&self) -> Resource {
+        *locked(&self.total)
+    }
+
     /// Processors that containers may use together.
     fn yarn_processors(&self) -> f64 {
         f64::from(self.processors) * f64::from(self.config.cpu_limit_percent) / 100.0
@@ -59,10 +66,11 @@ impl Rules {
     /// Its share of the processors that containers may use, if it may have no more (Hadoop:
     /// `CGroupsCpuResourceHandlerImpl.updateContainer`, which sets none for a container of the node's size).
     fn quota(&self, vcores: u32) -> CpuQuota {
-        if !self.config.strict_cpu || vcores == self.total.vcores || self.total.vcores == 0 {
+        let total = self.total().vcores;
+        if !self.config.strict_cpu || vcores == total || total == 0 {
             return CpuQuota::Unlimited;
         }
-        let share = f64::from(vcores) / f64::from(self.total.vcores);
+        let share = f64::from(vcores) / f64::from(total);
         CpuQuota::of_processors(share * self.yarn_processors())
     }
 
@@ -105,17 +113,33 @@ impl Rules {
     /// All opportunistic containers: the processor time that is left, and the memory that nobody was promised. What a
     /// promoted container used before stays counted here, and is not for the others to make room for.
     pub(super) fn opportunistic(&self, promised: u64, left_behind: u64) -> Limits {
-        let total = self.total.memory_mb.saturating_mul(MIB);
+        let total = self.total().memory_mb.saturating_mul(MIB);
         let left = total.saturating_sub(promised).max(HIGH_LEAST);
         Limits {
-            cpu_idle: Some(true),
-            cpu_weight: Some(Weight::MIN),
             io_weight: self.config.io.then_some(Weight::MIN),
             memory_low: self.config.memory.then_some(left_behind),
             memory_high: self
                 .config
                 .memory
                 .then_some(Bound::At(left.saturating_add(left_behind))),
+            ..Self::idle()
+        }
+    }
+
+    /// The processor time of opportunistic containers: what is left.
+    pub(super) fn idle() -> Limits {
+        Limits {
+            cpu_idle: Some(true),
+            cpu_weight: Some(Weight::MIN),
+            ..Limits::default()
+        }
+    }
+
+    /// The same while one of them is being frozen or killed: as much as guaranteed ones get.
+    pub(super) fn hurry() -> Limits {
+        Limits {
+            cpu_idle: Some(false),
+            cpu_weight: Some(Weight::MAX),
             ..Limits::default()
         }
     }
@@ -149,7 +173,7 @@ mod tests {
                 pids_max: Some(100),
                 delete_timeout_ms: 1000,
             },
-            total: Resource::new(8192, 8),
+            total: Mutex::new(Resource::new(8192, 8)),
             processors: 4,
         }
     }

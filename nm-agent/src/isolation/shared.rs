@@ -1,6 +1,8 @@
 //! What the handle, the threads and the containers' watches share.
 
-use cgroup::{Cgroup, CgroupError, Parent, Root};
+use std::sync::Mutex;
+
+use cgroup::{Bound, Cgroup, CgroupError, CpuQuota, Limits, Parent, Root, Weight};
 use records::{ContainerId, ExecutionType};
 use sched::ContainerSpec;
 
@@ -15,6 +17,8 @@ pub(super) struct Shared {
     pub(super) guaranteed: Parent,
     pub(super) opportunistic: Parent,
     pub(super) table: Table,
+    /// Opportunistic containers that are being frozen or killed.
+    pub(super) hurried: Mutex<usize>,
 }
 
 impl Shared {
@@ -42,7 +46,7 @@ impl Shared {
     pub(super) fn make(&self, spec: &ContainerSpec) -> Result<Cgroup, CgroupError> {
         let parent = self.parent(spec.execution_type);
         let group = parent.create(&spec.id.to_string())?;
-        if let Err(error) = group.apply(&self.rules.container(spec)) {
+        if let Err(error) = group.apply(&as_new(self.rules.container(spec))) {
             if let Err(error) = group.remove() {
                 tracing::warn!(
                     error = crate::error_chain(&error),
@@ -52,6 +56,35 @@ impl Shared {
             return Err(error);
         }
         Ok(group)
+    }
+
+    /// Gives opportunistic containers processor time for as long as one of them is being frozen or killed. A task stops or
+    /// dies by running once more, and one that only gets what is left over may wait for that for ever: for room that a
+    /// guaranteed container wants.
+    pub(super) fn hurry(&self) {
+        let mut hurried = locked(&self.hurried);
+        *hurried += 1;
+        if *hurried == 1 {
+            self.apply_hurry(&Rules::hurry());
+        }
+    }
+
+    /// One of them has stopped or is dead.
+    pub(super) fn calm(&self) {
+        let mut hurried = locked(&self.hurried);
+        *hurried = hurried.saturating_sub(1);
+        if *hurried == 0 {
+            self.apply_hurry(&Rules::idle());
+        }
+    }
+
+    fn apply_hurry(&self, limits: &Limits) {
+        if let Err(error) = self.opportunistic.apply(limits) {
+            tracing::warn!(
+                error = crate::error_chain(&error),
+                "the weight of opportunistic containers cannot be changed"
+            );
+        }
     }
 
     /// Brings the limits of the classes up to date.
@@ -65,7 +98,13 @@ impl Shared {
                     .apply(&self.rules.guaranteed(sums.protected))
             })
             .and_then(|()| {
-                let limits = self.rules.opportunistic(sums.promised, sums.left_behind);
+                let hurried = locked(&self.hurried);
+                let mut limits = self.rules.opportunistic(sums.promised, sums.left_behind);
+                if *hurried > 0 {
+                    let hurry = Rules::hurry();
+                    limits.cpu_idle = hurry.cpu_idle;
+                    limits.cpu_weight = hurry.cpu_weight;
+                }
                 self.opportunistic.apply(&limits)
             });
         if let Err(error) = applied {
@@ -75,4 +114,16 @@ impl Shared {
             );
         }
     }
+}
+
+/// What need not be said to a new cgroup: it has no bounds yet. Each write is a system call of a launch.
+fn as_new(mut limits: Limits) -> Limits {
+    limits.cpu_quota = limits
+        .cpu_quota
+        .filter(|quota| *quota != CpuQuota::Unlimited);
+    limits.cpu_weight = limits
+        .cpu_weight
+        .filter(|weight| *weight != Weight::DEFAULT);
+    limits.pids_max = limits.pids_max.filter(|max| *max != Bound::Unlimited);
+    limits
 }

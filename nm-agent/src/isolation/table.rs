@@ -23,6 +23,8 @@ pub(super) struct Groups {
     pub(super) ending: bool,
     /// Frozen by us.
     pub(super) frozen: bool,
+    /// Its class is hurried until it is dead.
+    pub(super) hurried: bool,
 }
 
 impl Groups {
@@ -72,6 +74,7 @@ impl Table {
             left_behind: 0,
             ending: false,
             frozen: false,
+            hurried: false,
         };
         let entry = Entry {
             spec,

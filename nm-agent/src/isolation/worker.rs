@@ -14,9 +14,9 @@ use super::shared::Shared;
 use super::table::Groups;
 use crate::hands::Effect;
 
-/// How long processes may take to stop. Only one that waits for a device takes more than a millisecond; whoever waits for
-/// the room is better served by a kill.
-const FREEZE_PATIENCE: Duration = Duration::from_secs(1);
+/// How long processes may take to stop. Only one that waits for a device takes more than milliseconds; whoever waits for
+/// the room is then better served by a kill.
+const FREEZE_PATIENCE: Duration = Duration::from_secs(2);
 /// Memory pressed back at a time: between two times it is looked whether the container is still frozen.
 const RECLAIM_BYTES: u64 = 64 << 20;
 /// Frozen containers that may wait for their memory to be pressed back; more stay as they are, which costs memory and
@@ -66,7 +66,10 @@ impl Worker {
             let (false, Some((_, group))) = (groups.ending, &groups.current) else {
                 return Ok(None);
             };
-            group.freeze(FREEZE_PATIENCE)?;
+            self.shared.hurry();
+            let stopped = group.freeze(FREEZE_PATIENCE);
+            self.shared.calm();
+            stopped?;
             let held = held_bytes(groups);
             groups.frozen = true;
             Ok(Some(held))
