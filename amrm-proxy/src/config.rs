@@ -1,8 +1,8 @@
 //! What the proxy is told: plain values, and the names of interceptors as Hadoop and this project write them.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
+pub use sched::DistributedAllocatorConfig;
 use thiserror::Error;
 use wire::secrets::RollTimes;
 
@@ -186,8 +186,8 @@ pub struct ProxyConfig {
     pub throttle: ThrottleConfig,
     /// Rules, the first that matches counts.
     pub relabel: Vec<RelabelRule>,
-    /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`; `None`: no limit.
-    pub allocations_per_heartbeat_max: Option<NonZeroU32>,
+    /// How the distributed scheduler gives out containers.
+    pub allocator: DistributedAllocatorConfig,
 }
 
 /// How often the proxy looks whether its key has to roll.

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use records::{ApplicationAttemptId, ApplicationId, Now};
-use sched::DistributedAllocatorConfig;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use wire::credentials::{CredentialsError, SecretBytes, replace_kind};
@@ -276,10 +275,7 @@ impl AmrmProxy {
                     }
                 }
                 InterceptorKind::DistributedScheduler => {
-                    let config = DistributedAllocatorConfig {
-                        max_per_heartbeat: self.config.allocations_per_heartbeat_max,
-                        ..DistributedAllocatorConfig::default()
-                    };
+                    let config = self.config.allocator;
                     let scheduler = DistributedScheduler::new(master.attempt, config);
                     interceptors.push(Box::new(scheduler));
                 }

@@ -200,6 +200,16 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     } else if standing.is_used() {
         findings.notes.push(standing.to_string());
     }
+    if config.amrm_proxy.enabled {
+        let schedulers = config
+            .rm
+            .endpoints
+            .iter()
+            .map(|endpoint| &endpoint.scheduler);
+        let errors = schedulers.filter_map(|scheduler| machine.resolvable(scheduler).err());
+        let name = "yarn.resourcemanager.scheduler.address";
+        findings.add(name, config.rm.endpoints.len(), &errors.collect::<Vec<_>>());
+    }
     let trackers = config
         .rm
         .endpoints

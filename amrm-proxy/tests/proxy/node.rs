@@ -14,6 +14,7 @@ use amrm_proxy::store::{NoStore, RecordKey, Store};
 use amrm_proxy::{Admission, AmrmProxy, AmrmProxyService, MasterStart, NodeKeys, ProxyParts};
 use bytes::Bytes;
 use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
+use sched::DistributedAllocatorConfig;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
 use wire::credentials::Credentials;
@@ -51,7 +52,7 @@ pub(crate) fn config(rms: &[SocketAddr]) -> ProxyConfig {
         keys: KEYS,
         throttle: ThrottleConfig::default(),
         relabel: Vec::new(),
-        allocations_per_heartbeat_max: None,
+        allocator: DistributedAllocatorConfig::default(),
     }
 }
 

@@ -92,6 +92,11 @@ pub enum Expected {
         /// The other property.
         other: &'static str,
     },
+    /// The address of the proxy where that of the ResourceManager has to stand.
+    #[error(
+        "is this node's own AMRMProxy; only the configuration of ApplicationMasters names it here"
+    )]
+    NotTheProxy,
     /// Priorities of asks.
     #[error("must be a priority such as 5, or two with a - between them such as 1-20")]
     Priorities,

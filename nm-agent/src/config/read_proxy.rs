@@ -1,10 +1,12 @@
 //! Properties to the AMRMProxy's section.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, read_pipeline};
 use amrm_proxy::rm_forwarder::RmConfig;
+use sched::DistributedAllocatorConfig;
 use wire::secrets::RollTimes;
 
 use super::parse;
@@ -12,6 +14,7 @@ use super::problem::Expected;
 use super::read_node::{is_service_name, own_or_general};
 use super::reader::PropertyReader;
 use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
+use super::values::HostPort;
 
 /// Rules of one node; each is looked at for every ask of an attempt it applies to.
 const RULES_MAX: usize = 64;
@@ -20,6 +23,7 @@ const ENABLED: &str = "yarn.nodemanager.amrmproxy.enabled";
 const DISTRIBUTED: &str = "yarn.nodemanager.distributed-scheduling.enabled";
 const PER_HEARTBEAT: &str =
     "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat";
+const SCHEDULER: &str = "yarn.resourcemanager.scheduler.address";
 const PIPELINE: &str = "yarn.nodemanager.amrmproxy.interceptor-class.pipeline";
 const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs";
 const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
@@ -53,9 +57,19 @@ pub(super) fn amrm_proxy(
         let interval = "yarn.resourcemanager.connect.retry-interval.ms";
         (max_wait, reader.integer(interval, 1..=i64::MAX))
     };
+    let enabled = enabled || distributed_scheduling;
+    let address = reader.address("yarn.nodemanager.amrmproxy.address", 8049);
+    if enabled
+        && rm
+            .endpoints
+            .iter()
+            .any(|endpoint| is_itself(&endpoint.scheduler, &address))
+    {
+        reader.problem(SCHEDULER, Expected::NotTheProxy);
+    }
     AmrmProxyConfig {
-        enabled: enabled || distributed_scheduling,
-        address: reader.address("yarn.nodemanager.amrmproxy.address", 8049),
+        enabled,
+        address,
         proxy: ProxyConfig {
             pipeline,
             rm: RmConfig {
@@ -68,12 +82,22 @@ pub(super) fn amrm_proxy(
                 retry_interval: Duration::from_millis(u64::try_from(interval).unwrap_or(1)),
                 distributed_scheduling,
             },
-            keys: keys(reader, enabled || distributed_scheduling),
+            keys: keys(reader, enabled),
             throttle: throttle(reader),
             relabel,
-            allocations_per_heartbeat_max: allocations_max(reader),
+            allocator: allocator(reader),
         },
     }
+}
+
+/// Whether the scheduler's address is where the proxy itself listens: what an AM's configuration has to say, in the node's.
+fn is_itself(scheduler: &HostPort, proxy: &HostPort) -> bool {
+    let is_here = |address: &HostPort| {
+        let ip = address.host.parse::<IpAddr>();
+        address.is_wildcard() || address.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    };
+    let same_host = scheduler.host == proxy.host;
+    scheduler.port == proxy.port && proxy.port != 0 && (same_host || is_here(scheduler))
 }
 
 /// How the local key rolls. A new key counts from 1.5 times the AMs' expiry on, when each AM has either spoken and got a
@@ -92,10 +116,17 @@ fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
     RollTimes { interval, overlap }
 }
 
-/// Containers per heartbeat of an AM; 0 and less mean any number.
-fn allocations_max(reader: &mut PropertyReader<'_>) -> Option<NonZeroU32> {
+fn allocator(reader: &mut PropertyReader<'_>) -> DistributedAllocatorConfig {
+    // 0 and less mean any number.
     let max = reader.integer(PER_HEARTBEAT, i64::from(i32::MIN)..=i64::from(i32::MAX));
-    u32::try_from(max).ok().and_then(NonZeroU32::new)
+    let mut at_least_one =
+        |name: &str| NonZeroU32::new(reader.u32(name, 1)).unwrap_or(NonZeroU32::MIN);
+    DistributedAllocatorConfig {
+        max_per_heartbeat: u32::try_from(max).ok().and_then(NonZeroU32::new),
+        node_local_max: at_least_one("yarn.nodemanager.agent.amrmproxy.containers-per-named-host"),
+        elsewhere_max: at_least_one("yarn.nodemanager.agent.amrmproxy.containers-per-node"),
+        ..DistributedAllocatorConfig::default()
+    }
 }
 
 fn throttle(reader: &mut PropertyReader<'_>) -> ThrottleConfig {

@@ -5,6 +5,7 @@
 
 mod memory;
 mod metrics;
+mod proxy;
 mod queueing;
 mod registration;
 mod stopping;

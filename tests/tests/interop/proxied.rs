@@ -7,18 +7,18 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use tests::conf::Options;
+use tests::conf::{Options, StateStore};
 use tests::distributed_shell::ContainerType;
 use tests::node::{Node, NodeKind};
 use tests::rm::RmKind;
-use tests::wait;
+use tests::{map_reduce, wait};
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
 use wire::credentials::Credentials;
 use wire::exception::HadoopException;
 use wire::protocol::application_master;
 use wire::token::{Token, kind};
 
-use crate::{Cluster, JOB_DEADLINE, STATE_DEADLINE, node_kind};
+use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE, node_kind};
 
 fn proxied(options: Options) -> Options {
     options.with("yarn.nodemanager.amrmproxy.enabled", true)
@@ -78,6 +78,7 @@ fn knock(port: u16, token: Token) -> Result<(), RpcError> {
 with_each_rm!(
     a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only,
     a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own,
+    a_map_reduce_master_registers_and_allocates_through_the_proxy,
 );
 
 fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only(
@@ -187,4 +188,59 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
     let outcome = shell.outcome(JOB_DEADLINE);
     assert!(outcome.succeeded, "{}", outcome.log);
     assert!(allocated(&cluster.node) >= 40.0);
+}
+
+/// The client's configuration names the proxy of the node, and MapReduce's travels with the job.
+fn a_map_reduce_master_registers_and_allocates_through_the_proxy(rm: &RmKind) {
+    // The ApplicationMaster takes two.
+    let mut cluster = Cluster::start(rm, 4, distributed(Options::default()));
+    let proxy = format!("localhost:{}", cluster.node.site.ports.amrm_proxy);
+    cluster
+        .lab
+        .set("yarn.resourcemanager.scheduler.address", proxy);
+    let mut pi = map_reduce::start_pi(&cluster.lab, "proxied-pi", 1);
+    let id = pi.application_id();
+    let _ = cluster.rm.wait_application(&id, "RUNNING", STATE_DEADLINE);
+    wait::until("its calls through the proxy", STATE_DEADLINE, || {
+        let of = |method: &str| {
+            let series =
+                format!("nm_agent_amrmproxy_calls_total{{method=\"{method}\",outcome=\"ok\"}}");
+            metric(&cluster, &series)
+        };
+        let calls = (of("registerApplicationMaster")?, of("allocate")?);
+        wait::check(calls.0 >= 1.0 && calls.1 >= 3.0, format!("{calls:?}"))
+    });
+    cluster.rm.kill_application(&cluster.lab, &id);
+    let _ = cluster.rm.wait_application(&id, "KILLED", STATE_DEADLINE);
+}
+
+#[test]
+fn a_proxied_job_goes_on_over_a_restart_of_the_rm() {
+    tests::require!(java, hadoop);
+    let options = Options {
+        state_store: StateStore::FileSystem,
+        ..Options::default()
+    };
+    let mut cluster = Cluster::start(&RmKind::Hadoop, 8, distributed(options));
+    let gate = cluster.gate("gate");
+    let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
+    let mut shell = cluster.submit("restarted", &command, 4, ContainerType::Opportunistic);
+    let id = shell.application_id();
+    cluster.wait_begun(&id, 4);
+    cluster.rm.kill();
+    cluster.rm.start_again(&cluster.lab);
+    cluster
+        .node
+        .wait_state(&cluster.rm, "RUNNING", STATE_DEADLINE);
+    let _ = cluster.rm.wait_application(&id, "RUNNING", STATE_DEADLINE);
+    let registered =
+        "nm_agent_amrmproxy_calls_total{method=\"registerApplicationMaster\",outcome=\"ok\"}";
+    wait::until("a second registration", STATE_DEADLINE, || {
+        let count = metric(&cluster, registered)?;
+        wait::check(count >= 2.0, count.to_string())
+    });
+    gate.open();
+    let outcome = shell.outcome(JOB_DEADLINE);
+    assert!(outcome.succeeded, "{}", outcome.log);
+    assert_eq!(used_on(&cluster.node, &id).len(), 4);
 }

@@ -50,6 +50,15 @@ pub(crate) async fn start_rm(
     properties: &[(&str, &str)],
     stop: CancellationToken,
 ) -> (mini_rm::Running, Addresses) {
+    start_rm_with(properties, |_| {}, stop).await
+}
+
+/// As [`start_rm`], with changes that no property can bring about.
+pub(crate) async fn start_rm_with(
+    properties: &[(&str, &str)],
+    change: impl FnOnce(&mut Config),
+    stop: CancellationToken,
+) -> (mini_rm::Running, Addresses) {
     let mut config = Config::read(&|name| {
         let found = properties.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
@@ -66,6 +75,7 @@ pub(crate) async fn start_rm(
             port: 0,
         };
     }
+    change(&mut config);
     let rm = mini_rm::start(config, stop).await.expect("ports are free");
     let addresses = rm.addresses;
     (rm, addresses)

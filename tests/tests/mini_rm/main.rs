@@ -14,6 +14,7 @@ mod gone;
 mod masters;
 mod nodes;
 mod process;
+mod proxied;
 
 use std::time::Duration;
 

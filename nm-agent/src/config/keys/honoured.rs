@@ -83,4 +83,6 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.containers-outstanding", Some("1000000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.relabel.rules", None, List),
     key(Honoured, YarnDefault, "yarn.nodemanager.distributed-scheduling.enabled", Some("false"), Flag),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
 ];

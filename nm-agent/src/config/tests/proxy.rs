@@ -18,6 +18,10 @@ fn there_is_no_proxy_unless_it_is_wanted() {
     );
     assert_eq!(default.proxy.rm.max_wait, Some(Duration::from_secs(900)));
     assert_eq!(default.proxy.relabel, []);
+    assert_eq!(
+        default.proxy.allocator,
+        sched::DistributedAllocatorConfig::default()
+    );
     assert!(config(&[("amrmproxy.enabled", "true")]).amrm_proxy.enabled);
 }
 
@@ -84,8 +88,25 @@ fn distributed_scheduling_wants_a_proxy_and_puts_its_scheduler_into_the_chain() 
             .contains(&InterceptorKind::DistributedScheduler)
     );
     assert_eq!(proxy.proxy.rm.max_wait, Some(Duration::from_secs(7)));
-    let max = proxy.proxy.allocations_per_heartbeat_max;
+    let max = proxy.proxy.allocator.max_per_heartbeat;
     assert_eq!(max.map(std::num::NonZeroU32::get), Some(12));
+}
+
+#[test]
+fn a_proxy_that_would_call_itself_is_refused() {
+    let scheduler = ("yarn.resourcemanager.scheduler.address", "localhost:8049");
+    let told = problems(&[scheduler, ("amrmproxy.enabled", "true")]);
+    assert!(
+        told.len() == 1 && told[0].contains("own AMRMProxy"),
+        "{told:?}"
+    );
+    assert!(!config(&[scheduler]).amrm_proxy.enabled);
+    let elsewhere = ("yarn.resourcemanager.scheduler.address", "rm.example:8049");
+    assert!(
+        config(&[elsewhere, ("amrmproxy.enabled", "true")])
+            .amrm_proxy
+            .enabled
+    );
 }
 
 #[test]
