@@ -130,7 +130,21 @@ impl Lab {
     /// When it cannot be written.
     #[must_use]
     pub fn node_site(&self, name: &str) -> NodeSite {
-        self.node_site_at(name, LOCALHOST, reserve_node_ports())
+        self.node_site_at(name, LOCALHOST, reserve_node_ports(), |_| {})
+    }
+
+    /// The same for a node on `host`, an address of this machine, after `change`.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn node_site_changed(
+        &self,
+        name: &str,
+        host: &str,
+        change: impl FnOnce(&mut Properties),
+    ) -> NodeSite {
+        self.node_site_at(name, host, reserve_node_ports(), change)
     }
 
     /// The same for a node that has this address and a network of its own, whose AMRMProxy is where Hadoop's is.
@@ -143,7 +157,7 @@ impl Lab {
             amrm_proxy: AMRM_PROXY_PORT,
             ..reserve_node_ports()
         };
-        self.node_site_at(name, host, ports)
+        self.node_site_at(name, host, ports, |_| {})
     }
 
     /// Lets nodes and clients find the ResourceManager at this address of the machine. Its pages stay at `localhost`.
@@ -159,10 +173,17 @@ impl Lab {
         }
     }
 
-    fn node_site_at(&self, name: &str, host: &str, ports: NodePorts) -> NodeSite {
+    fn node_site_at(
+        &self,
+        name: &str,
+        host: &str,
+        ports: NodePorts,
+        change: impl FnOnce(&mut Properties),
+    ) -> NodeSite {
         let folder = self.folder.join(name);
         let mut site = self.yarn_site.clone();
         conf::node_site(&mut site, host, &folder, ports, &self.options);
+        change(&mut site);
         conf::write(&folder.join("conf"), &self.core_site, &site);
         if site.get("yarn.nodemanager.amrmproxy.enabled") == Some("true") {
             // Nobody tells an AM of its node's proxy: its own configuration has to.

@@ -41,9 +41,17 @@ impl Node {
     /// When it cannot be started.
     #[must_use]
     pub fn start(lab: &Lab, kind: &NodeKind, name: &str) -> Self {
-        let site = lab.node_site(name);
+        Self::start_at(lab.node_site(name), kind)
+    }
+
+    /// Starts a node whose configuration the test has made and does not wait for anything.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_at(site: NodeSite, kind: &NodeKind) -> Self {
         let mut command = command(kind, &site);
-        let process = Process::start(name, &mut command, &site.log_folder);
+        let process = Process::start(&site.name, &mut command, &site.log_folder);
         Self { site, process }
     }
 

@@ -104,6 +104,14 @@ pub fn guest() -> Result<(), String> {
     runs("mmdebstrap", "--version")
 }
 
+/// Hierarchies of cgroups in which this user may freeze, limit and make a place of its own.
+///
+/// # Errors
+/// Why there are none.
+pub fn cgroups() -> Result<(), String> {
+    crate::cgroups::Hierarchy::new().map(drop)
+}
+
 fn runs(program: &str, arguments: &str) -> Result<(), String> {
     let status = Command::new(program)
         .args(arguments.split(' '))

@@ -34,6 +34,7 @@ macro_rules! with_each_rm {
 }
 
 mod eviction;
+mod freezing;
 mod jobs;
 mod links;
 mod map_reduce;
@@ -42,6 +43,7 @@ mod registration;
 mod restart;
 mod shell;
 mod shutdown;
+mod waits;
 
 use std::fs;
 use std::path::PathBuf;
