@@ -97,6 +97,8 @@ pub struct DistributedScheduler {
     /// Containers of calls that have failed, as the allocator has them.
     unconfirmed: Vec<ContainerAllocation>,
     underway: Option<Underway>,
+    /// The call that went out last, while no answer to it has come.
+    unanswered: Option<i32>,
     last: Option<Round>,
     /// Nodes that the AM has an NMToken for: the key's id if it was made here, `None` if it is the ResourceManager's.
     nm_tokens: BTreeMap<NodeId, Option<i32>>,
@@ -115,6 +117,7 @@ impl DistributedScheduler {
             allocator: DistributedOpportunisticContainerAllocator::new(attempt, config),
             unconfirmed: Vec::new(),
             underway: None,
+            unanswered: None,
             last: None,
             nm_tokens: BTreeMap::new(),
             live: BTreeSet::new(),
@@ -179,11 +182,17 @@ impl DistributedScheduler {
     /// Gives out containers and sends them along.
     fn allocate(
         &mut self,
+        request_id: i32,
         request: &mut Request,
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) -> Vec<Given> {
         let token_life_ms = self.allocator.grant().map(|grant| grant.token_life_ms);
+        let is_sent_again = self.unanswered == Some(request_id);
+        if is_sent_again && self.unconfirmed.is_empty() {
+            // The ResourceManager may have carried the call out, and then looks at nothing that is new in it.
+            return Vec::new();
+        }
         // A node that is not registered cannot sign.
         let (Some(keys), Some(token_life_ms)) = (context.keys, token_life_ms) else {
             return Vec::new();
@@ -231,6 +240,7 @@ impl DistributedScheduler {
         actions.push(Action::Persist(Part::Limits, Some(kept::limits(&grant))));
         self.allocator.registered(grant, nodes, now);
         // An AM that has registered states everything anew, and numbers its calls from the beginning.
+        self.unanswered = None;
         self.last = None;
         self.nm_tokens.clear();
     }
@@ -252,6 +262,7 @@ impl DistributedScheduler {
             .collect();
         match underway {
             Underway::Next { request_id, given } => {
+                self.unanswered = None;
                 self.allocator.confirmed(nodes, context.now.mono);
                 self.unconfirmed.clear();
                 let nm_tokens = self.missing_nm_tokens(&given, context);
@@ -412,7 +423,8 @@ impl Interceptor for DistributedScheduler {
             self.underway = Some(if is_repeat {
                 Underway::Repeat
             } else {
-                let given = self.allocate(request, context, actions);
+                let given = self.allocate(request_id, request, context, actions);
+                self.unanswered = Some(request_id);
                 Underway::Next { request_id, given }
             });
         }
