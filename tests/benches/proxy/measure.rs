@@ -25,8 +25,8 @@ use wire::token::Token;
 /// Containers of one ask.
 const HUNDRED: i32 = 100;
 
-/// Nodes that containers are given out on.
-const NODES: u16 = 10;
+/// Nodes that containers are given out on: a node gets one for each call that does not name its host.
+const NODES: u16 = 100;
 
 /// What a container takes.
 const SIZE: Resource = Resource::new(128, 1);
