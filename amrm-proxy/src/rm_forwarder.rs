@@ -68,6 +68,19 @@ impl ResourceManagers {
         }
     }
 
+    fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// This one does not answer. Turns to the next, unless somebody has: of hundreds of attempts that lose the same
+    /// ResourceManager only the first turns.
+    fn turn_from(&self, failed: usize) {
+        let next = (failed + 1) % self.config.addresses.len().max(1);
+        let _turned_by_another =
+            self.active
+                .compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     fn policy(&self) -> RetryPolicy {
         RetryPolicy {
             addresses: self.config.addresses.len(),
@@ -125,6 +138,8 @@ pub struct RmForwarder {
     rms: Arc<ResourceManagers>,
     token: Token,
     client: Option<RpcClient>,
+    /// Which ResourceManager the connection is, or was last, to.
+    at: usize,
 }
 
 impl RmForwarder {
@@ -135,6 +150,7 @@ impl RmForwarder {
             rms,
             token,
             client: None,
+            at: 0,
         }
     }
 
@@ -155,6 +171,9 @@ impl RmForwarder {
         let mut failures = Failures::default();
         loop {
             let try_began = Instant::now();
+            if self.client.as_ref().is_none_or(RpcClient::is_lost) {
+                self.at = self.rms.active();
+            }
             let was_open = self.client.is_some();
             let tried = timeout_at(deadline, self.try_once(request.method, &encoded)).await;
             let error = match tried.unwrap_or(Err(TryError::Silence)) {
@@ -170,7 +189,7 @@ impl RmForwarder {
             if was_open && matches!(&error, TryError::Rpc(RpcError::ConnectionLost { .. })) {
                 continue;
             }
-            self.turn_to_next();
+            self.rms.turn_from(self.at);
             let pause = failures.note(try_began, Instant::now(), &policy, &mut rand::rng());
             match pause {
                 Ok(pause) if Instant::now() + pause < deadline => {
@@ -186,18 +205,6 @@ impl RmForwarder {
                 }
             }
         }
-    }
-
-    fn turn_to_next(&self) {
-        let count = self.rms.config.addresses.len().max(1);
-        let active = self.rms.active.load(Ordering::Relaxed);
-        // Another attempt may have turned already, or found the active one.
-        let _turned_by_another = self.rms.active.compare_exchange(
-            active,
-            (active + 1) % count,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
     }
 
     fn encode(&self, request: &Request) -> Bytes {
@@ -259,8 +266,7 @@ impl RmForwarder {
 
     async fn open(&self) -> Result<RpcClient, TryError> {
         let config = &self.rms.config;
-        let active = self.rms.active.load(Ordering::Relaxed);
-        let address = config.addresses.get(active).map_or("", String::as_str);
+        let address = config.addresses.get(self.at).map_or("", String::as_str);
         let resolved = resolve(address).await.map_err(|source| TryError::Resolve {
             address: address.to_owned(),
             source,
@@ -289,4 +295,43 @@ async fn resolve(address: &str) -> io::Result<SocketAddr> {
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
         .next()
         .ok_or_else(|| io::Error::other("the name has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn managers(count: usize) -> ResourceManagers {
+        ResourceManagers::new(RmConfig {
+            addresses: (0..count)
+                .map(|number| format!("rm{number}:8030"))
+                .collect(),
+            max_wait: Some(Duration::from_secs(900)),
+            retry_interval: Duration::from_secs(30),
+            distributed_scheduling: false,
+        })
+    }
+
+    #[test]
+    fn many_attempts_that_lose_one_rm_turn_once() {
+        let rms = managers(2);
+        for _ in 0..500 {
+            rms.turn_from(0);
+        }
+        assert_eq!(rms.active(), 1);
+        rms.turn_from(1);
+        assert_eq!(rms.active(), 0);
+    }
+
+    #[test]
+    fn a_lone_rm_is_tried_again() {
+        let rms = managers(1);
+        rms.turn_from(0);
+        assert_eq!(rms.active(), 0);
+    }
+
+    #[test]
+    fn no_call_is_held_longer_than_a_minute() {
+        assert_eq!(managers(1).policy().give_up_after, Some(HOLD_MAX));
+    }
 }

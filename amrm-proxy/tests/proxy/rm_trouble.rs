@@ -161,3 +161,28 @@ async fn a_token_that_the_rm_does_not_know_is_told_to_the_master() {
     let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
 }
+
+#[tokio::test]
+async fn many_masters_find_the_active_one_together() {
+    let exception = RemoteException::new(HadoopException::Standby, "on standby");
+    let standby = ScriptedRm::start(refuse(exception)).await;
+    let active = ScriptedRm::start_with(
+        SocketAddr::from(([127, 0, 0, 1], 0)),
+        standby.secrets.clone(),
+        always(ANSWER),
+    )
+    .await;
+    let node = Node::start(config(&[standby.address, active.address])).await;
+    let mut calls = tokio::task::JoinSet::new();
+    for application in 1..=50 {
+        let rm_token = standby.token(attempt(application, 1));
+        let local = node.admit(attempt(application, 1), rm_token);
+        let am = node.connect(local).await.unwrap();
+        calls.spawn(async move { am.call("allocate", Bytes::new()).await });
+    }
+    while let Some(call) = calls.join_next().await {
+        assert_eq!(call.unwrap().unwrap(), ANSWER);
+    }
+    assert_eq!(active.calls().len(), 50);
+    assert!(standby.calls().len() <= 50, "nobody went back to it");
+}
