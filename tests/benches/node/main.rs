@@ -6,8 +6,9 @@
 //!
 //! Hadoop's NodeManager is left out with `--no-java`, and where there is no Java; `--java` insists on it. It runs with the
 //! options of the harness (`-Xmx512m`, serial collector, C1 only): they favour its start and memory. `--quick` measures
-//! everything with a few samples.
+//! everything with a few samples. `--classes` measures only what cgroups cost and how soon guaranteed containers start on a full node.
 
+mod classes;
 mod limits;
 mod measure;
 mod table;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use tests::node::NodeKind;
 use tests::requirements;
 
+use crate::classes::{Confined, GuaranteedStarts};
 use crate::limits::Limits;
 use crate::measure::{Effort, Figures};
 
@@ -33,16 +35,19 @@ enum Java {
 
 fn main() -> ExitCode {
     let mut java = Java::WhenThere;
-    let mut quick = false;
+    let (mut quick, mut only_classes) = (false, false);
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--java" => java = Java::Required,
             "--no-java" => java = Java::LeftOut,
             "--quick" => quick = true,
+            "--classes" => only_classes = true,
             // Cargo says this to every bench.
             "--bench" => {}
             other => {
-                eprintln!("unknown argument {other}; known are --java, --no-java and --quick");
+                eprintln!(
+                    "unknown argument {other}; known are --java, --no-java, --quick and --classes"
+                );
                 return ExitCode::from(2);
             }
         }
@@ -61,18 +66,42 @@ fn main() -> ExitCode {
     };
     println!("processors: {}", processors());
     println!("load average before: {}", load_average());
+    if !only_classes {
+        measure_nodes(quick, with_java);
+    }
+    measure_classes(quick, with_java);
+    ExitCode::SUCCESS
+}
+
+fn agent() -> NodeKind {
+    NodeKind::Agent(AGENT.into())
+}
+
+fn measure_nodes(quick: bool, with_java: bool) {
     println!("measuring the machine");
     let limits = Limits::measure(quick);
     println!("measuring the agent");
-    let agent = Figures::measure(&NodeKind::Agent(AGENT.into()), &Effort::agent(quick));
+    let figures = Figures::measure(&agent(), &Effort::agent(quick));
     println!("measuring the machine again");
     let limits = limits.or_better(Limits::measure(quick));
     let java = with_java.then(|| {
         println!("measuring Hadoop's NodeManager");
         Figures::measure(&NodeKind::Java, &Effort::java(quick))
     });
-    print!("\n{}", table::render(&limits, &agent, java.as_ref()));
-    ExitCode::SUCCESS
+    print!("\n{}", table::render(&limits, &figures, java.as_ref()));
+}
+
+fn measure_classes(quick: bool, with_java: bool) {
+    println!("\nmeasuring the agent with opportunistic containers");
+    let effort = classes::Effort::agent(quick);
+    let confined = Confined::measure(&agent(), &effort);
+    let starts = GuaranteedStarts::measure(&agent(), &effort);
+    let java = with_java.then(|| {
+        println!("measuring Hadoop's NodeManager with opportunistic containers");
+        GuaranteedStarts::measure(&NodeKind::Java, &classes::Effort::java(quick))
+    });
+    let text = table::render_classes(confined.as_ref(), &starts, java.as_ref());
+    print!("\n{text}");
 }
 
 fn processors() -> String {

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use records::ContainerId;
+use tests::conf::Properties;
 use tests::node::NodeKind;
 use tests::peer::{Allocation, LaunchContext, PeerAm, PeerNode, PeerRm};
 use tests::samples::Samples;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
 /// What the node offers: enough that only the last part fills it.
-const NODE_MB: u64 = 64_000;
+pub(crate) const NODE_MB: u64 = 64_000;
 
 /// What a container of the launches asks for.
 const SMALL_MB: u64 = 16;
@@ -99,11 +100,7 @@ impl Figures {
         rm.with(|tracker| tracker.acknowledge_all = true);
         let mut node = start(kind, &rm);
         let am = PeerAm::connect(&rm, 1);
-        let bench = Bench {
-            rm: &rm,
-            am: &am,
-            folder: node.folder().to_path_buf(),
-        };
+        let bench = Bench::new(&rm, &am, &node);
         rm.wait_heartbeats(SETTLED_HEARTBEATS);
         let pid = node.process.id();
         let rss_idle_mb = rss_mb(pid);
@@ -132,14 +129,17 @@ impl Figures {
 }
 
 fn start(kind: &NodeKind, rm: &PeerRm) -> PeerNode {
-    PeerNode::start(kind, rm, |site| {
-        site.set("yarn.nodemanager.resource.memory-mb", NODE_MB)
-            .set("yarn.nodemanager.resource.cpu-vcores", 10 * KNOWN)
-            .set(
-                "yarn.nodemanager.opportunistic-containers-max-queue-length",
-                KNOWN,
-            );
-    })
+    PeerNode::start(kind, rm, site)
+}
+
+/// What every node of this bench offers.
+pub(crate) fn site(site: &mut Properties) {
+    site.set("yarn.nodemanager.resource.memory-mb", NODE_MB)
+        .set("yarn.nodemanager.resource.cpu-vcores", 10 * KNOWN)
+        .set(
+            "yarn.nodemanager.opportunistic-containers-max-queue-length",
+            KNOWN,
+        );
 }
 
 /// Starts and stops nodes that run nothing.
@@ -174,30 +174,38 @@ fn stop(node: &mut PeerNode) -> Duration {
 }
 
 /// A node under load.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     rm: &'a PeerRm,
     am: &'a PeerAm,
     folder: std::path::PathBuf,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    pub(crate) fn new(rm: &'a PeerRm, am: &'a PeerAm, node: &PeerNode) -> Self {
+        Self {
+            rm,
+            am,
+            folder: node.folder().to_path_buf(),
+        }
+    }
+
     fn allocate(&self) -> Allocation {
         self.am.allocate().memory_mb(SMALL_MB)
     }
 
     /// A command that writes when it began, and the file it writes to.
-    fn timed(&self, number: usize) -> (LaunchContext, std::path::PathBuf) {
+    pub(crate) fn timed(&self, number: usize) -> (LaunchContext, std::path::PathBuf) {
         let file = self.folder.join(format!("time-{number}"));
         let command = format!("echo \\$EPOCHREALTIME > '{}'", file.display());
         (LaunchContext::command(&command), file)
     }
 
-    fn succeeded(&self, id: ContainerId) {
+    pub(crate) fn succeeded(&self, id: ContainerId) {
         let completed = self.rm.wait_completed(id);
         assert_eq!(completed.exit_status, 0, "{completed:?}");
     }
 
-    fn one_at_a_time(&self, count: usize) -> Samples {
+    pub(crate) fn one_at_a_time(&self, count: usize) -> Samples {
         Samples::take(count, |number| {
             let (context, file) = self.timed(number);
             let allocation = self.allocate();
@@ -235,7 +243,7 @@ impl Bench<'_> {
             .collect()
     }
 
-    fn sustained(&self, duration: Duration) -> f64 {
+    pub(crate) fn sustained(&self, duration: Duration) -> f64 {
         let completed = || self.rm.with(|tracker| tracker.completed.len());
         let before = completed();
         let begin = Instant::now();

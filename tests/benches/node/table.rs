@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::classes::{Confined, GuaranteedStarts};
 use crate::limits::Limits;
 use crate::measure::Figures;
 
@@ -46,6 +47,83 @@ pub(crate) fn render(limits: &Limits, agent: &Figures, java: Option<&Figures>) -
     );
     for row in rows(limits, agent, java) {
         row.write(&mut text);
+    }
+    text
+}
+
+/// What cgroups cost, and how soon a guaranteed container starts on a full node.
+pub(crate) fn render_classes(
+    confined: Option<&Confined>,
+    starts: &GuaranteedStarts,
+    java: Option<&GuaranteedStarts>,
+) -> String {
+    let mut text = String::new();
+    if let Some(confined) = confined {
+        let (plain, inside) = (&confined.plain, &confined.confined);
+        line(
+            &mut text,
+            format_args!(
+                "startContainers to first instruction without and with cgroups, p50: {:.2} ms, {:.2} ms (+{:.2} ms; goal 1)",
+                plain.first_instruction.p50(),
+                inside.first_instruction.p50(),
+                inside.first_instruction.p50() - plain.first_instruction.p50(),
+            ),
+        );
+        line(
+            &mut text,
+            format_args!(
+                "whole lives of containers, 32 at once, without and with: {:.0} /s, {:.0} /s (x {:.2}; goal 300 /s)",
+                plain.per_s,
+                inside.per_s,
+                inside.per_s / plain.per_s,
+            ),
+        );
+    }
+    line(
+        &mut text,
+        format_args!(
+            "\nguaranteed start on a node that opportunistic containers hold, ms (a kill waits 250 ms for the deaf)\n{:<52} {:>8} \
+             {:>11} {:>11}",
+            "", "samples", "p50", "p99"
+        ),
+    );
+    let rows = confined
+        .into_iter()
+        .flat_map(|confined| {
+            [
+                (
+                    "nm-agent freezes one that sleeps (p99 goal 50)",
+                    &confined.freezing,
+                ),
+                (
+                    "nm-agent freezes one of eight that burn (goal 50)",
+                    &confined.freezing_burners,
+                ),
+            ]
+        })
+        .chain([
+            ("nm-agent kills one that sleeps", &starts.killing),
+            (
+                "nm-agent kills one that ignores SIGTERM",
+                &starts.killing_deaf,
+            ),
+        ])
+        .chain(java.into_iter().flat_map(|java| {
+            [
+                ("Java NM kills one that sleeps", &java.killing),
+                ("Java NM kills one that ignores SIGTERM", &java.killing_deaf),
+            ]
+        }));
+    for (what, samples) in rows {
+        line(
+            &mut text,
+            format_args!(
+                "{what:<52} {:>8} {:>11.1} {:>11.1}",
+                samples.count(),
+                samples.p50(),
+                samples.p99()
+            ),
+        );
     }
     text
 }

@@ -1,0 +1,211 @@
+//! What the containers of this bench run: this same program, told to work.
+//!
+//! Jobs work for a given time and write their rate to a file; loads work until they are killed.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes of a page of memory on every machine that this runs on.
+const PAGE: usize = 4096;
+
+/// Steps of arithmetic between two looks at the clock: some milliseconds.
+const CHUNK: u64 = 1_000_000;
+
+/// What a job says of its run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Report {
+    /// Chunks of arithmetic, or pages written, in a second, of all threads together.
+    pub(crate) per_s: f64,
+    /// Least part of its memory that was resident at the end of a pass, in percent.
+    pub(crate) resident_percent: f64,
+    /// Pages that it had to wait for a disk for.
+    pub(crate) major_faults: u64,
+}
+
+impl Report {
+    fn write(self, file: &Path) {
+        let text = format!(
+            "{} {} {}",
+            self.per_s, self.resident_percent, self.major_faults
+        );
+        fs::write(file, text).expect("the folder of the bench can be written to");
+    }
+
+    /// What a job wrote.
+    pub(crate) fn read(file: &Path) -> Self {
+        let text = fs::read_to_string(file).expect("a job that ended well has written its report");
+        let mut words = text.split(' ');
+        let mut next = || words.next().expect("a report has three numbers");
+        Self {
+            per_s: next().parse().expect("a rate"),
+            resident_percent: next().parse().expect("a part"),
+            major_faults: next().parse().expect("a count"),
+        }
+    }
+}
+
+/// The command of a container.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Work {
+    /// A job of arithmetic.
+    Compute { seconds: u64 },
+    /// A job that writes to each page of so many MiB, again and again.
+    Fill { seconds: u64, mib: usize },
+    /// A load of arithmetic.
+    Burn,
+    /// A load that holds so many MiB and writes to each page of them, again and again.
+    Eat { mib: usize },
+}
+
+impl Work {
+    /// The arguments for this program; its output goes to `file`.
+    pub(crate) fn arguments(self, file: &Path) -> String {
+        let words = match self {
+            Self::Compute { seconds } => format!("compute {seconds} 0"),
+            Self::Fill { seconds, mib } => format!("fill {seconds} {mib}"),
+            Self::Burn => "burn 0 0".to_owned(),
+            Self::Eat { mib } => format!("eat 0 {mib}"),
+        };
+        format!("work {words} '{}'", file.display())
+    }
+
+    /// What the arguments after `work` say; `None` for any others.
+    pub(crate) fn parse(arguments: &[String]) -> Option<(Self, &Path)> {
+        let [what, seconds, mib, file] = arguments else {
+            return None;
+        };
+        let (seconds, mib) = (seconds.parse().ok()?, mib.parse().ok()?);
+        let work = match what.as_str() {
+            "compute" => Self::Compute { seconds },
+            "fill" => Self::Fill { seconds, mib },
+            "burn" => Self::Burn,
+            "eat" => Self::Eat { mib },
+            _ => return None,
+        };
+        Some((work, Path::new(file)))
+    }
+
+    /// Does it. A load writes an empty file once it is at full strength.
+    pub(crate) fn run(self, file: &Path) {
+        match self {
+            Self::Compute { seconds } => compute(Duration::from_secs(seconds)).write(file),
+            Self::Fill { seconds, mib } => fill(Duration::from_secs(seconds), mib).write(file),
+            Self::Burn => {
+                ready(file);
+                loop {
+                    chunk();
+                }
+            }
+            Self::Eat { mib } => {
+                let mut memory = pages(mib);
+                ready(file);
+                loop {
+                    touch(&mut memory);
+                }
+            }
+        }
+    }
+}
+
+fn ready(file: &Path) {
+    fs::write(file, "").expect("the folder of the bench can be written to");
+}
+
+fn chunk() {
+    let mut state = black_box(1_u64);
+    for _ in 0..CHUNK {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+    }
+    black_box(state);
+}
+
+/// A thread for each processor: a job that has them all.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn compute(duration: Duration) -> Report {
+    let chunks = AtomicU64::new(0);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads() {
+            scope.spawn(|| {
+                while begin.elapsed() < duration {
+                    chunk();
+                    chunks.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    Report {
+        per_s: rate(chunks.into_inner(), begin),
+        resident_percent: 100.0,
+        major_faults: major_faults(),
+    }
+}
+
+fn fill(duration: Duration, mib: usize) -> Report {
+    let mut memory = pages(mib);
+    let share = memory.len() / threads();
+    let mut resident_percent = 100.0_f64;
+    let mut pages_written = 0_u64;
+    let faults = major_faults();
+    let begin = Instant::now();
+    while begin.elapsed() < duration {
+        std::thread::scope(|scope| {
+            for part in memory.chunks_mut(share) {
+                scope.spawn(|| touch(part));
+            }
+        });
+        pages_written += u64::try_from(memory.len() / PAGE).expect("memory has so many pages");
+        resident_percent = resident_percent.min(100.0 * resident_mib() / mib as f64);
+    }
+    Report {
+        per_s: rate(pages_written, begin),
+        resident_percent,
+        major_faults: major_faults() - faults,
+    }
+}
+
+fn rate(count: u64, begin: Instant) -> f64 {
+    count as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Memory that has been written to.
+fn pages(mib: usize) -> Vec<u8> {
+    let mut memory = vec![0; mib << 20];
+    touch(&mut memory);
+    memory
+}
+
+fn touch(memory: &mut [u8]) {
+    for page in memory.chunks_mut(PAGE) {
+        page[0] = page[0].wrapping_add(1);
+    }
+    black_box(memory);
+}
+
+fn resident_mib() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").expect("this process is there");
+    let kib: u32 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .expect("a running process has memory");
+    f64::from(kib) / 1024.0
+}
+
+fn major_faults() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").expect("this process is there");
+    // The name, in parentheses, may hold anything; this is the tenth field after it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let faults = fields.split_whitespace().nth(9);
+    faults
+        .and_then(|faults| faults.parse().ok())
+        .expect("the kernel writes numbers")
+}

@@ -1,0 +1,195 @@
+//! What cgroups cost a launch, and how soon a guaranteed container runs on a node that opportunistic ones hold.
+
+use std::time::Duration;
+
+use records::ContainerId;
+use tests::cgroups::Hierarchy;
+use tests::conf::Properties;
+use tests::node::NodeKind;
+use tests::peer::{LaunchContext, PeerAm, PeerNode, PeerRm};
+use tests::samples::Samples;
+use wire::proto::hadoop_yarn::ContainerSubStateProto;
+
+use crate::measure::{Bench, NODE_MB, now, site};
+
+/// Opportunistic containers that hold the node.
+const HOLDERS: usize = 8;
+
+/// How often things are measured.
+pub(crate) struct Effort {
+    /// Launches for what a cgroup adds to one, each time.
+    launches: usize,
+    /// Launches at full speed, each time.
+    sustained: Duration,
+    /// Guaranteed starts of the agent that freezes, and of any node that kills.
+    freezing: usize,
+    killing: usize,
+}
+
+impl Effort {
+    pub(crate) fn agent(quick: bool) -> Self {
+        Self {
+            launches: if quick { 30 } else { 400 },
+            sustained: Duration::from_secs(if quick { 2 } else { 10 }),
+            freezing: if quick { 5 } else { 200 },
+            killing: if quick { 3 } else { 100 },
+        }
+    }
+
+    pub(crate) fn java(quick: bool) -> Self {
+        Self {
+            killing: if quick { 2 } else { 30 },
+            ..Self::agent(quick)
+        }
+    }
+}
+
+/// Launches without and with cgroups.
+pub(crate) struct Launches {
+    /// From before the call to the first instruction of the command.
+    pub(crate) first_instruction: Samples,
+    /// Whole lives in a second.
+    pub(crate) per_s: f64,
+}
+
+impl Launches {
+    fn measure(kind: &NodeKind, effort: &Effort, change: impl FnOnce(&mut Properties)) -> Self {
+        let rm = PeerRm::start();
+        rm.with(|tracker| tracker.acknowledge_all = true);
+        let node = PeerNode::start(kind, &rm, |properties| {
+            site(properties);
+            change(properties);
+        });
+        let am = PeerAm::connect(&rm, 1);
+        let bench = Bench::new(&rm, &am, &node);
+        Self {
+            first_instruction: bench.one_at_a_time(effort.launches),
+            per_s: bench.sustained(effort.sustained),
+        }
+    }
+
+    /// The better of two measurements of the same.
+    fn or_better(self, other: Self) -> Self {
+        Self {
+            first_instruction: self.first_instruction.or_shorter(other.first_instruction),
+            per_s: self.per_s.max(other.per_s),
+        }
+    }
+}
+
+/// From before the call to the first instruction of a guaranteed container for which an opportunistic one has to make way.
+pub(crate) struct GuaranteedStarts {
+    /// It ends at SIGTERM.
+    pub(crate) killing: Samples,
+    /// It does not.
+    pub(crate) killing_deaf: Samples,
+}
+
+impl GuaranteedStarts {
+    /// On a node without cgroups.
+    pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Self {
+        let starts = |holder| guaranteed_starts(kind, effort.killing, holder, |_| {});
+        Self {
+            killing: starts(Holder::Sleeps),
+            killing_deaf: starts(Holder::IgnoresSigterm),
+        }
+    }
+}
+
+/// What only a node with cgroups has.
+pub(crate) struct Confined {
+    /// Without cgroups, in the same run.
+    pub(crate) plain: Launches,
+    /// With limits of processor time, memory and tasks.
+    pub(crate) confined: Launches,
+    /// A guaranteed start when an opportunistic container is frozen that sleeps.
+    pub(crate) freezing: Samples,
+    /// The same when all of them burn processor time.
+    pub(crate) freezing_burners: Samples,
+}
+
+impl Confined {
+    /// `None`, and a line that says so, where cgroups cannot be had.
+    pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Option<Self> {
+        // Dropped after the nodes.
+        let hierarchy = Hierarchy::new()
+            .inspect_err(|why| println!("without cgroups: {why}"))
+            .ok()?;
+        let plain = || Launches::measure(kind, effort, |_| {});
+        let confined = || Launches::measure(kind, effort, |site| hierarchy.configure(site));
+        // In turn, since the machine may change meanwhile.
+        let (plain_first, confined_first) = (plain(), confined());
+        let freezing = |holder| {
+            guaranteed_starts(kind, effort.freezing, holder, |site| {
+                hierarchy.configure(site);
+                site.set(
+                    "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption",
+                    true,
+                );
+            })
+        };
+        Some(Self {
+            plain: plain_first.or_better(plain()),
+            confined: confined_first.or_better(confined()),
+            freezing: freezing(Holder::Sleeps),
+            freezing_burners: freezing(Holder::Burns),
+        })
+    }
+}
+
+/// What an opportunistic container does that holds the node.
+#[derive(Debug, Clone, Copy)]
+enum Holder {
+    Sleeps,
+    IgnoresSigterm,
+    Burns,
+}
+
+impl Holder {
+    fn context(self) -> LaunchContext {
+        LaunchContext::command(match self {
+            Self::Sleeps => "exec sleep 6000",
+            // What it starts is told to end too, and it starts another.
+            Self::IgnoresSigterm => "trap '' TERM; while :; do sleep 6000; done",
+            Self::Burns => "while :; do :; done",
+        })
+    }
+}
+
+/// Times guaranteed starts on a node that is full before each of them.
+fn guaranteed_starts(
+    kind: &NodeKind,
+    count: usize,
+    holder: Holder,
+    change: impl FnOnce(&mut Properties),
+) -> Samples {
+    let rm = PeerRm::start();
+    rm.with(|tracker| tracker.acknowledge_all = true);
+    let node = PeerNode::start(kind, &rm, |properties| {
+        site(properties);
+        change(properties);
+    });
+    let am = PeerAm::connect(&rm, 1);
+    let bench = Bench::new(&rm, &am, &node);
+    let slot_mb = NODE_MB / u64::try_from(HOLDERS).expect("a small number");
+    let mut holders: Vec<ContainerId> = Vec::new();
+    Samples::take(count, |number| {
+        // Killed ones are replaced; frozen ones come back by themselves.
+        holders.retain(|id| rm.with(|tracker| !tracker.completed.contains_key(id)));
+        for _ in holders.len()..HOLDERS {
+            let allocation = am.allocate().memory_mb(slot_mb).opportunistic();
+            let started = am.try_start(&allocation, holder.context());
+            holders.push(started.unwrap_or_else(|refusal| panic!("{refusal}")));
+        }
+        for id in &holders {
+            rm.wait_sub_state(*id, ContainerSubStateProto::CssRunning);
+        }
+        let (context, file) = bench.timed(number);
+        let allocation = am.allocate().memory_mb(slot_mb);
+        let begin = now();
+        let started = am.try_start(&allocation, context);
+        started.unwrap_or_else(|refusal| panic!("{refusal}"));
+        bench.succeeded(allocation.id);
+        crate::measure::first_instruction(&file, begin)
+    })
+}
