@@ -19,37 +19,38 @@
 
 mod asks;
 mod containers;
+mod grants;
 mod kept;
+mod nm_tokens;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use prost::Message as _;
-use records::{ContainerId, MonoMillis, NodeId, Now, Resource};
+use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
 use sched::{
-    ContainerAllocation, DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, RemoteNode, ResourceLimits,
+    ContainerAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
+    DistributedOpportunisticContainerAllocator,
 };
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
-    ContainerStatusProto, NmTokenProto, RegisterDistributedSchedulingAmResponseProto,
-    RemoteNodeProto, ResourceBlacklistRequestProto,
+    ContainerStatusProto, RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto,
+    ResourceBlacklistRequestProto,
 };
 use wire::raw_message::RawMessage;
 
 use self::asks::{BadAsk, Unheard};
 pub use self::containers::NodeTokenKeys;
 use self::containers::Terms;
+use self::grants::{read_grant, read_node};
 use self::kept::IdFloor;
+use self::nm_tokens::NmTokens;
 use crate::fields::{allocate_request, allocate_response, distributed_allocate_response};
 use crate::interceptor::{
     Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request, Response,
 };
 use crate::observe::Observation;
 use crate::store::Part;
-
-/// Nodes whose NMTokens an attempt is known to have. Beyond, tokens are sent again, which does no harm.
-const TOKENS_KNOWN_MAX: usize = 20_000;
 
 /// Containers whose end is waited for, for metrics. As many as an attempt may have at the small ResourceManager.
 const LIVE_MAX: usize = 100_000;
@@ -100,8 +101,7 @@ pub struct DistributedScheduler {
     /// The call that went out last, while no answer to it has come.
     unanswered: Option<i32>,
     last: Option<Round>,
-    /// Nodes that the AM has an NMToken for: the key's id if it was made here, `None` if it is the ResourceManager's.
-    nm_tokens: BTreeMap<NodeId, Option<i32>>,
+    nm_tokens: NmTokens,
     live: BTreeSet<i64>,
     id_floor: IdFloor,
     dirty: Dirty,
@@ -111,7 +111,7 @@ pub struct DistributedScheduler {
 impl DistributedScheduler {
     /// For an attempt whose AM has not registered.
     #[must_use]
-    pub fn new(attempt: records::ApplicationAttemptId, config: DistributedAllocatorConfig) -> Self {
+    pub fn new(attempt: ApplicationAttemptId, config: DistributedAllocatorConfig) -> Self {
         Self {
             config,
             allocator: DistributedOpportunisticContainerAllocator::new(attempt, config),
@@ -119,7 +119,7 @@ impl DistributedScheduler {
             underway: None,
             unanswered: None,
             last: None,
-            nm_tokens: BTreeMap::new(),
+            nm_tokens: NmTokens::default(),
             live: BTreeSet::new(),
             id_floor: IdFloor::default(),
             dirty: Dirty::default(),
@@ -242,7 +242,7 @@ impl DistributedScheduler {
         // An AM that has registered states everything anew, and numbers its calls from the beginning.
         self.unanswered = None;
         self.last = None;
-        self.nm_tokens.clear();
+        self.nm_tokens.forget();
     }
 
     fn answered(
@@ -252,7 +252,7 @@ impl DistributedScheduler {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
-        self.note_rm_tokens(&response.message);
+        self.nm_tokens.note(&response.message);
         self.note_ends(&response.message, actions);
         let nodes = response
             .scheduling
@@ -265,7 +265,8 @@ impl DistributedScheduler {
                 self.unanswered = None;
                 self.allocator.confirmed(nodes, context.now.mono);
                 self.unconfirmed.clear();
-                let nm_tokens = self.missing_nm_tokens(&given, context);
+                let nodes = given.iter().map(|given| &given.allocation.node_id);
+                let nm_tokens = self.nm_tokens.missing(&nodes.collect(), context);
                 for Given { allocation, .. } in &given {
                     if self.live.len() < LIVE_MAX {
                         self.live.insert(allocation.container_id.id);
@@ -296,46 +297,6 @@ impl DistributedScheduler {
             message.extend(allocate_response::ALLOCATED_CONTAINERS, containers);
             message.extend(allocate_response::NM_TOKENS, nm_tokens);
         }
-    }
-
-    /// Remembers which nodes the ResourceManager has given the AM tokens for.
-    fn note_rm_tokens(&mut self, message: &RawMessage) {
-        for token in message.all(allocate_response::NM_TOKENS) {
-            let node = NmTokenProto::decode(token)
-                .ok()
-                .and_then(|token| token.node_id);
-            let node = node.and_then(|node| NodeId::try_from(&node).ok());
-            if let Some(node) = node
-                && self.nm_tokens.len() < TOKENS_KNOWN_MAX
-            {
-                self.nm_tokens.insert(node, None);
-            }
-        }
-    }
-
-    /// One token for each node of these containers that the AM has none for, or one of a key that is no more.
-    fn missing_nm_tokens(&mut self, given: &[Given], context: &Context<'_>) -> Vec<Vec<u8>> {
-        let Some(keys) = context.keys else {
-            return Vec::new();
-        };
-        let key_id = keys.nm_token.key_id;
-        let nodes: BTreeSet<&NodeId> = given
-            .iter()
-            .map(|given| &given.allocation.node_id)
-            .collect();
-        let mut made = Vec::new();
-        for node in nodes {
-            let known = self.nm_tokens.get(node);
-            if known.is_some_and(|own| own.is_none_or(|own| own == key_id)) {
-                continue;
-            }
-            let token = containers::encode_nm_token(context.attempt, node, context.user, keys);
-            made.push(token);
-            if self.nm_tokens.len() < TOKENS_KNOWN_MAX {
-                self.nm_tokens.insert(node.clone(), Some(key_id));
-            }
-        }
-        made
     }
 
     fn note_ends(&mut self, message: &RawMessage, actions: &mut Vec<Action>) {
@@ -372,35 +333,6 @@ impl DistributedScheduler {
             ..Dirty::default()
         };
     }
-}
-
-fn read_node(node: &RemoteNodeProto) -> Option<RemoteNode> {
-    Some(RemoteNode {
-        node_id: NodeId::try_from(node.node_id.as_ref()?).ok()?,
-        http_address: node.http_address().to_owned(),
-        rack: node.rack_name().to_owned(),
-        partition: node.node_partition().to_owned(),
-    })
-}
-
-/// What a registration grants; an absent increment is the minimum, as in Hadoop.
-fn read_grant(
-    answer: &RegisterDistributedSchedulingAmResponseProto,
-) -> Option<(DistributedGrant, Vec<RemoteNode>)> {
-    let size = |size: Option<&_>| Resource::try_from(size?).ok();
-    let minimum = size(answer.min_container_resource.as_ref())?;
-    let limits = ResourceLimits {
-        minimum: Resource::new(minimum.memory_mb.max(1), minimum.vcores.max(1)),
-        maximum: size(answer.max_container_resource.as_ref())?,
-        increment: size(answer.incr_container_resource.as_ref()).unwrap_or(minimum),
-    };
-    let grant = DistributedGrant {
-        limits,
-        token_life_ms: u64::try_from(answer.container_token_expiry_interval()).ok()?,
-        container_id_start: answer.container_id_start?,
-    };
-    let nodes = answer.nodes_for_scheduling.iter().filter_map(read_node);
-    Some((grant, nodes.collect()))
 }
 
 impl Interceptor for DistributedScheduler {
@@ -454,13 +386,7 @@ impl Interceptor for DistributedScheduler {
         }
     }
 
-    fn restore(
-        &mut self,
-        attempt: records::ApplicationAttemptId,
-        part: Part,
-        value: &[u8],
-        now: Now,
-    ) {
+    fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
         if !kept::add(&mut self.restoring, part, value) {
             tracing::warn!(%attempt, ?part, "what was kept of opportunistic asks cannot be read");
             return;

@@ -1,11 +1,13 @@
 //! Tests of the interceptor, without a pipeline.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use proptest::prelude::*;
-use records::{ExecutionType, Priority, ResourceName, ResourceRequest};
+use records::{ExecutionType, NodeId, Priority, Resource, ResourceName, ResourceRequest};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerTokenIdentifierProto,
-    DistributedSchedulingAllocateResponseProto, NmTokenIdentifierProto,
+    DistributedSchedulingAllocateResponseProto, NmTokenIdentifierProto, NmTokenProto,
     RegisterApplicationMasterResponseProto, ResourceRequestProto,
 };
 use wire::token::{MasterKey, kind};
