@@ -3,17 +3,20 @@
 //! Both of Hadoop's versions are read; version 0 is written, as Java does by default. What is read is bounded in bytes
 //! and entries, since it comes from an ApplicationMaster. Source: `org.apache.hadoop.security.Credentials`.
 
+mod replace;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use prost::Message as _;
 
-use crate::frame::{DelimitedError, put_delimited_bytes, take_delimited_bytes};
-use crate::proto::hadoop_common::{CredentialsKvProto, CredentialsProto};
-use crate::raw_message::RawMessage;
+use crate::frame::{DelimitedError, take_delimited_bytes};
+use crate::proto::hadoop_common::CredentialsProto;
 use crate::token::Token;
 use crate::writable::{WritableError, WritableReader, put_bytes, put_vlong};
+
+pub use self::replace::{Replaced, SecretBytes, replace_kind};
 
 /// First bytes of the stream.
 const MAGIC: [u8; 4] = *b"HDTS";
@@ -166,122 +169,6 @@ impl Credentials {
         self.tokens.retain(|_, token| token.kind != kind);
         before - self.tokens.len()
     }
-}
-
-/// A stream after its tokens of one kind were exchanged for one token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// The stream, in the version it had. Every other entry has the bytes and the order it had. Secret.
-    pub stream: SecretBytes,
-    /// The tokens taken out, in the stream's order.
-    pub removed: Vec<Token>,
-}
-
-/// Bytes that no log shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SecretBytes(pub Vec<u8>);
-
-impl fmt::Debug for SecretBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretBytes({} bytes)", self.0.len())
-    }
-}
-
-/// Takes every token of `token`'s kind out of a stream and puts `token` in under `alias`, before the others. A stream
-/// without such a token is changed all the same: what that means is the caller's to see in [`Replaced::removed`].
-///
-/// # Errors
-/// See [`CredentialsError`].
-pub fn replace_kind(
-    stream: &[u8],
-    alias: &str,
-    token: &Token,
-) -> Result<Replaced, CredentialsError> {
-    // Checks the bounds and that every entry can be read.
-    Credentials::read(stream)?;
-    let body = &stream[MAGIC.len() + 1..];
-    let mut out = stream[..=MAGIC.len()].to_vec();
-    let removed = if stream[MAGIC.len()] == VERSION_WRITABLE {
-        replace_writable(body, alias, token, &mut out)?
-    } else {
-        replace_protobuf(body, alias, token, &mut out)?
-    };
-    Ok(Replaced {
-        stream: SecretBytes(out),
-        removed,
-    })
-}
-
-fn replace_writable(
-    body: &[u8],
-    alias: &str,
-    token: &Token,
-    out: &mut Vec<u8>,
-) -> Result<Vec<Token>, CredentialsError> {
-    let mut reader = WritableReader::new(body);
-    let mut removed = Vec::new();
-    let mut kept = Vec::new();
-    for _ in 0..bounded(reader.length()?)? {
-        let before = reader.rest();
-        let name = reader.text()?;
-        let found = Token::read_writable(&mut reader)?;
-        let entry = &before[..before.len() - reader.rest().len()];
-        if found.kind == token.kind {
-            removed.push(found);
-        } else if name != alias {
-            kept.push(entry);
-        }
-    }
-    put_count(out, kept.len() + 1);
-    put_bytes(out, alias.as_bytes());
-    token.put_writable(out);
-    for entry in kept {
-        out.extend_from_slice(entry);
-    }
-    // The secrets, as they are.
-    out.extend_from_slice(reader.rest());
-    Ok(removed)
-}
-
-fn replace_protobuf(
-    body: &[u8],
-    alias: &str,
-    token: &Token,
-    out: &mut Vec<u8>,
-) -> Result<Vec<Token>, CredentialsError> {
-    const TOKENS: u32 = 1;
-    let message = take_delimited_bytes(&mut Bytes::copy_from_slice(body))?;
-    let mut message = RawMessage::parse(message).map_err(|_| DelimitedError::Length)?;
-    let mut removed = Vec::new();
-    let mut broken = None;
-    message.retain(TOKENS, |entry| {
-        match CredentialsKvProto::decode(entry.clone()) {
-            Ok(entry) => match entry.token {
-                Some(found) if found.kind == token.kind => {
-                    removed.push(found.into());
-                    false
-                }
-                Some(_) | None => entry.alias != alias,
-            },
-            Err(error) => {
-                broken = Some(error);
-                true
-            }
-        }
-    });
-    if let Some(error) = broken {
-        return Err(DelimitedError::from(error).into());
-    }
-    let entry = CredentialsKvProto {
-        alias: alias.to_owned(),
-        token: Some(token.clone().into()),
-        secret: None,
-    };
-    message.insert_first(TOKENS, &entry.encode_to_vec());
-    let mut delimited = BytesMut::new();
-    put_delimited_bytes(&mut delimited, &message.encode());
-    out.extend_from_slice(&delimited);
-    Ok(removed)
 }
 
 fn bounded(count: usize) -> Result<usize, CredentialsError> {
