@@ -31,6 +31,7 @@ use crate::view::PerExecutionType;
 pub use containers::{ContainerSampler, MemoryExceeded};
 pub use limits::{ContainerLimit, ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
 
+pub(crate) use message::amount;
 pub use pressure::{Pressure, Stalls};
 
 use node::NodeSampler;

@@ -38,7 +38,7 @@ use sched::ContainerSpec;
 use tokio::sync::mpsc;
 
 pub(crate) use confined::Confined;
-pub(crate) use oom::message as oom_message;
+pub(crate) use oom::{is_of_its_limit, message as oom_message};
 pub use standing::Standing;
 
 use crate::config::CgroupConfig;

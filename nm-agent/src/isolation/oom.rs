@@ -4,6 +4,8 @@
 use cgroup::MemoryEvents;
 use records::ContainerId;
 
+use crate::monitor::amount;
+
 /// The message. `pid` is the session leader's.
 pub(crate) fn message(id: ContainerId, pid: i32, events: &MemoryEvents) -> String {
     let limit = events.limit_bytes.unwrap_or(0);
@@ -12,35 +14,24 @@ pub(crate) fn message(id: ContainerId, pid: i32, events: &MemoryEvents) -> Strin
     let over = peak.saturating_sub(limit);
     format!(
         "Container [pid={pid},containerID={id}] is running {over}B beyond the 'PHYSICAL' memory limit. \
-         Current usage: {used} of {allowed} physical memory used. Killing container.\n\
+         Current usage: {used}B of {allowed}B physical memory used. Killing container.\n\
          Killed by the kernel at its limit of {limit} bytes; the most that it used was {peak} bytes.\n",
-        used = shown(peak),
-        allowed = shown(limit),
+        used = amount(peak),
+        allowed = amount(limit),
     )
 }
 
-/// Bytes as Hadoop shows them (`StringUtils.TraditionalBinaryPrefix.long2String` with one decimal): units of 1024, a space
-/// before the letter, no decimal where it is exact.
-fn shown(bytes: u64) -> String {
-    const UNITS: [(&str, u32); 6] = [
-        ("E", 60),
-        ("P", 50),
-        ("T", 40),
-        ("G", 30),
-        ("M", 20),
-        ("K", 10),
-    ];
-    let unit = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);
-    let Some((letter, shift)) = unit else {
-        return format!("{bytes} B");
+/// Whether it was its own limit that the container ran into. Where the whole machine is short of memory, the kernel kills
+/// whom it likes, and that is not the container's doing.
+pub(crate) fn is_of_its_limit(events: &MemoryEvents) -> bool {
+    let Some(limit) = events.limit_bytes else {
+        return false;
     };
-    let whole = bytes >> shift;
-    let rest = bytes & ((1 << shift) - 1);
-    if rest == 0 {
-        return format!("{whole} {letter}B");
-    }
-    let tenths = (u128::from(bytes) * 10 + (1 << (shift - 1))) >> shift;
-    format!("{}.{} {letter}B", tenths / 10, tenths % 10)
+    // What did not fit any more may have been large, and kernels do not count all hits of version 1.
+    let came_near = events
+        .peak_bytes
+        .is_none_or(|peak| peak >= limit - limit / 8);
+    events.oom_kills > Some(0) && (events.limit_hits > Some(0) || came_near)
 }
 
 #[cfg(test)]
@@ -66,16 +57,43 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_shown_as_hadoop_shows_them() {
-        for (bytes, text) in [
-            (512, "512 B"),
-            (1024, "1 KB"),
-            (1536, "1.5 KB"),
-            (1 << 30, "1 GB"),
-            ((1 << 30) + (200 << 20), "1.2 GB"),
-            (u64::MAX, "16.0 EB"),
+    fn a_kill_far_from_the_limit_is_not_the_limits() {
+        let events = MemoryEvents {
+            oom_kills: Some(1),
+            limit_hits: Some(0),
+            limit_bytes: Some(1 << 30),
+            peak_bytes: Some(1 << 20),
+            high_hits: None,
+        };
+        assert!(!is_of_its_limit(&events));
+        for of_its_limit in [
+            MemoryEvents {
+                peak_bytes: Some((1 << 30) - 4096),
+                ..events
+            },
+            MemoryEvents {
+                limit_hits: Some(3),
+                ..events
+            },
+            MemoryEvents {
+                peak_bytes: None,
+                ..events
+            },
         ] {
-            assert_eq!(shown(bytes), text, "{bytes}");
+            assert!(is_of_its_limit(&of_its_limit), "{of_its_limit:?}");
+        }
+        for not in [
+            MemoryEvents {
+                oom_kills: Some(0),
+                limit_hits: Some(3),
+                ..events
+            },
+            MemoryEvents {
+                limit_bytes: None,
+                ..events
+            },
+        ] {
+            assert!(!is_of_its_limit(&not), "{not:?}");
         }
     }
 }

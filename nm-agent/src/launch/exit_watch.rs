@@ -26,7 +26,7 @@ use super::process_tree::Process;
 use super::registry::{Order, Registry};
 use super::scanner::{Scanner, Scope};
 use super::spawn::Leader;
-use crate::isolation::{Confined, oom_message};
+use crate::isolation::{Confined, is_of_its_limit, oom_message};
 
 /// The longest that an order waits to learn who else must be signalled. A scan takes milliseconds; when `/proc` hangs,
 /// the process group is signalled all the same.
@@ -407,7 +407,7 @@ impl Finished {
     /// Removes its cgroups. The message, if the kernel killed it or a part of it for its memory and it failed of that.
     fn killed_for_memory(&self) -> Option<String> {
         let events = self.confined.as_ref()?.finish();
-        let killed = events.oom_kills.unwrap_or(0) > 0;
+        let killed = is_of_its_limit(&events);
         let failed_of_it = !self.ordered && self.status != ContainerExitStatus::SUCCESS;
         (killed && failed_of_it).then(|| oom_message(self.id, self.pid, &events))
     }

@@ -92,7 +92,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 
 /// An amount with a binary prefix and at most one decimal, without the unit itself: `1 G`, `2.1 G`, `512`
 /// (Hadoop: `StringUtils.TraditionalBinaryPrefix.long2String`).
-fn amount(bytes: u64) -> String {
+pub(crate) fn amount(bytes: u64) -> String {
     const PREFIXES: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
     let power = bytes.checked_ilog2().unwrap_or(0) / 10;
     let Some(place) = power.checked_sub(1) else {
