@@ -316,8 +316,10 @@ mod tests {
         let of_leaders = processes.of_leaders(|pid| pid == leader);
         assert!(of_leaders[&leader].iter().all(|member| member.is_aged));
         end(child, &found);
-        processes.look().unwrap();
-        assert!(members(&processes, leader).is_empty());
+        // Orphans are reaped by whoever adopted them, when that comes to it.
+        while !members(&processes, leader).is_empty() {
+            processes.look().unwrap();
+        }
     }
 
     #[test]
