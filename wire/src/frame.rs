@@ -29,8 +29,8 @@ pub const FRAME_LENGTH_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of a frame's length.
 const LENGTH_BYTES: usize = 4;
 
-/// Room made for one read from the socket. Most frames fit in one.
-const READ_CHUNK_BYTES: usize = 8 * 1024;
+/// Room made for one read from the socket. Most frames fit in one, and every connection keeps as much while it is silent.
+const READ_CHUNK_BYTES: usize = 2 * 1024;
 
 /// Longest frame whose memory the buffer may use again, in bytes.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
