@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use records::{ContainerId, NodeId, Resource};
 use tests::node::NodeKind;
-use tests::peer::{Nothing, current_user};
+use tests::peer::{Nothing, Script};
 use tests::played::open;
 use tests::proc::processor_time;
 use tests::proxied::{ProxiedPeers, start_master};
@@ -25,8 +26,11 @@ use wire::token::Token;
 /// Containers of one ask.
 const HUNDRED: i32 = 100;
 
-/// Nodes that containers are given out on: a node gets one for each call that does not name its host.
-const NODES: u16 = 100;
+/// Nodes that the ResourceManager offers; Hadoop's default.
+const NODES: u16 = 10;
+
+/// Nodes when a hundred containers are asked for: a node gets one for each call that does not name its host.
+const NODES_FOR_HUNDRED: u16 = 100;
 
 /// What a container takes.
 const SIZE: Resource = Resource::new(128, 1);
@@ -112,10 +116,7 @@ impl Master {
 
 /// Measures a node of this kind.
 pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
-    let nothing = Nothing {
-        nodes: (1..=NODES).map(remote_node).collect(),
-    };
-    let peers = ProxiedPeers::start(kind, nothing.into_script(), |site| {
+    let peers = ProxiedPeers::start(kind, offering(NODES), |site| {
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true);
     });
     let runtime = Runtime::new().expect("threads can be made");
@@ -126,7 +127,9 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     let (direct, hundred_direct) = runtime.block_on(direct(&peers, effort));
     let first = &mut masters[0];
     let empty = runtime.block_on(empty(first, effort));
+    peers.scheduler.say(offering(NODES_FOR_HUNDRED));
     let hundred = runtime.block_on(hundred(first, effort));
+    peers.scheduler.say(offering(NODES));
     let (calls_per_s, processors) = runtime.block_on(rate(&peers, masters, effort));
     Figures {
         direct,
@@ -139,14 +142,21 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     }
 }
 
+/// A ResourceManager with nothing but so many nodes.
+fn offering(nodes: u16) -> Arc<Script> {
+    let nodes = (1..=nodes).map(remote_node).collect();
+    Nothing { nodes }.into_script()
+}
+
 fn remote_node(number: u16) -> RemoteNodeProto {
     let id = NodeId {
-        host: format!("n{number}"),
+        // Hadoop's node looks names up, so there are none.
+        host: format!("127.0.1.{number}"),
         port: number,
     };
     RemoteNodeProto {
         node_id: Some((&id).into()),
-        http_address: Some(format!("n{number}:1")),
+        http_address: Some(format!("127.0.1.{number}:1")),
         rack_name: Some("/default-rack".to_owned()),
         node_partition: None,
     }
@@ -205,7 +215,7 @@ async fn direct(peers: &ProxiedPeers, effort: &Effort) -> (Samples, Samples) {
     let mut master = Master::register(peers.scheduler.address, &token).await;
     let samples = empty(&mut master, effort).await;
     let node = NodeId {
-        host: current_user(),
+        host: "127.0.1.1".to_owned(),
         port: 1,
     };
     let given = (1..=HUNDRED).map(|number| {
@@ -240,6 +250,8 @@ async fn empty(master: &mut Master, effort: &Effort) -> Samples {
 }
 
 async fn hundred(master: &mut Master, effort: &Effort) -> Samples {
+    // The answer brings the new list of nodes.
+    master.allocate(AllocateRequestProto::default()).await;
     let mut times = Vec::new();
     for _ in 0..effort.warm_up.min(100) + effort.hundred {
         let kind = ExecutionTypeProto::Opportunistic;
