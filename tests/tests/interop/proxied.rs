@@ -3,20 +3,18 @@
 //! With one machine every master's `localhost` is the same, so each node's containers have a configuration with its own
 //! proxy's port.
 
-use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::Ipv4Addr;
 
 use tests::conf::{Options, StateStore};
 use tests::distributed_shell::ContainerType;
 use tests::node::{Node, NodeKind};
+use tests::played::open;
+use tests::proxied::tokens_of;
 use tests::rm::RmKind;
 use tests::{map_reduce, wait};
-use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
-use wire::credentials::Credentials;
+use wire::client::RpcError;
 use wire::exception::HadoopException;
-use wire::protocol::application_master;
-use wire::token::{Token, kind};
+use wire::token::Token;
 
 use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE, node_kind};
 
@@ -24,55 +22,23 @@ fn proxied(options: Options) -> Options {
     options.with("yarn.nodemanager.amrmproxy.enabled", true)
 }
 
-/// A series of the node's metrics; 0 when it is not there.
-fn metric(cluster: &Cluster, series: &str) -> Result<f64, String> {
-    metric_of(&cluster.node, series)
-}
-
-fn metric_of(node: &Node, series: &str) -> Result<f64, String> {
-    let text = node.get("/metrics")?.body;
-    let line = text.lines().find_map(|line| line.strip_prefix(series));
-    let value = line.map_or("0", str::trim);
-    value.parse().map_err(|_| format!("{series} is {value}"))
-}
-
-/// The AMRMTokens in the token file of an application's master.
-fn master_tokens(cluster: &Cluster, application_id: &str) -> Vec<Token> {
-    // There may be an epoch before it.
-    let master = application_id.replace("application", "") + "_01_000001";
-    let file = find(&cluster.node.site.local_dir(), &master)
-        .map(|folder| folder.join("container_tokens"))
-        .expect("a running master has a folder");
-    let credentials = fs::read(file).expect("a running master has its tokens");
-    let credentials = Credentials::read(&credentials).expect("a token file can be read");
-    let tokens = credentials.tokens.into_values();
-    tokens
-        .filter(|token| token.kind == kind::AM_RM_TOKEN)
-        .collect()
-}
-
-fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?;
-    let folders: Vec<_> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir())
-        .collect();
-    let found = folders.iter().find(|path| {
-        let last = path.file_name().map(|last| last.to_string_lossy());
-        last.is_some_and(|last| last.ends_with(name)) && path.join("container_tokens").exists()
-    });
-    found
-        .cloned()
-        .or_else(|| folders.iter().find_map(|path| find(path, name)))
+/// The AMRMToken in the token file of an application's master, which has to be the only one.
+fn master_token(cluster: &Cluster, application_id: &str) -> Token {
+    // There may be an epoch in it.
+    let attempts = cluster.rm.attempts(application_id).unwrap();
+    let master = attempts[0]["containerId"].as_str();
+    let master = master.expect("a running attempt has a container");
+    let tokens = tokens_of(&cluster.node.site.local_dir(), master.parse().unwrap());
+    let mut tokens = tokens.expect("a running master has its tokens");
+    assert_eq!(tokens.len(), 1, "{tokens:?}");
+    tokens.remove(0)
 }
 
 /// Opens the door of a scheduler, or not.
-fn knock(port: u16, token: Token) -> Result<(), RpcError> {
+fn knock(port: u16, token: &Token) -> Result<(), RpcError> {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let (auth, options) = (ClientAuth::Token(token), ClientOptions::default());
-    let connecting = RpcClient::connect(address, application_master::PROTOCOL, auth, &options);
-    runtime.block_on(connecting).map(|_| ())
+    let scheduler = (Ipv4Addr::LOCALHOST, port).into();
+    runtime.block_on(open(scheduler, token)).map(|_| ())
 }
 
 with_each_rm!(
@@ -98,19 +64,17 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
         STATE_DEADLINE,
         || {
             let series = "nm_agent_amrmproxy_calls_total{method=\"allocate\",outcome=\"ok\"}";
-            let calls = metric(&cluster, series)?;
+            let calls = cluster.node.metric(series)?;
             wait::check(calls >= 2.0, calls.to_string())
         },
     );
-    assert_eq!(metric(&cluster, "nm_agent_amrmproxy_pipelines"), Ok(1.0));
-    let mut tokens = master_tokens(&cluster, &id);
-    assert_eq!(tokens.len(), 1, "{tokens:?}");
-    let token = tokens.remove(0);
+    assert_eq!(cluster.node.metric("nm_agent_amrmproxy_pipelines"), Ok(1.0));
+    let token = master_token(&cluster, &id);
     assert_eq!(token.service, "");
-    knock(cluster.node.site.ports.amrm_proxy, token.clone())
+    knock(cluster.node.site.ports.amrm_proxy, &token)
         .expect("the node's own token opens the proxy");
     let refusal =
-        knock(cluster.lab.rm_ports().scheduler, token).expect_err("it opens nothing else");
+        knock(cluster.lab.rm_ports().scheduler, &token).expect_err("it opens nothing else");
     let refusal = refusal.remote().expect("the ResourceManager says why");
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
     gate.open();
@@ -123,7 +87,7 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
         "{statuses:?}"
     );
     wait::until("the pipeline's end", STATE_DEADLINE, || {
-        let pipelines = metric(&cluster, "nm_agent_amrmproxy_pipelines")?;
+        let pipelines = cluster.node.metric("nm_agent_amrmproxy_pipelines")?;
         wait::check(pipelines == 0.0, pipelines.to_string())
     });
 }
@@ -145,7 +109,7 @@ const NODE_IDS_END: i64 = 1 << 40;
 
 fn allocated(node: &Node) -> f64 {
     let series = "nm_agent_amrmproxy_allocated_containers_total{locality=\"off_switch\"}";
-    metric_of(node, series).unwrap()
+    node.metric(series).unwrap()
 }
 
 fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own(rm: &RmKind) {
@@ -205,7 +169,7 @@ fn a_map_reduce_master_registers_and_allocates_through_the_proxy(rm: &RmKind) {
         let of = |method: &str| {
             let series =
                 format!("nm_agent_amrmproxy_calls_total{{method=\"{method}\",outcome=\"ok\"}}");
-            metric(&cluster, &series)
+            cluster.node.metric(&series)
         };
         let calls = (of("registerApplicationMaster")?, of("allocate")?);
         wait::check(calls.0 >= 1.0 && calls.1 >= 3.0, format!("{calls:?}"))
@@ -236,7 +200,7 @@ fn a_proxied_job_goes_on_over_a_restart_of_the_rm() {
     let registered =
         "nm_agent_amrmproxy_calls_total{method=\"registerApplicationMaster\",outcome=\"ok\"}";
     wait::until("a second registration", STATE_DEADLINE, || {
-        let count = metric(&cluster, registered)?;
+        let count = cluster.node.metric(registered)?;
         wait::check(count >= 2.0, count.to_string())
     });
     gate.open();
