@@ -106,8 +106,10 @@ impl Confined {
             events
         });
         self.shared.table.remove(self.id);
-        // Nobody takes orders any more only when the agent has stopped.
-        let _stopped = self.jobs.send(Job::Classes);
+        if self.shared.classes_due.ask() {
+            // Nobody takes orders any more only when the agent has stopped.
+            let _stopped = self.jobs.send(Job::Classes);
+        }
         events.unwrap_or_default()
     }
 }

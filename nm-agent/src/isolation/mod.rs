@@ -94,6 +94,7 @@ impl Isolation {
             opportunistic,
             table: table::Table::default(),
             hurried: Mutex::default(),
+            classes_due: shared::Due::default(),
         });
         shared.apply_classes();
         let (jobs, ordered) = unbounded();
@@ -130,7 +131,7 @@ impl Isolation {
             return Ok(None);
         };
         self.shared.table.placed(id);
-        self.order(Job::Classes);
+        self.order_classes();
         Ok(Some(made))
     }
 
@@ -153,7 +154,7 @@ impl Isolation {
     /// The node offers more or less from now on. Running containers keep the quota that they have.
     pub fn node_resource(&self, total: Resource) {
         *table::locked(&self.shared.rules.total) = total;
-        self.order(Job::Classes);
+        self.order_classes();
     }
 
     /// Freezes it; answers with an effect.
@@ -164,6 +165,12 @@ impl Isolation {
     /// Thaws it; answers with an effect.
     pub fn resume(&self, id: ContainerId) {
         self.order(Job::Resume(id));
+    }
+
+    fn order_classes(&self) {
+        if self.shared.classes_due.ask() {
+            self.order(Job::Classes);
+        }
     }
 
     fn order(&self, job: Job) {

@@ -1,6 +1,7 @@
 //! What the handle, the threads and the containers' watches share.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cgroup::{Bound, Cgroup, CgroupError, CpuQuota, Limits, Parent, Root, Weight};
 use records::{ContainerId, ExecutionType};
@@ -19,6 +20,25 @@ pub(super) struct Shared {
     pub(super) table: Table,
     /// Opportunistic containers that are being frozen or killed.
     pub(super) hurried: Mutex<usize>,
+    /// Whether the limits of the classes are to be brought up to date.
+    pub(super) classes_due: Due,
+}
+
+/// Whether something is to be done that does for all who asked before it begins. So at most one order for it waits, however many
+/// containers start and end, and who wants room is not behind a long row of them.
+#[derive(Debug, Default)]
+pub(super) struct Due(AtomicBool);
+
+impl Due {
+    /// What it goes by has changed. Whether it must be ordered: no order waits.
+    pub(super) fn ask(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+
+    /// It is being done: what changes from now on needs another order.
+    pub(super) fn begin(&self) {
+        self.0.swap(false, Ordering::AcqRel);
+    }
 }
 
 impl Shared {
@@ -126,4 +146,18 @@ fn as_new(mut limits: Limits) -> Limits {
         .filter(|weight| *weight != Weight::DEFAULT);
     limits.pids_max = limits.pids_max.filter(|max| *max != Bound::Unlimited);
     limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Due;
+
+    #[test]
+    fn one_order_does_for_all_who_ask_before_it_is_carried_out() {
+        let due = Due::default();
+        assert!(due.ask());
+        assert!(!due.ask());
+        due.begin();
+        assert!(due.ask());
+    }
 }

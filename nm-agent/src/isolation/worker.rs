@@ -51,7 +51,10 @@ impl Worker {
                 Job::Pause(id) => self.pause(id),
                 Job::Resume(id) => self.resume(id),
                 Job::Update(id) => self.update(id),
-                Job::Classes => self.shared.apply_classes(),
+                Job::Classes => {
+                    self.shared.classes_due.begin();
+                    self.shared.apply_classes();
+                }
             }
         }
     }
