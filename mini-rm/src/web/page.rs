@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
+use records::Resource;
+
 use crate::applications::Application;
 use crate::core::{Core, RM_VERSION};
 use crate::nodes::Node;
@@ -14,14 +16,17 @@ const ROWS_MAX: usize = 1_000;
 /// Characters of a text from elsewhere in a cell.
 const CELL_CHARS_MAX: usize = 300;
 
-const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-<title>ResourceManager for trials</title><style>body{font-family:sans-serif;margin:1em 2em}\
-table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.2em .6em;text-align:left;vertical-align:top}\
-.is-not{border:2px solid #b00;padding:.6em;max-width:60em}</style></head><body>\n\
-<h1>A ResourceManager for trials</h1>\n\
-<p class=\"is-not\"><strong>This is not a cluster manager.</strong> It has one queue and no shares in it, no high \
-availability, and it keeps nothing over a restart. There is no security beyond the tokens of masters and nodes: anybody \
-may submit applications and end them.</p>\n";
+/// The look is that of the agent's pages. Colours repeat what words say.
+const HEAD: &str = concat!(
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
+    "<title>ResourceManager for trials</title><style>",
+    include_str!("page.css"),
+    "</style></head><body>\n<h1>A ResourceManager for trials</h1>\n",
+    "<p class=\"is-not\"><strong>This is not a cluster manager.</strong> It has one queue and no shares in it, no high \
+     availability, and it keeps nothing over a restart. There is no security beyond the tokens of masters and nodes: \
+     anybody may submit applications and end them.</p>\n"
+);
 
 /// The whole page.
 pub(super) fn cluster(core: &Core) -> String {
@@ -69,39 +74,50 @@ fn link(address: &str) -> String {
 }
 
 fn write_page(page: &mut String, core: &Core) -> fmt::Result {
-    let limit = core.queue_limit();
-    let limit = limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+    let limit = match core.queue_limit() {
+        Some(limit) => format!("Each may keep {limit} opportunistic containers waiting."),
+        None => "Nothing limits their queues.".to_owned(),
+    };
     writeln!(
         page,
-        "<p>Started {} (milliseconds since 1970); speaks the protocols of Hadoop {RM_VERSION}. Nodes may keep {limit} \
-         opportunistic containers waiting. As JSON: <a href=\"/ws/v1/cluster/info\">info</a>, \
+        "<p>Speaks the protocols of Hadoop {RM_VERSION}. As JSON: <a href=\"/ws/v1/cluster/info\">info</a>, \
          <a href=\"/ws/v1/cluster/metrics\">metrics</a>, <a href=\"/ws/v1/cluster/nodes\">nodes</a>, \
          <a href=\"/ws/v1/cluster/apps\">applications</a>, <a href=\"/ws/v1/cluster/scheduler\">scheduler</a>.</p>",
-        core.started_ms()
     )?;
     let nodes: Vec<&Node> = core.nodes().collect();
-    writeln!(page, "<h2>Nodes: {}</h2>", nodes.len())?;
+    writeln!(page, "<h2>Nodes: {}</h2>\n<p>{limit}</p>", nodes.len())?;
     note_of_cut(page, nodes.len())?;
     page.push_str(
-        "<table><tr><th>Node</th><th>Rack</th><th>State</th><th>Health</th><th>Guaranteed</th><th>Promised</th>\
-         <th>Offers</th><th>Opportunistic running</th><th>Waiting</th><th>May wait</th></tr>\n",
+        "<div><table><tr><th>Node</th><th>State</th><th class=\"n\">Running, guaranteed</th>\
+         <th>Promised to them</th><th>Offers</th><th class=\"n\">Running, opportunistic</th>\
+         <th class=\"n\">Waiting</th><th class=\"n\">Room to wait</th></tr>\n",
     );
     for node in nodes.into_iter().take(ROWS_MAX) {
         write_node(page, core, node)?;
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
     let applications = core.applications().count();
     writeln!(page, "<h2>Applications: {applications}</h2>")?;
     note_of_cut(page, applications)?;
     page.push_str(
-        "<table><tr><th>Application</th><th>Name</th><th>User</th><th>Type</th><th>State</th><th>Final status</th>\
-         <th>Attempt</th><th>Containers</th><th>Promised</th><th>Progress</th><th>Its page</th><th>Diagnostics</th></tr>\n",
+        "<div><table><tr><th>Application</th><th>Name</th><th>User</th><th>State</th>\
+         <th class=\"n\">Containers</th><th>Promised</th><th class=\"n\">Progress</th></tr>\n",
     );
     for application in core.applications().rev().take(ROWS_MAX) {
         write_application(page, core, application)?;
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
     Ok(())
+}
+
+/// A size in words; Hadoop's own text for it has angle brackets.
+fn size(resource: Resource) -> String {
+    let cores = if resource.vcores == 1 {
+        "vcore"
+    } else {
+        "vcores"
+    };
+    format!("{} MB, {} {cores}", resource.memory_mb, resource.vcores)
 }
 
 fn note_of_cut(page: &mut String, count: usize) -> fmt::Result {
@@ -117,16 +133,17 @@ fn write_node(page: &mut String, core: &Core, node: &Node) -> fmt::Result {
     let capacity = capacity.map_or_else(|| "-".to_owned(), |load| load.queue_capacity.to_string());
     writeln!(
         page,
-        "<tr><td><a href=\"{}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-         <td>{}</td><td>{capacity}</td></tr>",
+        "<tr><td><a href=\"{}\">{}</a><br><small>{}</small></td><td>{}<br><small>{}</small></td>\
+         <td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td class=\"n\">{capacity}</td></tr>",
         escape(&address),
         cell(&node.id.to_string()),
         cell(&node.rack),
         node.state.as_str(),
         cell(&node.health_report),
         core.guaranteed_of(node),
-        core.used_of(node),
-        node.capability,
+        size(core.used_of(node)),
+        size(node.capability),
         node.opportunistic.running,
         node.opportunistic.queued,
     )
@@ -135,20 +152,35 @@ fn write_node(page: &mut String, core: &Core, node: &Node) -> fmt::Result {
 fn write_application(page: &mut String, core: &Core, application: &Application) -> fmt::Result {
     let attempt = application.attempt();
     let (containers, promised) = core.holdings(application);
+    let tries = match attempt.id.attempt_id {
+        0 | 1 => String::new(),
+        number => format!(", attempt {number}"),
+    };
     writeln!(
         page,
-        "<tr><td><a href=\"/ws/v1/cluster/apps/{0}\">{0}</a></td><td>{1}</td><td>{2}</td><td>{3}</td><td>{4}</td>\
-         <td>{5}</td><td>{6}</td><td>{containers}</td><td>{promised}</td><td>{7:.0} %</td><td>{8}</td><td>{9}</td></tr>",
+        "<tr><td><a href=\"/ws/v1/cluster/apps/{0}\">{0}</a></td><td>{1}<br><small>{2}</small></td><td>{3}</td>\
+         <td>{4}{5}{tries}</td><td class=\"n\">{containers}</td><td>{6}</td><td class=\"n\">{7:.0} %</td></tr>",
         application.id,
         cell(application.submission.application_name()),
-        cell(&application.user),
         cell(application.submission.application_type()),
+        cell(&application.user),
         application.state.as_str(),
-        super::json::final_status(application),
-        attempt.id.attempt_id,
+        match super::json::final_status(application) {
+            "UNDEFINED" => String::new(),
+            status => format!(", {status}"),
+        },
+        size(promised),
         attempt.progress * 100.0,
-        link(&attempt.tracking_url),
-        cell(&application.diagnostics),
+    )?;
+    let more = [link(&attempt.tracking_url), cell(&application.diagnostics)];
+    let more: Vec<String> = more.into_iter().filter(|text| !text.is_empty()).collect();
+    if more.is_empty() {
+        return Ok(());
+    }
+    let more = more.join("<br>");
+    writeln!(
+        page,
+        "<tr class=\"more\"><td colspan=\"7\"><small>{more}</small></td></tr>"
     )
 }
 
@@ -163,6 +195,12 @@ mod tests {
             cell(evil),
             "&lt;/td&gt;&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
         );
+    }
+
+    #[test]
+    fn a_size_has_nothing_that_a_browser_takes_for_an_element() {
+        assert_eq!(size(Resource::new(1_024, 1)), "1024 MB, 1 vcore");
+        assert_eq!(size(Resource::new(0, 0)), "0 MB, 0 vcores");
     }
 
     #[test]
