@@ -13,7 +13,6 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use time::UtcOffset;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 use crate::Process;
 use crate::check::{self, ThisMachine};
@@ -249,9 +248,6 @@ fn start_logging(environment: &BTreeMap<String, String>, default: &str) {
     let filter = environment
         .get("NM_AGENT_LOG")
         .map_or(default, String::as_str);
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse_lossy(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+    let is_coloured = std::io::stderr().is_terminal();
+    crate::logging::start(filter, std::io::stderr, is_coloured);
 }

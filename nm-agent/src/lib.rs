@@ -18,6 +18,7 @@ pub mod launch;
 pub mod launch_context;
 pub mod live;
 pub mod localize;
+mod logging;
 pub mod metrics;
 pub mod monitor;
 pub mod node_identity;

@@ -6,25 +6,14 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use tracing_subscriber::EnvFilter;
-
 /// Lines shown of the log when something went wrong: it goes with its folder.
 const TAIL_LINES: usize = 20;
 
 /// Logs to `file`, or to standard error when `NM_AGENT_LOG` says what is wanted.
 pub(super) fn start(environment: &BTreeMap<String, String>, file: &Path) -> io::Result<()> {
-    let filter = |level: &str| EnvFilter::builder().parse_lossy(level);
     match environment.get("NM_AGENT_LOG") {
-        Some(level) => tracing_subscriber::fmt()
-            .with_env_filter(filter(level))
-            .with_writer(io::stderr)
-            .with_ansi(io::stderr().is_terminal())
-            .init(),
-        None => tracing_subscriber::fmt()
-            .with_env_filter(filter("info"))
-            .with_writer(Mutex::new(File::create(file)?))
-            .with_ansi(false)
-            .init(),
+        Some(level) => crate::logging::start(level, io::stderr, io::stderr().is_terminal()),
+        None => crate::logging::start("info", Mutex::new(File::create(file)?), false),
     }
     Ok(())
 }
