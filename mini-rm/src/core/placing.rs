@@ -4,7 +4,7 @@ use records::{
     ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, ExecutionTypeRequest, Now,
     Priority, Resource, ResourceName, ResourceRequest,
 };
-use sched::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, OpportunisticContainerAllocator};
+use sched::{ContainerAllocation, OpportunisticContainerAllocator};
 
 use super::{Core, Effect};
 use crate::am_launcher::Launch;
@@ -13,8 +13,8 @@ use crate::containers::{Container, ContainerStage, PendingUpdate};
 use crate::refusal::Refusal;
 use crate::scheduler::{Session, Validated};
 
-/// Unfinished containers of all applications. Opportunistic ones take no room, so nothing else bounds what masters that
-/// start none of theirs can pile up until these expire.
+/// Unfinished containers of all applications. Opportunistic ones take no room, and nodes claim what room they like, so
+/// nothing else bounds what masters that start none of theirs can pile up until these expire.
 pub(super) const CONTAINERS_MAX: usize = 1_000_000;
 
 impl Core {
@@ -68,24 +68,22 @@ impl Core {
         Ok(())
     }
 
-    /// Gives room to whoever waits for it, promotions first: their containers run already.
+    /// Gives room to whoever waits for it, promotions first: their containers run already. So many at a time as one pass
+    /// gives; the rest comes with the next call or tick, between which others are heard.
     pub(super) fn place(&mut self, now: Now) {
         self.place_promotions(now);
-        loop {
-            let sessions = &mut self.sessions;
-            let allocations = self.guaranteed.allocate(|attempt| {
-                sessions
-                    .get_mut(&attempt.application_id)
-                    .expect("an attempt has a session for as long as it asks")
-                    .next_container()
-            });
-            let count = u32::try_from(allocations.len()).unwrap_or(u32::MAX);
-            for allocation in allocations {
-                self.take_allocation(allocation, now);
-            }
-            if count < ALLOCATIONS_PER_CALL_MAX {
-                break;
-            }
+        if self.containers.len() >= CONTAINERS_MAX {
+            return;
+        }
+        let sessions = &mut self.sessions;
+        let allocations = self.guaranteed.allocate(|attempt| {
+            sessions
+                .get_mut(&attempt.application_id)
+                .expect("an attempt has a session for as long as it asks")
+                .next_container()
+        });
+        for allocation in allocations {
+            self.take_allocation(allocation, now);
         }
     }
 

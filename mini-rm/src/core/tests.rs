@@ -635,3 +635,17 @@ fn only_so_many_ended_applications_are_remembered() {
     let left: Vec<ApplicationId> = world.core.applications().map(|each| each.id).collect();
     assert_eq!(left, all[1..]);
 }
+
+#[test]
+fn a_huge_ask_on_a_huge_node_is_given_piece_by_piece() {
+    let mut world = World::new(&[]);
+    world.register(&node(1), 4, Vec::new());
+    world.submit();
+    let claimed = Resource::new(u64::from(u32::MAX), i32::MAX.unsigned_abs());
+    assert!(world.core.guaranteed.set_capability(&node(1), claimed));
+    let attempt = world.start_master();
+    let first = world.ask(attempt, i32::MAX, ExecutionType::Guaranteed);
+    assert_eq!(first.allocated_containers.len(), 10_000);
+    world.pass(100);
+    assert_eq!(world.core.containers.len(), 1 + 20_000);
+}
