@@ -5,8 +5,8 @@
 //!               └── opportunistic ─ CONTAINER …        together: idle processor time, memory that nobody was promised
 //! ```
 //!
-//! The launcher asks for a cgroup ([`Isolation::enter`]) and starts the process in it; its watch signals and kills through
-//! [`Confined`]; the core orders freezing, thawing and new limits, which a thread carries out and answers with effects.
+//! The launcher asks for a cgroup (`Isolation::enter`) and starts the process in it; its watch signals and kills through
+//! `Confined`; the core orders freezing, thawing and new limits, which a thread carries out and answers with effects.
 //!
 //! - `rules`: what the limits are, pure
 //! - `table`: which containers have cgroups, and the sums over them
