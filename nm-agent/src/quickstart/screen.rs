@@ -12,6 +12,10 @@ const BAR: u32 = 20;
 /// Clears the line that the cursor is in and goes to its begin.
 const CLEAR: &str = "\r\x1b[2K";
 
+/// Text beyond the right margin is dropped, and no longer (DECAWM).
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+
 /// What the output can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
@@ -115,7 +119,10 @@ impl<W: Write> Screen<W> {
         }
         text.push_str(block);
         if let Some(standing) = self.standing {
+            // Cut where the terminal ends: of a line that goes on in the next only the last part could be overwritten.
+            text.push_str(NO_WRAP);
             text.push_str(&bar(standing));
+            text.push_str(WRAP);
         }
         let written: io::Result<()> = self
             .out
@@ -207,6 +214,7 @@ mod tests {
             screen.stand(None);
         });
         let below = "          [##########..........] 18 of 36 ended, 12 running, 3 waiting";
+        let below = format!("{NO_WRAP}{below}{WRAP}");
         assert_eq!(text, format!("{CLEAR}{below}{CLEAR}told\n{below}{CLEAR}"));
     }
 
