@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 /// Where an application is in its life, as far as its client can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// The ResourceManager has it; its master does not run yet.
+    /// The ResourceManager has not taken it yet.
     #[default]
+    Submitting,
+    /// The ResourceManager has it; its master does not run yet.
     Submitted,
     /// Its master has registered.
     Running,

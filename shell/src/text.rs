@@ -9,6 +9,7 @@ use crate::summary::{Outcome, Summary};
 #[must_use]
 pub fn progress_line(progress: &Progress) -> String {
     let mut line = match (progress.stage, &progress.counts) {
+        (Stage::Submitting, _) => "submitting".to_owned(),
         (Stage::Submitted, _) => "waiting for the master to start".to_owned(),
         (Stage::Running | Stage::Ended, Some(counts)) => counts_line(counts),
         (Stage::Running | Stage::Ended, None) => {
@@ -167,6 +168,8 @@ mod tests {
     #[test]
     fn a_line_names_only_what_there_is() {
         let mut progress = Progress::default();
+        assert_eq!(progress_line(&progress), "submitting");
+        progress.stage = Stage::Submitted;
         assert_eq!(progress_line(&progress), "waiting for the master to start");
         progress.stage = Stage::Running;
         progress.fraction = 0.256;

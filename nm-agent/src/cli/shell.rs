@@ -4,6 +4,7 @@ mod display;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use shell::{Cluster, Job, Outcome, Submitted, Summary, text};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
@@ -128,14 +130,14 @@ pub(super) fn shell(
     let (job, cluster) = match read {
         Ok(read) => read,
         Err(error) => {
-            eprintln!("{error:#}");
+            tell(&format!("{error:#}"));
             return ExitCode::from(EXIT_BAD_CONFIGURATION);
         }
     };
     match run(&cluster, &job) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{error:#}");
+            tell(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -208,18 +210,33 @@ async fn submit_and_wait(
     job: &Job,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
-    let mut submitting = std::pin::pin!(shell::submit(cluster, job));
-    let mut submitted = tokio::select! {
-        submitted = &mut submitting => submitted?,
-        code = signals.recv() => {
-            return match timeout(SUBMISSION_PATIENCE, submitting).await {
+    let progress = watch::Sender::default();
+    tell(&format!(
+        "submitting to {}",
+        cluster.resource_managers.join(", ")
+    ));
+    let mut submitting = std::pin::pin!(shell::submit(cluster, job, progress.clone()));
+    let submitted = tokio::select! {
+        submitted = &mut submitting => Ok(submitted?),
+        code = signals.recv() => Err(code),
+        () = display::show(progress.subscribe()) => unreachable!("progress is shown until it is dropped"),
+    };
+    let mut submitted = match submitted {
+        Ok(submitted) => submitted,
+        Err(code) => {
+            tell("stopping as soon as it is known whether the job was submitted");
+            let taken = tokio::select! {
+                taken = timeout(SUBMISSION_PATIENCE, submitting) => taken,
+                _ = signals.recv() => return Ok(code),
+            };
+            return match taken {
                 Ok(Ok(submitted)) => Ok(interrupted(&submitted, signals, code).await),
                 Ok(Err(_)) | Err(_) => Ok(code),
             };
         }
     };
-    eprintln!("{} submitted", submitted.application_id());
-    let showing = display::show(submitted.progress());
+    tell(&format!("{} submitted", submitted.application_id()));
+    let showing = display::show(progress.subscribe());
     let ended = tokio::select! {
         summary = submitted.wait() => Ok(summary),
         code = signals.recv() => Err(code),
@@ -257,19 +274,26 @@ impl Signals {
 /// Kills the application; a second signal is not waited with.
 async fn interrupted(submitted: &Submitted, signals: &mut Signals, code: ExitCode) -> ExitCode {
     let id = submitted.application_id();
-    eprintln!("killing {id}");
+    tell(&format!("killing {id}"));
     tokio::select! {
         killed = submitted.kill() => match killed {
-            Ok(()) => eprintln!("{id} was killed"),
-            Err(error) => eprintln!("{id} may still run: {:#}", anyhow::Error::from(error)),
+            Ok(()) => tell(&format!("{id} was killed")),
+            Err(error) => tell(&format!("{id} may still run: {:#}", anyhow::Error::from(error))),
         },
-        _ = signals.recv() => eprintln!("{id} may still run"),
+        _ = signals.recv() => tell(&format!("{id} may still run")),
     }
     code
 }
 
+/// A line for whoever still reads standard error. A terminal that was closed does not change what becomes of the job.
+fn tell(line: &str) {
+    let _unread = writeln!(std::io::stderr(), "{line}");
+}
+
 fn report(summary: &Summary) -> ExitCode {
-    print!("{}", text::summary_table(summary));
+    let table = text::summary_table(summary);
+    // Whether anybody reads it does not change how the job went.
+    let _unread = std::io::stdout().write_all(table.as_bytes());
     match summary.outcome {
         Outcome::Succeeded => ExitCode::SUCCESS,
         Outcome::Failed | Outcome::Stopped => ExitCode::FAILURE,

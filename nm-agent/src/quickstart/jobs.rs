@@ -38,7 +38,9 @@ impl Followed {
 }
 
 async fn run(cluster: &shell::Cluster, job: &Job, sight: &watch::Sender<JobSight>) -> JobSight {
-    let mut submitted = match shell::submit(cluster, job).await {
+    // What the nodes do tells more.
+    let progress = watch::Sender::default();
+    let mut submitted = match shell::submit(cluster, job, progress).await {
         Ok(submitted) => submitted,
         Err(error) => return JobSight::Failed(error_chain(&error)),
     };

@@ -99,7 +99,7 @@ impl Follower {
     }
 }
 
-async fn watch_silence(
+pub(super) async fn watch_silence(
     mut silence: watch::Receiver<Option<u64>>,
     progress: watch::Sender<Progress>,
 ) -> std::convert::Infallible {

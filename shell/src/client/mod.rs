@@ -21,11 +21,11 @@ use wire::protocol::application_client::{
 use wire::rpc::{ClientAuth, Method as _};
 
 use self::endpoint::Endpoint;
-use self::follow::Follower;
+use self::follow::{Follower, watch_silence};
 use crate::cluster::{Cluster, Patience};
 use crate::error::ShellError;
 use crate::job::Job;
-use crate::progress::Progress;
+use crate::progress::{Progress, Stage};
 use crate::rm_link::{LinkConfig, RmLink};
 use crate::spec::Spec;
 use crate::summary::Summary;
@@ -40,16 +40,20 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Submitted {
     id: ApplicationId,
-    progress: watch::Receiver<Progress>,
     follower: AbortOnDropHandle<Result<Summary, ShellError>>,
     killer: Killer,
 }
 
-/// Submits a job; returns when the ResourceManager has taken it.
+/// Submits a job; returns when the ResourceManager has taken it. `progress` is told how it goes, from now until the job's
+/// end.
 ///
 /// # Errors
 /// [`ShellError`]; unless the ResourceManager fell silent in the middle, nothing was submitted then.
-pub async fn submit(cluster: &Cluster, job: &Job) -> Result<Submitted, ShellError> {
+pub async fn submit(
+    cluster: &Cluster,
+    job: &Job,
+    progress: watch::Sender<Progress>,
+) -> Result<Submitted, ShellError> {
     job.check()?;
     let program = cluster.program.to_str().ok_or(ShellError::ProgramPath)?;
     let spec = Spec {
@@ -60,27 +64,15 @@ pub async fn submit(cluster: &Cluster, job: &Job) -> Result<Submitted, ShellErro
         secret: submission::new_secret(),
     };
     let mut link = RmLink::new(link_config(cluster, cluster.patience));
-    let new = link
-        .call::<GetNewApplication>(&GetNewApplicationRequestProto::default())
-        .await
-        .map_err(|source| ShellError::ResourceManager {
-            doing: "asking for an application id",
-            source,
-        })?;
-    let (id, largest) = read_new(&new).map_err(|source| ShellError::Answer {
-        method: GetNewApplication::NAME,
-        source,
-    })?;
-    check_sizes(job, largest)?;
-    let request = SubmitApplicationRequestProto {
-        application_submission_context: Some(submission::context(id, program, &spec)?),
+    let watching = watch_silence(link.silence(), progress.clone());
+    let id = tokio::select! {
+        taken = hand_over(&mut link, job, program, &spec) => taken?,
+        never = watching => match never {},
     };
-    let submitted = link.call::<SubmitApplication>(&request).await;
-    submitted.map_err(|source| ShellError::ResourceManager {
-        doing: "submitting the application",
-        source,
-    })?;
-    let (sender, progress) = watch::channel(Progress::default());
+    progress.send_modify(|progress| {
+        progress.stage = Stage::Submitted;
+        progress.rm_silent_ms = None;
+    });
     let (endpoint, endpoint_known) = watch::channel(None);
     let patience = Patience {
         give_up_after: Some(KILL_PATIENCE),
@@ -94,16 +86,45 @@ pub async fn submit(cluster: &Cluster, job: &Job) -> Result<Submitted, ShellErro
     };
     let follower = Follower {
         id,
-        progress: sender,
+        progress,
         endpoint,
         killer: killer.clone(),
     };
     Ok(Submitted {
         id,
-        progress,
         follower: AbortOnDropHandle::new(tokio::spawn(follower.follow(link))),
         killer,
     })
+}
+
+/// Gets an id for the job and submits it under that.
+async fn hand_over(
+    link: &mut RmLink,
+    job: &Job,
+    program: &str,
+    spec: &Spec,
+) -> Result<ApplicationId, ShellError> {
+    let new = link
+        .call::<GetNewApplication>(&GetNewApplicationRequestProto::default())
+        .await
+        .map_err(|source| ShellError::ResourceManager {
+            doing: "asking for an application id",
+            source,
+        })?;
+    let (id, largest) = read_new(&new).map_err(|source| ShellError::Answer {
+        method: GetNewApplication::NAME,
+        source,
+    })?;
+    check_sizes(job, largest)?;
+    let request = SubmitApplicationRequestProto {
+        application_submission_context: Some(submission::context(id, program, spec)?),
+    };
+    let submitted = link.call::<SubmitApplication>(&request).await;
+    submitted.map_err(|source| ShellError::ResourceManager {
+        doing: "submitting the application",
+        source,
+    })?;
+    Ok(id)
 }
 
 fn link_config(cluster: &Cluster, patience: Patience) -> LinkConfig {
@@ -149,12 +170,6 @@ impl Submitted {
     #[must_use]
     pub const fn application_id(&self) -> ApplicationId {
         self.id
-    }
-
-    /// How it is going. The last value stays readable after its end.
-    #[must_use]
-    pub fn progress(&self) -> watch::Receiver<Progress> {
-        self.progress.clone()
     }
 
     /// Waits for its end. May be called again when it was dropped before it returned, not after.

@@ -65,7 +65,7 @@ impl Display {
                 }
                 bar.set_message(line.to_owned());
             }
-            Self::Lines => eprintln!("{line}"),
+            Self::Lines => super::tell(line),
         }
     }
 }
