@@ -77,8 +77,7 @@ mod tests {
     fn the_master_is_this_program_whatever_its_path() {
         let context = submitted("true".to_owned()).unwrap();
         let master = context.am_container_spec.unwrap();
-        let expected =
-            "exec -- '/a b/nm-agent' 'shell-master' 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr";
+        let expected = r#"exec -- '/a b/nm-agent' 'shell-master' 1>\"<LOG_DIR>/stdout\" 2>\"<LOG_DIR>/stderr\""#;
         assert_eq!(master.command, [expected]);
     }
 
