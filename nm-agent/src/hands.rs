@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use records::{ApplicationId, ContainerId, Resource};
 use sched::ContainerSpec;
@@ -73,7 +74,8 @@ pub trait Hands: Send {
         resources: Vec<(String, ResourceSpec)>,
     );
 
-    /// Makes folders and starts the process on a launch thread; answers with effects.
+    /// Makes folders and starts the process on a launch thread; answers with effects. `localized_in` is how long its resources
+    /// took; zero for a container without any.
     ///
     /// # Errors
     /// A text for the AM when the launch was not even queued. Then no effect follows.
@@ -83,6 +85,7 @@ pub trait Hands: Send {
         user: &Arc<str>,
         context: LaunchContext,
         localized: Vec<LocalizedResource>,
+        localized_in: Duration,
     ) -> Result<(), String>;
 
     /// Freezes a container; answers with an effect if this says `true`. `false`: nothing here can freeze.
@@ -117,6 +120,24 @@ pub trait Hands: Send {
 
     /// How far each resource of a container is.
     fn localization_statuses(&self, id: &ContainerId) -> Vec<LocalizationStatusProto>;
+}
+
+/// What resources that took so long cost their container.
+fn counters_of(resources: &[LocalizedResource], took: Duration) -> LocalizationCounters {
+    let mut counters = LocalizationCounters {
+        total_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        ..LocalizationCounters::default()
+    };
+    for resource in resources {
+        let (files, bytes) = if resource.was_cached {
+            (&mut counters.files_cached, &mut counters.bytes_cached)
+        } else {
+            (&mut counters.files_missed, &mut counters.bytes_missed)
+        };
+        *files += 1;
+        *bytes = bytes.saturating_add(resource.bytes);
+    }
+    counters
 }
 
 /// The node's own hands.
@@ -169,6 +190,7 @@ impl Hands for NodeHands {
         user: &Arc<str>,
         context: LaunchContext,
         localized: Vec<LocalizedResource>,
+        localized_in: Duration,
     ) -> Result<(), String> {
         let id = spec.id;
         let user_name: UserName = user
@@ -183,6 +205,7 @@ impl Hands for NodeHands {
         let make_plan = move || {
             let places = dirs.create_container_dirs(&id, &user_name);
             let places = places.map_err(|error| crate::error_chain(&error))?;
+            let localization_counters = counters_of(&localized, localized_in);
             Ok(LaunchPlan {
                 container_id: id,
                 user,
@@ -197,7 +220,7 @@ impl Hands for NodeHands {
                 local_user_dirs: places.local_user_dirs,
                 log_dirs: places.log_dirs,
                 service_metadata: BTreeMap::new(),
-                localization_counters: LocalizationCounters::default(),
+                localization_counters,
             })
         };
         self.limits.set(id, ContainerLimit::of(spec));
@@ -286,5 +309,23 @@ impl Hands for NodeHands {
                 }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_is_told_what_was_fetched_for_it_and_what_was_there() {
+        let resource = |bytes, was_cached| LocalizedResource {
+            link: String::new(),
+            path: "/r".into(),
+            bytes,
+            was_cached,
+        };
+        let resources = [resource(5, false), resource(7, true), resource(1, true)];
+        let counters = counters_of(&resources, Duration::from_millis(40));
+        assert_eq!(counters.to_string(), "5,8,1,2,40");
     }
 }

@@ -4,6 +4,7 @@
 //! cannot slip between two of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
 use sched::{ContainerSpec, Event, Refusal};
@@ -208,6 +209,7 @@ impl Core {
                 user: Arc::clone(&user),
                 context: Some(Box::new(context)),
                 localized: Vec::new(),
+                localized_in: Duration::ZERO,
                 accepted_us: received_us,
                 had_process: false,
                 completion_noted: false,

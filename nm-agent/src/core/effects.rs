@@ -9,7 +9,7 @@ use super::Core;
 use crate::hands::Effect;
 use crate::launch::{LaunchEvent, LaunchTimings};
 use crate::localize::LocalizedResource;
-use crate::metrics::LaunchPhase;
+use crate::metrics::{CacheUse, CallOutcome, LaunchPhase};
 use crate::monitor::{MemoryExceeded, MemoryKind};
 
 impl Core {
@@ -17,8 +17,10 @@ impl Core {
     pub fn effect(&mut self, effect: Effect, now: Now, now_us: u64) {
         match effect {
             Effect::MemoryExceeded(exceeded) => self.memory_exceeded(exceeded, now),
-            Effect::Localized { id, resources } => self.localized(id, resources, now),
+            Effect::Localized { id, resources } => self.localized(id, resources, now, now_us),
             Effect::LocalizationFailed { id, diagnostics } => {
+                let took = self.since_accepted(id, now_us);
+                self.metrics.observe_localization(CallOutcome::Error, took);
                 self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
             }
             Effect::Launch(LaunchEvent::Launched { id, pid, timings }) => {
@@ -85,9 +87,33 @@ impl Core {
         self.must_feed(Event::Kill { id, reason }, now);
     }
 
-    fn localized(&mut self, id: ContainerId, resources: Vec<LocalizedResource>, now: Now) {
+    /// How long ago `startContainers` accepted a container, which is when its resources were ordered.
+    fn since_accepted(&self, id: ContainerId, now_us: u64) -> Duration {
+        let record = self.containers.get(&id);
+        let took_us = record.map_or(0, |record| now_us.saturating_sub(record.accepted_us));
+        Duration::from_micros(took_us)
+    }
+
+    fn localized(
+        &mut self,
+        id: ContainerId,
+        resources: Vec<LocalizedResource>,
+        now: Now,
+        now_us: u64,
+    ) {
+        let took = self.since_accepted(id, now_us);
+        self.metrics.observe_localization(CallOutcome::Ok, took);
+        for resource in &resources {
+            let cache = if resource.was_cached {
+                CacheUse::Hit
+            } else {
+                CacheUse::Miss
+            };
+            self.metrics.observe_resource(cache, resource.bytes);
+        }
         if let Some(record) = self.containers.get_mut(&id) {
             record.localized = resources;
+            record.localized_in = took;
         }
         self.must_feed(Event::Localized(id), now);
     }

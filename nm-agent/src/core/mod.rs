@@ -28,6 +28,7 @@ pub use duties::{Delivery, HeartbeatDuties, HeartbeatReport, RegistrationReport}
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use amrm_proxy::AmrmProxy;
 use records::{ContainerId, MonoMillis, Now};
@@ -68,6 +69,8 @@ struct ContainerRecord {
     /// Gone once the container is done: it may hold kilobytes.
     context: Option<Box<LaunchContext>>,
     localized: Vec<LocalizedResource>,
+    /// What that took; zero for a container that needs nothing.
+    localized_in: Duration,
     /// When `startContainers` accepted it, for the launch histogram.
     accepted_us: u64,
     /// Its process exists, or existed: then it has an address to report.

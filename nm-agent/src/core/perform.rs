@@ -67,7 +67,9 @@ impl Core {
             .ok_or("the launch context was used before".to_owned())
             .and_then(|(context, spec)| {
                 let localized = std::mem::take(&mut record.localized);
-                self.hands.launch(&spec, &record.user, *context, localized)
+                let took = record.localized_in;
+                self.hands
+                    .launch(&spec, &record.user, *context, localized, took)
             });
         if let Err(diagnostics) = launched {
             let status = ContainerExitStatus::LAUNCH_FAILED;

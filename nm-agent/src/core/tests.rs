@@ -1,6 +1,7 @@
 //! Claims about the core, with hands that only write down what they were asked to do. No thread, no file, no waiting.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use records::{
@@ -15,7 +16,7 @@ use wire::token::MasterKey;
 use super::*;
 use crate::hands::Effect;
 use crate::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
-use crate::localize::ResourceSpec;
+use crate::localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use crate::monitor::{MemoryExceeded, MemoryKind};
 use crate::view::fixture::{self, APP, container_id};
 
@@ -63,6 +64,7 @@ impl Hands for RecordingHands {
         _: &Arc<str>,
         _: LaunchContext,
         _: Vec<LocalizedResource>,
+        _: Duration,
     ) -> Result<(), String> {
         self.note(Asked::Launch(spec.id));
         Ok(())
@@ -744,4 +746,45 @@ fn an_evicted_container_is_frozen_and_thawed_by_the_hands() {
     node.core
         .effect(Effect::PauseFailed(container_id(1)), node.now, 0);
     assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
+}
+
+#[test]
+fn what_resources_cost_is_counted_by_whether_they_were_there() {
+    let mut node = Node::new();
+    let spec = ResourceSpec {
+        url: ResourceUrl {
+            scheme: None,
+            user_info: None,
+            host: None,
+            port: None,
+            path: "/r".to_owned(),
+        },
+        size: 0,
+        timestamp_ms: 0,
+        kind: ResourceKind::File,
+        visibility: Visibility::Public,
+    };
+    let mut request = request(1);
+    if let Ok(context) = &mut request.context {
+        context.resources = vec![("l".to_owned(), spec)];
+    }
+    node.core.start(asker(), request, node.now);
+    let resource = |bytes, was_cached| LocalizedResource {
+        link: "l".to_owned(),
+        path: "/r".into(),
+        bytes,
+        was_cached,
+    };
+    let resources = vec![resource(5, false), resource(7, true)];
+    let id = container_id(1);
+    let effect = Effect::Localized { id, resources };
+    node.core.effect(effect, node.now, 2_000_000);
+    let text = node.core.metrics.encode();
+    for line in [
+        "nm_agent_localized_bytes_total{cache=\"miss\"} 5\n",
+        "nm_agent_localized_bytes_total{cache=\"hit\"} 7\n",
+        "nm_agent_localization_seconds_sum 2\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
 }

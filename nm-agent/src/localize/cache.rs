@@ -24,7 +24,7 @@ use super::resource::{LocalizationState, ResourceStatus};
 use super::shard::Shards;
 
 pub(super) use values::{
-    Begun, Complete, Download, EntryId, Failure, Finished, Place, RequestId, Wanted,
+    Begun, Complete, Download, EntryId, Failure, Finished, Had, Place, RequestId, Wanted,
 };
 use values::{CacheKey, Entry, EntryState};
 
@@ -45,6 +45,8 @@ struct Request {
 struct Item {
     wanted: Wanted,
     state: ItemState,
+    /// It was there when the request was looked at, and not waited for.
+    was_cached: bool,
 }
 
 #[derive(Debug)]
@@ -112,6 +114,7 @@ impl Cache {
         let new = |wanted| Item {
             wanted,
             state: ItemState::New,
+            was_cached: false,
         };
         let items = wanted.into_iter().map(new).collect();
         self.requests.insert(request, Request { container, items });
@@ -173,6 +176,7 @@ impl Cache {
                     entry.users.insert(request.container);
                     entry.last_used = tick;
                     item.state = ItemState::Has(entry_id);
+                    item.was_cached = true;
                     self.waiting -= 1;
                 }
             }
@@ -464,11 +468,13 @@ impl Cache {
         let request = self.requests.get(&request)?;
         let has = |item: &Item| match item.state {
             ItemState::Has(entry) => match &self.entries.get(&entry)?.state {
-                EntryState::Ready { place, .. } => Some((
-                    item.wanted.link.clone(),
-                    item.wanted.scope.clone(),
-                    place.clone(),
-                )),
+                EntryState::Ready { place, bytes } => Some(Had {
+                    link: item.wanted.link.clone(),
+                    scope: item.wanted.scope.clone(),
+                    place: place.clone(),
+                    bytes: *bytes,
+                    was_cached: item.was_cached,
+                }),
                 EntryState::Downloading(_) => None,
             },
             ItemState::New | ItemState::Waiting(_) | ItemState::Failed(_) | ItemState::Dropped => {

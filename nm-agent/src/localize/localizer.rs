@@ -21,7 +21,7 @@ use records::{ApplicationId, ContainerId, EpochMillis};
 use crate::config::LocalizerConfig;
 
 use super::cache::{
-    Begun, Cache, Complete, Download, EntryId, Failure, Place, RequestId, TooManyWaiting,
+    Begun, Cache, Complete, Download, EntryId, Failure, Had, Place, RequestId, TooManyWaiting,
     WAITING_MAX, Wanted,
 };
 use super::deletion::DeletionService;
@@ -353,9 +353,11 @@ impl Shared {
     }
 
     fn localized(&self, complete: Complete) -> Vec<LocalizedResource> {
-        let resource = |(link, scope, place): (String, Scope, Place)| LocalizedResource {
-            link,
-            path: self.path_of(&scope, &place),
+        let resource = |had: Had| LocalizedResource {
+            path: self.path_of(&had.scope, &had.place),
+            link: had.link,
+            bytes: had.bytes,
+            was_cached: had.was_cached,
         };
         complete.into_iter().map(resource).collect()
     }

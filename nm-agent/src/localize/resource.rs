@@ -104,6 +104,10 @@ pub struct LocalizedResource {
     pub link: String,
     /// The file, or for an archive the folder, that the link is to point to. Absolute.
     pub path: PathBuf,
+    /// What it takes on the disk.
+    pub bytes: u64,
+    /// It was in the cache; otherwise it was fetched, for this container or for one that asked before.
+    pub was_cached: bool,
 }
 
 /// How far one resource is (`LocalizationStateProto`).

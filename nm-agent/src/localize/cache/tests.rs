@@ -113,9 +113,16 @@ fn two_containers_share_one_download() {
         .map(|(request, _)| *request)
         .collect();
     assert_eq!(done, [first, second]);
-    assert_eq!(finished.complete[0].1[0].2.id, FIRST_ID);
+    assert_eq!(finished.complete[0].1[0].place.id, FIRST_ID);
     let (_, begun) = begin(&mut cache, 3, &Scope::Public, &["/a"]);
-    assert_eq!(begun.complete.unwrap().len(), 1);
+    let had = begun.complete.unwrap();
+    assert_eq!((had.len(), had[0].bytes, had[0].was_cached), (1, 5, true));
+    let waited = finished.complete.iter().flat_map(|(_, had)| had);
+    assert!(
+        waited
+            .into_iter()
+            .all(|had| had.bytes == 5 && !had.was_cached)
+    );
 }
 
 #[test]
@@ -239,7 +246,7 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
     cache.assert_invariants();
     assert_eq!(begun.downloads.len(), 1);
     let finished = succeed(&mut cache, begun.downloads[0].entry, 5);
-    assert_eq!(finished.complete[0].1[0].2.id, FIRST_ID + 1);
+    assert_eq!(finished.complete[0].1[0].place.id, FIRST_ID + 1);
     // The first container still holds the old entry, which goes with it.
     cache.release(container(1));
     cache.assert_invariants();

@@ -64,8 +64,19 @@ pub(in super::super) struct Download {
     pub(in super::super) spec: Arc<ResourceSpec>,
 }
 
-/// A request that has all it needs: link, cache and place of each resource, in the order of the request.
-pub(in super::super) type Complete = Vec<(String, Scope, Place)>;
+/// A resource that a request has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Had {
+    pub(in super::super) link: String,
+    pub(in super::super) scope: Scope,
+    pub(in super::super) place: Place,
+    pub(in super::super) bytes: u64,
+    /// It was in the cache, and not waited for.
+    pub(in super::super) was_cached: bool,
+}
+
+/// A request that has all it needs, in its order.
+pub(in super::super) type Complete = Vec<Had>;
 
 /// What [`Cache::begin`] leaves to do.
 #[derive(Debug, Default)]
