@@ -105,7 +105,15 @@ impl Config {
     pub fn read(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigProblems> {
         let mut reader = Reader::new(lookup);
         let config = read_all(&mut reader);
-        let problems = reader.into_problems();
+        let mut problems = reader.into_problems();
+        // Every ask would be refused; Hadoop does not start either.
+        if !config.allocation_min.fits_in(config.allocation_max) {
+            problems.push(ConfigProblem {
+                name: "yarn.scheduler.minimum-allocation-mb and -vcores",
+                value: config.allocation_min.to_string(),
+                expected: "at most yarn.scheduler.maximum-allocation-mb and -vcores is expected",
+            });
+        }
         if problems.is_empty() {
             Ok(config)
         } else {
@@ -352,5 +360,14 @@ mod tests {
         .unwrap_err();
         assert_eq!(problems.0.len(), 3, "{problems}");
         assert!(problems.to_string().contains("\"LUCK\""), "{problems}");
+    }
+
+    #[test]
+    fn a_smallest_container_above_the_largest_is_refused() {
+        let lookup = |name: &str| {
+            (name == "yarn.scheduler.minimum-allocation-mb").then(|| "9000".to_owned())
+        };
+        let problems = Config::read(&lookup).unwrap_err().to_string();
+        assert!(problems.contains("maximum-allocation-mb"), "{problems}");
     }
 }
