@@ -23,11 +23,13 @@ impl ContainerIdRange {
     }
 
     /// What the ResourceManager tells at a registration. The start of an epoch that is known does not begin again: its
-    /// ids are used.
+    /// ids are used. In a new epoch the count goes on: ids right below the first two starts, 0 and 2^40, are written alike
+    /// (`ContainerId.toString` has no epoch for either), and containers are told apart on nodes by what is written.
     pub(super) const fn begin(&mut self, start: i64) {
         if self.start != start {
+            let used = self.start.saturating_sub(self.lowest);
             self.start = start;
-            self.lowest = start;
+            self.lowest = start.saturating_sub(used);
         }
     }
 
@@ -65,13 +67,23 @@ mod tests {
     }
 
     #[test]
-    fn a_known_start_does_not_begin_again_and_a_new_one_does() {
+    fn a_known_start_does_not_begin_again_and_a_new_one_goes_on_counting() {
         let mut ids = ContainerIdRange::new(1 << 40, i64::MAX);
         let first = ids.next();
         ids.begin(1 << 40);
         assert_ne!(ids.next(), first);
         ids.begin(2 << 40);
-        assert_eq!(ids.next(), Some((2 << 40) - 1));
+        assert_eq!(ids.next(), Some((2 << 40) - 3));
+    }
+
+    #[test]
+    fn ids_of_the_first_two_epochs_are_written_differently() {
+        let mut ids = ContainerIdRange::new(0, 0);
+        let first = ids.next().unwrap();
+        ids.begin(1 << 40);
+        let second = ids.next().unwrap();
+        let written = |id: i64| id & ((1 << 40) - 1);
+        assert_ne!(written(first), written(second));
     }
 
     #[test]
