@@ -45,7 +45,9 @@ impl Signals {
 
     /// The next one.
     pub(super) async fn next(&mut self) -> Interruption {
+        // Signals lose their order when several are there; the same one counts each time then.
         tokio::select! {
+            biased;
             _ = self.interrupt.recv() => Interruption::Interrupt,
             _ = self.terminate.recv() => Interruption::Terminate,
             _ = self.hang_up.recv() => Interruption::HangUp,
