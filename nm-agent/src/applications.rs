@@ -207,20 +207,7 @@ mod tests {
     use records::ApplicationAttemptId;
 
     use super::*;
-
-    fn container(n: i64) -> ContainerId {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
-        ContainerId {
-            attempt: ApplicationAttemptId {
-                application_id,
-                attempt_id: 1,
-            },
-            id: n,
-        }
-    }
+    use crate::fixture::container;
 
     fn user() -> Arc<str> {
         Arc::from("alice")

@@ -51,23 +51,8 @@ impl StartedTokens {
 
 #[cfg(test)]
 mod tests {
-    use records::{ApplicationAttemptId, ApplicationId};
-
     use super::*;
-
-    fn id(n: i64) -> ContainerId {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
-        ContainerId {
-            attempt: ApplicationAttemptId {
-                application_id,
-                attempt_id: 1,
-            },
-            id: n,
-        }
-    }
+    use crate::fixture::container as id;
 
     #[test]
     fn a_token_starts_its_container_once_until_it_expires() {

@@ -106,23 +106,8 @@ impl<S: Clone> StatusLedger<S> {
 
 #[cfg(test)]
 mod tests {
-    use records::{ApplicationAttemptId, ApplicationId};
-
     use super::*;
-
-    fn id(n: i64) -> ContainerId {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
-        ContainerId {
-            attempt: ApplicationAttemptId {
-                application_id,
-                attempt_id: 1,
-            },
-            id: n,
-        }
-    }
+    use crate::fixture::container as id;
 
     #[test]
     fn a_completion_is_repeated_until_a_heartbeat_that_carried_it_is_answered() {

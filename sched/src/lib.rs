@@ -35,6 +35,8 @@ mod container;
 mod container_scheduler;
 mod container_state;
 mod diagnostics;
+#[cfg(test)]
+mod fixture;
 mod index;
 mod kill_cause;
 mod node_load;

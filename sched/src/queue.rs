@@ -113,22 +113,15 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use records::{ApplicationAttemptId, ApplicationId, Resource};
+    use records::Resource;
 
     use super::*;
+    use crate::fixture::container;
 
     fn waiting(id: i64) -> Waiting {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
-        let attempt = ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        };
         let amount = Amount::new(Resource::new(10, 1), None);
         Waiting {
-            id: ContainerId { attempt, id },
+            id: container(id),
             amount,
         }
     }

@@ -63,20 +63,11 @@ impl Timers {
 
 #[cfg(test)]
 mod tests {
-    use records::{ApplicationAttemptId, ApplicationId};
-
     use super::*;
+    use crate::fixture::container;
 
     fn timer(id: i64) -> Timer {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
-        let attempt = ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        };
-        Timer::ForceKill(ContainerId { attempt, id })
+        Timer::ForceKill(container(id))
     }
 
     #[test]

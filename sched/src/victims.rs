@@ -30,23 +30,10 @@ pub(crate) fn select(
 
 #[cfg(test)]
 mod tests {
-    use records::{ApplicationAttemptId, ApplicationId, Resource};
+    use records::Resource;
 
     use super::*;
-
-    fn id(id: i64) -> ContainerId {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
-        ContainerId {
-            attempt: ApplicationAttemptId {
-                application_id,
-                attempt_id: 1,
-            },
-            id,
-        }
-    }
+    use crate::fixture::container as id;
 
     fn amount(memory_mb: u64, vcores: u32) -> Amount {
         Amount::new(Resource::new(memory_mb, vcores), None)

@@ -9,14 +9,14 @@ mod updates;
 mod waits;
 
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis,
-    ExecutionType, MonoMillis, Now, Resource,
+    ApplicationId, ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis, Now, Resource,
 };
 
 use super::ContainerScheduler;
 use crate::action::{Action, Completion, ContainerSpec, ContainerView, Event, Note, Refusal};
 use crate::config::ContainerSchedulerConfig;
 use crate::container_state::ContainerState;
+use crate::fixture::container as id;
 
 /// A node with a queue of ten, killing with a grace of 250 ms.
 const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
@@ -35,20 +35,6 @@ const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
 struct Node {
     scheduler: ContainerScheduler,
     now: Now,
-}
-
-fn id(number: i64) -> ContainerId {
-    let application_id = ApplicationId {
-        cluster_timestamp: 1,
-        id: 1,
-    };
-    ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        },
-        id: number,
-    }
 }
 
 fn spec(number: i64, execution_type: ExecutionType, memory_mb: u64, vcores: u32) -> ContainerSpec {
