@@ -49,7 +49,6 @@ use crate::core_task::Handle;
 use crate::racks::Racks;
 use crate::services::application_client::Clients;
 use crate::services::application_master::Masters;
-use crate::services::distributed_scheduling::DistributedMasters;
 use crate::services::resource_tracker::Tracker;
 use crate::tokens::MasterSecrets;
 
@@ -148,11 +147,10 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     let client = RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(
         Arc::new(Clients(handle.clone())),
     ));
-    let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets)).service(
-        ApplicationMasterService::new(Arc::new(Masters(handle.clone()))),
-    );
+    let masters = Arc::new(Masters(handle.clone()));
+    let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets))
+        .service(ApplicationMasterService::new(Arc::clone(&masters)));
     if config.opportunistic.is_distributed {
-        let masters = Arc::new(DistributedMasters(handle.clone()));
         scheduler = scheduler.service(DistributedSchedulingAMService::new(masters));
     }
     let tracker = RpcServer::builder(ServerAuth::Simple).service(ResourceTrackerService::new(

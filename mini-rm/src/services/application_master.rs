@@ -14,7 +14,7 @@ use wire::rpc::Caller;
 use crate::core_task::Handle;
 use crate::tokens::attempt_of;
 
-/// The service.
+/// The service, of this protocol and of the one of distributed scheduling.
 #[derive(Debug)]
 pub struct Masters(pub Handle);
 

@@ -7,18 +7,13 @@ use wire::proto::hadoop_yarn::{
     FinishApplicationMasterRequestProto, FinishApplicationMasterResponseProto,
     RegisterApplicationMasterRequestProto, RegisterDistributedSchedulingAmResponseProto,
 };
-use wire::protocol::application_master::ApplicationMasterProtocol as _;
+use wire::protocol::application_master::ApplicationMasterProtocol;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMProtocol;
 use wire::rpc::Caller;
 
 use super::application_master::{Masters, identify};
-use crate::core_task::Handle;
 
-/// The service.
-#[derive(Debug)]
-pub struct DistributedMasters(pub Handle);
-
-impl DistributedSchedulingAMProtocol for DistributedMasters {
+impl DistributedSchedulingAMProtocol for Masters {
     async fn register_application_master_for_distributed_scheduling(
         &self,
         caller: &Caller,
@@ -46,8 +41,6 @@ impl DistributedSchedulingAMProtocol for DistributedMasters {
         caller: &Caller,
         request: FinishApplicationMasterRequestProto,
     ) -> Result<FinishApplicationMasterResponseProto, RemoteException> {
-        Masters(self.0.clone())
-            .finish_application_master(caller, request)
-            .await
+        ApplicationMasterProtocol::finish_application_master(self, caller, request).await
     }
 }
