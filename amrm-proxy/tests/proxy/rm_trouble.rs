@@ -19,8 +19,8 @@ async fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-#[tokio::test]
-async fn a_standby_is_left_for_the_active_one() {
+/// Two ResourceManagers of one cluster.
+async fn standby_and_active() -> (ScriptedRm, ScriptedRm) {
     let exception = RemoteException::new(HadoopException::Standby, "on standby");
     let standby = ScriptedRm::start(refuse(exception)).await;
     let active = ScriptedRm::start_with(
@@ -29,6 +29,12 @@ async fn a_standby_is_left_for_the_active_one() {
         always(ANSWER),
     )
     .await;
+    (standby, active)
+}
+
+#[tokio::test]
+async fn a_standby_is_left_for_the_active_one() {
+    let (standby, active) = standby_and_active().await;
     let absent = free_address().await;
     let node = Node::start(config(&[absent, standby.address, active.address])).await;
     let rm_token = standby.token(attempt(1, 1));
@@ -164,14 +170,7 @@ async fn a_token_that_the_rm_does_not_know_is_told_to_the_master() {
 
 #[tokio::test]
 async fn many_masters_find_the_active_one_together() {
-    let exception = RemoteException::new(HadoopException::Standby, "on standby");
-    let standby = ScriptedRm::start(refuse(exception)).await;
-    let active = ScriptedRm::start_with(
-        SocketAddr::from(([127, 0, 0, 1], 0)),
-        standby.secrets.clone(),
-        always(ANSWER),
-    )
-    .await;
+    let (standby, active) = standby_and_active().await;
     let node = Node::start(config(&[standby.address, active.address])).await;
     let mut calls = tokio::task::JoinSet::new();
     for application in 1..=50 {

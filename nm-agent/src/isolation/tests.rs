@@ -89,16 +89,7 @@ impl Node {
             execution_type: class,
             version: 0,
         };
-        let mut plan = testing::plan(self.folder.path());
-        plan.container_id = spec.id;
-        let root = self.folder.path().join(spec.id.to_string());
-        plan.work_dir = root.join("work");
-        plan.log_dir = root.join("log");
-        plan.nm_private_dir = root.join("private");
-        for directory in [&plan.work_dir, &plan.log_dir, &plan.nm_private_dir] {
-            fs::create_dir_all(directory).unwrap();
-        }
-        plan.commands = vec![command.to_owned()];
+        let plan = testing::plan_in_folders(self.folder.path(), spec.id, command);
         self.isolation.announce(spec);
         self.launcher.launch(Box::new(plan)).unwrap();
         let event = self.event().await;

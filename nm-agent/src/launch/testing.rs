@@ -66,3 +66,18 @@ pub(crate) fn config() -> LaunchConfig {
         isolation: None,
     }
 }
+
+/// A plan of one command, in folders of its own below `root`, which are there.
+pub(crate) fn plan_in_folders(root: &Path, id: ContainerId, command: &str) -> LaunchPlan {
+    let mut plan = plan(root);
+    plan.container_id = id;
+    let root = root.join(id.to_string());
+    plan.work_dir = root.join("work");
+    plan.log_dir = root.join("log");
+    plan.nm_private_dir = root.join("private");
+    for directory in [&plan.work_dir, &plan.log_dir, &plan.nm_private_dir] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    plan.commands = vec![command.to_owned()];
+    plan
+}

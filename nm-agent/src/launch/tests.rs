@@ -42,16 +42,7 @@ impl Node {
 
     /// A plan in directories of its own.
     fn plan(&self, command: &str) -> LaunchPlan {
-        let mut plan = testing::plan(self.root.path());
-        let root = self.root.path().join(plan.container_id.to_string());
-        plan.work_dir = root.join("work");
-        plan.log_dir = root.join("log");
-        plan.nm_private_dir = root.join("private");
-        for directory in [&plan.work_dir, &plan.log_dir, &plan.nm_private_dir] {
-            fs::create_dir_all(directory).unwrap();
-        }
-        plan.commands = vec![command.to_owned()];
-        plan
+        testing::plan_in_folders(self.root.path(), testing::container_id(), command)
     }
 
     fn launch(&self, plan: LaunchPlan) -> ContainerId {

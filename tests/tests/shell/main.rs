@@ -2,6 +2,7 @@
 
 mod cluster;
 
+use tests::process::Process;
 use tests::wait;
 
 use crate::cluster::{Cluster, DEADLINE, SLOT_MB, ended, interrupt, row};
@@ -127,9 +128,9 @@ fn a_program_that_is_not_there_fails_the_job() {
     assert!(log.contains("exit status 127"), "{log}");
 }
 
-#[test]
-fn containers_that_make_way_are_asked_for_again() {
-    let cluster = Cluster::start(1);
+/// A job of two opportunistic containers that have begun and wait for the gate.
+#[track_caller]
+fn two_that_wait(cluster: &Cluster) -> Process {
     let command = cluster.waiting_command("gate");
     let opportunistic = [
         "--type",
@@ -143,6 +144,13 @@ fn containers_that_make_way_are_asked_for_again() {
     ];
     let first = cluster.shell("first", &[&SLOT[..], &opportunistic].concat());
     cluster.wait_waiting("gate", 2);
+    first
+}
+
+#[test]
+fn containers_that_make_way_are_asked_for_again() {
+    let cluster = Cluster::start(1);
+    let first = two_that_wait(&cluster);
     let (status, log) = cluster.shell_to_end(&[&SLOT[..], &["--", "true"]].concat());
     assert_eq!(status, Some(0), "{log}");
     cluster.open("gate");
@@ -156,19 +164,7 @@ fn containers_that_make_way_are_asked_for_again() {
 #[test]
 fn a_container_that_waits_too_long_is_promoted() {
     let cluster = Cluster::start(1);
-    let command = cluster.waiting_command("gate");
-    let opportunistic = [
-        "--type",
-        "opportunistic",
-        "-n",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        &command,
-    ];
-    let first = cluster.shell("first", &[&SLOT[..], &opportunistic].concat());
-    cluster.wait_waiting("gate", 2);
+    let first = two_that_wait(&cluster);
     let promoted = [
         "--type",
         "opportunistic",

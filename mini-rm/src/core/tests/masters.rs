@@ -118,8 +118,9 @@ fn a_master_that_was_launched_and_never_registered_is_tried_again() {
     assert_eq!(world.state(application), (ApplicationState::Accepted, 2));
 }
 
-#[test]
-fn a_container_that_its_master_has_not_fetched_does_not_expire() {
+/// A node with room for a master and one container more, which the master has; it expires after a second unless it is
+/// started.
+fn one_allocated_that_expires() -> (World, ApplicationAttemptId, ContainerId) {
     let mut world = World::new(&[(
         "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
         "1000",
@@ -128,6 +129,12 @@ fn a_container_that_its_master_has_not_fetched_does_not_expire() {
     world.submit();
     let attempt = world.start_master();
     let first = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed))[0];
+    (world, attempt, first)
+}
+
+#[test]
+fn a_container_that_its_master_has_not_fetched_does_not_expire() {
+    let (mut world, attempt, first) = one_allocated_that_expires();
     assert!(ids(&world.ask(attempt, 1, ExecutionType::Guaranteed)).is_empty());
     // There is room now, and nobody has come for it.
     world.heartbeat(&node(1), 0, vec![status(first, Some(0))]);
@@ -141,14 +148,7 @@ fn a_container_that_its_master_has_not_fetched_does_not_expire() {
 
 #[test]
 fn an_expired_containers_room_goes_to_the_next_and_its_node_is_told() {
-    let mut world = World::new(&[(
-        "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
-        "1000",
-    )]);
-    world.register(&node(1), 2, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
-    let first = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed))[0];
+    let (mut world, attempt, first) = one_allocated_that_expires();
     world.ask(attempt, 1, ExecutionType::Guaranteed);
     world.pass(1_001);
     let told = world.allocate(attempt, AllocateRequestProto::default());
