@@ -84,6 +84,8 @@ pub struct OutstandingAsks {
     rules: AskRules,
     asks: BTreeMap<AskKey, Ask>,
     lines: usize,
+    /// The sum of all counts.
+    containers: u64,
 }
 
 impl OutstandingAsks {
@@ -94,6 +96,7 @@ impl OutstandingAsks {
             rules,
             asks: BTreeMap::new(),
             lines: 0,
+            containers: 0,
         }
     }
 
@@ -111,6 +114,7 @@ impl OutstandingAsks {
         }
         let key = AskKey::of(request);
         let known = self.asks.get(&key).map_or(0, Ask::lines);
+        let wanted = self.asks.get(&key).map_or(0, |ask| ask.count);
         if request.num_containers == 0 {
             if known == 0 {
                 return Ok(());
@@ -146,6 +150,7 @@ impl OutstandingAsks {
             ResourceName::Rack(name) => set_line(&mut ask.racks, name, line),
             ResourceName::Host(name) => set_line(&mut ask.hosts, name, line),
         }
+        self.containers = self.containers - u64::from(wanted) + u64::from(ask.count);
         if ask.is_over() {
             self.lines -= known;
             self.asks.remove(&key);
@@ -170,14 +175,15 @@ impl OutstandingAsks {
     /// Shows every ask to `visit`, which may lower it; an ask whose total reached 0 by that is removed with its places.
     /// They come in the order of the [rules](AskRules). Ends early if `visit` breaks: there is nothing left to give.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<()>) {
-        let lines = &mut self.lines;
+        let (lines, containers) = (&mut self.lines, &mut self.containers);
         let mut over = Vec::new();
         let mut step = |(key, ask): (&AskKey, &mut Ask)| {
             if ask.count == 0 {
                 return ControlFlow::Continue(());
             }
-            let before = ask.lines();
+            let (before, wanted) = (ask.lines(), ask.count);
             let flow = visit(key, ask);
+            *containers = *containers - u64::from(wanted) + u64::from(ask.count);
             let met = ask.count == 0;
             if met {
                 over.push(*key);
@@ -212,8 +218,9 @@ impl OutstandingAsks {
                 let Some(ask) = self.asks.get_mut(&key).filter(|ask| ask.count > 0) else {
                     continue;
                 };
-                let before = ask.lines();
+                let (before, wanted) = (ask.lines(), ask.count);
                 let flow = visit(&key, ask);
+                self.containers = self.containers - u64::from(wanted) + u64::from(ask.count);
                 let is_met = ask.count == 0;
                 self.lines = self.lines - before + if is_met { 0 } else { ask.lines() };
                 if is_met {
@@ -260,14 +267,14 @@ impl OutstandingAsks {
 
     /// How many containers are wanted in all.
     #[must_use]
-    pub fn containers(&self) -> u64 {
-        self.asks.values().map(|ask| u64::from(ask.count)).sum()
+    pub const fn containers(&self) -> u64 {
+        self.containers
     }
 
     /// Whether no container is wanted.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.asks.values().all(|ask| ask.count == 0)
+    pub const fn is_empty(&self) -> bool {
+        self.containers == 0
     }
 
     /// The asks that want something, most urgent first.
