@@ -26,6 +26,7 @@ pub mod config;
 pub mod distributed_scheduler;
 mod fields;
 pub mod interceptor;
+pub mod masters;
 pub mod observe;
 mod pipeline;
 mod pipelines;

@@ -79,6 +79,6 @@ impl Observer for NoObserver {
 pub struct ProxySnapshot {
     /// Attempts that have a pipeline.
     pub pipelines: usize,
-    /// Added up over all pipelines that no call was in at that moment.
+    /// Added up over all pipelines, of each as it was when its last call ended.
     pub gauges: Gauges,
 }

@@ -16,7 +16,8 @@ use wire::token::Token;
 
 use crate::chain::Chain;
 use crate::distributed_scheduler::NodeTokenKeys;
-use crate::interceptor::{Action, AmMethod, Context, Gauges, Outcome, Request, Timing};
+use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Timing};
+use crate::masters::{Activity, MasterNumbers, NumbersCell};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
 use crate::store::{MasterRecord, Part, Record as _, RecordKey, Store};
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) node_keys: Arc<dyn NodeKeys>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<ReadClock>,
+    pub(crate) activity: Activity,
 }
 
 /// Whose pipeline it is.
@@ -64,6 +66,8 @@ pub(crate) struct Pipeline {
     /// Calls of one attempt go one after the other, as the ResourceManager also takes them, so a call keeps this while it
     /// waits for the ResourceManager: nobody else could do anything with it.
     work: Mutex<Work>,
+    /// What others may see of it while it works.
+    numbers: NumbersCell,
     places: Semaphore,
     ended: CancellationToken,
 }
@@ -78,6 +82,7 @@ impl Pipeline {
         Self {
             master,
             shared,
+            numbers: NumbersCell::new(chain.gauges()),
             work: Mutex::new(Work { chain, forwarder }),
             places: Semaphore::new(CALLS_WAITING_MAX),
             ended: CancellationToken::new(),
@@ -134,26 +139,33 @@ impl Pipeline {
             &mut actions,
         );
         self.perform(work, &mut actions);
-        let rm_began = Instant::now();
+        let mut rm = Duration::ZERO;
         let mut outcome = match inbound.result {
             Err(refusal) => Err(refusal),
             Ok(delay_ms) => {
                 if delay_ms > 0 {
                     sleep(Duration::from_millis(delay_ms)).await;
                 }
-                work.forwarder.call(&request).await
+                let rm_began = Instant::now();
+                let outcome = work.forwarder.call(&request).await;
+                rm = rm_began.elapsed();
+                outcome
             }
         };
         // And back.
         let timing = Timing {
             total: began.elapsed(),
-            rm: rm_began.elapsed(),
+            rm,
         };
         let renewed = self.shared.secrets.renewed(self.master.attempt, presented);
         let context = self.context(keys.as_ref(), timing, renewed.as_ref());
         work.chain
             .outbound(inbound.passed, method, &mut outcome, &context, &mut actions);
         self.perform(work, &mut actions);
+        let (at, gauges) = (context.now.mono, work.chain.gauges());
+        self.numbers
+            .change(|numbers| numbers.ended(at, timing, gauges));
+        self.shared.activity.changed();
         outcome
     }
 
@@ -185,9 +197,14 @@ impl Pipeline {
                     let key = RecordKey::Attempt(self.master.attempt, part);
                     self.shared.store.put(key, value);
                 }
-                Action::Observe(observation) => self.shared.observer.observe(&observation),
+                Action::Observe(observation) => self.observed(&observation),
             }
         }
+    }
+
+    fn observed(&self, observation: &Observation) {
+        self.numbers.change(|numbers| numbers.observed(observation));
+        self.shared.observer.observe(observation);
     }
 
     /// Writes down what it takes to build this pipeline again.
@@ -206,17 +223,13 @@ impl Pipeline {
         self.ended.cancel();
     }
 
-    /// What its interceptors say; nothing while a call is under way.
-    pub(crate) fn gauges(&self) -> Gauges {
-        self.work
-            .try_lock()
-            .map(|work| work.chain.gauges())
-            .unwrap_or_default()
+    /// As they were when the last call ended. Does not wait for a call under way.
+    pub(crate) fn numbers(&self) -> MasterNumbers {
+        self.numbers.read()
     }
 
     fn too_many(&self) -> RemoteException {
-        let observation = Observation::Throttled(ThrottleReason::CallsWaiting);
-        self.shared.observer.observe(&observation);
+        self.observed(&Observation::Throttled(ThrottleReason::CallsWaiting));
         let attempt = self.master.attempt;
         RemoteException::new(
             HadoopException::Retriable,

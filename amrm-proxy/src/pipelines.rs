@@ -2,6 +2,7 @@
 //!
 //! Source: `AMRMProxyService.processApplicationStartRequest`, `initializePipeline`, `stopApplication`.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +20,7 @@ use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
+use crate::masters::{Activity, ProxiedMaster, ProxiedMasters, keep_first};
 use crate::observe::{Observer, ProxySnapshot};
 use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, gone};
 use crate::relabel::Relabel;
@@ -123,6 +125,7 @@ impl AmrmProxy {
                 node_keys,
                 observer,
                 clock,
+                activity: Activity::default(),
             }),
             pipelines: Mutex::default(),
             config,
@@ -179,6 +182,7 @@ impl AmrmProxy {
             self.end(&replaced);
         }
         drop(pipelines);
+        self.shared.activity.changed();
         tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied");
         Ok(Admission::Admitted {
             credentials,
@@ -221,14 +225,49 @@ impl AmrmProxy {
     /// For metrics.
     #[must_use]
     pub fn snapshot(&self) -> ProxySnapshot {
-        let pipelines: Vec<_> = self.lock().values().cloned().collect();
+        let pipelines = self.all();
         ProxySnapshot {
             pipelines: pipelines.len(),
             gauges: pipelines
                 .iter()
-                .map(|pipeline| pipeline.gauges())
+                .map(|pipeline| pipeline.numbers().gauges)
                 .fold(Gauges::default(), Gauges::and),
         }
+    }
+
+    /// The attempts that called most recently, at most `listed_max`. Costs a look at every pipeline and waits for no call,
+    /// so it is for when somebody looks.
+    #[must_use]
+    pub fn masters(&self, listed_max: usize) -> ProxiedMasters {
+        let pipelines = self.all();
+        let total = pipelines.len();
+        let mut listed: Vec<_> = pipelines
+            .into_iter()
+            .map(|pipeline| (pipeline.numbers(), pipeline))
+            .collect();
+        keep_first(&mut listed, listed_max, |(numbers, _)| {
+            Reverse(numbers.last_call_at)
+        });
+        listed.sort_unstable_by_key(|(_, pipeline)| pipeline.master.attempt);
+        let most_active = listed
+            .into_iter()
+            .map(|(numbers, pipeline)| ProxiedMaster {
+                attempt: pipeline.master.attempt,
+                user: pipeline.master.user.clone(),
+                numbers,
+            })
+            .collect();
+        ProxiedMasters { most_active, total }
+    }
+
+    /// For those who watch: tells when [`Self::masters`] may say something else than before.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        self.shared.activity.clone()
+    }
+
+    fn all(&self) -> Vec<Arc<Pipeline>> {
+        self.lock().values().cloned().collect()
     }
 
     /// Rolls the local key when it is time, until `stop`.
@@ -291,6 +330,7 @@ impl AmrmProxy {
         self.shared.secrets.dismiss(attempt);
         pipeline.end();
         self.shared.store.forget(attempt);
+        self.shared.activity.changed();
     }
 
     fn keep_keys(&self) {

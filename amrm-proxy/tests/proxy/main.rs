@@ -5,6 +5,7 @@
     reason = "helpers of tests fail the test, as the tests do"
 )]
 
+mod masters;
 mod node;
 mod passing;
 mod recovery;

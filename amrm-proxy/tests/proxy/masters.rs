@@ -1,0 +1,75 @@
+//! What is to be seen of the attempts, also while their calls are under way.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::node::{Node, attempt, config};
+use crate::scripted_rm::{ScriptedRm, always, silent};
+
+const ANSWER: &[u8] = &[0x10, 7];
+
+#[tokio::test]
+async fn what_is_known_of_an_attempt_stays_while_the_resource_manager_holds_its_call() {
+    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let am = node.connect(local).await.unwrap();
+    node.set_clock_ms(5_000);
+    let _ = am.call("allocate", Bytes::new()).await.unwrap();
+    let before = node.proxy.masters(10);
+    let numbers = before.most_active[0].numbers;
+    assert_eq!(numbers.calls, 1);
+    assert_eq!(numbers.last_call_at.map(|at| at.0), Some(5_000));
+    assert!(numbers.took.total >= numbers.took.rm);
+    assert!(numbers.took.rm > Duration::ZERO);
+    rm.say(silent());
+    let held = tokio::spawn(async move { am.call("allocate", Bytes::new()).await });
+    while rm.calls().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(node.proxy.masters(10), before);
+    held.abort();
+}
+
+#[tokio::test]
+async fn those_that_called_most_recently_are_listed_in_the_order_of_their_ids() {
+    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let node = Node::start(config(&[rm.address])).await;
+    for (application, at_ms) in [(1, 300), (2, 100), (3, 200)] {
+        let attempt = attempt(application, 1);
+        let am = node.connect(node.admit(attempt, rm.token(attempt))).await;
+        node.set_clock_ms(at_ms);
+        let _ = am.unwrap().call("allocate", Bytes::new()).await.unwrap();
+    }
+    let silent = attempt(4, 1);
+    node.admit(silent, rm.token(silent));
+    let listed = |max| {
+        let masters = node.proxy.masters(max);
+        let ids = masters.most_active.iter();
+        let ids = ids.map(|master| master.attempt.application_id.id);
+        (ids.collect::<Vec<_>>(), masters.total)
+    };
+    assert_eq!(listed(2), (vec![1, 3], 4));
+    assert_eq!(listed(3), (vec![1, 2, 3], 4));
+    assert_eq!(listed(100), (vec![1, 2, 3, 4], 4));
+    assert_eq!(node.proxy.masters(100).most_active[0].user, "alice");
+}
+
+#[tokio::test]
+async fn who_watches_hears_of_calls_starts_and_ends() {
+    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let activity = node.proxy.activity();
+    let mut watching = activity.watch();
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    assert!(watching.has_changed().unwrap());
+    watching.mark_unchanged();
+    let am = node.connect(local).await.unwrap();
+    let _ = am.call("allocate", Bytes::new()).await.unwrap();
+    assert!(watching.has_changed().unwrap());
+    watching.mark_unchanged();
+    node.proxy.application_ended(attempt(1, 1).application_id);
+    assert!(watching.has_changed().unwrap());
+    assert_eq!(node.proxy.masters(10).total, 0);
+}
