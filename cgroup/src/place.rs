@@ -43,6 +43,7 @@ pub(crate) struct Files<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Folder<'a> {
     pub(crate) kind: Kind,
+    controllers: &'a [Controller],
     dir: &'a Dir,
     below: &'a str,
 }
@@ -62,6 +63,7 @@ impl<'a> Files<'a> {
     fn folder(self, place: &'a Place) -> Folder<'a> {
         Folder {
             kind: place.kind,
+            controllers: &place.controllers,
             dir: &place.dir,
             below: self.below,
         }
@@ -93,6 +95,11 @@ impl<'a> Folder<'a> {
         } else {
             format!("{}/{file}", self.below)
         }
+    }
+
+    /// Whether a controller works here.
+    pub(crate) fn controls(&self, controller: Controller) -> bool {
+        self.controllers.contains(&controller)
     }
 
     pub(crate) fn dir(&self) -> &'a Dir {

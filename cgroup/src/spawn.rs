@@ -23,6 +23,7 @@ use thiserror::Error;
 use crate::clone::{self, Request};
 use crate::error::CgroupError;
 use crate::group::Cgroup;
+use crate::layout::Controller;
 use crate::place::Kind;
 
 /// Descriptors closed one by one where the kernel cannot close a range of them (before Linux 5.9). Those of this
@@ -114,7 +115,10 @@ impl Entry {
             unified_procs: None,
             tasks: Vec::new(),
         };
-        for folder in group.iter().flat_map(|group| group.files().all()) {
+        let mut folders: Vec<_> = group.iter().flat_map(|group| group.files().all()).collect();
+        // Processor time last: where there is little of it, as little as possible is done with that.
+        folders.sort_by_key(|folder| folder.controls(Controller::Cpu));
+        for folder in folders {
             match folder.kind {
                 Kind::V1 => entry.tasks.push(folder.open_for_writing("tasks")?),
                 Kind::V2 if can_be_made_inside => {
@@ -304,6 +308,13 @@ fn become_program(plan: &Plan) -> c_int {
     const JOIN: c_int = 1;
     const PREPARE: c_int = 2;
     const EXECUTE: c_int = 3;
+    default_signals();
+    // SAFETY: these take integers only.
+    if unsafe { libc::setsid() < 0 || libc::fchdir(plan.directory) < 0 } {
+        return PREPARE;
+    }
+    // As late as possible: from now on it has the processor time of its cgroup, which may be next to nothing. Before the
+    // standard descriptors are replaced, since these files may have their numbers.
     for index in 0..plan.joins_length {
         // SAFETY: the index is within the array, which the plan keeps alive, and the data is one byte long.
         let written = unsafe { libc::write(*plan.joins.add(index), c"0".as_ptr().cast(), 1) };
@@ -311,17 +322,10 @@ fn become_program(plan: &Plan) -> c_int {
             return JOIN;
         }
     }
-    default_signals();
     // SAFETY: these take integers only.
     unsafe {
-        if libc::setsid() < 0 {
-            return PREPARE;
-        }
         let [input, output, error] = plan.stdio;
         if libc::dup2(input, 0) < 0 || libc::dup2(output, 1) < 0 || libc::dup2(error, 2) < 0 {
-            return PREPARE;
-        }
-        if libc::fchdir(plan.directory) < 0 {
             return PREPARE;
         }
         if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {

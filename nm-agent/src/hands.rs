@@ -227,7 +227,9 @@ impl Hands for NodeHands {
         if let Some(isolation) = &self.isolation {
             isolation.announce(*spec);
         }
-        let launched = self.launcher.launch_with(id, Box::new(make_plan));
+        let launched = self
+            .launcher
+            .launch_with(id, spec.execution_type, Box::new(make_plan));
         launched.map_err(|refused| {
             // Known twice cannot be; of the other reasons nothing has been made yet.
             if let Some(isolation) = &self.isolation {

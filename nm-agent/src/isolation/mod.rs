@@ -10,10 +10,12 @@
 //!
 //! - `rules`: what the limits are, pure
 //! - `table`: which containers have cgroups, and the sums over them
+//! - `birth`: a process that is being made in its class
 //! - `shared`: cgroups and table together; `worker`: the threads; `confined`: one container as its watch sees it
 //! - `oom`: what is said of a container that the kernel killed
 //! - `standing`: whether and why cgroups are not used
 
+mod birth;
 mod confined;
 mod oom;
 mod rules;
@@ -33,10 +35,12 @@ use cgroup::{
     Cgroup, CgroupError, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
 };
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use records::{ContainerId, Resource};
+use records::{ContainerId, ExecutionType, Resource};
 use sched::ContainerSpec;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+pub(crate) use birth::Birth;
 pub(crate) use confined::Confined;
 pub(crate) use oom::{is_of_its_limit, message as oom_message};
 pub use standing::Standing;
@@ -133,6 +137,23 @@ impl Isolation {
         self.shared.table.placed(id);
         self.order_classes();
         Ok(Some(made))
+    }
+
+    /// Its process is about to be made in its cgroup. `sooner` ends when it is to end at once; `None`: it gets processor
+    /// time like the agent itself.
+    pub(crate) fn birth(
+        &self,
+        id: ContainerId,
+        runtime: &Handle,
+        sooner: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<Birth> {
+        let class = self.shared.with_groups(id, |_, groups| {
+            groups.current.as_ref().map(|(class, _)| *class)
+        });
+        match class.flatten()? {
+            ExecutionType::Guaranteed => None,
+            ExecutionType::Opportunistic => Some(Birth::begin(&self.shared, runtime, sooner)),
+        }
     }
 
     /// Its cgroups, for its watch.

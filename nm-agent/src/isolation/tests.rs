@@ -1,5 +1,6 @@
 //! Launches in this machine's own cgroups. Where they cannot be used, each test says so in a line `SKIPPED BY KERNEL`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,14 @@ impl Node {
 
     /// Launches a command in a container of 64 MiB and one virtual core.
     async fn launch(&mut self, class: ExecutionType, command: &str) -> ContainerSpec {
+        let spec = self.order(class, command);
+        let event = self.event().await;
+        assert!(matches!(event, LaunchEvent::Launched { .. }), "{event:?}");
+        spec
+    }
+
+    /// The same without waiting for an answer.
+    fn order(&self, class: ExecutionType, command: &str) -> ContainerSpec {
         let spec = ContainerSpec {
             id: testing::container_id(),
             resource: Resource::new(64, 1),
@@ -91,10 +100,22 @@ impl Node {
         };
         let plan = testing::plan_in_folders(self.folder.path(), spec.id, command);
         self.isolation.announce(spec);
-        self.launcher.launch(Box::new(plan)).unwrap();
-        let event = self.event().await;
-        assert!(matches!(event, LaunchEvent::Launched { .. }), "{event:?}");
+        let launched = self
+            .launcher
+            .launch_with(spec.id, class, Box::new(move || Ok(plan)));
+        launched.unwrap();
         spec
+    }
+
+    /// What the class of opportunistic containers weighs, as the kernel says it.
+    fn weight_of_opportunistic(&self) -> String {
+        let below = |path: &PathBuf| path.join("opportunistic");
+        let folders: Vec<_> = self.paths.iter().map(below).collect();
+        let files = ["cpu.idle", "cpu.weight", "cpu.shares"].into_iter();
+        files
+            .flat_map(|file| folders.iter().map(move |folder| folder.join(file)))
+            .filter_map(|path| fs::read_to_string(path).ok())
+            .collect()
     }
 
     async fn event(&mut self) -> LaunchEvent {
@@ -231,6 +252,93 @@ async fn a_container_that_eats_memory_is_reported_with_limit_and_peak() {
     );
     node.launcher.force_kill(beside.id);
     assert_eq!(node.exited().await.0, ContainerExitStatus::FORCE_KILLED);
+}
+
+#[tokio::test]
+async fn a_birth_that_is_late_hurries_its_class_and_only_as_long_as_it_lasts() {
+    let test = "a_birth_that_is_late_hurries_its_class_and_only_as_long_as_it_lasts";
+    let Some(mut node) = Node::start(test) else {
+        return;
+    };
+    let runtime = tokio::runtime::Handle::current();
+    let guaranteed = node.launch(ExecutionType::Guaranteed, "sleep 1000").await;
+    let spec = node
+        .launch(ExecutionType::Opportunistic, "sleep 1000")
+        .await;
+    let calm = node.weight_of_opportunistic();
+    let late = std::future::pending();
+    let birth = node.isolation.birth(spec.id, &runtime, late);
+    eventually("it is hurried when it is late", || {
+        (node.weight_of_opportunistic() != calm).then_some(())
+    })
+    .await;
+    drop(birth);
+    assert_eq!(node.weight_of_opportunistic(), calm);
+    // One that is to end does not wait until it is late, whatever the clock says.
+    let birth = node
+        .isolation
+        .birth(spec.id, &runtime, std::future::ready(()));
+    eventually("it is hurried when it is to end", || {
+        (node.weight_of_opportunistic() != calm).then_some(())
+    })
+    .await;
+    drop(birth);
+    assert_eq!(node.weight_of_opportunistic(), calm);
+    let none = node
+        .isolation
+        .birth(guaranteed.id, &runtime, std::future::pending());
+    assert!(none.is_none());
+    for id in [guaranteed.id, spec.id] {
+        node.launcher.force_kill(id);
+        node.exited().await;
+    }
+}
+
+/// Guaranteed containers burn all processor time, and an opportunistic one what is left, so that nobody else of its class gets
+/// any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn launches_without_processor_time_hold_no_guaranteed_one_up_and_can_be_killed() {
+    const STARVED: usize = 24;
+    let test = "launches_without_processor_time_hold_no_guaranteed_one_up_and_can_be_killed";
+    let Some(mut node) = Node::start(test) else {
+        return;
+    };
+    let processors = thread::available_parallelism().unwrap().get();
+    let burn = "while :; do :; done & ".repeat(processors) + "wait";
+    let burning = [
+        node.launch(ExecutionType::Guaranteed, &burn).await,
+        node.launch(ExecutionType::Guaranteed, &burn).await,
+        node.launch(ExecutionType::Opportunistic, &burn).await,
+    ];
+    let starved: Vec<_> = (0..STARVED)
+        .map(|_| node.order(ExecutionType::Opportunistic, "sleep 1000").id)
+        .collect();
+    let guaranteed = node.order(ExecutionType::Guaranteed, "sleep 1000").id;
+    let mut launched = BTreeSet::new();
+    while !launched.contains(&guaranteed) {
+        if let LaunchEvent::Launched { id, .. } = node.event().await {
+            launched.insert(id);
+        }
+    }
+    assert!(
+        launched.len() <= STARVED,
+        "it was launched after all the others"
+    );
+    // Those that are being born, those that wait and those that run: all are gone soon.
+    for id in &starved {
+        node.launcher.force_kill(*id);
+    }
+    let mut gone = 0;
+    while gone < STARVED {
+        match node.event().await {
+            LaunchEvent::Launched { .. } => {}
+            LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. } => gone += 1,
+        }
+    }
+    for id in burning.map(|spec| spec.id).into_iter().chain([guaranteed]) {
+        node.launcher.force_kill(id);
+        node.exited().await;
+    }
 }
 
 #[tokio::test]

@@ -136,13 +136,13 @@ pub struct LaunchConfig {
     pub stderr_pattern: String,
     /// `yarn.nodemanager.container.stderr.tail.bytes`.
     pub stderr_tail_bytes: u64,
-    /// Threads that prepare and spawn; see [`LAUNCH_THREADS`].
+    /// Threads that prepare and spawn guaranteed containers; opportunistic ones have half as many. See [`LAUNCH_THREADS`].
     pub launch_threads: usize,
     /// Makes containers' cgroups; `None`: they have process groups only.
     pub isolation: Option<Isolation>,
 }
 
-/// Threads that prepare and spawn, unless configured otherwise. Preparing is file creation, spawning waits for the
+/// Threads that prepare and spawn guaranteed containers, unless configured otherwise. Preparing is file creation, spawning waits for the
 /// kernel to read bash: both leave the processor idle now and then, so two per core of a small node keep it busy.
 pub const LAUNCH_THREADS: usize = 4;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cgroup::Cgroup;
-use crossbeam_channel::{Receiver, Sender, unbounded};
-use records::{ContainerExitStatus, ContainerId};
+use crossbeam_channel::Receiver;
+use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,15 +25,13 @@ use super::environment::{container_environment, text};
 use super::error::LaunchError;
 use super::exit_watch::{Shared, Watch, exit_code_file, pid_file, watchable};
 use super::files::{Directory, entry_names, fill_work_dir};
+use super::lanes::{LaneEnd, Lanes};
 use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
 use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, ResolvedLink, launch_script, resolve_links};
 use super::spawn::{BASH, Command, Leader, spawn};
-
-/// Launches that may wait for a launch thread. Each known container is launched at most once at a time, so the queue
-/// is never full while the scheduler keeps its own bound.
-pub const LAUNCH_QUEUE_MAX: usize = sched::CONTAINERS_MAX;
+use crate::isolation::Birth;
 
 /// Dead orphans are reaped at most this often. They hold nothing but their number.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +39,7 @@ const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
 /// Why a launch was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LaunchRefused {
-    /// [`LAUNCH_QUEUE_MAX`] launches wait already.
+    /// [`super::LAUNCH_QUEUE_MAX`] launches of its type wait already.
     #[error("too many launches are waiting")]
     Busy,
     /// This container is being launched or runs.
@@ -64,7 +62,7 @@ struct Job {
 /// Dropping it fails launches that still wait. Containers that run are watched as long as the runtime lives.
 pub struct Launcher {
     registry: Arc<Registry>,
-    queue: Sender<Job>,
+    lanes: Lanes<Job>,
     reaper: Option<JoinHandle<()>>,
 }
 
@@ -72,7 +70,7 @@ impl fmt::Debug for Launcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launcher")
             .field("containers", &self.registry.len())
-            .field("queued", &self.queue.len())
+            .field("queued", &self.lanes.len())
             .finish_non_exhaustive()
     }
 }
@@ -109,41 +107,43 @@ impl Launcher {
             finishing: Shared::finishing(),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
-        // A bounded channel of this size would touch megabytes that an idle agent never needs; `launch_with` bounds it.
-        let (queue, jobs) = unbounded();
-        let threads = config.launch_threads.max(1);
+        let (lanes, ends) = Lanes::new(config.launch_threads);
         let worker = Arc::new(Worker {
             config,
             shared,
             debug_info,
             runtime,
         });
-        for number in 1..=threads {
-            let (worker, jobs) = (Arc::clone(&worker), jobs.clone());
-            thread::Builder::new()
-                .name(format!("launch-{number}"))
-                .spawn(move || worker.serve(&jobs))?;
+        for end in ends {
+            worker.start_threads(&end)?;
         }
         Ok(Self {
             registry,
-            queue,
+            lanes,
             reaper,
         })
     }
 
-    /// Queues a launch whose plan is made. The outcome comes as an event.
+    /// Queues a launch of a guaranteed container whose plan is made. The outcome comes as an event.
     ///
     /// # Errors
     /// Nothing was queued and no event will come.
     pub fn launch(&self, plan: Box<LaunchPlan>) -> Result<(), LaunchRefused> {
-        self.launch_with(plan.container_id, Box::new(move || Ok(*plan)))
+        let id = plan.container_id;
+        self.launch_with(id, ExecutionType::Guaranteed, Box::new(move || Ok(*plan)))
     }
 
-    /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as an event.
+    /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as an event. A guaranteed
+    /// container is never behind an opportunistic one.
     ///
     /// # Errors
     /// Nothing was queued and no event will come.
-    pub fn launch_with(&self, id: ContainerId, make_plan: MakePlan) -> Result<(), LaunchRefused> {
+    pub fn launch_with(
+        &self,
+        id: ContainerId,
+        execution_type: ExecutionType,
+        make_plan: MakePlan,
+    ) -> Result<(), LaunchRefused> {
         let orders = self
             .registry
             .insert(id)
@@ -154,7 +154,7 @@ impl Launcher {
             orders,
             queued: Instant::now(),
         };
-        if self.queue.len() >= LAUNCH_QUEUE_MAX || self.queue.send(job).is_err() {
+        if !self.lanes.push(execution_type, job) {
             self.registry.remove(id);
             return Err(LaunchRefused::Busy);
         }
@@ -260,6 +260,16 @@ struct Prepared {
 }
 
 impl Worker {
+    fn start_threads(self: &Arc<Self>, lane: &LaneEnd<Job>) -> io::Result<()> {
+        for number in 1..=lane.threads {
+            let (worker, jobs) = (Arc::clone(self), lane.jobs.clone());
+            thread::Builder::new()
+                .name(format!("{}-{number}", lane.thread_name))
+                .spawn(move || worker.serve(&jobs))?;
+        }
+        Ok(())
+    }
+
     fn serve(&self, jobs: &Receiver<Job>) {
         for job in jobs {
             let id = job.id;
@@ -294,7 +304,9 @@ impl Worker {
             Some(isolation) => isolation.enter(id).map_err(LaunchError::from)?,
             None => None,
         };
+        let birth = self.birth(id, &orders);
         let leader = self.spawn(&prepared, group.as_ref())?;
+        drop(birth);
         let pid = leader.pid();
         let spawned = Instant::now();
         // Before anybody can signal it by its number: a leader that cannot be watched is reaped at once.
@@ -324,6 +336,17 @@ impl Worker {
         self.runtime
             .spawn(watch.run(Arc::clone(&self.shared), launched));
         Ok(())
+    }
+
+    /// Sees to it that a process of little processor time is made soon, and at once if it is to end.
+    fn birth(&self, id: ContainerId, orders: &watch::Receiver<Order>) -> Option<Birth> {
+        let mut orders = orders.clone();
+        let ordered_to_end = async move {
+            // Nobody can order any more only when the launcher is gone, and then everything is to end.
+            let _gone = orders.wait_for(|order| *order > Order::Run).await;
+        };
+        let isolation = self.config.isolation.as_ref()?;
+        isolation.birth(id, &self.runtime, ordered_to_end)
     }
 
     fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, LaunchError> {

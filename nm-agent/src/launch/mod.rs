@@ -1,12 +1,14 @@
 //! Launching containers: from a plan with finished paths to a process, and from its end to an exit status.
 //!
 //! ```text
-//! Launcher::launch ──bounded queue──▶ launch-N threads: environment, script, files, spawn, pid file
+//! Launcher::launch ──bounded queues─▶ launch-N threads: environment, script, files, spawn, pid file
 //!        ▲                                   │ Launched / LaunchFailed
 //! terminate, force_kill, signal              ▼
 //!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap, diagnostics
 //!                                            │ Exited
 //! ```
+//! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an opportunistic one.
+//!
 //! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization and of why a container is
 //! killed. Besides the launch threads there are two more: `process-scan`, which reads `/proc` for everybody, and
 //! `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process` and `exit_watch` only; making a process
@@ -21,6 +23,7 @@ mod error;
 mod exit_watch;
 mod files;
 mod glob;
+mod lanes;
 mod launcher;
 mod markers;
 mod process;
@@ -38,7 +41,8 @@ pub use context::{
     ContainerSignal, LAUNCH_THREADS, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
     LocalizationCounters, PlanError,
 };
-pub use launcher::{LAUNCH_QUEUE_MAX, LaunchRefused, Launcher, MakePlan};
+pub use lanes::LAUNCH_QUEUE_MAX;
+pub use launcher::{LaunchRefused, Launcher, MakePlan};
 pub use markers::java_feature_version;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;

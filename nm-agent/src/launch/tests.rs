@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use records::{ContainerExitStatus, ContainerId};
+use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -546,6 +546,33 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
         (143, "Container terminated before launch.".to_owned())
     );
     assert!(!script.exists());
+}
+
+/// As many opportunistic launches as like: none of them gets done until the test says so.
+#[tokio::test]
+async fn a_guaranteed_launch_is_not_behind_opportunistic_ones_that_cannot_get_done() {
+    let mut node = Node::start();
+    let (release, released) = crossbeam_channel::bounded::<()>(0);
+    for _ in 0..20 {
+        let (plan, released) = (node.plan("true"), released.clone());
+        let id = plan.container_id;
+        let make_plan = move || {
+            // Ends when the test drops its end.
+            let _ended = released.recv();
+            Ok(plan)
+        };
+        let opportunistic = ExecutionType::Opportunistic;
+        let launched = node
+            .launcher
+            .launch_with(id, opportunistic, Box::new(make_plan));
+        launched.unwrap();
+    }
+    let plan = node.plan("exit 5");
+    assert_eq!(node.run(plan).await.0, 5);
+    drop(release);
+    for _ in 0..20 {
+        while !matches!(node.event().await, LaunchEvent::Exited { .. }) {}
+    }
 }
 
 #[tokio::test]
