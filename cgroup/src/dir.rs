@@ -18,7 +18,7 @@ use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
 use crate::error::CgroupError;
 
 /// Bytes read of a control file. The largest here, `cgroup.procs` of a fork bomb, is read in rounds.
-pub(crate) const FILE_READ_MAX: u64 = 1 << 20;
+const FILE_READ_MAX: u64 = 1 << 20;
 
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_CLOEXEC)

@@ -1,36 +1,14 @@
 //! One container's cgroup: what it is limited to and what it uses. `freezer` and `ending` have the rest of it.
 
-use std::io::Read as _;
 use std::path::PathBuf;
 
-use crate::dir::FILE_READ_MAX;
 use crate::error::CgroupError;
 use crate::layout::Controller;
 use crate::limits::{Limits, apply};
 use crate::place::{Files, Places};
+use crate::pressure::{Resource, pressure};
 use crate::text::{Pressure, value};
 use crate::usage::{MemoryEvents, Sampler};
-
-/// What a cgroup waits for ([`Cgroup::pressure`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
-    /// Processor time.
-    Cpu,
-    /// Memory being reclaimed.
-    Memory,
-    /// Devices.
-    Io,
-}
-
-impl Resource {
-    pub(crate) const fn file(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu.pressure",
-            Self::Memory => "memory.pressure",
-            Self::Io => "io.pressure",
-        }
-    }
-}
 
 /// A cgroup for processes, made by [`crate::Parent::create`]. It stays when this value is dropped.
 #[derive(Clone, Debug)]
@@ -120,30 +98,5 @@ impl Cgroup {
             Err(error) if error.errno() == Some(libc::EAGAIN) => Ok(true),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// A cgroup's pressure file.
-pub(crate) fn pressure(
-    files: Files<'_>,
-    resource: Resource,
-) -> Result<Option<Pressure>, CgroupError> {
-    let Some(folder) = files.unified() else {
-        return Ok(None);
-    };
-    let file = resource.file();
-    let Ok(open) = folder.open(file) else {
-        return Ok(None);
-    };
-    let mut text = String::new();
-    match open.take(FILE_READ_MAX).read_to_string(&mut text) {
-        Ok(_) => Ok(Pressure::parse(&text)),
-        // Switched off at boot or for this cgroup.
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
-        Err(source) => Err(CgroupError::Io {
-            operation: "read",
-            path: folder.path(file),
-            source,
-        }),
     }
 }

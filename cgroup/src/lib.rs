@@ -10,7 +10,8 @@
 //!
 //! - `layout`: which hierarchies there are, from two texts of `/proc`
 //! - `root`: the place to work in: a delegated cgroup (`delegation`), or a configured path below each mount
-//! - `group`: one cgroup; `limits`, `usage`: what is written to and read from its files; `freezer`, `ending`: its processes
+//! - `group`: one cgroup; `limits`, `usage`, `pressure`: what is written to and read from its files; `freezer`, `ending`: its
+//!   processes
 //! - `scale`, `text`: conversions and formats, pure
 //! - `spawn`, `clone`: a process that is born inside
 //! - `dir`, `place`: directories by handle
@@ -28,6 +29,7 @@ mod group;
 mod layout;
 mod limits;
 mod place;
+mod pressure;
 mod process;
 mod root;
 mod scale;
@@ -37,9 +39,10 @@ mod usage;
 
 pub use delegation::Delegation;
 pub use error::{CgroupError, Unusable};
-pub use group::{Cgroup, Resource};
+pub use group::Cgroup;
 pub use layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};
 pub use limits::Limits;
+pub use pressure::{PressureFile, Resource};
 pub use root::{Missing, Parent, Root, RootConfig};
 pub use scale::{Bound, CpuQuota, Weight};
 pub use spawn::{Child, Command, SpawnError, Step, spawn};

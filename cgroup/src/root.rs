@@ -11,11 +11,11 @@ use nix::unistd::{AccessFlags, access};
 use crate::delegation::{Delegation, delegated, leave};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
-use crate::group::{Cgroup, Resource, pressure};
+use crate::group::Cgroup;
 use crate::layout::{Controller, Hierarchy, Layout, Version};
 use crate::limits::{Limits, apply};
 use crate::place::{Files, Kind, Place, Places};
-use crate::text::Pressure;
+use crate::pressure::{PressureFile, Resource};
 use crate::usage::{MemoryEvents, Sampler};
 
 /// Cgroups of an earlier run that are looked for below one parent.
@@ -273,12 +273,13 @@ impl Parent {
         Sampler::open(Files::of(&self.places))
     }
 
-    /// How long tasks below waited for a resource; `None` where the kernel does not say.
+    /// Opens what tells how long tasks below waited for a resource; `None` where the kernel does not say (PSI, unified
+    /// hierarchy only).
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub fn pressure(&self, resource: Resource) -> Result<Option<Pressure>, CgroupError> {
-        pressure(Files::of(&self.places), resource)
+    /// The file cannot be opened.
+    pub fn pressure_file(&self, resource: Resource) -> Result<Option<PressureFile>, CgroupError> {
+        PressureFile::open(Files::of(&self.places), resource)
     }
 
     /// The cgroups below: at start, those of an earlier run.

@@ -4,7 +4,7 @@
 //! A thread, since reading `/proc` can wait. The latest sample is in a `watch` channel; a container that uses too much
 //! is told of once, and whoever hears of it ends it.
 //!
-//! - `node`: the machine, `pressure`: what its processes wait for
+//! - `node`: the machine, `pressure`: what its processes wait for, and those of each class of containers
 //! - `processes`: which processes are a container's, `smaps`: what one holds, by mapping
 //! - `containers`: what each container uses, and whether that is too much
 //! - `limits`: how much it may use, `message`: what is said when it uses more
@@ -32,9 +32,10 @@ pub use containers::{ContainerSampler, MemoryExceeded};
 pub use limits::{ContainerLimit, ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
 
 pub(crate) use message::amount;
-pub use pressure::{Pressure, Stalls};
+pub use pressure::{Pressure, PressureFiles, Stalls};
 
 use node::NodeSampler;
+use pressure::ClassPressure;
 
 /// Bytes in a mebibyte.
 const MIB: u64 = 1 << 20;
@@ -69,6 +70,8 @@ pub struct Sample {
     pub by_type: PerExecutionType<Utilization>,
     /// What processes of the machine have waited for.
     pub pressure: Pressure,
+    /// What containers have waited for, by execution type. `None`: the kernel does not tell.
+    pub pressure_by_type: PerExecutionType<Option<Pressure>>,
     /// How long the look took.
     pub took: Duration,
 }
@@ -110,10 +113,12 @@ struct Work {
     at: Option<Instant>,
     node: NodeSampler,
     containers: ContainerSampler,
+    classes: ClassPressure,
 }
 
 impl Monitor {
-    /// Measures once now and then every `interval`. Returns the thread and where the latest sample is.
+    /// Measures once now and then every `interval`. `classes` are the pressure files of the classes that have any. Returns the
+    /// thread and where the latest sample is.
     ///
     /// # Errors
     /// If the system has no more threads.
@@ -121,6 +126,7 @@ impl Monitor {
         options: MonitorOptions,
         launcher: Arc<Launcher>,
         limits: Arc<ContainerLimits>,
+        classes: PerExecutionType<Option<PressureFiles>>,
         listener: impl Listener,
     ) -> io::Result<(Self, watch::Receiver<Sample>)> {
         let mut work = Work {
@@ -129,6 +135,7 @@ impl Monitor {
             at: None,
             node: NodeSampler::default(),
             containers: ContainerSampler::new(options.memory, options.smaps_based_rss, limits),
+            classes: ClassPressure::new(classes),
         };
         let first = work.sample(&listener);
         let (samples, latest) = watch::channel(first);
@@ -182,6 +189,7 @@ impl Work {
             containers,
             by_type,
             pressure: Pressure::read(),
+            pressure_by_type: self.classes.sample(),
             took: now.elapsed(),
         };
         listener.measured(&sample);

@@ -55,10 +55,30 @@ fn waiting_for_the_processor_is_seen() {
         super::fixture::skip(test, &"no pressure is told");
         return;
     }
+    let class = place.parent.pressure_file(Resource::Cpu).unwrap().unwrap();
+    let before = class.read().unwrap().unwrap();
     let busy = "taskset -cp 0 $$ > /dev/null; (while :; do :; done) & while :; do :; done";
     let _script = Script::start(busy, Some(&group));
     until("one waits for the other", || {
         let pressure = group.pressure(Resource::Cpu).unwrap().unwrap();
         pressure.some.total_us > 10_000
     });
+    // The same file is read again, and tells of all that is below.
+    until("the class waits too", || {
+        let now = class.read().unwrap().unwrap();
+        now.some.total_us > before.some.total_us + 10_000
+    });
+}
+
+#[test]
+fn legacy_hierarchies_tell_of_no_pressure() {
+    let test = "legacy_hierarchies_tell_of_no_pressure";
+    let Some(place) = Place::new(test, Use::Legacy, &[Controller::Pids]) else {
+        return;
+    };
+    let group = place.group("c1");
+    for resource in [Resource::Cpu, Resource::Memory, Resource::Io] {
+        assert_eq!(group.pressure(resource).unwrap(), None);
+        assert!(place.parent.pressure_file(resource).unwrap().is_none());
+    }
 }

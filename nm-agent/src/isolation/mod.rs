@@ -47,6 +47,7 @@ pub use standing::Standing;
 
 use crate::config::CgroupConfig;
 use crate::hands::Effect;
+use crate::monitor::PressureFiles;
 use rules::Rules;
 use shared::Shared;
 use worker::{Job, RECLAIM_QUEUE_MAX, Reclaimer, Worker};
@@ -186,6 +187,16 @@ impl Isolation {
     /// Thaws it; answers with an effect.
     pub fn resume(&self, id: ContainerId) {
         self.order(Job::Resume(id));
+    }
+
+    /// Opens what tells for how long containers of a class have waited.
+    pub(crate) fn pressure(&self, class: ExecutionType) -> Option<PressureFiles> {
+        let opened = PressureFiles::open(self.shared.parent(class));
+        opened.unwrap_or_else(|error| {
+            let error = crate::error_chain(&error);
+            tracing::warn!(?class, error, "the pressure of a class is not told");
+            None
+        })
     }
 
     fn order_classes(&self) {

@@ -59,6 +59,21 @@ impl<A: Label, B: Label, M> PerPair<A, B, M> {
     }
 }
 
+/// One child for each triple of values of three labels, made when it is first asked for: until then there is no such series.
+#[derive(Debug)]
+pub(super) struct PerTriple<A, B, C> {
+    family: CounterVec,
+    labels: PhantomData<(A, B, C)>,
+}
+
+impl<A: Label, B: Label, C: Label> PerTriple<A, B, C> {
+    /// The child of these label values.
+    pub(super) fn of(&self, a: A, b: B, c: C) -> Counter {
+        let values = [a.value(), b.value(), c.value()];
+        self.family.with_label_values(&values)
+    }
+}
+
 /// Makes series and puts them into the registry.
 pub(super) struct Maker<'a>(pub(super) &'a Registry);
 
@@ -125,6 +140,20 @@ impl Maker<'_> {
         let family = CounterVec::new(Opts::new(name, help), &[A::NAME, B::NAME]).expect(CONSTANT);
         self.register(&family);
         PerPair::new(|a, b| family.with_label_values(&[a, b]))
+    }
+
+    pub(super) fn float_counter_triples<A: Label, B: Label, C: Label>(
+        &self,
+        name: &str,
+        help: &str,
+    ) -> PerTriple<A, B, C> {
+        let names = [A::NAME, B::NAME, C::NAME];
+        let family = CounterVec::new(Opts::new(name, help), &names).expect(CONSTANT);
+        self.register(&family);
+        PerTriple {
+            family,
+            labels: PhantomData,
+        }
     }
 
     pub(super) fn gauge_pairs<A: Label, B: Label>(

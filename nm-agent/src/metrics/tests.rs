@@ -222,6 +222,30 @@ fn use_is_told_by_class_and_pressure_only_rises() {
 }
 
 #[test]
+fn a_class_has_pressure_only_where_the_kernel_tells() {
+    let metrics = Metrics::new();
+    let mut sample = Sample::default();
+    metrics.observe_sample(&sample);
+    let family = "nm_agent_containers_pressure_seconds_total";
+    assert!(!metrics.encode().contains(family));
+    let mut pressure = crate::monitor::Pressure::default();
+    pressure.cpu.all_us = 1_500_000;
+    sample.pressure_by_type.opportunistic = Some(pressure);
+    metrics.observe_sample(&sample);
+    let values = values(&metrics);
+    let of = |execution_type, resource, stalled| {
+        let name = format!(
+            "{family}{{execution_type=\"{execution_type}\",resource=\"{resource}\",stalled=\"{stalled}\"}}"
+        );
+        values.get(&name).copied()
+    };
+    assert_eq!(of("opportunistic", "cpu", "all"), Some(1.5));
+    // What nobody has waited for yet is there, too, so that rates have a beginning.
+    assert_eq!(of("opportunistic", "memory", "some"), Some(0.0));
+    assert_eq!(of("guaranteed", "cpu", "all"), None);
+}
+
+#[test]
 fn durations_are_exposed_in_seconds() {
     let metrics = Metrics::new();
     metrics.observe_launch(LaunchPhase::Total, Duration::from_millis(250));

@@ -2,7 +2,7 @@
 
 use prometheus::{Counter, Gauge, Histogram, IntGauge};
 
-use super::family::{Maker, PerLabel, PerPair};
+use super::family::{Maker, PerLabel, PerPair, PerTriple};
 use super::labels::{PressureLabel, StallLabel, TypeLabel};
 use crate::monitor::{Pressure, Sample, Stalls, Utilization};
 
@@ -20,6 +20,7 @@ pub(super) struct UsageSeries {
     node_memory_bytes: IntGauge,
     node_busy_processors: Gauge,
     pressure_seconds: PerPair<PressureLabel, StallLabel, Counter>,
+    containers_pressure_seconds: PerTriple<TypeLabel, PressureLabel, StallLabel>,
     look_seconds: Histogram,
 }
 
@@ -50,6 +51,10 @@ impl UsageSeries {
                 "nm_agent_node_pressure_seconds_total",
                 "Time in which processes of the machine waited for a resource, some of them or all; 0 where the kernel does not tell.",
             ),
+            containers_pressure_seconds: maker.float_counter_triples(
+                "nm_agent_containers_pressure_seconds_total",
+                "Time in which containers waited for a resource, some of their processes or all; not there where the kernel does not tell.",
+            ),
             look_seconds: maker.histogram(
                 "nm_agent_monitor_look_seconds",
                 "How long it took to measure the machine and all containers.",
@@ -74,25 +79,43 @@ impl UsageSeries {
         self.node_memory_bytes.set(pmem(sample.node));
         self.node_busy_processors
             .set(f64::from(sample.node.cpu_vcores));
-        self.observe_pressure(&sample.pressure);
-        self.look_seconds.observe(sample.took.as_secs_f64());
-    }
-
-    fn observe_pressure(&self, pressure: &Pressure) {
-        for (label, stalls) in [
-            (PressureLabel::Cpu, pressure.cpu),
-            (PressureLabel::Io, pressure.io),
-            (PressureLabel::Memory, pressure.memory),
+        for (resource, stall, seconds) in stalls(&sample.pressure) {
+            raise(self.pressure_seconds.of(resource, stall), seconds);
+        }
+        for (label, pressure) in [
+            (TypeLabel::Guaranteed, &sample.pressure_by_type.guaranteed),
+            (
+                TypeLabel::Opportunistic,
+                &sample.pressure_by_type.opportunistic,
+            ),
         ] {
-            let Stalls { some_us, all_us } = stalls;
-            for (stall, micros) in [(StallLabel::Some, some_us), (StallLabel::All, all_us)] {
-                let counter = self.pressure_seconds.of(label, stall);
-                // The kernel counts since it started, and never down.
-                let risen = micros as f64 / 1e6 - counter.get();
-                counter.inc_by(risen.max(0.0));
+            for (resource, stall, seconds) in pressure.iter().flat_map(stalls) {
+                let family = &self.containers_pressure_seconds;
+                raise(&family.of(label, resource, stall), seconds);
             }
         }
+        self.look_seconds.observe(sample.took.as_secs_f64());
     }
+}
+
+/// Each number of a pressure with its labels, in seconds.
+fn stalls(pressure: &Pressure) -> impl Iterator<Item = (PressureLabel, StallLabel, f64)> {
+    let resources = [
+        (PressureLabel::Cpu, pressure.cpu),
+        (PressureLabel::Io, pressure.io),
+        (PressureLabel::Memory, pressure.memory),
+    ];
+    resources.into_iter().flat_map(|(resource, stalls)| {
+        let Stalls { some_us, all_us } = stalls;
+        [(StallLabel::Some, some_us), (StallLabel::All, all_us)]
+            .map(|(stall, micros)| (resource, stall, micros as f64 / 1e6))
+    })
+}
+
+/// Brings a counter up to what the kernel counts, since the machine started or the cgroup was made, and never down.
+fn raise(counter: &Counter, seconds: f64) {
+    let risen = seconds - counter.get();
+    counter.inc_by(risen.max(0.0));
 }
 
 fn pmem(used: Utilization) -> i64 {

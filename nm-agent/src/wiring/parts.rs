@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use records::ExecutionType;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use crate::node_identity;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, UpdaterParts};
+use crate::view::PerExecutionType;
 
 /// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
 const LAUNCH_EVENTS_MAX: usize = 1024;
@@ -93,10 +95,16 @@ pub(super) fn make_monitor(
         metrics: Arc::clone(metrics),
         effects: hands.effects.clone(),
     };
+    let pressure = |class| hands.isolation.as_ref()?.pressure(class);
+    let classes = PerExecutionType {
+        guaranteed: pressure(ExecutionType::Guaranteed),
+        opportunistic: pressure(ExecutionType::Opportunistic),
+    };
     Monitor::start(
         slices::monitor(config),
         Arc::clone(&hands.launcher),
         Arc::clone(&hands.limits),
+        classes,
         listener,
     )
     .map_err(starting("the monitor's thread"))

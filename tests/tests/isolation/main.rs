@@ -7,6 +7,7 @@
 
 mod eviction;
 mod limits;
+mod pressure;
 mod stories;
 
 /// The tests of the crate beneath, so that the guest runs them too.

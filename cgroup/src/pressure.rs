@@ -1,0 +1,84 @@
+//! How long the tasks of a cgroup wait for what (PSI): read once, or from a file kept open to be read every second. Only the
+//! unified hierarchy tells; there it takes no controller.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use crate::error::CgroupError;
+use crate::place::Files;
+use crate::text::Pressure;
+
+/// What a cgroup waits for ([`crate::Cgroup::pressure`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Processor time.
+    Cpu,
+    /// Memory being reclaimed.
+    Memory,
+    /// Devices.
+    Io,
+}
+
+impl Resource {
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu.pressure",
+            Self::Memory => "memory.pressure",
+            Self::Io => "io.pressure",
+        }
+    }
+}
+
+/// More than the two lines can have.
+const SAMPLE_BYTES: usize = 256;
+
+/// A pressure file of one cgroup that is kept open, so that a sample costs one read. Reading goes on as long as the cgroup is
+/// there; then it fails.
+#[derive(Debug)]
+pub struct PressureFile(File);
+
+impl PressureFile {
+    /// `None`: there is no such file, because no unified hierarchy is used or its kernel does not measure.
+    pub(crate) fn open(files: Files<'_>, resource: Resource) -> Result<Option<Self>, CgroupError> {
+        let Some(folder) = files.unified() else {
+            return Ok(None);
+        };
+        match folder.open(resource.file()) {
+            Ok(file) => Ok(Some(Self(file))),
+            Err(error) if error.errno() == Some(libc::ENOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How long tasks waited until now; `None`: measuring is switched off, at boot or for this cgroup.
+    ///
+    /// # Errors
+    /// The cgroup is gone (`ENODEV`), or the kernel says something else than it documents.
+    pub fn read(&self) -> io::Result<Option<Pressure>> {
+        let mut buffer = [0; SAMPLE_BYTES];
+        let length = match self.0.read_at(&mut buffer, 0) {
+            Ok(length) => length,
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let text = std::str::from_utf8(&buffer[..length]).map_err(io::Error::other)?;
+        let pressure = Pressure::parse(text).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Some(pressure))
+    }
+}
+
+/// A cgroup's pressure, read once.
+pub(crate) fn pressure(
+    files: Files<'_>,
+    resource: Resource,
+) -> Result<Option<Pressure>, CgroupError> {
+    let (Some(folder), Some(file)) = (files.unified(), PressureFile::open(files, resource)?) else {
+        return Ok(None);
+    };
+    file.read().map_err(|source| CgroupError::Io {
+        operation: "read",
+        path: folder.path(resource.file()),
+        source,
+    })
+}
