@@ -20,6 +20,7 @@
 //!
 //! Source: `org.apache.hadoop.yarn.server.nodemanager.amrmproxy.AMRMProxyService`.
 
+mod admissions;
 pub mod call_metrics;
 pub mod chain;
 pub mod config;
@@ -40,5 +41,7 @@ pub mod throttle;
 pub mod token_swap;
 
 pub use pipeline::{NodeKeys, ReadClock};
-pub use pipelines::{Admission, AdmitError, AmrmProxy, MasterStart, PIPELINES_MAX, ProxyParts};
+pub use pipelines::{
+    Admission, AdmitError, AmrmProxy, MasterStart, PIPELINES_MAX, PendingStart, ProxyParts,
+};
 pub use service::AmrmProxyService;

@@ -1,9 +1,10 @@
-//! The pipelines of this node by application: made when an AM starts, dropped when its application ends.
+//! The pipelines of this node: made when an AM starts, dropped when its application ends.
 //!
 //! Source: `AMRMProxyService.processApplicationStartRequest`, `initializePipeline`, `stopApplication`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use records::{ApplicationAttemptId, ApplicationId, Now};
@@ -15,6 +16,7 @@ use wire::proto::hadoop_yarn::MasterKeyProto;
 use wire::secrets::{KeyRing, MasterSecrets, attempt_of};
 use wire::token::{MasterKey, Token};
 
+use crate::admissions::{Admissions, Refusal};
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
@@ -29,7 +31,8 @@ use crate::store::{KeysRecord, MasterRecord, Part, Record as _, RecordKey, Store
 use crate::throttle::Throttle;
 use crate::token_swap::TokenSwap;
 
-/// Pipelines at once. A node runs some hundred AMs at most; the bound is that of applications on a node.
+/// Pipelines at once, those of AMs that are about to start included. A node runs some hundred AMs at most; the bound is that
+/// of applications on a node.
 pub const PIPELINES_MAX: usize = 10_000;
 
 /// What the proxy uses of the process it is in.
@@ -68,9 +71,48 @@ pub enum Admission {
     Admitted {
         /// With the local token in place of the ResourceManager's. Secret.
         credentials: SecretBytes,
-        /// Whether its pipeline was made now; then [`AmrmProxy::withdraw`] undoes it should the start be refused.
-        is_new: bool,
+        /// To be told of the start's outcome.
+        start: PendingStart,
     },
+}
+
+/// A start of an AM whose outcome is open. Its pipeline is there from now on, so that the AM can call at once. Dropped
+/// without [`succeeded`](Self::succeeded) it means that the start was refused: the pipeline ends, unless another start of the
+/// same AM has succeeded or still may.
+pub struct PendingStart {
+    proxy: Arc<AmrmProxy>,
+    pipeline: Arc<Pipeline>,
+}
+
+impl fmt::Debug for PendingStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PendingStart")
+            .field(&self.pipeline.master.attempt)
+            .finish()
+    }
+}
+
+impl PendingStart {
+    /// The AM has been started. Pipelines of earlier attempts of its application end.
+    pub fn succeeded(self) {
+        let attempt = self.pipeline.master.attempt;
+        let ended = self.proxy.lock().started(attempt, &self.pipeline);
+        for pipeline in ended {
+            tracing::info!(attempt = %pipeline.master.attempt, by = %attempt, "a later attempt takes the pipeline's place");
+            self.proxy.end(&pipeline);
+        }
+    }
+}
+
+impl Drop for PendingStart {
+    fn drop(&mut self) {
+        let attempt = self.pipeline.master.attempt;
+        let ended = self.proxy.lock().over(attempt, &self.pipeline);
+        if let Some(pipeline) = ended {
+            tracing::info!(%attempt, "the ApplicationMaster was not started and is proxied no more");
+            self.proxy.end(&pipeline);
+        }
+    }
 }
 
 /// Why an AM cannot be proxied.
@@ -88,6 +130,14 @@ pub enum AdmitError {
     /// As many as there may be.
     #[error("{PIPELINES_MAX} ApplicationMasters are proxied by this node; no more are taken")]
     TooMany,
+    /// It comes too late.
+    #[error("{attempt} is not started: {by} has started on this node")]
+    Superseded {
+        /// Which.
+        attempt: ApplicationAttemptId,
+        /// The later attempt of the same application.
+        by: ApplicationAttemptId,
+    },
 }
 
 impl From<AdmitError> for RemoteException {
@@ -101,7 +151,7 @@ pub struct AmrmProxy {
     config: ProxyConfig,
     rms: Arc<ResourceManagers>,
     shared: Arc<Shared>,
-    pipelines: Mutex<BTreeMap<ApplicationId, Arc<Pipeline>>>,
+    pipelines: Mutex<Admissions<Pipeline>>,
 }
 
 impl AmrmProxy {
@@ -127,7 +177,7 @@ impl AmrmProxy {
                 clock,
                 activity: Activity::default(),
             }),
-            pipelines: Mutex::default(),
+            pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
         };
         proxy.keep_keys();
@@ -142,11 +192,11 @@ impl AmrmProxy {
     }
 
     /// Takes the ResourceManager's AMRMTokens out of an AM's credentials, puts the local one in, and makes the pipeline.
-    /// The same attempt again gets the same; another attempt of the application takes the pipeline's place.
+    /// The same attempt again gets the same. Another attempt of the application keeps its own until this one has started.
     ///
     /// # Errors
     /// [`AdmitError`]. Nothing has changed then.
-    pub fn admit(&self, start: &MasterStart<'_>) -> Result<Admission, AdmitError> {
+    pub fn admit(self: &Arc<Self>, start: &MasterStart<'_>) -> Result<Admission, AdmitError> {
         let attempt = start.attempt;
         let secrets = &self.shared.secrets;
         // An empty alias and service, as the ResourceManager has them: the AM's library fills in the address it connects to.
@@ -158,68 +208,49 @@ impl AmrmProxy {
         let Some(rm_token) = replaced.removed.into_iter().next() else {
             return Ok(Admission::NoToken);
         };
-        let credentials = replaced.stream;
-        let mut pipelines = self.lock();
-        let existing = pipelines.get(&attempt.application_id);
-        if existing.is_some_and(|pipeline| pipeline.master.attempt == attempt) {
-            return Ok(Admission::Admitted {
-                credentials,
-                is_new: false,
-            });
-        }
-        if existing.is_none() && pipelines.len() >= PIPELINES_MAX {
-            return Err(AdmitError::TooMany);
-        }
-        let master = Master {
-            attempt,
-            user: start.user.to_owned(),
-            tags: start.tags.clone(),
-        };
-        let pipeline = self.build(master, rm_token.clone());
-        pipeline.keep_master(&rm_token);
-        secrets.admit(attempt);
-        if let Some(replaced) = pipelines.insert(attempt.application_id, pipeline) {
-            self.end(&replaced);
-        }
-        drop(pipelines);
+        let begun = self.lock().begin(attempt, || {
+            let master = Master {
+                attempt,
+                user: start.user.to_owned(),
+                tags: start.tags.clone(),
+            };
+            let pipeline = self.build(master, rm_token.clone());
+            pipeline.keep_master(&rm_token);
+            secrets.admit(attempt);
+            tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied");
+            pipeline
+        });
+        let pipeline = begun.map_err(|refusal| match refusal {
+            Refusal::Full => AdmitError::TooMany,
+            Refusal::Superseded(by) => AdmitError::Superseded { attempt, by },
+        })?;
         self.shared.activity.changed();
-        tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied");
         Ok(Admission::Admitted {
-            credentials,
-            is_new: true,
+            credentials: replaced.stream,
+            start: PendingStart {
+                proxy: Arc::clone(self),
+                pipeline,
+            },
         })
-    }
-
-    /// The start for which a pipeline was made has been refused.
-    pub fn withdraw(&self, attempt: ApplicationAttemptId) {
-        let mut pipelines = self.lock();
-        let id = attempt.application_id;
-        if pipelines
-            .get(&id)
-            .is_some_and(|pipeline| pipeline.master.attempt == attempt)
-            && let Some(pipeline) = pipelines.remove(&id)
-        {
-            self.end(&pipeline);
-        }
     }
 
     /// The application has ended on this node.
     pub fn application_ended(&self, id: ApplicationId) {
-        let ended = self.lock().remove(&id);
-        if let Some(pipeline) = ended {
+        let ended = self.lock().end(id);
+        for pipeline in ended {
             self.end(&pipeline);
-            tracing::info!(application = %id, "the application is proxied no more");
+            tracing::info!(attempt = %pipeline.master.attempt, "the application has ended and is proxied no more");
         }
     }
 
     /// The pipeline for a caller who proved to hold this token.
     pub(crate) fn pipeline_of(&self, identifier: &[u8]) -> Result<Arc<Pipeline>, RemoteException> {
         let attempt = attempt_of(identifier)?;
-        let pipelines = self.lock();
-        let pipeline = pipelines.get(&attempt.application_id);
         // A connection may be older than the end of its attempt.
-        let pipeline = pipeline.filter(|pipeline| pipeline.master.attempt == attempt);
-        pipeline.cloned().ok_or_else(|| gone(attempt))
+        self.lock()
+            .get(attempt)
+            .cloned()
+            .ok_or_else(|| gone(attempt))
     }
 
     /// For metrics.
@@ -267,7 +298,7 @@ impl AmrmProxy {
     }
 
     fn all(&self) -> Vec<Arc<Pipeline>> {
-        self.lock().values().cloned().collect()
+        self.lock().pipelines().cloned().collect()
     }
 
     /// Rolls the local key when it is time, until `stop`.
@@ -378,20 +409,28 @@ impl AmrmProxy {
                 }
             }
             let forwarder = RmForwarder::new(Arc::clone(&self.rms), Token::from(token));
-            let pipeline = Pipeline::new(master, Arc::clone(&self.shared), chain, forwarder);
+            let shared = Arc::clone(&self.shared);
+            let pipeline = Arc::new(Pipeline::new(master, shared, chain, forwarder));
+            let mut pipelines = self.lock();
+            if pipelines.begin(attempt, || Arc::clone(&pipeline)).is_err() {
+                drop(pipelines);
+                tracing::warn!(%attempt, "{PIPELINES_MAX} pipelines are restored; this one is not");
+                self.shared.store.forget(attempt);
+                continue;
+            }
             self.shared.secrets.admit(attempt);
-            let older = self
-                .lock()
-                .insert(attempt.application_id, Arc::new(pipeline));
-            if let Some(older) = older {
+            let older = pipelines.started(attempt, &pipeline);
+            pipelines.over(attempt, &pipeline);
+            drop(pipelines);
+            for older in older {
                 self.end(&older);
             }
             tracing::info!(%attempt, "the pipeline is restored");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ApplicationId, Arc<Pipeline>>> {
-        // Every change is one insertion or removal: a panic elsewhere leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Admissions<Pipeline>> {
+        // Every change is whole before anything else is done: a panic elsewhere leaves nothing half done.
         self.pipelines
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -9,8 +9,8 @@ mod read;
 use std::sync::Arc;
 use std::time::Instant;
 
-use amrm_proxy::AmrmProxy;
-use records::{ApplicationAttemptId, ContainerId};
+use amrm_proxy::{AmrmProxy, PendingStart};
+use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
@@ -44,8 +44,8 @@ pub const CONTAINERS_PER_CALL_MAX: usize = 10_000;
 /// One request of a start, read.
 struct ReadStart {
     request: StartRequest,
-    /// The AM's attempt, if a pipeline was made for it.
-    proxied: Option<ApplicationAttemptId>,
+    /// If it is an AM that is proxied.
+    proxied: Option<PendingStart>,
 }
 
 /// The protocol's implementation.
@@ -130,7 +130,7 @@ impl ContainerManager {
         for request in request.start_container_request {
             match self.read_start(request, received_us) {
                 Ok(read) => {
-                    proxied.extend(read.proxied.map(|attempt| (read.request.spec.id, attempt)));
+                    proxied.extend(read.proxied.map(|start| (read.request.spec.id, start)));
                     requests.push(read.request);
                 }
                 // Those before it are started all the same, as in Hadoop.
@@ -142,7 +142,7 @@ impl ContainerManager {
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
         let outcomes = self.handle.start(asker, requests).await;
-        self.withdraw_refused(&proxied, &ids, outcomes.as_deref().unwrap_or_default());
+        tell_proxy(proxied, &ids, outcomes.as_deref().unwrap_or_default());
         let mut response = StartContainersResponseProto::default();
         for (id, outcome) in ids.into_iter().zip(outcomes.map_err(stopping)?) {
             match outcome {
@@ -156,23 +156,6 @@ impl ContainerManager {
         match fatal {
             Some(error) => Err(error),
             None => Ok(response),
-        }
-    }
-
-    /// AMs that were to be proxied and have not been started are not.
-    fn withdraw_refused(
-        &self,
-        proxied: &[(ContainerId, ApplicationAttemptId)],
-        ids: &[ContainerId],
-        outcomes: &[StartOutcome],
-    ) {
-        for (master, attempt) in proxied {
-            let mut started = ids.iter().zip(outcomes);
-            if !started
-                .any(|(id, outcome)| id == master && matches!(outcome, StartOutcome::Started))
-            {
-                self.masters.withdraw(*attempt);
-            }
         }
     }
 
@@ -240,6 +223,20 @@ impl ContainerManager {
             }
         }
         Ok((succeeded, failed))
+    }
+}
+
+/// AMs that were to be proxied and have not been started are not.
+fn tell_proxy(
+    proxied: Vec<(ContainerId, PendingStart)>,
+    ids: &[ContainerId],
+    outcomes: &[StartOutcome],
+) {
+    for (master, start) in proxied {
+        let mut outcomes = ids.iter().zip(outcomes);
+        if outcomes.any(|(id, outcome)| *id == master && matches!(outcome, StartOutcome::Started)) {
+            start.succeeded();
+        }
     }
 }
 

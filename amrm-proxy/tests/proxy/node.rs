@@ -11,7 +11,10 @@ use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::rm_forwarder::RmConfig;
 use amrm_proxy::store::{NoStore, RecordKey, Store};
-use amrm_proxy::{Admission, AmrmProxy, AmrmProxyService, MasterStart, NodeKeys, ProxyParts};
+use amrm_proxy::{
+    Admission, AdmitError, AmrmProxy, AmrmProxyService, MasterStart, NodeKeys, PendingStart,
+    ProxyParts,
+};
 use bytes::Bytes;
 use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
 use sched::DistributedAllocatorConfig;
@@ -136,8 +139,19 @@ impl Node {
         self.clock_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Admits an AM with this token of the ResourceManager; the token it is started with.
+    /// Starts an AM with this token of the ResourceManager; the token it is started with.
     pub(crate) fn admit(&self, attempt: ApplicationAttemptId, rm_token: Token) -> Token {
+        let (token, start) = self.begin(attempt, rm_token).unwrap();
+        start.succeeded();
+        token
+    }
+
+    /// The beginning of an AM's start, whose outcome is open.
+    pub(crate) fn begin(
+        &self,
+        attempt: ApplicationAttemptId,
+        rm_token: Token,
+    ) -> Result<(Token, PendingStart), AdmitError> {
         let credentials = Credentials {
             tokens: BTreeMap::from([(String::new(), rm_token)]),
             ..Credentials::default()
@@ -148,7 +162,7 @@ impl Node {
             tags: Vec::new(),
             credentials: &credentials.write_v0(),
         };
-        let Admission::Admitted { credentials, .. } = self.proxy.admit(&start).unwrap() else {
+        let Admission::Admitted { credentials, start } = self.proxy.admit(&start)? else {
             panic!("an AM with a token is proxied");
         };
         let mut credentials = Credentials::read(&credentials.0).unwrap();
@@ -158,7 +172,7 @@ impl Node {
             (token.kind.as_str(), token.service.as_str()),
             (kind::AM_RM_TOKEN, "")
         );
-        token
+        Ok((token, start))
     }
 
     pub(crate) async fn connect(&self, token: Token) -> Result<Am, RpcError> {

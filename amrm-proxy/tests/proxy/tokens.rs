@@ -183,11 +183,49 @@ async fn a_second_attempt_takes_the_place_of_the_first() {
 async fn a_start_that_was_refused_leaves_nothing() {
     let rm = ScriptedRm::start(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
-    // Another attempt's refusal is none of its business.
-    node.proxy.withdraw(attempt(1, 2));
-    assert!(node.connect(local.clone()).await.is_ok());
-    node.proxy.withdraw(attempt(1, 1));
+    let token = rm.token(attempt(1, 1));
+    let (local, start) = node.begin(attempt(1, 1), token).unwrap();
+    // It may speak as soon as it runs.
+    let am = node.connect(local.clone()).await.unwrap();
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
+    drop(start);
     assert_invalid_token(node.connect(local).await);
     assert_eq!(node.proxy.snapshot().pipelines, 0);
+}
+
+#[tokio::test]
+async fn a_later_attempt_whose_start_is_refused_leaves_the_running_one_alone() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let first = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let am = node.connect(first.clone()).await.unwrap();
+    let second = node.begin(attempt(1, 2), rm.token(attempt(1, 2)));
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
+    drop(second);
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
+    assert!(node.connect(first).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_earlier_attempt_that_comes_late_is_refused() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let second = node.admit(attempt(1, 2), rm.token(attempt(1, 2)));
+    let am = node.connect(second).await.unwrap();
+    let late = node.begin(attempt(1, 1), rm.token(attempt(1, 1)));
+    let refusal = late.expect_err("a later attempt has started").to_string();
+    assert!(refusal.contains(&attempt(1, 2).to_string()), "{refusal}");
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
+}
+
+#[tokio::test]
+async fn of_two_deliveries_of_one_start_the_refused_one_leaves_the_master_alone() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let token = rm.token(attempt(1, 1));
+    let (_, refused) = node.begin(attempt(1, 1), token.clone()).unwrap();
+    let local = node.admit(attempt(1, 1), token);
+    drop(refused);
+    let am = node.connect(local).await.unwrap();
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
 }

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use amrm_proxy::{Admission, AdmitError, AmrmProxy, MasterStart};
-use records::{ApplicationAttemptId, ContainerId};
+use amrm_proxy::{Admission, AdmitError, AmrmProxy, MasterStart, PendingStart};
+use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerTokenIdentifierProto, ContainerTypeProto,
@@ -25,18 +25,17 @@ const TAG_BYTES_MAX: usize = 400;
 pub(super) struct Masters(pub(super) Option<Arc<AmrmProxy>>);
 
 impl Masters {
-    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline. Answers with the attempt if that is
-    /// new: then [`withdraw`](Self::withdraw) has to follow should the start be refused. Other containers, and AMs without
-    /// such a token, are left as they are.
+    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline, which stays only if what is answered
+    /// is told of a success. Other containers, and AMs without such a token, are left as they are.
     ///
     /// # Errors
-    /// `YarnException` when the node has all the pipelines it takes.
+    /// `YarnException` when the node has all the pipelines it takes, or runs a later attempt.
     pub(super) fn admit(
         &self,
         id: ContainerId,
         token: &ContainerTokenIdentifierProto,
         context: &mut ContainerLaunchContextProto,
-    ) -> Result<Option<ApplicationAttemptId>, RemoteException> {
+    ) -> Result<Option<PendingStart>, RemoteException> {
         let Some(proxy) = &self.0 else {
             return Ok(None);
         };
@@ -55,12 +54,9 @@ impl Masters {
             return Ok(None);
         }
         match proxy.admit(&start) {
-            Ok(Admission::Admitted {
-                credentials,
-                is_new,
-            }) => {
+            Ok(Admission::Admitted { credentials, start }) => {
                 context.tokens = Some(credentials.0.into());
-                Ok(is_new.then_some(attempt))
+                Ok(Some(start))
             }
             Ok(Admission::NoToken) => {
                 tracing::warn!(%attempt, "an ApplicationMaster has no AMRMToken and is not proxied");
@@ -68,14 +64,7 @@ impl Masters {
             }
             // The launch context is refused for them, in Hadoop's words.
             Err(AdmitError::Credentials { .. }) => Ok(None),
-            Err(error @ AdmitError::TooMany) => Err(error.into()),
-        }
-    }
-
-    /// Takes the admission back.
-    pub(super) fn withdraw(&self, attempt: ApplicationAttemptId) {
-        if let Some(proxy) = &self.0 {
-            proxy.withdraw(attempt);
+            Err(error @ (AdmitError::TooMany | AdmitError::Superseded { .. })) => Err(error.into()),
         }
     }
 }

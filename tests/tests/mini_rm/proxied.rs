@@ -96,7 +96,7 @@ async fn start_proxy(
     (proxy, address)
 }
 
-fn admit(proxy: &AmrmProxy, launched: &Launched) -> Token {
+fn admit(proxy: &Arc<AmrmProxy>, launched: &Launched) -> Token {
     let credentials = Credentials {
         tokens: BTreeMap::from([(String::new(), launched.token.clone())]),
         ..Credentials::default()
@@ -107,9 +107,10 @@ fn admit(proxy: &AmrmProxy, launched: &Launched) -> Token {
         tags: Vec::new(),
         credentials: &credentials.write_v0(),
     };
-    let Ok(Admission::Admitted { credentials, .. }) = proxy.admit(&start) else {
+    let Ok(Admission::Admitted { credentials, start }) = proxy.admit(&start) else {
         panic!("a master with a token is proxied");
     };
+    start.succeeded();
     let credentials = Credentials::read(&credentials.0).expect("the proxy writes credentials");
     credentials.tokens[""].clone()
 }
