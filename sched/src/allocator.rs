@@ -17,6 +17,7 @@ mod distributed;
 mod guaranteed;
 mod id_range;
 mod opportunistic;
+mod places;
 mod remote_nodes;
 mod rooms;
 #[cfg(test)]
@@ -25,8 +26,8 @@ mod tests;
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Priority, Resource};
 
 pub use asks::{
-    ASK_LINES_MAX, AskError, AskRules, AskView, BLACKLIST_MAX, OutstandingAsks,
-    RESOURCE_NAME_BYTES_MAX,
+    ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskRules, AskView, BLACKLIST_MAX,
+    OutstandingAsks, RESOURCE_NAME_BYTES_MAX,
 };
 pub use distributed::{
     DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,

@@ -1,10 +1,75 @@
 //! One ask: how many containers of one size, and where parts of them are preferred.
 
-use std::collections::BTreeMap;
+use std::ops::{AddAssign, SubAssign};
 
 use records::{MonoMillis, Priority, Resource, ResourceRequest};
 
 use super::Locality;
+use super::places::Places;
+
+/// Memory that an ask takes beside its names, in bytes: key and value, and the share of the tree's nodes that is empty.
+const ASK_OVERHEAD_BYTES: usize = 256;
+
+/// Memory that a place takes beside its name, in bytes: name and line in the tree, and the allocator's rounding.
+const PLACE_OVERHEAD_BYTES: usize = 64;
+
+/// What a part of the table of asks takes and wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footprint {
+    pub(super) asks: usize,
+    /// A line for the total of an ask and one for each place.
+    pub(super) lines: usize,
+    /// Of memory, about.
+    pub(super) bytes: usize,
+    /// That are wanted.
+    pub(super) containers: u64,
+}
+
+impl Footprint {
+    pub(super) const NOTHING: Self = Self::of_places(0, 0);
+
+    /// Of an ask without places, whatever it wants.
+    pub(super) const fn of_ask(label: Option<&str>) -> Self {
+        let label_bytes = match label {
+            Some(label) => label.len(),
+            None => 0,
+        };
+        Self {
+            asks: 1,
+            lines: 1,
+            bytes: ASK_OVERHEAD_BYTES + label_bytes,
+            containers: 0,
+        }
+    }
+
+    /// Of places with names of so many bytes in all.
+    pub(super) const fn of_places(count: usize, name_bytes: usize) -> Self {
+        Self {
+            asks: 0,
+            lines: count,
+            bytes: count * PLACE_OVERHEAD_BYTES + name_bytes,
+            containers: 0,
+        }
+    }
+}
+
+impl AddAssign for Footprint {
+    fn add_assign(&mut self, other: Self) {
+        self.asks += other.asks;
+        self.lines += other.lines;
+        self.bytes += other.bytes;
+        self.containers += other.containers;
+    }
+}
+
+impl SubAssign for Footprint {
+    fn sub_assign(&mut self, other: Self) {
+        self.asks -= other.asks;
+        self.lines -= other.lines;
+        self.bytes -= other.bytes;
+        self.containers -= other.containers;
+    }
+}
 
 /// What tells asks of one attempt apart. The order is that of Hadoop's scheduler keys, then of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,21 +103,14 @@ pub(super) enum Place<'a> {
     Any,
 }
 
-/// What is wanted at a host or on a rack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) count: u32,
-    pub(super) relax_locality: bool,
-}
-
 /// What is wanted of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     /// The total, of which the places' counts are preferences.
     pub(super) count: u32,
     pub(super) relax_locality: bool,
-    pub(super) hosts: BTreeMap<String, Line>,
-    pub(super) racks: BTreeMap<String, Line>,
+    pub(super) hosts: Places,
+    pub(super) racks: Places,
     pub(super) asked_at: MonoMillis,
     pub(super) node_label_expression: Option<String>,
 }
@@ -92,18 +150,23 @@ impl Ask {
     pub(super) fn answer(&mut self, host: &str, rack: &str, locality: Locality) {
         match locality {
             Locality::NodeLocal => {
-                lower(&mut self.hosts, host);
-                lower(&mut self.racks, rack);
+                self.hosts.lower(host);
+                self.racks.lower(rack);
             }
-            Locality::RackLocal => lower(&mut self.racks, rack),
+            Locality::RackLocal => self.racks.lower(rack),
             Locality::OffSwitch => {}
         }
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Lines this ask counts for in [`ASK_LINES_MAX`](super::ASK_LINES_MAX).
-    pub(super) fn lines(&self) -> usize {
-        1 + self.hosts.len() + self.racks.len()
+    /// What it counts for in the bounds of the table.
+    pub(super) fn footprint(&self) -> Footprint {
+        let mut footprint = Footprint::of_ask(self.node_label_expression.as_deref());
+        footprint.containers = self.count.into();
+        for places in [&self.hosts, &self.racks] {
+            footprint += Footprint::of_places(places.len(), places.name_bytes());
+        }
+        footprint
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -126,20 +189,17 @@ impl Ask {
         } = self;
         let mut left = (*count).min(*budget);
         let wanted = left;
-        hosts.retain(|host, line| {
+        hosts.sweep(|host, line| {
             while line.count > 0 && left > 0 {
                 let Some(rack) = place(Place::Host(host), Locality::NodeLocal) else {
                     break;
                 };
                 line.count -= 1;
                 left -= 1;
-                if let Some(line) = racks.get_mut(&rack) {
-                    line.count = line.count.saturating_sub(1);
-                }
+                racks.lower(&rack);
             }
-            line.count > 0
         });
-        racks.retain(|rack, line| {
+        racks.sweep(|rack, line| {
             while line.relax_locality && line.count > 0 && left > 0 {
                 if place(Place::Rack(rack), Locality::RackLocal).is_none() {
                     break;
@@ -147,7 +207,6 @@ impl Ask {
                 line.count -= 1;
                 left -= 1;
             }
-            line.count > 0
         });
         while self.relax_locality && left > 0 {
             if place(Place::Any, Locality::OffSwitch).is_none() {
@@ -158,26 +217,5 @@ impl Ask {
         let placed = wanted - left;
         *count -= placed;
         *budget -= placed;
-    }
-}
-
-/// One less is wanted at a place, if any is.
-fn lower(lines: &mut BTreeMap<String, Line>, name: &str) {
-    if let Some(line) = lines.get_mut(name) {
-        line.count = line.count.saturating_sub(1);
-        if line.count == 0 {
-            lines.remove(name);
-        }
-    }
-}
-
-/// Replaces the line of a place, or takes it away.
-pub(super) fn set_line(lines: &mut BTreeMap<String, Line>, name: &str, line: Line) {
-    if line.count == 0 {
-        lines.remove(name);
-    } else if let Some(known) = lines.get_mut(name) {
-        *known = line;
-    } else {
-        lines.insert(name.to_owned(), line);
     }
 }

@@ -5,7 +5,7 @@
 //! line that it answers: its host's, its rack's and the total, which is also what the ApplicationMaster's own client
 //! library does before it sends the lines again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use records::{
@@ -13,14 +13,23 @@ use records::{
 };
 use thiserror::Error;
 
-use super::ask::{Ask, AskKey, Line, set_line};
+use super::ask::{Ask, AskKey, Footprint};
+use super::places::{Line, Places};
 
-/// Most lines one attempt may have outstanding: sizes and the places of each. A job that names every host of a cluster
-/// of 10,000 at ten priorities needs as many; they cost some 10 MiB.
+/// Most asks one attempt may have outstanding, each of another priority, allocation request id or size. Each call may look
+/// at all of them. Jobs have some tens; those that number every container, as the distributed shell of this project does,
+/// have up to 10,000.
+pub const ASKS_MAX: usize = 20_000;
+
+/// Most lines one attempt may have outstanding: asks and the places of each. A job that names every host of a cluster of
+/// 10,000 at ten priorities needs as many.
 pub const ASK_LINES_MAX: usize = 100_000;
 
-/// Longest name of a host or rack, in bytes. Host names end at 255, rack paths of a few levels well below this.
-pub const RESOURCE_NAME_BYTES_MAX: usize = 1_024;
+/// Most memory that they may take, in bytes: those of such a job, with names of 30 bytes, take some 10 MB.
+pub const ASK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Longest name of a host or rack, in bytes. Host names end here, rack paths of a few levels well below this.
+pub const RESOURCE_NAME_BYTES_MAX: usize = 255;
 
 /// Most hosts one attempt may have on its blacklist: twice the largest clusters.
 pub const BLACKLIST_MAX: usize = 20_000;
@@ -28,9 +37,17 @@ pub const BLACKLIST_MAX: usize = 20_000;
 /// An ask that is not taken in; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
+    /// More asks than [`ASKS_MAX`].
+    #[error(
+        "containers of more than {ASKS_MAX} priorities, allocation request ids and sizes are outstanding"
+    )]
+    TooManyAsks,
     /// More lines than [`ASK_LINES_MAX`].
     #[error("more than {ASK_LINES_MAX} resource requests are outstanding")]
     TooManyLines,
+    /// More memory than [`ASK_BYTES_MAX`].
+    #[error("the resource requests that are outstanding take more than {ASK_BYTES_MAX} bytes")]
+    TooManyBytes,
     /// More hosts than [`BLACKLIST_MAX`].
     #[error("more than {BLACKLIST_MAX} hosts on the blacklist")]
     BlacklistTooLong,
@@ -72,7 +89,7 @@ pub struct AskView<'a> {
     pub capability: Resource,
     /// How many are still wanted.
     pub count: u32,
-    /// The node partition of its first line.
+    /// The node partition that its line for anywhere says, or until that comes its first line.
     pub node_label_expression: Option<&'a str>,
     /// When it was first seen.
     pub asked_at: MonoMillis,
@@ -83,9 +100,7 @@ pub struct AskView<'a> {
 pub struct OutstandingAsks {
     rules: AskRules,
     asks: BTreeMap<AskKey, Ask>,
-    lines: usize,
-    /// The sum of all counts.
-    containers: u64,
+    footprint: Footprint,
 }
 
 impl OutstandingAsks {
@@ -95,32 +110,91 @@ impl OutstandingAsks {
         Self {
             rules,
             asks: BTreeMap::new(),
-            lines: 0,
-            containers: 0,
+            footprint: Footprint::NOTHING,
         }
     }
 
-    /// Takes in one line of an ask. It replaces the line for the same priority, allocation request id, size and place; a
-    /// count of 0 removes it. The execution type of the line is not looked at: which table it goes to is the caller's
-    /// decision.
+    /// Takes in the lines of one request, in their order. A line replaces the one for the same priority, allocation
+    /// request id, size and place; a count of 0 removes it. The line for anywhere also says which node partition the ask is
+    /// for. The execution type is not looked at: which table lines go to is the caller's decision.
     ///
     /// # Errors
-    /// A line that would take more memory than is meant for an attempt, or that asks for nothing.
-    pub fn update(&mut self, request: &ResourceRequest, now: MonoMillis) -> Result<(), AskError> {
-        check_name(request.resource_name.as_str())?;
-        check_name(request.node_label_expression.as_deref().unwrap_or_default())?;
-        if request.capability.memory_mb == 0 || request.capability.vcores == 0 {
-            return Err(AskError::EmptyCapability(request.capability));
+    /// Lines that would take more memory or work than is meant for an attempt, or one that asks for nothing. Nothing has
+    /// changed then.
+    pub fn update(
+        &mut self,
+        requests: &[ResourceRequest],
+        now: MonoMillis,
+    ) -> Result<(), AskError> {
+        self.check(requests)?;
+        for request in requests {
+            self.set(request, now);
         }
-        let key = AskKey::of(request);
-        let known = self.asks.get(&key).map_or(0, Ask::lines);
-        let wanted = self.asks.get(&key).map_or(0, |ask| ask.count);
-        if request.num_containers == 0 {
-            if known == 0 {
-                return Ok(());
+        Ok(())
+    }
+
+    /// Whether all these lines can be taken in: as if everything that is new in them came before anything is taken back.
+    fn check(&self, requests: &[ResourceRequest]) -> Result<(), AskError> {
+        let mut after = self.footprint;
+        let mut new_asks = BTreeSet::new();
+        for request in requests {
+            let label = request.node_label_expression.as_deref();
+            check_name(request.resource_name.as_str())?;
+            check_name(label.unwrap_or_default())?;
+            let capability = request.capability;
+            if capability.memory_mb == 0 || capability.vcores == 0 {
+                return Err(AskError::EmptyCapability(capability));
             }
-        } else if self.lines + self.new_lines(&key, &request.resource_name) > ASK_LINES_MAX {
-            return Err(AskError::TooManyLines);
+            if request.num_containers > 0 {
+                after += self.growth(request, &mut new_asks);
+            }
+        }
+        // What is there may stay whatever it takes.
+        let before = self.footprint;
+        if after.asks > ASKS_MAX.max(before.asks) {
+            Err(AskError::TooManyAsks)
+        } else if after.lines > ASK_LINES_MAX.max(before.lines) {
+            Err(AskError::TooManyLines)
+        } else if after.bytes > ASK_BYTES_MAX.max(before.bytes) {
+            Err(AskError::TooManyBytes)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What a line with a count adds to the table. `new_asks` are those that lines before it have added.
+    fn growth(&self, request: &ResourceRequest, new_asks: &mut BTreeSet<AskKey>) -> Footprint {
+        let label = request.node_label_expression.as_deref();
+        let key = AskKey::of(request);
+        let ask = self.asks.get(&key);
+        let (name, is_known) = match &request.resource_name {
+            ResourceName::Any => ("", true),
+            ResourceName::Rack(name) => (name.as_str(), ask.is_some_and(|ask| ask.racks.has(name))),
+            ResourceName::Host(name) => (name.as_str(), ask.is_some_and(|ask| ask.hosts.has(name))),
+        };
+        let label_bytes = label.map_or(0, str::len);
+        let mut growth = match ask {
+            None if new_asks.insert(key) => Footprint::of_ask(label),
+            None => Footprint {
+                bytes: label_bytes,
+                ..Footprint::NOTHING
+            },
+            Some(ask) => Footprint {
+                bytes: label_bytes.saturating_sub(ask.partition().len()),
+                ..Footprint::NOTHING
+            },
+        };
+        if !is_known {
+            growth += Footprint::of_places(1, name.len());
+        }
+        growth
+    }
+
+    fn set(&mut self, request: &ResourceRequest, now: MonoMillis) {
+        let key = AskKey::of(request);
+        let known = self.asks.get(&key).map(Ask::footprint);
+        if request.num_containers == 0 && known.is_none() {
+            return;
         }
         let ignores_locality = match self.rules {
             AskRules::Strict => false,
@@ -133,8 +207,8 @@ impl OutstandingAsks {
                 0
             },
             relax_locality: true,
-            hosts: BTreeMap::new(),
-            racks: BTreeMap::new(),
+            hosts: Places::default(),
+            racks: Places::default(),
             asked_at: now,
             node_label_expression: request.node_label_expression.clone(),
         });
@@ -146,49 +220,38 @@ impl OutstandingAsks {
             ResourceName::Any => {
                 ask.count = line.count;
                 ask.relax_locality = line.relax_locality;
+                if line.count > 0 {
+                    ask.node_label_expression
+                        .clone_from(&request.node_label_expression);
+                }
             }
-            ResourceName::Rack(name) => set_line(&mut ask.racks, name, line),
-            ResourceName::Host(name) => set_line(&mut ask.hosts, name, line),
+            ResourceName::Rack(name) => ask.racks.set(name, line),
+            ResourceName::Host(name) => ask.hosts.set(name, line),
         }
-        self.containers = self.containers - u64::from(wanted) + u64::from(ask.count);
+        self.footprint -= known.unwrap_or(Footprint::NOTHING);
         if ask.is_over() {
-            self.lines -= known;
             self.asks.remove(&key);
         } else {
-            self.lines = self.lines - known + ask.lines();
+            self.footprint += ask.footprint();
         }
-        Ok(())
-    }
-
-    /// How many lines a count at a place adds.
-    fn new_lines(&self, key: &AskKey, name: &ResourceName) -> usize {
-        let ask = self.asks.get(key);
-        let own = usize::from(ask.is_none());
-        let known = ask.is_some_and(|ask| match name {
-            ResourceName::Any => true,
-            ResourceName::Rack(name) => ask.racks.contains_key(name),
-            ResourceName::Host(name) => ask.hosts.contains_key(name),
-        });
-        own + usize::from(*name != ResourceName::Any && !known)
     }
 
     /// Shows every ask to `visit`, which may lower it; an ask whose total reached 0 by that is removed with its places.
     /// They come in the order of the [rules](AskRules). Ends early if `visit` breaks: there is nothing left to give.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<()>) {
-        let (lines, containers) = (&mut self.lines, &mut self.containers);
+        let footprint = &mut self.footprint;
         let mut over = Vec::new();
         let mut step = |(key, ask): (&AskKey, &mut Ask)| {
             if ask.count == 0 {
                 return ControlFlow::Continue(());
             }
-            let (before, wanted) = (ask.lines(), ask.count);
+            *footprint -= ask.footprint();
             let flow = visit(key, ask);
-            *containers = *containers - u64::from(wanted) + u64::from(ask.count);
-            let met = ask.count == 0;
-            if met {
+            if ask.count == 0 {
                 over.push(*key);
+            } else {
+                *footprint += ask.footprint();
             }
-            *lines = *lines - before + if met { 0 } else { ask.lines() };
             flow
         };
         let mut asks = self.asks.iter_mut();
@@ -218,13 +281,13 @@ impl OutstandingAsks {
                 let Some(ask) = self.asks.get_mut(&key).filter(|ask| ask.count > 0) else {
                     continue;
                 };
-                let (before, wanted) = (ask.lines(), ask.count);
+                self.footprint -= ask.footprint();
                 let flow = visit(&key, ask);
-                self.containers = self.containers - u64::from(wanted) + u64::from(ask.count);
                 let is_met = ask.count == 0;
-                self.lines = self.lines - before + if is_met { 0 } else { ask.lines() };
                 if is_met {
                     self.asks.remove(&key);
+                } else {
+                    self.footprint += ask.footprint();
                 }
                 match flow {
                     ControlFlow::Break(()) => return,
@@ -268,13 +331,13 @@ impl OutstandingAsks {
     /// How many containers are wanted in all.
     #[must_use]
     pub const fn containers(&self) -> u64 {
-        self.containers
+        self.footprint.containers
     }
 
     /// Whether no container is wanted.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.containers == 0
+        self.footprint.containers == 0
     }
 
     /// The asks that want something, most urgent first.
@@ -290,5 +353,21 @@ impl OutstandingAsks {
                 node_label_expression: ask.node_label_expression.as_deref(),
                 asked_at: ask.asked_at,
             })
+    }
+
+    /// What the table is counted for.
+    #[cfg(test)]
+    pub(super) const fn counted(&self) -> Footprint {
+        self.footprint
+    }
+
+    /// What it takes.
+    #[cfg(test)]
+    pub(super) fn recounted(&self) -> Footprint {
+        let mut sum = Footprint::NOTHING;
+        for ask in self.asks.values() {
+            sum += ask.footprint();
+        }
+        sum
     }
 }

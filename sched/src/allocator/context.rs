@@ -22,33 +22,46 @@ impl AttemptAsks {
         }
     }
 
-    /// All lines of one request, in their order; stops at the first that is refused.
+    /// Takes in the lines of one request; see [`OutstandingAsks::update`].
     pub(super) fn update_asks(
         &mut self,
         requests: &[ResourceRequest],
         now: MonoMillis,
     ) -> Result<(), AskError> {
-        requests
-            .iter()
-            .try_for_each(|request| self.asks.update(request, now))
+        self.asks.update(requests, now)
     }
 
-    /// Removals first: a host in both lists ends up on the blacklist, as in Hadoop.
+    /// Whether [`update_blacklist`](Self::update_blacklist) would take this.
+    pub(super) fn check_blacklist(
+        &self,
+        additions: &[String],
+        removals: &[String],
+    ) -> Result<(), AskError> {
+        additions.iter().try_for_each(|host| check_name(host))?;
+        let removed: BTreeSet<&String> = removals.iter().collect();
+        let added: BTreeSet<&String> = additions.iter().collect();
+        let stay = |host: &&String| !removed.contains(host) && !added.contains(host);
+        // A list that grows by nothing is not refused.
+        if added.is_empty()
+            || self.blacklist.iter().filter(stay).count() + added.len() <= BLACKLIST_MAX
+        {
+            Ok(())
+        } else {
+            Err(AskError::BlacklistTooLong)
+        }
+    }
+
+    /// Removals first: a host in both lists ends up on the blacklist, as in Hadoop. Nothing changes if it is refused.
     pub(super) fn update_blacklist(
         &mut self,
         additions: &[String],
         removals: &[String],
     ) -> Result<(), AskError> {
+        self.check_blacklist(additions, removals)?;
         for host in removals {
             self.blacklist.remove(host);
         }
-        for host in additions {
-            check_name(host)?;
-            if self.blacklist.len() >= BLACKLIST_MAX && !self.blacklist.contains(host) {
-                return Err(AskError::BlacklistTooLong);
-            }
-            self.blacklist.insert(host.clone());
-        }
+        self.blacklist.extend(additions.iter().cloned());
         Ok(())
     }
 }

@@ -101,8 +101,8 @@ pub struct DistributedAllocatorState {
     pub unconfirmed: Vec<DistributedAllocation>,
 }
 
-/// See the module. What it holds is bounded by [`ASK_LINES_MAX`](super::ASK_LINES_MAX),
-/// [`BLACKLIST_MAX`](super::BLACKLIST_MAX), [`REMOTE_NODES_MAX`](super::REMOTE_NODES_MAX) and, for containers without a
+/// See the module. What it holds is bounded by [`ASKS_MAX`](super::ASKS_MAX),
+/// [`ASK_LINES_MAX`](super::ASK_LINES_MAX), [`ASK_BYTES_MAX`](super::ASK_BYTES_MAX), [`BLACKLIST_MAX`](super::BLACKLIST_MAX), [`REMOTE_NODES_MAX`](super::REMOTE_NODES_MAX) and, for containers without a
 /// confirmation, one call's worth.
 #[derive(Clone, Debug)]
 pub struct DistributedOpportunisticContainerAllocator {
@@ -113,6 +113,11 @@ pub struct DistributedOpportunisticContainerAllocator {
     wanted: AttemptAsks,
     nodes: RemoteNodes,
     unconfirmed: Vec<DistributedAllocation>,
+}
+
+/// An ask for nothing is one for the least there is.
+fn at_least_one(asked: Resource) -> Resource {
+    Resource::new(asked.memory_mb.max(1), asked.vcores.max(1))
 }
 
 impl DistributedOpportunisticContainerAllocator {
@@ -179,28 +184,38 @@ impl DistributedOpportunisticContainerAllocator {
     /// [`OutstandingAsks::update`].
     ///
     /// # Errors
-    /// The first line that is refused. Those before it are in force.
+    /// A line that is refused. Nothing has changed then.
     pub fn update_asks(
         &mut self,
         requests: &[ResourceRequest],
         now: MonoMillis,
     ) -> Result<(), AskError> {
-        requests.iter().try_for_each(|request| {
-            let asked = request.capability;
-            // An ask for nothing is one for the least there is.
-            let capability = Resource::new(asked.memory_mb.max(1), asked.vcores.max(1));
-            let request = ResourceRequest {
-                capability,
+        let raised: Vec<ResourceRequest> = requests
+            .iter()
+            .map(|request| ResourceRequest {
+                capability: at_least_one(request.capability),
                 ..request.clone()
-            };
-            self.wanted.asks.update(&request, now)
-        })
+            })
+            .collect();
+        self.wanted.update_asks(&raised, now)
+    }
+
+    /// Whether [`update_blacklist`](Self::update_blacklist) would take this.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_blacklist(
+        &self,
+        additions: &[String],
+        removals: &[String],
+    ) -> Result<(), AskError> {
+        self.wanted.check_blacklist(additions, removals)
     }
 
     /// Hosts that the attempt wants nothing on. Removals come first: a host in both lists is on the blacklist.
     ///
     /// # Errors
-    /// A name or list that is too long. The additions before it are in force.
+    /// A name or list that is too long. Nothing has changed then.
     pub fn update_blacklist(
         &mut self,
         additions: &[String],

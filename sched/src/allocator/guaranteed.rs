@@ -59,7 +59,7 @@ impl GuaranteedAllocator {
     /// an attempt that is not known.
     ///
     /// # Errors
-    /// The first line that is refused. Those before it are in force.
+    /// A line that is refused. Nothing has changed then.
     pub fn update_asks(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -75,7 +75,7 @@ impl GuaranteedAllocator {
     /// for an attempt that is not known.
     ///
     /// # Errors
-    /// A name or list that is too long. The additions before it are in force.
+    /// A name or list that is too long. Nothing has changed then.
     pub fn update_blacklist(
         &mut self,
         attempt: ApplicationAttemptId,

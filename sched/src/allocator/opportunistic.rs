@@ -38,7 +38,7 @@ impl OpportunisticContainerContext {
     /// Takes in the opportunistic part of an allocate request, in its order. See [`OutstandingAsks::update`].
     ///
     /// # Errors
-    /// The first line that is refused. Those before it are in force.
+    /// A line that is refused. Nothing has changed then.
     pub fn update_asks(
         &mut self,
         requests: &[ResourceRequest],
@@ -50,7 +50,7 @@ impl OpportunisticContainerContext {
     /// Hosts that the attempt wants nothing on. Removals come first: a host in both lists is on the blacklist.
     ///
     /// # Errors
-    /// A name or list that is too long. The additions before it are in force.
+    /// A name or list that is too long. Nothing has changed then.
     pub fn update_blacklist(
         &mut self,
         additions: &[String],

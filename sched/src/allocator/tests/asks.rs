@@ -3,14 +3,17 @@
 use std::ops::ControlFlow;
 
 use super::*;
+use proptest::prelude::*;
+
 use crate::allocator::asks::{
-    ASK_LINES_MAX, AskError, AskRules, OutstandingAsks, RESOURCE_NAME_BYTES_MAX,
+    ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskRules, OutstandingAsks,
+    RESOURCE_NAME_BYTES_MAX,
 };
 
 fn table(rules: AskRules, requests: &[ResourceRequest]) -> OutstandingAsks {
     let mut asks = OutstandingAsks::new(rules);
     for request in requests {
-        asks.update(request, T0).unwrap();
+        asks.update(std::slice::from_ref(request), T0).unwrap();
     }
     asks
 }
@@ -110,7 +113,7 @@ fn without_a_total_a_place_is_the_total_for_opportunistic_asks_only() {
     assert_eq!(table(AskRules::Strict, &lines).containers(), 0);
     let mut asks = table(AskRules::HadoopOpportunistic, &lines);
     assert_eq!(asks.containers(), 3);
-    asks.update(&ask("*", 1), T0).unwrap();
+    asks.update(&[ask("*", 1)], T0).unwrap();
     assert_eq!(asks.containers(), 1);
 }
 
@@ -127,29 +130,133 @@ fn only_guaranteed_asks_insist_on_their_places() {
 #[test]
 fn the_time_of_an_ask_is_that_of_its_first_line() {
     let mut asks = OutstandingAsks::new(AskRules::Strict);
-    asks.update(&ask("a", 1), MonoMillis(3)).unwrap();
-    asks.update(&ask("*", 1), MonoMillis(8)).unwrap();
+    asks.update(&[ask("a", 1)], MonoMillis(3)).unwrap();
+    asks.update(&[ask("*", 1)], MonoMillis(8)).unwrap();
     assert_eq!(asks.iter().next().unwrap().asked_at, MonoMillis(3));
 }
 
 #[test]
 fn lines_are_bounded_and_can_be_changed_and_taken_back_at_the_bound() {
     let mut asks = OutstandingAsks::new(AskRules::Strict);
-    asks.update(&ask("*", 1), T0).unwrap();
-    for host in 1..ASK_LINES_MAX {
-        asks.update(&ask(&host.to_string(), 1), T0).unwrap();
+    let hosts = (1..ASK_LINES_MAX).map(|host| ask(&host.to_string(), 1));
+    let lines: Vec<_> = [ask("*", 1)].into_iter().chain(hosts).collect();
+    asks.update(&lines, T0).unwrap();
+    assert_eq!(
+        asks.update(&[ask("one more", 1)], T0),
+        Err(AskError::TooManyLines)
+    );
+    assert_eq!(
+        asks.update(&[at_priority(9, ask("*", 1))], T0),
+        Err(AskError::TooManyLines)
+    );
+    assert_eq!(asks.update(&[ask("1", 2)], T0), Ok(()));
+    assert_eq!(asks.update(&[ask("1", 0)], T0), Ok(()));
+    assert_eq!(asks.update(&[ask("one more", 1)], T0), Ok(()));
+}
+
+/// As many asks as are wanted, each with a number of its own.
+fn numbered(count: usize) -> Vec<ResourceRequest> {
+    let asks = (0_i64..).take(count).map(|id| ResourceRequest {
+        allocation_request_id: id,
+        ..ask("*", 1)
+    });
+    asks.collect()
+}
+
+#[test]
+fn asks_are_bounded_apart_from_their_lines() {
+    let mut asks = table(AskRules::Strict, &[]);
+    asks.update(&numbered(ASKS_MAX), T0).unwrap();
+    assert_eq!(asks.update(&[ask("*", 1)], T0), Err(AskError::TooManyAsks));
+    assert_eq!(asks.update(&[ask("a", 0)], T0), Ok(()));
+}
+
+#[test]
+fn names_and_labels_are_bounded_in_bytes() {
+    let mut asks = table(AskRules::Strict, &[]);
+    let host = |number: usize| format!("{number:0width$}", width = RESOURCE_NAME_BYTES_MAX);
+    let lines: Vec<_> = (0..ASK_LINES_MAX - 1).map(|n| ask(&host(n), 1)).collect();
+    assert_eq!(asks.update(&lines, T0), Err(AskError::TooManyBytes));
+    assert!(asks.is_empty(), "nothing of what is refused is kept");
+    let fits = &lines[..ASK_BYTES_MAX / (RESOURCE_NAME_BYTES_MAX + 100)];
+    assert_eq!(asks.update(fits, T0), Ok(()));
+    let mut labelled = numbered(ASKS_MAX - 1);
+    for (number, request) in labelled.iter_mut().enumerate() {
+        request.node_label_expression = Some(host(number));
     }
-    assert_eq!(
-        asks.update(&ask("one more", 1), T0),
-        Err(AskError::TooManyLines)
-    );
-    assert_eq!(
-        asks.update(&at_priority(9, ask("*", 1)), T0),
-        Err(AskError::TooManyLines)
-    );
-    assert_eq!(asks.update(&ask("1", 2), T0), Ok(()));
-    assert_eq!(asks.update(&ask("1", 0), T0), Ok(()));
-    assert_eq!(asks.update(&ask("one more", 1), T0), Ok(()));
+    assert_eq!(asks.update(&labelled, T0), Err(AskError::TooManyBytes));
+}
+
+#[test]
+fn of_a_request_with_a_bad_line_nothing_is_in_force() {
+    let mut asks = table(AskRules::Strict, &[ask("a", 1), ask("*", 4)]);
+    let before = asks.clone();
+    let nothing = ResourceRequest {
+        capability: Resource::new(0, 0),
+        ..ask("*", 1)
+    };
+    let request = [
+        ask("a", 0),
+        ask("*", 9),
+        at_priority(2, ask("*", 1)),
+        nothing,
+    ];
+    assert!(asks.update(&request, T0).is_err());
+    assert_eq!(asks, before);
+    let mut many = numbered(ASKS_MAX - 1);
+    many.insert(0, ask("*", 9));
+    assert_eq!(asks.update(&many, T0), Ok(()), "that ask is known");
+    assert_eq!(asks.update(&many, T0), Ok(()), "all are known");
+}
+
+#[test]
+fn the_line_for_anywhere_says_for_which_partition_the_ask_is() {
+    let labelled = |label: &str, request| ResourceRequest {
+        node_label_expression: Some(label.to_owned()),
+        ..request
+    };
+    let lines = [
+        labelled("gpu", ask("a", 1)),
+        labelled("gpu", ask("*", 1)),
+        labelled("ssd", ask("*", 2)),
+    ];
+    let asks = table(AskRules::Strict, &lines);
+    let views: Vec<_> = asks.iter().collect();
+    assert_eq!(views[0].node_label_expression, Some("ssd"));
+}
+
+fn any_line() -> impl Strategy<Value = ResourceRequest> {
+    let place = prop::sample::select(vec!["a", "bb", "ccc", RACK_1, RACK_2, "*"]);
+    let label = prop::option::of("[a-z]{0,4}");
+    (place, 0..3_u32, 1..4_i32, label).prop_map(|(place, count, priority, label)| ResourceRequest {
+        node_label_expression: label,
+        ..at_priority(priority, ask(place, count))
+    })
+}
+
+proptest! {
+    /// The table is the same whether lines come one by one or together, and what it is counted for is what it takes.
+    #[test]
+    fn a_table_knows_what_it_takes(
+        requests in prop::collection::vec(prop::collection::vec(any_line(), 0..8), 0..8),
+        budget in 0..9_u32,
+    ) {
+        let mut asks = table(AskRules::Strict, &[]);
+        for request in &requests {
+            asks.update(request, T0).unwrap();
+            prop_assert_eq!(asks.counted(), asks.recounted());
+        }
+        let lines = requests.concat();
+        prop_assert_eq!(&asks, &table(AskRules::Strict, &lines));
+        meet(&mut asks, budget);
+        prop_assert_eq!(asks.counted(), asks.recounted());
+        asks.in_turns(|_, ask| {
+            ask.answer("a", RACK_1, Locality::NodeLocal);
+            ControlFlow::Continue(true)
+        });
+        prop_assert_eq!(asks.counted(), asks.recounted());
+        prop_assert!(asks.is_empty());
+    }
 }
 
 #[test]
@@ -158,7 +265,7 @@ fn what_is_taken_back_leaves_nothing_behind() {
     let empty = asks.clone();
     for count in [3, 0] {
         for place in ["a", RACK_1, "*"] {
-            asks.update(&ask(place, count), T0).unwrap();
+            asks.update(&[ask(place, count)], T0).unwrap();
         }
     }
     assert_eq!(asks, empty);
@@ -169,21 +276,21 @@ fn long_names_and_containers_of_nothing_are_refused() {
     let mut asks = OutstandingAsks::new(AskRules::Strict);
     let name = "x".repeat(RESOURCE_NAME_BYTES_MAX + 1);
     assert_eq!(
-        asks.update(&ask(&name, 1), T0),
+        asks.update(&[ask(&name, 1)], T0),
         Err(AskError::NameTooLong(name.len()))
     );
     let labelled = ResourceRequest {
         node_label_expression: Some(name.clone()),
         ..ask("*", 1)
     };
-    assert!(asks.update(&labelled, T0).is_err());
+    assert!(asks.update(&[labelled], T0).is_err());
     for capability in [Resource::new(0, 1), Resource::new(1, 0)] {
         let request = ResourceRequest {
             capability,
             ..ask("*", 1)
         };
         assert_eq!(
-            asks.update(&request, T0),
+            asks.update(&[request], T0),
             Err(AskError::EmptyCapability(capability))
         );
     }
