@@ -182,7 +182,13 @@ pub enum Note {
         /// or demoted while it waited.
         queue_wait_ms: u64,
         /// Milliseconds that the ResourceManager was told a new container would wait when this one, opportunistic, became
-        /// ready; `None` if it was told nothing, or the container was resumed or its type changed.
+        /// ready; `None` if it was told nothing, or the container was resumed or its type changed. Of others that came
+        /// since the last heartbeat it knows nothing: it tells what the ResourceManager could know, not what this
+        /// container was to expect.
+        told_wait_ms: Option<u64>,
+        /// Milliseconds that this container was expected to wait from when it became ready, at the place in the queue that
+        /// it had at the first heartbeat after that. `None` if it started before, if no container had ended on this node so
+        /// that nothing was known, and in the cases above.
         estimated_wait_ms: Option<u64>,
         /// It had been paused before.
         resumed: bool,

@@ -6,6 +6,17 @@ use crate::action::{ContainerSpec, ContainerSummary, ContainerView};
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
 
+/// How long a container in the queue was expected to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Estimate {
+    /// It was not looked at since it joined.
+    Open,
+    /// When it was, nothing was known of run times.
+    Unknown,
+    /// Milliseconds from when it joined.
+    Wait(u64),
+}
+
 /// What the scheduler knows of one container.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
@@ -18,7 +29,9 @@ pub(crate) struct Container {
     /// When it joined the queue of its type; for one that is frozen, when it was.
     pub(crate) joined: MonoMillis,
     /// Milliseconds that the ResourceManager was told a new container would wait when this one became ready.
-    pub(crate) estimated_wait_ms: Option<u64>,
+    pub(crate) told_wait_ms: Option<u64>,
+    /// What was expected of this one with the first heartbeat after it joined.
+    pub(crate) estimate: Estimate,
     pub(crate) exit_status: ContainerExitStatus,
     pub(crate) diagnostics: Diagnostics,
     /// Nobody will ask for it once it is done.
@@ -34,7 +47,8 @@ impl Container {
             since: now,
             ran_before_ms: 0,
             joined: now,
-            estimated_wait_ms: None,
+            told_wait_ms: None,
+            estimate: Estimate::Open,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
             forget_when_done: false,

@@ -65,8 +65,13 @@ impl Queue {
 
     /// The last one that joined and has not started yet.
     pub(crate) fn newest_unstarted(&self) -> Option<ContainerId> {
-        let place = self.unstarted.last()?;
-        self.entries.get(place).map(|waiting| waiting.id)
+        self.unstarted_newest_first().next()
+    }
+
+    /// Those that have not started yet, the one that joined last first.
+    pub(crate) fn unstarted_newest_first(&self) -> impl Iterator<Item = ContainerId> + '_ {
+        let places = self.unstarted.iter().rev();
+        places.filter_map(|place| self.entries.get(place).map(|waiting| waiting.id))
     }
 
     /// All that wait, in their order; true for those that are frozen.

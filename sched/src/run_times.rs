@@ -101,6 +101,11 @@ impl RunTimes {
         recent
     }
 
+    /// Whether no container has ended yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.sorted.is_empty()
+    }
+
     /// Run times to expect of a container, the shortest first, at least one.
     pub(crate) fn expected(&self, application: ApplicationId, size: Resource) -> &[u64] {
         let says_enough = |size| {

@@ -106,7 +106,7 @@ impl Simulation {
                 Action::Completed(completion) => self.feed(Event::Forget(completion.id)),
                 Action::Note(Note::Started {
                     queue_wait_ms,
-                    estimated_wait_ms: Some(estimated_ms),
+                    told_wait_ms: Some(estimated_ms),
                     ..
                 }) => {
                     let ms = |ms: u64| f64::from(u32::try_from(ms).unwrap());

@@ -103,6 +103,7 @@ fn every_note_moves_its_own_series_and_no_other() {
             id: ID,
             execution_type: ExecutionType::Guaranteed,
             queue_wait_ms: 1500,
+            told_wait_ms: None,
             estimated_wait_ms: None,
             resumed: false,
         },
@@ -117,6 +118,7 @@ fn every_note_moves_its_own_series_and_no_other() {
             id: ID,
             execution_type: ExecutionType::Opportunistic,
             queue_wait_ms: 0,
+            told_wait_ms: None,
             estimated_wait_ms: None,
             resumed: true,
         },
@@ -195,7 +197,8 @@ fn an_estimate_is_held_against_the_wait_that_followed() {
             id: ID,
             execution_type: ExecutionType::Opportunistic,
             queue_wait_ms: 1_500,
-            estimated_wait_ms: Some(estimated_ms),
+            told_wait_ms: Some(estimated_ms),
+            estimated_wait_ms: None,
             resumed: false,
         });
         let sum = format!("nm_agent_queue_wait_estimate_error_seconds_sum{{side=\"{side}\"}}");

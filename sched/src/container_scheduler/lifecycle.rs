@@ -9,7 +9,7 @@ use super::room::Change;
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, Completion, ContainerSpec, Note, Refusal};
 use crate::config::CONTAINERS_MAX;
-use crate::container::Container;
+use crate::container::{Container, Estimate};
 use crate::container_state::{ContainerState as S, Ending, Step};
 use crate::kill_cause::{KILLED_BY_EXTERNAL_SIGNAL, KillCause};
 use crate::timers::Timer;
@@ -65,7 +65,7 @@ impl ContainerScheduler {
         if let Some(container) = self.containers.get_mut(&id)
             && spec.execution_type == ExecutionType::Opportunistic
         {
-            container.estimated_wait_ms = self.estimated_wait_ms;
+            container.told_wait_ms = self.estimated_wait_ms;
             self.typical_ask = spec.resource;
         }
         Ok(Change::Joined(id))
@@ -352,7 +352,8 @@ impl ContainerScheduler {
             container.spec = spec;
             if let Some(place) = place {
                 container.joined = turn.now.mono;
-                container.estimated_wait_ms = None;
+                container.told_wait_ms = None;
+                container.estimate = Estimate::Open;
                 container.state = state
                     .after(Step::Enqueue { place })
                     .expect("one that waits may join the other queue");

@@ -4,6 +4,7 @@ use records::{ContainerId, ExecutionType};
 
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
+use crate::container::Estimate;
 use crate::container_state::{ContainerState as S, Step};
 use crate::kill_cause::{KillCause, PAUSED_TO_MAKE_ROOM};
 use crate::queue::Waiting;
@@ -92,11 +93,16 @@ impl ContainerScheduler {
             return;
         };
         let resumed = matches!(container.state, S::Paused { .. });
+        let estimated_wait_ms = match container.estimate {
+            Estimate::Wait(wait_ms) => Some(wait_ms),
+            Estimate::Open | Estimate::Unknown => None,
+        };
         turn.note(Note::Started {
             id,
             execution_type: container.spec.execution_type,
             queue_wait_ms: turn.now.mono.since(container.joined),
-            estimated_wait_ms: container.estimated_wait_ms.filter(|_| !resumed),
+            told_wait_ms: container.told_wait_ms.filter(|_| !resumed),
+            estimated_wait_ms: estimated_wait_ms.filter(|_| !resumed),
             resumed,
         });
         turn.order(if resumed {

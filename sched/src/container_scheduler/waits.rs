@@ -3,7 +3,7 @@
 use records::{ContainerId, ExecutionType, MonoMillis, Resource};
 
 use super::ContainerScheduler;
-use crate::container::Container;
+use crate::container::{Container, Estimate};
 use crate::container_state::ContainerState as S;
 use crate::utilization::Amount;
 use crate::wait_estimate::{Load, Run, Situation, Waits};
@@ -12,12 +12,41 @@ use crate::wait_estimate::{Load, Run, Situation, Waits};
 pub(super) const TYPICAL_ASK_AT_FIRST: Resource = Resource::new(1_024, 1);
 
 impl ContainerScheduler {
-    /// Works out how long one more opportunistic container would wait. `None` if it would not even be admitted: the
-    /// ResourceManager then leaves the node out when it places by wait.
+    /// Works out how long one more opportunistic container would wait, and how long those will that have joined the queue
+    /// since this was done last. The first is `None` if it would not even be admitted: the ResourceManager then leaves the
+    /// node out when it places by wait.
     pub(super) fn estimate_waits(&mut self, now: MonoMillis) {
         let amount = self.newcomer();
         let admitted = self.config.admit(amount, &self.index, self.node_amount());
-        self.estimated_wait_ms = admitted.ok().map(|()| self.waits(now).newcomer);
+        let joined = self.joined_since_the_last_estimate();
+        if admitted.is_err() && joined.is_empty() {
+            self.estimated_wait_ms = None;
+            return;
+        }
+        let waits = self.waits(now);
+        self.estimated_wait_ms = admitted.ok().map(|()| waits.newcomer);
+        let knows = !self.run_times.is_empty();
+        for (id, wait_ms) in joined.iter().zip(waits.waiting.into_iter().rev()) {
+            if let Some(container) = self.containers.get_mut(id) {
+                container.estimate = if knows {
+                    Estimate::Wait(now.since(container.joined).saturating_add(wait_ms))
+                } else {
+                    Estimate::Unknown
+                };
+            }
+        }
+    }
+
+    /// Opportunistic containers that nothing was estimated for yet, the newest first. Who joins joins at the end, so they
+    /// are the end of the queue, and a look at it costs no more than they are many.
+    fn joined_since_the_last_estimate(&self) -> Vec<ContainerId> {
+        let newest_first = self.index.opportunistic().unstarted_newest_first();
+        newest_first
+            .take_while(|id| {
+                let container = self.containers.get(id);
+                container.is_some_and(|container| container.estimate == Estimate::Open)
+            })
+            .collect()
     }
 
     /// How long each that waits will wait, in the order of [`Self::queue`], and how long one more would.

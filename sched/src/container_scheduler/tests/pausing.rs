@@ -41,6 +41,7 @@ fn a_victim_is_frozen_and_resumed_when_there_is_room_again() {
         id: id(1),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 500,
+        told_wait_ms: None,
         estimated_wait_ms: None,
         resumed: true,
     };

@@ -29,7 +29,8 @@ fn an_opportunistic_container_starts_at_once_when_there_is_room() {
                 id: id(1),
                 execution_type: ExecutionType::Opportunistic,
                 queue_wait_ms: 0,
-                estimated_wait_ms: Some(0),
+                told_wait_ms: Some(0),
+                estimated_wait_ms: None,
                 resumed: false,
             }),
             Action::Launch(id(1)),
@@ -68,7 +69,8 @@ fn the_time_in_the_queue_is_told_at_the_start() {
         id: id(2),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 1_234,
-        estimated_wait_ms: Some(0),
+        told_wait_ms: Some(0),
+        estimated_wait_ms: None,
         resumed: false,
     };
     assert!(node.exit(1, 0).contains(&Action::Note(started)));

@@ -230,10 +230,87 @@ fn a_start_tells_what_wait_was_told_when_the_container_came() {
         id: id(2),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 6_500,
-        estimated_wait_ms: Some(7_000),
+        told_wait_ms: Some(7_000),
+        estimated_wait_ms: None,
         resumed: false,
     };
     assert!(actions.contains(&Action::Note(started)), "{actions:?}");
+}
+
+/// The waits told, estimated and had of the containers that start, by their numbers.
+fn started(actions: &[Action]) -> Vec<(i64, Option<u64>, Option<u64>, u64)> {
+    let started = |action: &Action| {
+        if let Action::Note(Note::Started {
+            id,
+            queue_wait_ms,
+            told_wait_ms,
+            estimated_wait_ms,
+            ..
+        }) = action
+        {
+            Some((id.id, *told_wait_ms, *estimated_wait_ms, *queue_wait_ms))
+        } else {
+            None
+        }
+    };
+    actions.iter().filter_map(started).collect()
+}
+
+#[test]
+fn each_of_a_burst_is_estimated_at_its_own_place_and_only_once() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.advance(3_000);
+    node.arrive(opportunistic(2, 100));
+    node.arrive(opportunistic(3, 100));
+    node.advance(1_000);
+    node.estimate();
+    node.arrive(opportunistic(4, 100));
+    node.advance(1_000);
+    node.estimate();
+    node.advance(1_500);
+    // What was told was told before any of them had come, or the one before.
+    let first = started(&node.exit(1, 0));
+    assert_eq!(first, [(2, Some(0), Some(7_000), 3_500)]);
+    node.feed(Event::Launched(id(2)));
+    let second = started(&node.exit(2, 0));
+    assert_eq!(second, [(3, Some(0), Some(17_000), 3_500)]);
+    node.feed(Event::Launched(id(3)));
+    let third = started(&node.exit(3, 0));
+    assert_eq!(third, [(4, Some(26_000), Some(26_000), 2_500)]);
+}
+
+#[test]
+fn who_starts_before_a_heartbeat_or_on_a_node_that_knows_nothing_has_no_estimate() {
+    let mut node = Node::new(100);
+    node.run(opportunistic(1, 100));
+    node.arrive(opportunistic(2, 100));
+    node.estimate();
+    node.advance(500);
+    assert_eq!(started(&node.exit(1, 0)), [(2, Some(0), None, 500)]);
+    node.arrive(opportunistic(3, 100));
+    node.feed(Event::Launched(id(2)));
+    node.advance(200);
+    assert_eq!(started(&node.exit(2, 0)), [(3, Some(120_000), None, 200)]);
+}
+
+#[test]
+fn a_full_queue_is_estimated_although_it_takes_nobody() {
+    let config = ContainerSchedulerConfig {
+        queue_length_max: 1,
+        ..CONFIG
+    };
+    let mut node = Node::with(config, 100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.arrive(opportunistic(2, 100));
+    assert_eq!(node.estimate(), None, "another would be rejected");
+    node.advance(9_000);
+    assert_eq!(
+        started(&node.exit(1, 0)),
+        [(2, Some(0), Some(10_000), 9_000)]
+    );
 }
 
 #[test]
@@ -252,6 +329,7 @@ fn a_promoted_container_waits_as_guaranteed_from_its_promotion() {
         id: id(2),
         execution_type: ExecutionType::Guaranteed,
         queue_wait_ms: 300,
+        told_wait_ms: None,
         estimated_wait_ms: None,
         resumed: false,
     };
