@@ -79,6 +79,7 @@ impl Observer for NoObserver {
 pub struct ProxySnapshot {
     /// Attempts that have a pipeline.
     pub pipelines: usize,
-    /// Added up over all pipelines, of each as it was when its last call ended.
+    /// Added up over all pipelines, of each as it was when its last call ended. Lists of nodes count only where the AM has
+    /// called for as long as they are used.
     pub gauges: Gauges,
 }

@@ -22,7 +22,7 @@ use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
-use crate::masters::{Activity, ProxiedMaster, ProxiedMasters, keep_first};
+use crate::masters::{Activity, MasterNumbers, ProxiedMaster, ProxiedMasters, keep_first};
 use crate::observe::{Observer, ProxySnapshot};
 use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, gone};
 use crate::relabel::Relabel;
@@ -257,12 +257,24 @@ impl AmrmProxy {
     #[must_use]
     pub fn snapshot(&self) -> ProxySnapshot {
         let pipelines = self.all();
+        let now = (self.shared.clock)().mono;
+        let gauges = pipelines.iter().map(|pipeline| {
+            let MasterNumbers {
+                last_call_at,
+                gauges,
+                ..
+            } = pipeline.numbers();
+            // A list gets old when its AM does not call, which says nothing about the ResourceManager.
+            let is_silent = last_call_at
+                .is_none_or(|at| now.since(at) > self.config.allocator.nodes_age_max_ms);
+            Gauges {
+                nodes_at: gauges.nodes_at.filter(|_| !is_silent),
+                ..gauges
+            }
+        });
         ProxySnapshot {
+            gauges: gauges.fold(Gauges::default(), Gauges::and),
             pipelines: pipelines.len(),
-            gauges: pipelines
-                .iter()
-                .map(|pipeline| pipeline.numbers().gauges)
-                .fold(Gauges::default(), Gauges::and),
         }
     }
 
