@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use amrm_proxy::masters::Activity;
 use records::{ContainerId, Resource};
 use sched::ContainerSpec;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,7 +20,7 @@ use crate::core::{
 use crate::hands::Effect;
 use crate::launch::ContainerSignal;
 use crate::live::LiveView;
-use crate::view::{NodeSnapshot, NodeSource};
+use crate::view::{Changes, NodeSnapshot, NodeSource};
 
 /// Commands under way. Filled by RPC calls, whose number the server bounds, and by the status updater; a sender waits
 /// when it is full, which slows callers down and loses nothing.
@@ -107,9 +108,16 @@ pub struct Handle {
     commands: mpsc::Sender<Command>,
     /// The core's revision for people who watch.
     changes: watch::Receiver<u64>,
+    masters: Option<Activity>,
 }
 
 impl Handle {
+    /// The same, which also tells those who watch of what passes the AMRMProxy.
+    #[must_use]
+    pub fn with_masters(self, masters: Option<Activity>) -> Self {
+        Self { masters, ..self }
+    }
+
     async fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Stopped> {
         let (reply, answer) = oneshot::channel();
         self.tell(make(reply)).await?;
@@ -285,6 +293,7 @@ impl Handle {
         WeakHandle {
             commands: self.commands.downgrade(),
             changes: self.changes.clone(),
+            masters: self.masters.clone(),
         }
     }
 }
@@ -301,8 +310,9 @@ impl NodeSource for Handle {
         self.ask(|reply| Command::Live { reply }).await.ok()
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.clone()
+    fn changes(&self) -> Changes {
+        let masters = self.masters.as_ref().map(Activity::watch);
+        Changes::new(self.changes.clone(), masters)
     }
 }
 
@@ -311,6 +321,7 @@ impl NodeSource for Handle {
 pub struct WeakHandle {
     commands: mpsc::WeakSender<Command>,
     changes: watch::Receiver<u64>,
+    masters: Option<Activity>,
 }
 
 impl WeakHandle {
@@ -320,6 +331,7 @@ impl WeakHandle {
         Some(Handle {
             commands: self.commands.upgrade()?,
             changes: self.changes.clone(),
+            masters: self.masters.clone(),
         })
     }
 }
@@ -341,6 +353,7 @@ pub fn channel(effects: mpsc::UnboundedReceiver<Effect>) -> (Handle, Inbox) {
         Handle {
             commands: sender,
             changes: changed,
+            masters: None,
         },
         Inbox {
             commands,

@@ -23,9 +23,44 @@ pub trait NodeSource: Send + Sync + 'static {
     /// The same for people who watch the node: less of it, and what it did lately.
     fn live(&self) -> impl Future<Output = Option<LiveView>> + Send;
 
-    /// A number that changes when [`Self::live`] may show something else than before. Its sender is gone when nothing
-    /// will change any more.
-    fn changes(&self) -> watch::Receiver<u64>;
+    /// Tells when [`Self::live`] may show something else than before. To be dropped while nobody looks: then nobody pays.
+    fn changes(&self) -> Changes;
+}
+
+/// Changes of what a live view shows, from when it was made.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// The core's revision. Its sender is gone when nothing will change any more.
+    node: watch::Receiver<u64>,
+    /// What passes the AMRMProxy, if there is one.
+    masters: Option<watch::Receiver<()>>,
+}
+
+impl Changes {
+    /// Changes of the node, and of what passes its AMRMProxy.
+    #[must_use]
+    pub fn new(mut node: watch::Receiver<u64>, masters: Option<watch::Receiver<()>>) -> Self {
+        node.mark_unchanged();
+        Self { node, masters }
+    }
+
+    /// Resolves when something may have changed that was not told of yet; `None` when nothing will any more.
+    pub async fn next(&mut self) -> Option<()> {
+        let Self { node, masters } = self;
+        let passing = async {
+            // The proxy may end before the node; then only the node is left to wait for.
+            if let Some(masters) = masters
+                && masters.changed().await.is_ok()
+            {
+                return;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            changed = node.changed() => changed.ok(),
+            () = passing => Some(()),
+        }
+    }
 }
 
 /// The node at one moment.

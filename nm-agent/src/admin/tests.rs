@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::live::fixture::live_view;
 use crate::view::fixture::{APP, container, container_id, node};
-use crate::view::{ApplicationSnapshot, ApplicationState, ContainerRestState};
+use crate::view::{ApplicationSnapshot, ApplicationState, Changes, ContainerRestState};
 
 const ID: &str = "container_1700000000000_0007_01_000001";
 const HOSTILE: &str = "<script>alert('x')</script>&\"";
@@ -33,8 +33,8 @@ impl NodeSource for Fixed {
         self.0.as_ref().map(|_| live_view())
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
-        watch::Sender::new(0).subscribe()
+    fn changes(&self) -> Changes {
+        Changes::new(watch::Sender::new(0).subscribe(), None)
     }
 }
 

@@ -6,7 +6,7 @@ use sched::{Completion, ContainerSummary};
 use super::Core;
 use crate::live::{
     Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
-    Progress, RecentDecisions, RmContact, WaitingContainer, words,
+    MASTERS_LISTED_MAX, Progress, RecentDecisions, RmContact, WaitingContainer, words,
 };
 
 /// Characters of a failed container's diagnostics that its decision carries: one line of a page.
@@ -129,6 +129,10 @@ impl Core {
             queuing_limit: self.scheduler.queuing_limit(),
             running: Listing::cut(running, running_total),
             waiting: Listing::cut(waiting, counts.waiting as usize),
+            masters: self
+                .proxy
+                .as_ref()
+                .map(|proxy| proxy.masters(MASTERS_LISTED_MAX)),
             history: self.journal.history.clone(),
             decisions: self.journal.decisions.newest_first().cloned().collect(),
         };

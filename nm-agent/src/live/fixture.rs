@@ -1,6 +1,12 @@
 //! A small picture for the tests of its readers.
 
-use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
+use std::time::Duration;
+
+use amrm_proxy::interceptor::{Gauges, Timing};
+use amrm_proxy::masters::{GivenContainers, MasterNumbers, ProxiedMaster};
+use records::{
+    ApplicationAttemptId, ApplicationId, EpochMillis, ExecutionType, MonoMillis, Now, Resource,
+};
 use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
 
 use super::*;
@@ -66,10 +72,46 @@ pub(crate) fn live_view() -> LiveView {
             first: vec![waiting(3, 80_000), waiting(4, 110_000)],
             total: 2,
         },
+        masters: None,
         history,
         decisions: decisions.newest_first().cloned().collect(),
     };
     LiveView { now, node }
+}
+
+/// A master of `carol` that has called for a minute.
+pub(crate) fn master(id: i32) -> ProxiedMaster {
+    ProxiedMaster {
+        attempt: ApplicationAttemptId {
+            application_id: ApplicationId {
+                cluster_timestamp: 1_700_000_000_000,
+                id,
+            },
+            attempt_id: 1,
+        },
+        user: "carol".to_owned(),
+        numbers: MasterNumbers {
+            calls: 1_200,
+            last_call_at: Some(MonoMillis(119_200)),
+            took: Timing {
+                total: Duration::from_micros(1_200 * 1_553),
+                rm: Duration::from_micros(1_200 * 1_500),
+            },
+            given: GivenContainers {
+                node_local: 100,
+                rack_local: 15,
+                off_switch: 5,
+            },
+            throttled: 3,
+            relabelled: 0,
+            promotions_asked: 2,
+            gauges: Gauges {
+                containers_outstanding: 20,
+                nodes_at: Some(MonoMillis(118_000)),
+                containers_live: 12,
+            },
+        },
+    }
 }
 
 /// An opportunistic container of `bob` that waits since then.

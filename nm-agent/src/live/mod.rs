@@ -17,7 +17,8 @@ pub use decision::{Decision, DecisionKind, decision_words};
 pub use history::{Counts, HISTORY_S, History, Step};
 pub use recent::{DECISIONS_MAX, RecentDecision, RecentDecisions};
 pub use view::{
-    LISTED_MAX, ListedContainer, Listing, LiveNode, LiveView, Progress, RmContact, WaitingContainer,
+    LISTED_MAX, ListedContainer, Listing, LiveNode, LiveView, MASTERS_LISTED_MAX, Progress,
+    RmContact, WaitingContainer,
 };
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One picture of the node for people who watch it, bounded whatever the node holds: lists are cut, with the number of what
 //! they leave out.
 
+use amrm_proxy::masters::ProxiedMasters;
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, NodeId, Now, Resource};
 use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus};
 
@@ -10,6 +11,10 @@ use super::recent::RecentDecision;
 /// Containers named in each list: about a screen. A queue may hold ten thousand, and each event of the live page carries
 /// the list; the head is what matters, and all are on `/node/allContainers`.
 pub const LISTED_MAX: usize = 25;
+
+/// Attempts named in the list of those that pass the AMRMProxy: more than a node has, most of the time. Each is a line of
+/// some 400 bytes in each event.
+pub const MASTERS_LISTED_MAX: usize = 100;
 
 /// The picture and when it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +54,9 @@ pub struct LiveNode {
     pub running: Listing<ListedContainer>,
     /// Containers that wait, in the order in which they would start.
     pub waiting: Listing<WaitingContainer>,
+    /// Applications whose masters speak to the RM through this node, at most [`MASTERS_LISTED_MAX`] of them; `None`
+    /// without an AMRMProxy.
+    pub masters: Option<ProxiedMasters>,
     /// The last minutes.
     pub history: History,
     /// Newest first.

@@ -15,6 +15,16 @@ pub fn duration(millis: u64) -> String {
     }
 }
 
+/// A short duration in microseconds: `0 µs`, `950 µs`, `1.2 ms`, `48 ms`, and from a second on as [`duration`].
+#[must_use]
+pub fn fine_duration(micros: u64) -> String {
+    match micros {
+        0..=999 => format!("{micros} µs"),
+        1_000..=9_999 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        10_000.. => duration(micros / 1000),
+    }
+}
+
 /// A whole number with a comma between groups of three digits.
 #[must_use]
 pub fn number(value: u64) -> String {
@@ -81,6 +91,20 @@ mod tests {
             assert_eq!(duration(millis), words);
         }
         assert!(duration(u64::MAX).ends_with(" h"));
+    }
+
+    #[test]
+    fn short_durations_have_a_finer_unit() {
+        for (micros, words) in [
+            (0, "0 µs"),
+            (999, "999 µs"),
+            (1_000, "1.0 ms"),
+            (9_999, "9.9 ms"),
+            (48_500, "48 ms"),
+            (1_200_000, "1.2 s"),
+        ] {
+            assert_eq!(fine_duration(micros), words);
+        }
     }
 
     #[test]

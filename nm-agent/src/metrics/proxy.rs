@@ -107,7 +107,7 @@ impl ProxySeries {
             ),
             node_list_age: maker.float_gauge(
                 "nm_agent_amrmproxy_node_list_age_seconds",
-                "Age of the oldest list of nodes that this node allocates on; 0 without one.",
+                "Age of the oldest list of nodes that this node allocates on for ApplicationMasters that call; 0 without one.",
             ),
             watched: Watched::default(),
         }

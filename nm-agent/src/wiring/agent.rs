@@ -206,11 +206,12 @@ impl Agent {
 fn make_shared(config: &Config, handle: Handle) -> Result<Shared, AgentError> {
     let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new()));
     let secrets = Arc::default();
+    let proxy = proxy::make(config, clock, &metrics, &secrets)?;
     Ok(Shared {
         clock,
-        handle,
+        handle: handle.with_masters(proxy.as_ref().map(|proxy| proxy.activity())),
         heartbeat_now: Arc::default(),
-        proxy: proxy::make(config, clock, &metrics, &secrets)?,
+        proxy,
         secrets,
         metrics,
     })

@@ -3,6 +3,7 @@
 //! `NM_AGENT_SCREENSHOTS=DIR cargo test -p tests --test page the_picture` takes its time and writes pictures of the page into
 //! that folder: `live-page.png`, which is `docs/live-page.png` for README.md, and the same in dark and on a phone.
 
+mod masters;
 mod picture;
 
 use records::ContainerId;

@@ -25,7 +25,7 @@ fn pass_time() {
     }
 }
 
-fn save(page: &mut Page, name: &str) {
+pub(crate) fn save(page: &mut Page, name: &str) {
     let picture = page.screenshot();
     assert!(picture.starts_with(b"\x89PNG"), "{name} is no picture");
     if let Some(folder) = folder() {

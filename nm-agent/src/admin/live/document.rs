@@ -10,6 +10,7 @@ use serde::Serialize;
 use time::{OffsetDateTime, UtcOffset, format_description::BorrowedFormatItem, macros};
 
 use super::chart::WINDOWS_S;
+use super::masters::{self, Masters};
 use super::texts;
 use crate::live::{
     Counts, ListedContainer, LiveView, RecentDecision, RmContact, Step, WaitingContainer,
@@ -35,6 +36,8 @@ pub(super) struct Live {
     pub(super) resources: Resources,
     pub(super) running: Running,
     pub(super) queue: Queue,
+    /// What passes the node's AMRMProxy; `null` without one.
+    pub(super) masters: Option<Masters>,
     pub(super) history: History,
     /// Newest first.
     pub(super) decisions: Vec<Decision>,
@@ -195,6 +198,7 @@ impl Live {
                 more: node.running.more(),
             },
             queue: queue(view),
+            masters: masters::of(view),
             history: history(view),
             decisions: node
                 .decisions

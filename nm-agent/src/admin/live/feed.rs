@@ -67,29 +67,39 @@ impl Feed {
     }
 
     async fn publish<S: NodeSource>(&self, source: &S, offset: UtcOffset) {
-        let mut changes = source.changes();
-        changes.mark_changed();
-        let mut last = None;
         loop {
             while self.events.receiver_count() == 0 {
-                last = None;
                 self.joined.notified().await;
-                // Whatever changed between the newcomer's own picture and this moment.
-                changes.mark_changed();
             }
-            if changes.changed().await.is_err() {
+            if self.publish_to_followers(source, offset).await.is_none() {
                 return;
             }
-            let Some(view) = source.live().await else {
-                return;
-            };
+        }
+    }
+
+    /// Makes events until nobody follows any more; `None` when nothing will change any more.
+    async fn publish_to_followers<S: NodeSource>(
+        &self,
+        source: &S,
+        offset: UtcOffset,
+    ) -> Option<()> {
+        let mut changes = source.changes();
+        let mut last = None;
+        // The first look is for whatever changed between the newcomer's own picture and this moment.
+        while self.events.receiver_count() > 0 {
+            let view = source.live().await?;
             // Heartbeats and the like are changes to the core and not to what is shown.
             if last.as_ref() != Some(&view.node) {
                 self.events.send_replace(event(&view, offset));
                 last = Some(view.node);
             }
             sleep(EVENT_GAP).await;
+            tokio::select! {
+                changed = changes.next() => changed?,
+                () = self.events.closed() => {}
+            }
         }
+        Some(())
     }
 
     /// A place among the followers.

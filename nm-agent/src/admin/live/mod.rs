@@ -10,6 +10,7 @@
 mod chart;
 mod document;
 mod feed;
+mod masters;
 mod page;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use regex::{Captures, Regex};
 
 use super::chart;
 use super::document::{Decision, Live, QueuedContainer, RunningContainer};
+use super::masters::{Masters, ProxiedAttempt};
 use crate::admin::html::{escape, path_segment};
 use crate::live::words::{duration, number};
 
@@ -46,14 +47,21 @@ fn fill(live: &Live, place: &str) -> String {
         "charts" => chart::all(live),
         "window" => window_words(live),
         "axis_begin" => format!("{} min ago", chart::window_s(live) / 60),
+        "masters_hidden" => hidden(live.masters.is_none()),
+        "masters_table_hidden" => hidden(attempts(live.masters.as_ref()).is_empty()),
         "queue_hidden" => hidden(live.queue.containers.is_empty()),
         "running_hidden" => hidden(live.running.containers.is_empty()),
         "decisions_hidden" => hidden(live.decisions.is_empty()),
         "queue_rows" => queue_rows(&live.queue.containers),
         "running_rows" => live.running.containers.iter().map(running_row).collect(),
+        "master_rows" => attempts(live.masters.as_ref())
+            .iter()
+            .map(|attempt| master_row(Some(attempt)))
+            .collect(),
         "decision_rows" => live.decisions.iter().map(decision_row).collect(),
         "queue_row_template" => Row::default().queued(),
         "running_row_template" => Row::default().running(),
+        "master_row_template" => master_row(None),
         "decision_row_template" => Row::default().decided(),
         text => live
             .texts
@@ -187,6 +195,60 @@ fn running_row(container: &RunningContainer) -> String {
     row.running()
 }
 
+fn attempts(masters: Option<&Masters>) -> &[ProxiedAttempt] {
+    masters.map_or(&[], |masters| &masters.attempts)
+}
+
+/// A row; the template for the script without an attempt.
+fn master_row(attempt: Option<&ProxiedAttempt>) -> String {
+    let words = |name: &str| {
+        let words = attempt.and_then(|attempt| attempt.words.get(name));
+        words.map(|words| escape(words)).unwrap_or_default()
+    };
+    let word = |name: &str, class: &str| {
+        format!("<span{class} data-word=\"{name}\">{}</span>", words(name))
+    };
+    let age = |name: &str, before: &str, after: &str, since: Option<u64>| {
+        let hidden = if since.is_some() { "" } else { " hidden" };
+        let ms = since.unwrap_or_default();
+        format!(
+            "<span class=\"sub\" data-cell=\"{name}\"{hidden}>{before}<span data-ms=\"{ms}\">{}</span>{after}</span>",
+            duration(ms)
+        )
+    };
+    let sub = " class=\"sub\"";
+    let id = attempt.map_or_else(String::new, |attempt| with_ids(&attempt.attempt));
+    let href = attempt.map_or_else(String::new, |attempt| {
+        let path = path_segment(&attempt.application);
+        format!(" href=\"/node/application/{path}\"")
+    });
+    let last = age(
+        "last",
+        "last ",
+        " ago",
+        attempt.and_then(|attempt| attempt.last_call_ms),
+    );
+    let nodes = age(
+        "nodes",
+        "list of nodes ",
+        " old",
+        attempt.and_then(|attempt| attempt.nodes_age_ms),
+    );
+    format!(
+        "<tr><td class=\"id\"><a data-cell=\"attempt\"{href}>{id}</a>{}</td>\
+         <td data-label=\"Calls\">{}{last}</td><td data-label=\"Adds to a call\">{}{}</td>\
+         <td data-label=\"Opportunistic containers\">{}{}{nodes}</td>\
+         <td data-label=\"Done by this node\">{}</td></tr>",
+        word("user", sub),
+        word("calls", ""),
+        word("own", ""),
+        word("rm", sub),
+        word("wanted", ""),
+        word("given", sub),
+        word("done", ""),
+    )
+}
+
 fn decision_row(decision: &Decision) -> String {
     let id = decision.container.as_deref();
     let row = Row {
@@ -215,10 +277,10 @@ fn amount(memory_mb: u64, vcores: u32) -> String {
     format!("{} MB, {vcores} {unit}", number(memory_mb))
 }
 
-/// A text as HTML in which the part that all container ids of a cluster share stands back.
+/// A text as HTML in which the part that all ids of containers and attempts of a cluster share stands back.
 fn with_ids(text: &str) -> String {
     static ID: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(container_(?:e\d+_)?\d+_)(\d+_\d+_\d+)")
+        Regex::new(r"((?:container_(?:e\d+_)?|appattempt_)\d+_)(\d+_\d+)")
             .expect("the pattern is a constant, and a test uses it")
     });
     // No mark of HTML is part of an id, so the escaped text has the same ids.

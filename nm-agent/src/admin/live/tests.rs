@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use amrm_proxy::masters::{MasterNumbers, ProxiedMasters};
 use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis};
 use sched::Completion;
 
 use super::*;
-use crate::live::fixture::{live_view, waiting};
-use crate::live::{Decision, LISTED_MAX, Listing, RecentDecision, RmContact};
-use crate::view::NodeSnapshot;
+use crate::live::fixture::{live_view, master, waiting};
+use crate::live::{Decision, LISTED_MAX, Listing, MASTERS_LISTED_MAX, RecentDecision, RmContact};
 use crate::view::fixture::container_id;
+use crate::view::{Changes, NodeSnapshot};
 
 const UTC: UtcOffset = UtcOffset::UTC;
 const HOSTILE: &str = "<script>alert('x')</script>&\"{{queue_rows}}";
@@ -59,6 +60,10 @@ fn texts_from_outside_stay_text() {
     view.node.waiting.first[0].user = HOSTILE.to_owned();
     view.node.node_id.host = HOSTILE.to_owned();
     view.node.version = HOSTILE.to_owned();
+    view.node.masters = Some(masters(1));
+    if let Some(masters) = &mut view.node.masters {
+        masters.most_active[0].user = HOSTILE.to_owned();
+    }
     view.node.decisions = vec![RecentDecision {
         sequence: 1,
         at: EpochMillis(0),
@@ -75,7 +80,7 @@ fn texts_from_outside_stay_text() {
     assert!(!page.contains("<script>"), "{page}");
     let shown = page.matches("&lt;script&gt;alert(&#39;x&#39;)").count();
     // Twice the node's name, and once each of the others.
-    assert_eq!(shown, 7, "{page}");
+    assert_eq!(shown, 8, "{page}");
     assert_eq!(of_json(&view)["queue"]["containers"][0]["user"], HOSTILE);
 }
 
@@ -90,6 +95,100 @@ fn a_queue_of_ten_thousand_shows_its_head_and_says_how_many_follow() {
     assert!(page.contains("And 9,975 more behind these."), "{page}");
     assert!(page.contains("data-text=\"waiting\">10,000<"));
     assert!(json(&view, UTC).len() < 20_000);
+}
+
+fn masters(total: usize) -> ProxiedMasters {
+    let listed = i32::try_from(total.min(MASTERS_LISTED_MAX)).unwrap();
+    ProxiedMasters {
+        most_active: (1..=listed).map(master).collect(),
+        total,
+    }
+}
+
+#[test]
+fn applications_that_pass_the_proxy_show_what_it_did_for_them() {
+    let mut view = live_view();
+    view.node.masters = Some(masters(1));
+    let page = html(&view);
+    for text in [
+        "<section id=\"masters\" aria-labelledby=\"masters-head\">",
+        "<a data-cell=\"attempt\" href=\"/node/application/application_1700000000000_0001\">\
+         <span class=\"dim\">appattempt_1700000000000_</span>0001_000001</a>",
+        "data-word=\"user\">carol<",
+        "data-word=\"calls\">1,200<",
+        ">last <span data-ms=\"800\">800 ms</span> ago<",
+        "data-word=\"own\">53 µs<",
+        "data-word=\"rm\">to the RM&#39;s 1.5 ms<",
+        "data-word=\"wanted\">20 wanted of 140 asked for, 12 live<",
+        "data-word=\"given\">120 given: 100 node, 15 rack, 5 any<",
+        ">list of nodes <span data-ms=\"2000\">2.0 s</span> old<",
+        "data-word=\"done\">3 held back, 2 to be promoted<",
+    ] {
+        assert!(page.contains(text), "{text} is not in\n{page}");
+    }
+    let document = of_json(&view);
+    let attempt = &document["masters"]["attempts"][0];
+    assert_eq!(attempt["attempt"], "appattempt_1700000000000_0001_000001");
+    assert_eq!(attempt["own_mean_us"], 53);
+    assert_eq!(attempt["rm_mean_us"], 1_500);
+    assert_eq!(attempt["containers_asked"], 140);
+    assert_eq!(attempt["containers_outstanding"], 20);
+    assert_eq!(attempt["given_node_local"], 100);
+    assert_eq!(attempt["nodes_age_ms"], 2_000);
+    assert_eq!(document["masters"]["more"], 0);
+}
+
+#[test]
+fn the_table_of_masters_is_there_only_with_a_proxy_and_says_when_nobody_passes() {
+    let mut view = live_view();
+    let page = html(&view);
+    assert!(
+        page.contains("aria-labelledby=\"masters-head\" hidden>"),
+        "{page}"
+    );
+    assert_eq!(of_json(&view)["masters"], serde_json::Value::Null);
+    view.node.masters = Some(masters(0));
+    let page = html(&view);
+    assert!(page.contains("aria-labelledby=\"masters-head\">"), "{page}");
+    assert!(page.contains("class=\"masters\" hidden>"), "{page}");
+    assert!(page.contains("None passes."), "{page}");
+}
+
+#[test]
+fn a_master_that_has_not_called_has_no_times() {
+    let mut view = live_view();
+    view.node.masters = Some(masters(1));
+    if let Some(masters) = &mut view.node.masters {
+        masters.most_active[0].numbers = MasterNumbers::default();
+    }
+    let page = html(&view);
+    for text in [
+        "data-cell=\"last\" hidden>",
+        "data-cell=\"nodes\" hidden>",
+        "data-word=\"own\">–<",
+        "data-word=\"rm\"><",
+        "data-word=\"wanted\">none asked for<",
+        "data-word=\"done\">–<",
+    ] {
+        assert!(page.contains(text), "{text} is not in\n{page}");
+    }
+    assert_eq!(
+        of_json(&view)["masters"]["attempts"][0]["own_mean_us"],
+        serde_json::Value::Null
+    );
+}
+
+#[test]
+fn ten_thousand_masters_are_a_bounded_list_and_a_number() {
+    let mut view = live_view();
+    view.node.masters = Some(masters(10_000));
+    let page = html(&view);
+    assert_eq!(
+        page.matches("data-word=\"user\">carol<").count(),
+        MASTERS_LISTED_MAX
+    );
+    assert!(page.contains("And 9,900 more, which called less recently."));
+    assert!(json(&view, UTC).len() < 100_000);
 }
 
 #[test]
@@ -258,8 +357,8 @@ impl crate::view::NodeSource for Changing {
         Some(self.view.lock().unwrap().clone())
     }
 
-    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.changes.subscribe()
+    fn changes(&self) -> Changes {
+        Changes::new(self.changes.subscribe(), None)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::document::Live;
+use super::masters;
 use crate::live::words::{duration, number};
 
 /// What stands where there is no number.
@@ -35,6 +36,7 @@ pub(super) fn all(live: &Live) -> BTreeMap<&'static str, String> {
         ("memory_note", memory_note(live)),
         ("queue_more", queue_more(live)),
         ("running_more", running_more(live)),
+        ("masters_more", masters::more(live.masters.as_ref())),
         ("decisions_more", decisions_more(live)),
     ])
 }

@@ -28,11 +28,11 @@
   }
   const write = (key, text) => say(texts.get(key), text);
 
-  // A text in which the part that all container ids of a cluster share stands back.
+  // A text in which the part that all ids of containers and attempts of a cluster share stands back.
   function sayWithIds(element, text) {
     if (element.dataset.said === text) return;
     element.dataset.said = text;
-    element.replaceChildren(...text.split(/(container_(?:e\d+_)?\d+_)(?=\d+_\d+_\d+)/).map((part, place) => {
+    element.replaceChildren(...text.split(/((?:container_(?:e\d+_)?|appattempt_)\d+_)(?=\d+_\d+)/).map((part, place) => {
       if (place % 2 === 0) return document.createTextNode(part);
       const dim = document.createElement('span');
       dim.className = 'dim';
@@ -73,6 +73,13 @@
     say(element, `${item.execution_type.toLowerCase()}, ${state}${item.user}`);
   }
 
+  // An age, or nothing where there is none.
+  function age(row, name, ms) {
+    const element = cell(row, name);
+    element.hidden = ms === null;
+    if (ms !== null) element.querySelector('[data-ms]').dataset.ms = ms;
+  }
+
   function show(live) {
     shown = live;
     receivedAt = performance.now();
@@ -91,6 +98,15 @@
       by(row, item, `${item.progress}, `);
       say(cell(row, 'resource'), amount(item));
       cell(row, 'age').dataset.ms = item.since_ms;
+    });
+    byId('masters').hidden = live.masters === null;
+    rows('masters-table', 'master-row', live.masters?.attempts ?? [], (item) => item.attempt, (row, item) => {
+      const link = cell(row, 'attempt');
+      link.href = '/node/application/' + encodeURIComponent(item.application);
+      sayWithIds(link, item.attempt);
+      for (const element of row.querySelectorAll('[data-word]')) say(element, item.words[element.dataset.word]);
+      age(row, 'last', item.last_call_ms);
+      age(row, 'nodes', item.nodes_age_ms);
     });
     rows('decisions-table', 'decision-row', live.decisions, (item) => String(item.sequence), (row, item) => {
       const time = cell(row, 'time');
