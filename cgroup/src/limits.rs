@@ -35,6 +35,93 @@ pub struct Limits {
     pub io_weight: Option<Weight>,
 }
 
+/// What of it has to be written where `known` holds already.
+fn news<T: PartialEq + Copy>(wanted: Option<T>, known: Option<T>) -> Option<T> {
+    wanted.filter(|wanted| known != Some(*wanted))
+}
+
+impl Limits {
+    /// What of these has to be written to a cgroup in which `known` holds.
+    #[must_use]
+    pub fn unlike(&self, known: &Self) -> Self {
+        let cpu_idle = news(self.cpu_idle, known.cpu_idle);
+        let memory_max = news(self.memory_max, known.memory_max);
+        let swap_max = news(self.swap_max, known.swap_max);
+        Self {
+            cpu_idle,
+            // Idle or not: with the change the kernel forgets the weight.
+            cpu_weight: match cpu_idle {
+                Some(_) => self.cpu_weight,
+                None => news(self.cpu_weight, known.cpu_weight),
+            },
+            cpu_quota: news(self.cpu_quota, known.cpu_quota),
+            // On v1 the one is told together with the other.
+            memory_max: swap_max.and(self.memory_max).or(memory_max),
+            swap_max: memory_max.and(self.swap_max).or(swap_max),
+            memory_high: news(self.memory_high, known.memory_high),
+            memory_low: news(self.memory_low, known.memory_low),
+            swappiness: news(self.swappiness, known.swappiness),
+            oom_group: news(self.oom_group, known.oom_group),
+            pids_max: news(self.pids_max, known.pids_max),
+            io_weight: news(self.io_weight, known.io_weight),
+        }
+    }
+
+    /// What holds once these have been written to a cgroup in which `earlier` held.
+    #[must_use]
+    pub fn over(self, earlier: Self) -> Self {
+        Self {
+            cpu_weight: self.cpu_weight.or(earlier.cpu_weight),
+            cpu_idle: self.cpu_idle.or(earlier.cpu_idle),
+            cpu_quota: self.cpu_quota.or(earlier.cpu_quota),
+            memory_max: self.memory_max.or(earlier.memory_max),
+            memory_high: self.memory_high.or(earlier.memory_high),
+            memory_low: self.memory_low.or(earlier.memory_low),
+            swap_max: self.swap_max.or(earlier.swap_max),
+            swappiness: self.swappiness.or(earlier.swappiness),
+            oom_group: self.oom_group.or(earlier.oom_group),
+            pids_max: self.pids_max.or(earlier.pids_max),
+            io_weight: self.io_weight.or(earlier.io_weight),
+        }
+    }
+
+    /// Those of them that are about processor time.
+    #[must_use]
+    pub fn of_processors(&self) -> Self {
+        Self {
+            cpu_weight: self.cpu_weight,
+            cpu_idle: self.cpu_idle,
+            cpu_quota: self.cpu_quota,
+            ..Self::default()
+        }
+    }
+
+    /// Those of them that are about memory. Only these may take the kernel long: it presses back at once what is above a
+    /// lower bound.
+    #[must_use]
+    pub fn of_memory(&self) -> Self {
+        Self {
+            memory_max: self.memory_max,
+            memory_high: self.memory_high,
+            memory_low: self.memory_low,
+            swap_max: self.swap_max,
+            swappiness: self.swappiness,
+            oom_group: self.oom_group,
+            ..Self::default()
+        }
+    }
+
+    /// The rest of them: tasks and devices.
+    #[must_use]
+    pub fn of_others(&self) -> Self {
+        Self {
+            pids_max: self.pids_max,
+            io_weight: self.io_weight,
+            ..Self::default()
+        }
+    }
+}
+
 /// Sets all that is asked for.
 ///
 /// # Errors
@@ -132,23 +219,21 @@ fn apply_memory_v1(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupErro
         return Ok(());
     };
     const BOTH: &str = "memory.memsw.limit_in_bytes";
-    // Memory and swap together may never be less than memory, so which comes first depends on the direction. First
-    // without a bound together is the one order that always works.
-    let both = limits.swap_max.map(|swap| max.plus(swap));
-    let counts_swap = both.is_some() && folder.write_if_there(BOTH, "-1")?;
     const MEMORY: &str = "memory.limit_in_bytes";
+    // Memory and swap together may never be less than memory. So memory goes first, and where it would be more than the
+    // bound of both, which was set earlier, that one has to go before.
     match folder.write(MEMORY, &max.v1_bytes()) {
-        // More than the bound of both together, which was set earlier and has to go.
-        Err(error) if error.errno() == Some(libc::EINVAL) && !counts_swap => {
-            folder.write_if_there(BOTH, "-1")?;
+        Err(error)
+            if error.errno() == Some(libc::EINVAL) && folder.write_if_there(BOTH, "-1")? =>
+        {
             folder.write(MEMORY, &max.v1_bytes())?;
         }
         written => written?,
     }
-    match both {
-        Some(both) if counts_swap => folder.write(BOTH, &both.v1_bytes()),
-        Some(_) | None => Ok(()),
+    if let Some(swap) = limits.swap_max {
+        folder.write_if_there(BOTH, &max.plus(swap).v1_bytes())?;
     }
+    Ok(())
 }
 
 fn apply_io(folder: Folder<'_>, weight: Weight) -> Result<(), CgroupError> {
@@ -172,4 +257,94 @@ fn apply_io(folder: Folder<'_>, weight: Weight) -> Result<(), CgroupError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bounds() -> impl Strategy<Value = Option<Bound>> {
+        let bound = prop_oneof![Just(Bound::Unlimited), (0_u64..4).prop_map(Bound::At)];
+        proptest::option::of(bound)
+    }
+
+    prop_compose! {
+        fn limits()(
+            memory_max in bounds(),
+            swap_max in bounds(),
+            memory_high in bounds(),
+            pids_max in bounds(),
+            memory_low in proptest::option::of(0_u64..3),
+            cpu_idle in any::<Option<bool>>(),
+            oom_group in any::<Option<bool>>(),
+            weight in proptest::option::of(1_u64..4),
+            io_weight in proptest::option::of(1_u64..4),
+            swappiness in proptest::option::of(0_u8..3),
+            processors in proptest::option::of(0_u8..3),
+        ) -> Limits {
+            Limits {
+                cpu_weight: weight.map(Weight::new),
+                cpu_idle,
+                cpu_quota: processors.map(|n| CpuQuota::of_processors(f64::from(n))),
+                memory_max,
+                memory_high,
+                memory_low,
+                swap_max,
+                swappiness,
+                oom_group,
+                pids_max,
+                io_weight: io_weight.map(Weight::new),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_makes_hold_what_is_wanted(known in limits(), wanted in limits()) {
+            let news = wanted.unlike(&known);
+            prop_assert_eq!(news.over(known), wanted.over(known));
+            prop_assert_eq!(wanted.unlike(&news.over(known)), Limits::default());
+        }
+
+        #[test]
+        fn the_parts_are_all_of_it(limits in limits()) {
+            let parts = limits.of_processors().over(limits.of_memory()).over(limits.of_others());
+            prop_assert_eq!(parts, limits);
+        }
+    }
+
+    #[test]
+    fn a_weight_is_told_again_when_the_kernel_has_forgotten_it() {
+        let busy = Limits {
+            cpu_idle: Some(false),
+            cpu_weight: Some(Weight::MAX),
+            ..Limits::default()
+        };
+        let idle = Limits {
+            cpu_idle: Some(true),
+            ..busy
+        };
+        assert_eq!(busy.unlike(&idle), busy);
+    }
+
+    #[test]
+    fn memory_and_swap_are_told_together() {
+        let known = Limits {
+            memory_max: Some(Bound::At(1)),
+            swap_max: Some(Bound::At(0)),
+            ..Limits::default()
+        };
+        let larger = Limits {
+            memory_max: Some(Bound::At(2)),
+            ..known
+        };
+        assert_eq!(larger.unlike(&known), larger);
+        let swapping = Limits {
+            swap_max: Some(Bound::At(1)),
+            ..known
+        };
+        assert_eq!(swapping.unlike(&known), swapping);
+    }
 }
