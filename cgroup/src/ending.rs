@@ -126,30 +126,25 @@ impl Cgroup {
         }
     }
 
-    /// Moves all processes of another cgroup here, in all hierarchies. Memory that they have used stays counted there
-    /// on v2. A frozen cgroup's processes stay frozen.
+    /// Moves at most `max` processes of another cgroup here, in all hierarchies; how many. Whether those go on is this
+    /// cgroup's matter from then on ([`Cgroup::set_frozen`]). Memory that they have used stays counted there.
     ///
     /// # Errors
-    /// The kernel refuses, or they fork faster than they are moved.
-    pub fn take_over(&self, from: &Self) -> Result<(), CgroupError> {
-        if from.is_frozen().unwrap_or(false) {
-            self.set_frozen(true)?;
+    /// The kernel refuses. What was not moved everywhere is found there by the next call.
+    pub fn take_over(&self, from: &Self, max: usize) -> Result<usize, CgroupError> {
+        let mut moved = 0;
+        for pid in from.processes()?.into_iter().take(max) {
+            self.add(pid)?;
+            moved += 1;
         }
-        for _round in 0..KILL_ROUNDS_MAX {
-            let pids = from.processes()?;
-            if pids.is_empty() {
-                return Ok(());
-            }
-            for pid in pids {
-                self.add(pid)?;
-            }
-        }
-        Err(from.late("be moved", Duration::ZERO))
+        Ok(moved)
     }
 
     /// Moves a process here with all its threads. One that is gone is no error.
     fn add(&self, pid: i32) -> Result<(), CgroupError> {
-        for folder in self.files().all() {
+        let folders: Vec<_> = self.files().all().collect();
+        // Last where it is looked for, so that it is found again if one refuses.
+        for folder in folders.into_iter().rev() {
             match folder.write("cgroup.procs", &pid.to_string()) {
                 Ok(()) => {}
                 Err(error) if error.errno() == Some(libc::ESRCH) => return Ok(()),

@@ -61,7 +61,11 @@ impl Cgroup {
             })
     }
 
-    pub(crate) fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
+    /// Orders its processes to stop, or lets them go on, and does not wait for it.
+    ///
+    /// # Errors
+    /// [`CgroupError::NotThere`] where nothing can freeze; else what the kernel refuses.
+    pub fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
         let folder = self.freezer()?;
         match (folder.kind, frozen) {
             (Kind::V2, true) => folder.write("cgroup.freeze", "1"),

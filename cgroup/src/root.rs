@@ -223,6 +223,18 @@ impl Root {
             places: places.into(),
         })
     }
+
+    /// Opens the parent `name` as new: without the limits that hold in one that is there already.
+    ///
+    /// # Errors
+    /// `EBUSY`: something is in it. Else what the kernel refuses.
+    pub fn remade(&self, name: &str) -> Result<Parent, CgroupError> {
+        checked_name(name)?;
+        for place in self.places.iter() {
+            place.dir.remove(name)?;
+        }
+        self.parent(name)
+    }
 }
 
 /// A cgroup that holds no processes but cgroups of one kind.

@@ -85,22 +85,49 @@ fn frozen_processes_can_be_killed() {
 }
 
 #[test]
-fn frozen_processes_stay_frozen_when_they_are_moved() {
+fn moved_processes_stop_or_go_on_as_the_cgroup_that_takes_them() {
+    let test = "moved_processes_stop_or_go_on_as_the_cgroup_that_takes_them";
     for what in [Use::All, Use::Legacy] {
-        let test = "frozen_processes_stay_frozen_when_they_are_moved";
         let Some(place) = Place::new(test, what, &[Controller::Freezer]) else {
             return;
         };
-        let (from, to) = (place.group("from"), place.group("to"));
-        let mut script = Script::start(BUSY, Some(&from));
+        let (one, other) = (place.group("one"), place.group("other"));
+        let mut script = Script::start(BUSY, Some(&one));
         assert_eq!(script.line(), "go");
-        from.freeze(PATIENCE).unwrap();
-        to.take_over(&from).unwrap();
-        assert_eq!(from.processes().unwrap(), Vec::<i32>::new());
-        assert_eq!(to.processes().unwrap(), [script.child.pid]);
-        until("all are frozen again", || to.is_frozen().unwrap());
-        to.thaw(PATIENCE).unwrap();
-        to.destroy(PATIENCE).unwrap();
-        assert_eq!(script.end(), 137);
+        one.freeze(PATIENCE).unwrap();
+        other.set_frozen(true).unwrap();
+        assert_eq!(other.take_over(&one, 10).unwrap(), 1);
+        assert_eq!(one.processes().unwrap(), Vec::<i32>::new());
+        assert_eq!(other.processes().unwrap(), [script.child.pid]);
+        until("all are frozen again", || other.is_frozen().unwrap());
+        // Nothing is left to be moved, and who comes back comes into a cgroup that does not stand still any more.
+        assert_eq!(other.take_over(&one, 10).unwrap(), 0);
+        one.set_frozen(false).unwrap();
+        assert_eq!(one.take_over(&other, 10).unwrap(), 1);
+        assert!(!one.is_frozen().unwrap());
+        until("it dies of a signal, so it goes on", || {
+            one.signal(libc::SIGTERM, None).unwrap();
+            one.processes().unwrap().is_empty()
+        });
+        assert_eq!(script.end(), 128 + libc::SIGTERM);
+        other.set_frozen(false).unwrap();
     }
+}
+
+#[test]
+fn a_few_are_moved_at_a_time() {
+    let test = "a_few_are_moved_at_a_time";
+    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+        return;
+    };
+    let (from, to) = (place.group("from"), place.group("to"));
+    let mut script = Script::start("sleep 1000 & sleep 1000 & echo go; wait", Some(&from));
+    assert_eq!(script.line(), "go");
+    until("all are there", || from.processes().unwrap().len() == 3);
+    assert_eq!(to.take_over(&from, 2).unwrap(), 2);
+    assert_eq!(from.processes().unwrap().len(), 1);
+    assert_eq!(to.take_over(&from, 2).unwrap(), 1);
+    assert_eq!(to.take_over(&from, 2).unwrap(), 0);
+    to.destroy(PATIENCE).unwrap();
+    assert_eq!(script.end(), 137);
 }

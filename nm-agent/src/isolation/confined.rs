@@ -5,32 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cgroup::{CgroupError, MemoryEvents};
-use crossbeam_channel::Sender;
-use records::ContainerId;
+use records::{ContainerId, ExecutionType};
 
+use super::Orders;
+use super::freezing::FreezeOrder;
 use super::shared::Shared;
-use super::worker::Job;
-
-/// How long a thaw may take before a signal is sent all the same.
-const THAW_PATIENCE: Duration = Duration::from_millis(100);
+use super::table::Groups;
 
 /// One container's cgroups.
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     pub(super) shared: Arc<Shared>,
-    pub(super) jobs: Sender<Job>,
+    pub(super) orders: Orders,
     pub(super) id: ContainerId,
 }
 
 impl Confined {
-    /// Signals all its processes, thawed first: a frozen one takes no signal. It is not frozen any more from now on.
-    /// How many were signalled.
+    /// Signals all its processes to end, thawed first: a frozen one takes no signal. It is not frozen any more from now
+    /// on, and gets processor time to end. How many were signalled.
     pub(crate) fn signal(&self, signal: i32) -> Result<usize, CgroupError> {
         let signalled = self.shared.with_groups(self.id, |_, groups| {
-            groups.ending = true;
-            if std::mem::take(&mut groups.frozen)
-                && let Some((_, group)) = &groups.current
-                && let Err(error) = group.thaw(THAW_PATIENCE)
+            self.begin_end(groups);
+            if groups.frozen
+                && let Err(error) = groups.set_frozen(false)
             {
                 tracing::warn!(container = %self.id, error = crate::error_chain(&error), "a container cannot be thawed");
             }
@@ -46,13 +43,19 @@ impl Confined {
     /// SIGKILL to all its processes, none of which can escape.
     pub(crate) fn kill(&self) -> Result<(), CgroupError> {
         let killed = self.shared.with_groups(self.id, |_, groups| {
-            groups.ending = true;
-            if !std::mem::replace(&mut groups.hurried, true) {
-                self.shared.hurry();
-            }
+            self.begin_end(groups);
             groups.all().try_for_each(cgroup::Cgroup::kill)
         });
         killed.unwrap_or(Ok(()))
+    }
+
+    /// It is being ended. Processor time that is left over may not suffice for that; a guaranteed one has its own.
+    fn begin_end(&self, groups: &mut Groups) {
+        groups.ending = true;
+        let class = groups.current.as_ref().map(|(class, _)| *class);
+        if class == Some(ExecutionType::Opportunistic) && self.shared.hurry_for(self.id) {
+            self.orders.freeze(FreezeOrder::Hurried);
+        }
     }
 
     /// Whether a process of it lives.
@@ -65,7 +68,11 @@ impl Confined {
             }
             Ok(false)
         });
-        populated.unwrap_or(Ok(false))
+        let populated = populated.unwrap_or(Ok(false));
+        if matches!(populated, Ok(false)) {
+            self.shared.calm_for(self.id);
+        }
+        populated
     }
 
     /// Waits until none lives; whether that is so.
@@ -81,8 +88,15 @@ impl Confined {
     /// Reads what happened to its memory, removes its cgroups and forgets it.
     pub(crate) fn finish(&self) -> MemoryEvents {
         let patience = Duration::from_millis(self.shared.rules.config.delete_timeout_ms);
-        let events = self.shared.with_groups(self.id, |_, groups| {
-            let mut events = MemoryEvents::default();
+        let taken = self.shared.with_groups(self.id, |_, groups| {
+            let taken = std::mem::take(groups);
+            groups.ending = true;
+            taken
+        });
+        self.shared.calm_for(self.id);
+        let mut events = MemoryEvents::default();
+        // Without the lock: removing may take as long as a process that waits for a device.
+        if let Some(groups) = taken {
             for group in groups.all() {
                 match group.memory_events() {
                     Ok(more) => events = together(events, more),
@@ -92,25 +106,18 @@ impl Confined {
                     }
                 }
             }
-            let all: Vec<_> = groups.all().cloned().collect();
-            groups.current = None;
-            groups.former.clear();
-            for group in all {
+            for group in groups.all() {
                 if let Err(error) = group.destroy(patience) {
-                    tracing::warn!(error = crate::error_chain(&error), "a cgroup is left behind");
+                    tracing::warn!(
+                        error = crate::error_chain(&error),
+                        "a cgroup is left behind"
+                    );
                 }
             }
-            if std::mem::take(&mut groups.hurried) {
-                self.shared.calm();
-            }
-            events
-        });
-        self.shared.table.remove(self.id);
-        if self.shared.classes_due.ask() {
-            // Nobody takes orders any more only when the agent has stopped.
-            let _stopped = self.jobs.send(Job::Classes);
         }
-        events.unwrap_or_default()
+        self.shared.table.remove(self.id);
+        self.orders.classes(&self.shared);
+        events
     }
 }
 

@@ -6,26 +6,33 @@
 //! ```
 //!
 //! The launcher asks for a cgroup (`Isolation::enter`) and starts the process in it; its watch signals and kills through
-//! `Confined`; the core orders freezing, thawing and new limits, which a thread carries out and answers with effects.
+//! `Confined`; the core orders freezing, thawing and new limits, which threads carry out and answer with effects.
 //!
 //! - `rules`: what the limits are, pure
 //! - `table`: which containers have cgroups, and the sums over them
+//! - `applied`: what was last written to a class; `hurry`: whom the class of opportunistic ones gets processor time for
+//! - `shared`: cgroups and table together; `confined`: one container as its watch sees it
 //! - `birth`: a process that is being made in its class
-//! - `shared`: cgroups and table together; `worker`: the threads; `confined`: one container as its watch sees it
+//! - the threads: `freezing` never waits; `changing`, limits and moves, and `pressing`, memory of frozen ones, may
 //! - `oom`: what is said of a container that the kernel killed
 //! - `standing`: whether and why cgroups are not used
 
+mod applied;
 mod birth;
+mod changing;
 mod confined;
+mod freezing;
+mod hurry;
 mod oom;
+mod pressing;
 mod rules;
 mod shared;
 mod standing;
 mod table;
 #[cfg(test)]
 mod tests;
-mod worker;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -34,7 +41,7 @@ use std::time::{Duration, Instant};
 use cgroup::{
     Cgroup, CgroupError, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
 };
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Sender, bounded, unbounded};
 use records::{ContainerId, ExecutionType, Resource};
 use sched::ContainerSpec;
 use tokio::runtime::Handle;
@@ -48,9 +55,11 @@ pub use standing::Standing;
 use crate::config::CgroupConfig;
 use crate::hands::Effect;
 use crate::monitor::PressureFiles;
+use changing::{Change, Changer};
+use freezing::{FreezeOrder, Freezer};
+use pressing::{RECLAIM_QUEUE_MAX, Reclaimer};
 use rules::Rules;
-use shared::Shared;
-use worker::{Job, RECLAIM_QUEUE_MAX, Reclaimer, Worker};
+use shared::{Places, Shared};
 
 /// How long the end of what an earlier run left may take, all together.
 const LEFTOVERS_PATIENCE: Duration = Duration::from_secs(5);
@@ -59,7 +68,48 @@ const LEFTOVERS_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Isolation {
     shared: Arc<Shared>,
-    jobs: Sender<Job>,
+    orders: Orders,
+}
+
+/// Orders to the threads. Bounded by the containers that there are: at most one of a kind is under way for each.
+#[derive(Clone, Debug)]
+struct Orders {
+    freeze: Sender<FreezeOrder>,
+    change: Sender<Change>,
+}
+
+impl Orders {
+    fn freeze(&self, order: FreezeOrder) {
+        // The thread lives as long as somebody can order.
+        if self.freeze.send(order).is_err() {
+            tracing::error!("the thread that freezes has gone");
+        }
+    }
+
+    fn change(&self, change: Change) {
+        if self.change.send(change).is_err() {
+            tracing::error!("the thread for limits has gone");
+        }
+    }
+
+    /// The sums over the classes have changed.
+    fn classes(&self, shared: &Shared) {
+        if shared.classes_due.ask() {
+            self.change(Change::Classes);
+        }
+    }
+}
+
+/// What containers may use together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// What the node offers.
+    pub total: Resource,
+    /// Processors of the machine.
+    pub processors: u32,
+    /// Memory in mebibytes that running and frozen containers may hold together, where that is more than the node offers;
+    /// `None`: containers are not frozen to make room.
+    pub memory_ceiling_mb: Option<u64>,
 }
 
 impl Isolation {
@@ -70,41 +120,30 @@ impl Isolation {
     /// A thread cannot be started.
     pub fn start(
         config: &CgroupConfig,
-        total: Resource,
-        processors: u32,
+        offer: Offer,
         effects: &mpsc::UnboundedSender<Effect>,
     ) -> io::Result<(Option<Self>, Standing)> {
         let opened = open(config, &layout(config)).and_then(|root| {
-            let guaranteed = root.parent("guaranteed").map_err(Unusable::from)?;
-            let opportunistic = root.parent("opportunistic").map_err(Unusable::from)?;
+            let guaranteed = class(&root, "guaranteed")?;
+            let opportunistic = class(&root, "opportunistic")?;
             Ok((root, guaranteed, opportunistic))
         });
         let (root, guaranteed, opportunistic) = match opened {
             Ok(opened) => opened,
             Err(reason) => return Ok((None, Standing::without(config, reason))),
         };
-        for parent in [&guaranteed, &opportunistic] {
-            end_leftovers(parent);
-        }
         let standing = Standing::with(config, &root);
         let rules = Rules {
             config: config.clone(),
-            total: Mutex::new(total),
-            processors,
+            total: Mutex::new(offer.total),
+            memory_ceiling_mb: offer.memory_ceiling_mb,
+            processors: offer.processors,
         };
-        let shared = Arc::new(Shared {
-            rules,
-            root,
-            guaranteed,
-            opportunistic,
-            table: table::Table::default(),
-            hurried: Mutex::default(),
-            classes_due: shared::Due::default(),
-        });
+        let places = Places::new(root, guaranteed, opportunistic);
+        let shared = Arc::new(Shared::new(rules, places));
         shared.apply_classes();
-        let (jobs, ordered) = unbounded();
-        start_threads(&shared, effects, ordered)?;
-        Ok((Some(Self { shared, jobs }), standing))
+        let orders = start_threads(&shared, effects)?;
+        Ok((Some(Self { shared, orders }), standing))
     }
 
     /// A container is about to be launched: what it may use.
@@ -129,14 +168,16 @@ impl Isolation {
     pub(crate) fn enter(&self, id: ContainerId) -> Result<Option<Cgroup>, CgroupError> {
         let made = self.shared.with_groups(id, |spec, groups| {
             let group = self.shared.make(spec)?;
-            groups.current = Some((spec.execution_type, group.clone()));
+            let class = spec.execution_type;
+            groups.current = Some((class, group.clone()));
+            let share = self.shared.rules.share(spec, class, 0);
+            self.shared.table.count(id, share);
             Ok(group)
         });
         let Some(made) = made.transpose()? else {
             return Ok(None);
         };
-        self.shared.table.placed(id);
-        self.order_classes();
+        self.orders.classes(&self.shared);
         Ok(Some(made))
     }
 
@@ -161,7 +202,7 @@ impl Isolation {
     pub(crate) fn confined(&self, id: ContainerId) -> Confined {
         Confined {
             shared: Arc::clone(&self.shared),
-            jobs: self.jobs.clone(),
+            orders: self.orders.clone(),
             id,
         }
     }
@@ -169,24 +210,24 @@ impl Isolation {
     /// Its size or type has changed. Takes effect soon.
     pub fn apply(&self, spec: ContainerSpec) {
         if self.shared.table.changed(spec) {
-            self.order(Job::Update(spec.id));
+            self.orders.change(Change::Container(spec.id));
         }
     }
 
     /// The node offers more or less from now on. Running containers keep the quota that they have.
     pub fn node_resource(&self, total: Resource) {
         *table::locked(&self.shared.rules.total) = total;
-        self.order_classes();
+        self.orders.classes(&self.shared);
     }
 
     /// Freezes it; answers with an effect.
     pub fn pause(&self, id: ContainerId) {
-        self.order(Job::Pause(id));
+        self.orders.freeze(FreezeOrder::Pause(id));
     }
 
     /// Thaws it; answers with an effect.
     pub fn resume(&self, id: ContainerId) {
-        self.order(Job::Resume(id));
+        self.orders.freeze(FreezeOrder::Resume(id));
     }
 
     /// Opens what tells for how long containers of a class have waited.
@@ -198,43 +239,31 @@ impl Isolation {
             None
         })
     }
-
-    fn order_classes(&self) {
-        if self.shared.classes_due.ask() {
-            self.order(Job::Classes);
-        }
-    }
-
-    fn order(&self, job: Job) {
-        // The thread lives as long as somebody can order.
-        if self.jobs.send(job).is_err() {
-            tracing::error!("the thread for cgroups has gone");
-        }
-    }
 }
 
 fn start_threads(
     shared: &Arc<Shared>,
     effects: &mpsc::UnboundedSender<Effect>,
-    ordered: Receiver<Job>,
-) -> io::Result<()> {
+) -> io::Result<Orders> {
     let (reclaim, frozen) = bounded(RECLAIM_QUEUE_MAX);
-    let worker = Worker {
+    let (freeze, freeze_orders) = unbounded();
+    let (change, changes) = unbounded();
+    let freezer = Freezer {
         shared: Arc::clone(shared),
         effects: effects.clone(),
         reclaim,
+        stopping: BTreeMap::new(),
     };
+    let changer = Changer::new(Arc::clone(shared));
     let reclaimer = Reclaimer {
         shared: Arc::clone(shared),
         effects: effects.clone(),
     };
-    thread::Builder::new()
-        .name("cgroups".to_owned())
-        .spawn(move || worker.serve(&ordered))?;
-    thread::Builder::new()
-        .name("cgroup-reclaim".to_owned())
-        .spawn(move || reclaimer.serve(&frozen))?;
-    Ok(())
+    let start = |name: &str| thread::Builder::new().name(name.to_owned());
+    start("cgroup-freeze").spawn(move || freezer.serve(&freeze_orders))?;
+    start("cgroup-limits").spawn(move || changer.serve(&changes))?;
+    start("cgroup-reclaim").spawn(move || reclaimer.serve(&frozen))?;
+    Ok(Orders { freeze, change })
 }
 
 /// The hierarchies that the configuration lets be used.
@@ -265,6 +294,21 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
         delegation: Delegation::AsMarked,
         own_leaf: "agent",
         delegated_root: "containers",
+    }
+}
+
+/// Opens a class, without containers and limits of an earlier run.
+fn class(root: &Root, name: &str) -> Result<Parent, Unusable> {
+    let parent = root.parent(name)?;
+    end_leftovers(&parent);
+    match root.remade(name) {
+        Ok(remade) => Ok(remade),
+        Err(error) => {
+            let error = crate::error_chain(&error);
+            tracing::warn!(name, error, "limits of an earlier run may still hold");
+            // In some hierarchies it may be gone.
+            Ok(root.parent(name)?)
+        }
     }
 }
 

@@ -7,10 +7,10 @@ use cgroup::{Bound, CpuQuota, Limits, Weight};
 use records::{ExecutionType, Resource};
 use sched::ContainerSpec;
 
-use super::table::locked;
+use super::table::{Sums, locked};
 use crate::config::CgroupConfig;
 
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 
 /// The least that opportunistic containers are slowed down at, in bytes. At nothing at all, what is being killed there
 /// could not even end.
@@ -22,6 +22,8 @@ pub(super) struct Rules {
     pub(super) config: CgroupConfig,
     /// What the node offers; the ResourceManager may change it.
     pub(super) total: Mutex<Resource>,
+    /// What running and frozen containers may hold together, in mebibytes, if that is more; `None`: none is frozen.
+    pub(super) memory_ceiling_mb: Option<u64>,
     /// Processors of the machine.
     pub(super) processors: u32,
 }
@@ -51,7 +53,7 @@ impl Rules {
             let bytes = memory_bytes(spec);
             let guaranteed = spec.execution_type == ExecutionType::Guaranteed;
             limits.memory_max = Some(Bound::At(bytes));
-            limits.memory_low = Some(self.protected(spec));
+            limits.memory_low = Some(self.protected(spec, spec.execution_type));
             limits.swap_max = Some(Bound::At(0));
             limits.swappiness = Some(if guaranteed {
                 self.config.swappiness
@@ -75,8 +77,8 @@ impl Rules {
     }
 
     /// Bytes of a container that are reclaimed only when there is nothing else.
-    pub(super) fn protected(&self, spec: &ContainerSpec) -> u64 {
-        if !self.config.memory || spec.execution_type == ExecutionType::Opportunistic {
+    fn protected(&self, spec: &ContainerSpec, class: ExecutionType) -> u64 {
+        if !self.config.memory || class == ExecutionType::Opportunistic {
             return 0;
         }
         let percent = self.config.memory_soft_limit_percent.clamp(0.0, 100.0);
@@ -89,40 +91,63 @@ impl Rules {
         bytes
     }
 
-    /// All containers.
-    pub(super) fn root(&self, protected: u64) -> Limits {
+    /// What a container adds to the sums as long as it is in `class`, when `held` bytes are still counted in the other
+    /// class, where it was before. What a promoted one holds there must not be pressed back; what a demoted one holds there
+    /// is not to be had for others.
+    pub(super) fn share(&self, spec: &ContainerSpec, class: ExecutionType, held: u64) -> Sums {
+        match class {
+            ExecutionType::Guaranteed => Sums {
+                promised: memory_bytes(spec).into(),
+                protected: self.protected(spec, class).into(),
+                left_behind: held.into(),
+            },
+            ExecutionType::Opportunistic => Sums {
+                promised: held.into(),
+                ..Sums::default()
+            },
+        }
+    }
+
+    /// All containers. As with Hadoop, a limit of processor time that is not wanted any more goes
+    /// (`CGroupsCpuResourceHandlerImpl.bootstrap`).
+    pub(super) fn root(&self, sums: Sums) -> Limits {
+        let quota = if self.config.cpu_limit_percent < 100 {
+            CpuQuota::of_processors(self.yarn_processors())
+        } else {
+            CpuQuota::Unlimited
+        };
         Limits {
-            cpu_quota: (self.config.cpu && self.config.cpu_limit_percent < 100)
-                .then(|| CpuQuota::of_processors(self.yarn_processors())),
-            memory_low: self.config.memory.then_some(protected),
+            cpu_quota: self.config.cpu.then_some(quota),
+            memory_low: self.config.memory.then(|| bytes(sums.protected)),
             ..Limits::default()
         }
     }
 
     /// All guaranteed containers.
-    pub(super) fn guaranteed(&self, protected: u64) -> Limits {
+    pub(super) fn guaranteed(&self, sums: Sums) -> Limits {
         Limits {
             cpu_idle: Some(false),
             cpu_weight: Some(Weight::MAX),
             io_weight: self.config.io.then_some(Weight::MAX),
-            memory_low: self.config.memory.then_some(protected),
+            memory_low: self.config.memory.then(|| bytes(sums.protected)),
             ..Limits::default()
         }
     }
 
-    /// All opportunistic containers: the processor time that is left, and the memory that nobody was promised. What a
-    /// promoted container used before stays counted here, and is not for the others to make room for.
-    pub(super) fn opportunistic(&self, promised: u64, left_behind: u64) -> Limits {
-        let total = self.total().memory_mb.saturating_mul(MIB);
-        let left = total.saturating_sub(promised).max(HIGH_LEAST);
+    /// All opportunistic containers but for their processor time: the memory that nobody was promised. Frozen ones hold
+    /// what the scheduler lets them hold. What a promoted container used before stays counted here, and is not for the
+    /// others to make room for.
+    pub(super) fn opportunistic(&self, sums: Sums) -> Limits {
+        let ceiling_mb = self.memory_ceiling_mb.unwrap_or(0);
+        let room = self.total().memory_mb.max(ceiling_mb).saturating_mul(MIB);
+        let left_behind = bytes(sums.left_behind);
+        let left = room.saturating_sub(bytes(sums.promised)).max(HIGH_LEAST);
+        let high = Bound::At(left.saturating_add(left_behind));
         Limits {
             io_weight: self.config.io.then_some(Weight::MIN),
             memory_low: self.config.memory.then_some(left_behind),
-            memory_high: self
-                .config
-                .memory
-                .then_some(Bound::At(left.saturating_add(left_behind))),
-            ..Self::idle()
+            memory_high: self.config.memory.then_some(high),
+            ..Limits::default()
         }
     }
 
@@ -135,7 +160,7 @@ impl Rules {
         }
     }
 
-    /// The same while one of them is being frozen or killed: as much as guaranteed ones get.
+    /// The same while one of them has to stop or to end: as much as guaranteed ones get.
     pub(super) fn hurry() -> Limits {
         Limits {
             cpu_idle: Some(false),
@@ -148,6 +173,11 @@ impl Rules {
 /// What a container may use.
 pub(super) fn memory_bytes(spec: &ContainerSpec) -> u64 {
     spec.resource.memory_mb.saturating_mul(MIB)
+}
+
+/// What a sum is as a limit: more than can be said is as good as the most that can.
+fn bytes(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -174,6 +204,7 @@ mod tests {
                 delete_timeout_ms: 1000,
             },
             total: Mutex::new(Resource::new(8192, 8)),
+            memory_ceiling_mb: None,
             processors: 4,
         }
     }
@@ -227,8 +258,9 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(limits, expected);
-        assert_eq!(rules.opportunistic(0, 0).memory_high, None);
-        assert_eq!(rules.root(0), Limits::default());
+        let none = Sums::default();
+        assert_eq!(rules.opportunistic(none).memory_high, None);
+        assert_eq!(rules.root(none), Limits::default());
     }
 
     #[test]
@@ -244,21 +276,68 @@ mod tests {
         assert_eq!(quota(4), Some(CpuQuota::of_processors(1.0)));
         assert_eq!(quota(1), Some(CpuQuota::of_processors(0.25)));
         assert_eq!(quota(8), Some(CpuQuota::Unlimited));
-        assert_eq!(rules.root(0).cpu_quota, Some(CpuQuota::of_processors(2.0)));
+        let limited = rules.root(Sums::default()).cpu_quota;
+        assert_eq!(limited, Some(CpuQuota::of_processors(2.0)));
+    }
+
+    #[test]
+    fn a_limit_of_an_earlier_run_that_is_not_wanted_any_more_goes() {
+        let quota = rules().root(Sums::default()).cpu_quota;
+        assert_eq!(quota, Some(CpuQuota::Unlimited));
+    }
+
+    fn high(rules: &Rules, promised_mib: u64, left_mib: u64) -> Option<Bound> {
+        let sums = Sums {
+            promised: u128::from(promised_mib * MIB),
+            left_behind: u128::from(left_mib * MIB),
+            ..Sums::default()
+        };
+        rules.opportunistic(sums).memory_high
     }
 
     #[test]
     fn opportunistic_containers_together_stay_below_what_others_were_promised() {
         let rules = rules();
-        let high = |promised_mib: u64, left_mib: u64| {
-            rules
-                .opportunistic(promised_mib * MIB, left_mib * MIB)
-                .memory_high
+        assert_eq!(high(&rules, 0, 0), Some(Bound::At(8192 * MIB)));
+        assert_eq!(high(&rules, 6000, 0), Some(Bound::At(2192 * MIB)));
+        assert_eq!(high(&rules, 6000, 100), Some(Bound::At(2292 * MIB)));
+        assert_eq!(high(&rules, 9000, 0), Some(Bound::At(HIGH_LEAST)));
+        let all = Sums {
+            promised: u128::MAX,
+            ..Sums::default()
         };
-        assert_eq!(high(0, 0), Some(Bound::At(8192 * MIB)));
-        assert_eq!(high(6000, 0), Some(Bound::At(2192 * MIB)));
-        assert_eq!(high(6000, 100), Some(Bound::At(2292 * MIB)));
-        assert_eq!(high(9000, 0), Some(Bound::At(HIGH_LEAST)));
-        assert_eq!(rules.opportunistic(0, 0).cpu_idle, Some(true));
+        let least = rules.opportunistic(all).memory_high;
+        assert_eq!(least, Some(Bound::At(HIGH_LEAST)));
+        assert_eq!(Rules::idle().cpu_idle, Some(true));
+    }
+
+    #[test]
+    fn what_frozen_containers_may_hold_is_not_pressed_out_of_running_ones() {
+        let mut rules = rules();
+        rules.memory_ceiling_mb = Some(12_000);
+        assert_eq!(high(&rules, 6000, 0), Some(Bound::At(6000 * MIB)));
+        // Below what the node offers it bounds nothing, for the scheduler neither.
+        rules.memory_ceiling_mb = Some(4000);
+        assert_eq!(high(&rules, 6000, 0), Some(Bound::At(2192 * MIB)));
+    }
+
+    #[test]
+    fn a_container_counts_where_it_is_and_what_it_left_where_that_is() {
+        let rules = rules();
+        let spec = spec(ExecutionType::Guaranteed, 1000, 1);
+        let mib = |mib: u64| u128::from(mib * MIB);
+        let promoted = rules.share(&spec, ExecutionType::Guaranteed, 300 * MIB);
+        let expected = Sums {
+            promised: mib(1000),
+            protected: mib(900),
+            left_behind: mib(300),
+        };
+        assert_eq!(promoted, expected);
+        let demoted = rules.share(&spec, ExecutionType::Opportunistic, 300 * MIB);
+        let expected = Sums {
+            promised: mib(300),
+            ..Sums::default()
+        };
+        assert_eq!(demoted, expected);
     }
 }

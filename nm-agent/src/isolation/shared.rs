@@ -2,11 +2,14 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use cgroup::{Bound, Cgroup, CgroupError, CpuQuota, Limits, Parent, Root, Weight};
 use records::{ContainerId, ExecutionType};
 use sched::ContainerSpec;
 
+use super::applied::Applied;
+use super::hurry::Hurry;
 use super::rules::Rules;
 use super::table::{Groups, Table, locked};
 
@@ -14,14 +17,44 @@ use super::table::{Groups, Table, locked};
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) rules: Rules,
+    pub(super) places: Places,
+    pub(super) table: Table,
+    /// Held while the processor time of opportunistic containers is changed. Nothing is written under it that could take the
+    /// kernel long.
+    hurry: Mutex<Hurry>,
+    /// Whether the limits of the classes are to be brought up to date.
+    pub(super) classes_due: Due,
+}
+
+/// Where the containers are, and what was written there.
+#[derive(Debug)]
+pub(super) struct Places {
     pub(super) root: Root,
     pub(super) guaranteed: Parent,
     pub(super) opportunistic: Parent,
-    pub(super) table: Table,
-    /// Opportunistic containers that are being frozen or killed.
-    pub(super) hurried: Mutex<usize>,
-    /// Whether the limits of the classes are to be brought up to date.
-    pub(super) classes_due: Due,
+    root_applied: Applied,
+    guaranteed_applied: Applied,
+    opportunistic_applied: Applied,
+}
+
+impl Places {
+    /// Nothing is known yet of what holds there.
+    pub(super) fn new(root: Root, guaranteed: Parent, opportunistic: Parent) -> Self {
+        Self {
+            root,
+            guaranteed,
+            opportunistic,
+            root_applied: Applied::default(),
+            guaranteed_applied: Applied::default(),
+            opportunistic_applied: Applied::default(),
+        }
+    }
+
+    fn bring_opportunistic(&self, limits: &Limits) {
+        let write = |limits: &Limits| self.opportunistic.apply(limits);
+        self.opportunistic_applied
+            .bring("opportunistic containers", limits, write);
+    }
 }
 
 /// Whether something is to be done that does for all who asked before it begins. So at most one order for it waits, however many
@@ -42,10 +75,20 @@ impl Due {
 }
 
 impl Shared {
+    pub(super) fn new(rules: Rules, places: Places) -> Self {
+        Self {
+            rules,
+            places,
+            table: Table::default(),
+            hurry: Mutex::default(),
+            classes_due: Due::default(),
+        }
+    }
+
     pub(super) fn parent(&self, class: ExecutionType) -> &Parent {
         match class {
-            ExecutionType::Guaranteed => &self.guaranteed,
-            ExecutionType::Opportunistic => &self.opportunistic,
+            ExecutionType::Guaranteed => &self.places.guaranteed,
+            ExecutionType::Opportunistic => &self.places.opportunistic,
         }
     }
 
@@ -78,65 +121,74 @@ impl Shared {
         Ok(group)
     }
 
-    /// Gives opportunistic containers processor time for as long as one of them is being frozen or killed. A task stops or
-    /// dies by running once more, and one that only gets what is left over may wait for that for ever: for room that a
-    /// guaranteed container wants.
+    /// Gives opportunistic containers processor time until [`Shared::calm`]. A task is born, stops or dies by running, and
+    /// one that only gets what is left over may wait for that for ever: for room that a guaranteed container wants.
     pub(super) fn hurry(&self) {
-        let mut hurried = locked(&self.hurried);
-        *hurried += 1;
-        if *hurried == 1 {
-            self.apply_hurry(&Rules::hurry());
-        }
+        self.change_hurry(Hurry::begin);
     }
 
-    /// One of them has stopped or is dead.
+    /// One that was hurried for is ready.
     pub(super) fn calm(&self) {
-        let mut hurried = locked(&self.hurried);
-        *hurried = hurried.saturating_sub(1);
-        if *hurried == 0 {
-            self.apply_hurry(&Rules::idle());
-        }
+        self.change_hurry(Hurry::end);
     }
 
-    fn apply_hurry(&self, limits: &Limits) {
-        if let Err(error) = self.opportunistic.apply(limits) {
-            tracing::warn!(
-                error = crate::error_chain(&error),
-                "the weight of opportunistic containers cannot be changed"
-            );
-        }
+    /// The same for a container that was told to stop or to end, for a bounded time; whether somebody must be told, who
+    /// looks when it is over ([`Shared::calm_late`]).
+    #[must_use]
+    pub(super) fn hurry_for(&self, id: ContainerId) -> bool {
+        self.change_hurry(|hurry| hurry.begin_for(id, Instant::now()))
     }
 
-    /// Brings the limits of the classes up to date.
+    /// The container has stopped or is dead.
+    pub(super) fn calm_for(&self, id: ContainerId) {
+        self.change_hurry(|hurry| hurry.end_for(id));
+    }
+
+    /// Takes it back from those who have had their time; when it is to be looked again.
+    pub(super) fn calm_late(&self) -> Option<Instant> {
+        self.change_hurry(|hurry| hurry.expire(Instant::now()))
+    }
+
+    fn change_hurry<T>(&self, change: impl FnOnce(&mut Hurry) -> T) -> T {
+        let mut hurry = locked(&self.hurry);
+        let before = hurry.is_on();
+        let result = change(&mut hurry);
+        if hurry.is_on() != before {
+            self.bring_processors(&hurry);
+        }
+        result
+    }
+
+    fn bring_processors(&self, hurry: &Hurry) {
+        let limits = if hurry.is_on() {
+            Rules::hurry()
+        } else {
+            Rules::idle()
+        };
+        self.places.bring_opportunistic(&limits);
+    }
+
+    /// Brings the limits of the classes up to date. May take as long as pressing memory back does.
     pub(super) fn apply_classes(&self) {
-        let sums = self.table.sums(&self.rules);
-        let applied = self
-            .root
-            .apply(&self.rules.root(sums.protected))
-            .and_then(|()| {
-                self.guaranteed
-                    .apply(&self.rules.guaranteed(sums.protected))
-            })
-            .and_then(|()| {
-                let hurried = locked(&self.hurried);
-                let mut limits = self.rules.opportunistic(sums.promised, sums.left_behind);
-                if *hurried > 0 {
-                    let hurry = Rules::hurry();
-                    limits.cpu_idle = hurry.cpu_idle;
-                    limits.cpu_weight = hurry.cpu_weight;
-                }
-                self.opportunistic.apply(&limits)
+        let sums = self.table.sums();
+        let places = &self.places;
+        places
+            .root_applied
+            .bring("all containers", &self.rules.root(sums), |limits| {
+                places.root.apply(limits)
             });
-        if let Err(error) = applied {
-            tracing::error!(
-                error = crate::error_chain(&error),
-                "limits of a class cannot be changed"
-            );
-        }
+        places.guaranteed_applied.bring(
+            "guaranteed containers",
+            &self.rules.guaranteed(sums),
+            |limits| places.guaranteed.apply(limits),
+        );
+        // Known already, unless it was refused the last time.
+        self.bring_processors(&locked(&self.hurry));
+        places.bring_opportunistic(&self.rules.opportunistic(sums));
     }
 }
 
-/// What need not be said to a new cgroup: it has no bounds yet. Each write is a system call of a launch.
+/// What need not be said to a new cgroup: it has no bounds and no protection yet. Each write is a system call of a launch.
 fn as_new(mut limits: Limits) -> Limits {
     limits.cpu_quota = limits
         .cpu_quota
@@ -145,6 +197,7 @@ fn as_new(mut limits: Limits) -> Limits {
         .cpu_weight
         .filter(|weight| *weight != Weight::DEFAULT);
     limits.pids_max = limits.pids_max.filter(|max| *max != Bound::Unlimited);
+    limits.memory_low = limits.memory_low.filter(|low| *low != 0);
     limits
 }
 

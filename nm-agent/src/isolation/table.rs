@@ -4,27 +4,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cgroup::Cgroup;
+use cgroup::{Cgroup, CgroupError};
 use records::{ContainerId, ExecutionType};
 use sched::ContainerSpec;
 
-use super::rules::{Rules, memory_bytes};
-
 /// The cgroups of one container.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Groups {
     /// Where its processes are, and the class that this lies in. `None`: not made yet, or removed.
     pub(super) current: Option<(ExecutionType, Cgroup)>,
-    /// Where they were before a promotion or demotion: what they used there stays counted there.
-    pub(super) former: Vec<Cgroup>,
-    /// Bytes counted there that must not be pressed.
-    pub(super) left_behind: u64,
+    /// Where they were before a promotion or demotion, in the other class: what they used there stays counted there, and
+    /// one that could not be moved is still there.
+    pub(super) former: Option<Cgroup>,
     /// It is being ended: it is not frozen any more.
     pub(super) ending: bool,
-    /// Frozen by us.
+    /// It was told to stop by us and not told to go on: all its cgroups are.
     pub(super) frozen: bool,
-    /// Its class is hurried until it is dead.
-    pub(super) hurried: bool,
 }
 
 impl Groups {
@@ -33,32 +28,82 @@ impl Groups {
         let current = self.current.iter().map(|(_, group)| group);
         current.chain(&self.former)
     }
+
+    /// Tells all its processes to stop or to go on, wherever they are.
+    ///
+    /// # Errors
+    /// The first refusal; the others are told all the same.
+    pub(super) fn set_frozen(&mut self, frozen: bool) -> Result<(), CgroupError> {
+        self.frozen = frozen;
+        let told = self.all().map(|group| group.set_frozen(frozen));
+        told.fold(Ok(()), Result::and)
+    }
+
+    /// Whether all its processes have stopped.
+    pub(super) fn have_stopped(&self) -> Result<bool, CgroupError> {
+        for group in self.all() {
+            if !group.is_frozen()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The memory that all of them hold, in bytes; `None`: nobody tells.
+    pub(super) fn held_bytes(&self) -> Option<u64> {
+        self.all().map(held_bytes).sum()
+    }
 }
 
-#[derive(Clone, Debug)]
+/// The memory that is counted in a cgroup, in bytes; `None`: nobody tells.
+pub(super) fn held_bytes(group: &Cgroup) -> Option<u64> {
+    group.sampler().ok()?.read().ok()?.memory_bytes
+}
+
+/// Sums over the containers that have cgroups, in bytes. Each number comes from somebody else, and the sum of as many as
+/// there can be fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Memory of guaranteed containers, and what demoted ones hold in that class.
+    pub(super) promised: u128,
+    /// The part of it that is protected.
+    pub(super) protected: u128,
+    /// What promoted ones hold in their former class.
+    pub(super) left_behind: u128,
+}
+
+impl Sums {
+    /// After one container's part has changed.
+    fn with(self, before: Self, after: Self) -> Self {
+        let change =
+            |sum: u128, before: u128, after: u128| sum.saturating_sub(before).saturating_add(after);
+        Self {
+            promised: change(self.promised, before.promised, after.promised),
+            protected: change(self.protected, before.protected, after.protected),
+            left_behind: change(self.left_behind, before.left_behind, after.left_behind),
+        }
+    }
+}
+
+#[derive(Debug)]
 struct Entry {
     spec: ContainerSpec,
     groups: Arc<Mutex<Groups>>,
-    /// Its limits are counted with its class.
-    placed: bool,
+    /// Its part of the sums. Nothing until its cgroup is there.
+    counted: Sums,
     /// An order to bring its limits up to date is on its way.
     update_pending: bool,
 }
 
-/// Sums over the containers that have cgroups, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    /// Memory of guaranteed containers.
-    pub(super) promised: u64,
-    /// The part of it that is protected.
-    pub(super) protected: u64,
-    /// What promoted ones have left behind in their former class.
-    pub(super) left_behind: u64,
+#[derive(Debug, Default)]
+struct Entries {
+    by_id: BTreeMap<ContainerId, Entry>,
+    sums: Sums,
 }
 
 /// The table. Its size is bounded by the scheduler, which knows at most so many containers.
 #[derive(Debug, Default)]
-pub(super) struct Table(Mutex<BTreeMap<ContainerId, Entry>>);
+pub(super) struct Table(Mutex<Entries>);
 
 /// A panic under a lock leaves at worst a finished table operation or a cgroup half changed: both stay usable.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,41 +113,39 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Table {
     /// A container is about to be launched.
     pub(super) fn announce(&self, spec: ContainerSpec) {
-        let groups = Groups {
-            current: None,
-            former: Vec::new(),
-            left_behind: 0,
-            ending: false,
-            frozen: false,
-            hurried: false,
-        };
         let entry = Entry {
             spec,
-            groups: Arc::new(Mutex::new(groups)),
-            placed: false,
+            groups: Arc::default(),
+            counted: Sums::default(),
             update_pending: false,
         };
-        locked(&self.0).insert(spec.id, entry);
+        let mut entries = locked(&self.0);
+        if let Some(before) = entries.by_id.insert(spec.id, entry) {
+            entries.sums = entries.sums.with(before.counted, Sums::default());
+        }
     }
 
     /// What it is allowed now, and its cgroups.
     pub(super) fn get(&self, id: ContainerId) -> Option<(ContainerSpec, Arc<Mutex<Groups>>)> {
         let entries = locked(&self.0);
-        let entry = entries.get(&id)?;
+        let entry = entries.by_id.get(&id)?;
         Some((entry.spec, Arc::clone(&entry.groups)))
     }
 
-    /// Counts it with its class.
-    pub(super) fn placed(&self, id: ContainerId) {
-        if let Some(entry) = locked(&self.0).get_mut(&id) {
-            entry.placed = true;
-        }
+    /// Its part of the sums is this from now on.
+    pub(super) fn count(&self, id: ContainerId, share: Sums) {
+        let mut entries = locked(&self.0);
+        let Some(entry) = entries.by_id.get_mut(&id) else {
+            return;
+        };
+        let before = std::mem::replace(&mut entry.counted, share);
+        entries.sums = entries.sums.with(before, share);
     }
 
     /// Its size or type has changed; whether somebody must be told, who is not told yet.
     pub(super) fn changed(&self, spec: ContainerSpec) -> bool {
         let mut entries = locked(&self.0);
-        let Some(entry) = entries.get_mut(&spec.id) else {
+        let Some(entry) = entries.by_id.get_mut(&spec.id) else {
             return false;
         };
         entry.spec = spec;
@@ -111,36 +154,108 @@ impl Table {
 
     /// The order to bring its limits up to date is being carried out: what changes from now on needs another.
     pub(super) fn update_begins(&self, id: ContainerId) {
-        if let Some(entry) = locked(&self.0).get_mut(&id) {
+        if let Some(entry) = locked(&self.0).by_id.get_mut(&id) {
             entry.update_pending = false;
         }
     }
 
     /// Forgets it.
     pub(super) fn remove(&self, id: ContainerId) {
-        locked(&self.0).remove(&id);
+        let mut entries = locked(&self.0);
+        if let Some(entry) = entries.by_id.remove(&id) {
+            entries.sums = entries.sums.with(entry.counted, Sums::default());
+        }
     }
 
     /// Of all containers that have cgroups.
-    pub(super) fn sums(&self, rules: &Rules) -> Sums {
-        let placed: Vec<Entry> = {
-            let entries = locked(&self.0);
-            entries
-                .values()
-                .filter(|entry| entry.placed)
-                .cloned()
-                .collect()
+    pub(super) fn sums(&self) -> Sums {
+        locked(&self.0).sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use records::{ApplicationAttemptId, ApplicationId, Resource};
+
+    use super::*;
+
+    fn spec(id: i64) -> ContainerSpec {
+        let application_id = ApplicationId {
+            cluster_timestamp: 1,
+            id: 1,
         };
-        let mut sums = Sums::default();
-        for entry in placed {
-            if entry.spec.execution_type == ExecutionType::Guaranteed {
-                sums.promised = sums.promised.saturating_add(memory_bytes(&entry.spec));
-                let protected = rules.protected(&entry.spec);
-                sums.protected = sums.protected.saturating_add(protected);
-            }
-            let left_behind = locked(&entry.groups).left_behind;
-            sums.left_behind = sums.left_behind.saturating_add(left_behind);
+        let attempt = ApplicationAttemptId {
+            application_id,
+            attempt_id: 1,
+        };
+        ContainerSpec {
+            id: ContainerId { attempt, id },
+            resource: Resource::new(1, 1),
+            execution_type: ExecutionType::Guaranteed,
+            version: 0,
         }
-        sums
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Announce(i64),
+        Count(i64, Sums),
+        Remove(i64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let id = 0_i64..4;
+        let share = any::<[u64; 3]>().prop_map(|[promised, protected, left_behind]| Sums {
+            promised: promised.into(),
+            protected: protected.into(),
+            left_behind: left_behind.into(),
+        });
+        prop_oneof![
+            id.clone().prop_map(Step::Announce),
+            (id.clone(), share).prop_map(|(id, share)| Step::Count(id, share)),
+            id.prop_map(Step::Remove),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn running_sums_are_the_sums(steps in proptest::collection::vec(step(), 0..50)) {
+            let table = Table::default();
+            let mut model = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Announce(id) => {
+                        table.announce(spec(id));
+                        model.insert(id, Sums::default());
+                    }
+                    Step::Count(id, share) => {
+                        table.count(spec(id).id, share);
+                        model.entry(id).and_modify(|counted| *counted = share);
+                    }
+                    Step::Remove(id) => {
+                        table.remove(spec(id).id);
+                        model.remove(&id);
+                    }
+                }
+            }
+            let sum = |of: fn(&Sums) -> u128| model.values().map(of).sum::<u128>();
+            let sums = table.sums();
+            prop_assert_eq!(sums.promised, sum(|sums| sums.promised));
+            prop_assert_eq!(sums.protected, sum(|sums| sums.protected));
+            prop_assert_eq!(sums.left_behind, sum(|sums| sums.left_behind));
+        }
+    }
+
+    #[test]
+    fn one_order_does_for_all_changes_before_it_is_carried_out() {
+        let table = Table::default();
+        let spec = spec(1);
+        assert!(!table.changed(spec));
+        table.announce(spec);
+        assert!(table.changed(spec));
+        assert!(!table.changed(spec));
+        table.update_begins(spec.id);
+        assert!(table.changed(spec));
     }
 }

@@ -1,5 +1,7 @@
 //! Launches in this machine's own cgroups. Where they cannot be used, each test says so in a line `SKIPPED BY KERNEL`.
 
+mod classes;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
@@ -40,6 +42,14 @@ fn config() -> CgroupConfig {
     }
 }
 
+fn offer() -> Offer {
+    Offer {
+        total: Resource::new(1024, 4),
+        processors: 2,
+        memory_ceiling_mb: None,
+    }
+}
+
 /// A launcher whose containers are isolated.
 struct Node {
     folder: TempDir,
@@ -58,7 +68,7 @@ impl Node {
     /// `None`, and a line that says so, where something is missing.
     fn with(test: &str, config: &CgroupConfig) -> Option<Self> {
         let (effects_in, effects) = mpsc::unbounded_channel();
-        let started = Isolation::start(config, Resource::new(1024, 4), 2, &effects_in);
+        let started = Isolation::start(config, offer(), &effects_in);
         let (isolation, standing) = started.unwrap();
         let isolation = isolation.filter(|_| !standing.lacks());
         let Some(isolation) = isolation else {
@@ -74,7 +84,7 @@ impl Node {
         let runtime = tokio::runtime::Handle::current();
         Some(Self {
             folder: tempfile::tempdir().unwrap(),
-            paths: isolation.shared.root.paths(),
+            paths: isolation.shared.places.root.paths(),
             launcher: Launcher::start(launch_config, events_in, runtime).unwrap(),
             isolation,
             events,
@@ -151,11 +161,23 @@ impl Node {
 
     /// What a control file of a container says, in whatever hierarchy it is.
     fn says(&self, class: &str, id: ContainerId, files: &[&str]) -> Option<String> {
-        let below = |path: &PathBuf| path.join(class).join(id.to_string());
+        self.says_below(&format!("{class}/{id}"), files)
+    }
+
+    /// What a control file of a cgroup says, in whatever hierarchy it is.
+    fn says_below(&self, cgroup: &str, files: &[&str]) -> Option<String> {
+        let below = |path: &PathBuf| path.join(cgroup);
         let folders = self.paths.iter().map(below);
         let mut all = folders.flat_map(|folder| files.iter().map(move |file| folder.join(file)));
         all.find_map(|path| fs::read_to_string(path).ok())
             .map(|text| text.trim().to_owned())
+    }
+}
+
+impl Node {
+    /// As if the agent had been killed: nothing is tidied up.
+    fn forget(mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.paths)
     }
 }
 
@@ -486,14 +508,14 @@ async fn what_an_earlier_run_left_is_ended_at_the_next_start() {
     let spec = node.launch(ExecutionType::Guaranteed, "sleep 1000").await;
     // As long as the place is in use, nobody else may clear it.
     let (effects, _) = mpsc::unbounded_channel();
-    let start = || Isolation::start(&config, Resource::new(1024, 4), 2, &effects).unwrap();
+    let start = || Isolation::start(&config, offer(), &effects).unwrap();
     let (second, standing) = start();
     assert!(second.is_none() && standing.lacks(), "{standing}");
     assert!(
         standing.to_string().contains("used by another agent"),
         "{standing}"
     );
-    end_leftovers(&node.isolation.shared.guaranteed);
+    end_leftovers(&node.isolation.shared.places.guaranteed);
     assert_eq!(node.exited().await.0, ContainerExitStatus::FORCE_KILLED);
     assert_eq!(node.says("guaranteed", spec.id, MAX), None);
 }

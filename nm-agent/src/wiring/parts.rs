@@ -160,15 +160,8 @@ fn start_isolation(
     config: &Config,
     effects: &mpsc::UnboundedSender<Effect>,
 ) -> Result<(Option<Isolation>, Standing), AgentError> {
-    let hardware = node_identity::hardware();
-    let offered = config.capacity.resolve(hardware).offered;
-    // As Hadoop counts them (`NodeManagerHardwareUtils.getNodeCPUs`).
-    let processors = if config.cgroups.count_logical_processors {
-        hardware.logical_processors
-    } else {
-        hardware.cores
-    };
-    let (isolation, standing) = Isolation::start(&config.cgroups, offered, processors, effects)
+    let offer = slices::offer(config, node_identity::hardware());
+    let (isolation, standing) = Isolation::start(&config.cgroups, offer, effects)
         .map_err(starting("the threads for cgroups"))?;
     standing.log();
     Ok((isolation, standing))

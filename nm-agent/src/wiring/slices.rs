@@ -10,9 +10,9 @@ use super::HADOOP_VERSION;
 use super::shared::NodeAddress;
 use crate::admin::AdminOptions;
 use crate::clock::Clock;
-use crate::config::{Capacity, Config, OpportunisticContainersQueuePolicy};
+use crate::config::{Capacity, Config, Hardware, OpportunisticContainersQueuePolicy};
 use crate::core::CoreConfig;
-use crate::isolation::Isolation;
+use crate::isolation::{self, Isolation};
 use crate::launch;
 use crate::localize::NodeDirs;
 use crate::monitor::{MemoryPolicy, MonitorOptions};
@@ -52,14 +52,35 @@ pub(super) fn scheduler(
         queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
         pause_max_ms: config.scheduler.pause_max_ms,
-        memory_ceiling_mb: config
-            .scheduler
-            .pause_memory_ceiling_mb
-            .unwrap_or(physical_memory_mb.saturating_mul(PAUSE_MEMORY_PERCENT) / 100),
+        memory_ceiling_mb: memory_ceiling_mb(config, physical_memory_mb),
         vmem_check: ratio.filter(|_| config.monitor.vmem_check_enabled),
         sigkill_delay_ms: config.launch.sigkill_delay_ms,
         diagnostics_max_chars: config.launch.diagnostics_max_chars,
         utc_offset_s: utc_offset.whole_seconds(),
+    }
+}
+
+/// What running and frozen containers may hold together.
+fn memory_ceiling_mb(config: &Config, physical_memory_mb: u64) -> u64 {
+    config
+        .scheduler
+        .pause_memory_ceiling_mb
+        .unwrap_or(physical_memory_mb.saturating_mul(PAUSE_MEMORY_PERCENT) / 100)
+}
+
+/// What containers may use together.
+pub(super) fn offer(config: &Config, hardware: Hardware) -> isolation::Offer {
+    let capacity = config.capacity.resolve(hardware);
+    let ceiling_mb = memory_ceiling_mb(config, capacity.physical.memory_mb);
+    isolation::Offer {
+        total: capacity.offered,
+        // As Hadoop counts them (`NodeManagerHardwareUtils.getNodeCPUs`).
+        processors: if config.cgroups.count_logical_processors {
+            hardware.logical_processors
+        } else {
+            hardware.cores
+        },
+        memory_ceiling_mb: config.scheduler.pause_for_preemption.then_some(ceiling_mb),
     }
 }
 
