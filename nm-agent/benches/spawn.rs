@@ -146,6 +146,7 @@ impl<'a> Bench<'a> {
                     } = timings;
                     phases = [queue_us, prepare_us, spawn_us].map(Duration::from_micros);
                 }
+                LaunchEvent::ProcessesGone(_) => {}
                 LaunchEvent::Exited { .. } => return Ok((taken, phases)),
                 failed @ LaunchEvent::LaunchFailed { .. } => {
                     return Err(format!("{failed:?}").into());
@@ -171,7 +172,7 @@ impl<'a> Bench<'a> {
             }
             let event = self.runtime.block_on(self.events.recv());
             match event.ok_or("the launcher has gone")? {
-                LaunchEvent::Launched { .. } => {}
+                LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
                 LaunchEvent::Exited { .. } => {
                     alive -= 1;
                     ended += 1;

@@ -178,6 +178,7 @@ impl ContainerCounts {
                 ContainerState::Localizing
                 | ContainerState::Launching { .. }
                 | ContainerState::Killing { holds_room: false }
+                | ContainerState::Gone { .. }
                 | ContainerState::Completing(_)
                 | ContainerState::Done(_) => {}
             }
@@ -345,11 +346,13 @@ impl From<ContainerState> for ContainerRestState {
         match state {
             ContainerState::Localizing => Self::Localizing,
             ContainerState::Queued { .. } | ContainerState::Launching { .. } => Self::Scheduled,
-            ContainerState::Running { .. } => Self::Running,
+            ContainerState::Running { .. } | ContainerState::Gone { killed: false } => {
+                Self::Running
+            }
             ContainerState::Pausing => Self::Pausing,
             ContainerState::Paused { .. } => Self::Paused,
             ContainerState::Resuming { .. } => Self::Resuming,
-            ContainerState::Killing { .. } => Self::Killing,
+            ContainerState::Killing { .. } | ContainerState::Gone { killed: true } => Self::Killing,
             ContainerState::Completing(Ending::Succeeded) => Self::ExitedWithSuccess,
             ContainerState::Completing(Ending::Failed) => Self::ExitedWithFailure,
             ContainerState::Completing(Ending::Killed) => Self::ContainerCleanedUpAfterKill,

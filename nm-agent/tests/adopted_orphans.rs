@@ -104,7 +104,7 @@ async fn exit_of(events: &mut mpsc::Receiver<LaunchEvent>) -> (i64, i32) {
             .expect("an event in time")
             .expect("a launcher that lives")
         {
-            LaunchEvent::Launched { .. } => {}
+            LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
             LaunchEvent::Exited { id, status, .. } => return (id.id, status.0),
             other @ LaunchEvent::LaunchFailed { .. } => panic!("{other:?}"),
         }

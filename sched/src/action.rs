@@ -44,7 +44,10 @@ pub enum Event {
         /// For the AM and people.
         diagnostics: String,
     },
-    /// Its process and all that it started are gone.
+    /// Its process and all that it started are gone, so its room is free. What there is to say of its end follows with
+    /// `Exited`, when what it wrote has been read. May be left out.
+    ProcessesGone(ContainerId),
+    /// Its process and all that it started are gone, and this is how it ended.
     Exited {
         /// Which container.
         id: ContainerId,
@@ -123,7 +126,7 @@ pub enum Event {
 pub enum Action {
     /// Bring its resources to the local disk; answer `Localized` or `LocalizationFailed`.
     Localize(ContainerId),
-    /// Start its process; answer `Launched` or `LaunchFailed`, later `Exited`.
+    /// Start its process; answer `Launched` or `LaunchFailed`, later `ProcessesGone` and `Exited`.
     Launch(ContainerId),
     /// Freeze it; answer `Paused` or `PauseFailed`. May follow `Resume` before that is answered: the answers of one
     /// container come in the order of its actions.

@@ -136,6 +136,7 @@ impl ContainerScheduler {
                 status,
                 diagnostics,
             } => self.launch_failed(id, status, &diagnostics, turn),
+            Event::ProcessesGone(id) => self.processes_gone(id, turn),
             Event::Exited {
                 id,
                 status,

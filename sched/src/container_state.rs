@@ -16,9 +16,10 @@ use records::{ContainerState as WireState, ContainerSubState};
 ///      │            │             │              │                     │
 ///      └────────────┴─────────────┴──────┬───────┴─────────────────────┘
 ///                                        ▼
-///                                   Completing ──▶ Done
+///                             (Gone ──▶) Completing ──▶ Done
 /// ```
 ///
+/// `Gone` is for those that had a process, and may be left out.
 /// `Resuming` may also go to `Pausing`, when the room is wanted again before the thaw is answered. `place` and `order`
 /// count up over all containers: a smaller one came earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,11 @@ pub enum ContainerState {
         /// Whether room comes back when it ends: false when it was frozen.
         holds_room: bool,
     },
+    /// It has no process any more. What there is to say of its end is being found out.
+    Gone {
+        /// Its end had been ordered.
+        killed: bool,
+    },
     /// It has no process, or none any more. What it used is being given back.
     Completing(Ending),
     /// It is finished and its exit status is final.
@@ -95,6 +101,8 @@ pub(crate) enum Step {
     Resumed,
     /// Its process must end.
     Kill,
+    /// It has no process any more.
+    Gone,
     /// It has no process, or none any more.
     End(Ending),
     /// Nothing of it is left.
@@ -127,6 +135,15 @@ impl ContainerState {
                 Step::Kill,
             ) => S::Killing { holds_room: true },
             (S::Paused { .. }, Step::Kill) => S::Killing { holds_room: false },
+            (
+                S::Launching { .. }
+                | S::Running { .. }
+                | S::Pausing
+                | S::Paused { .. }
+                | S::Resuming { .. },
+                Step::Gone,
+            ) => S::Gone { killed: false },
+            (S::Killing { .. }, Step::Gone) => S::Gone { killed: true },
             (S::Localizing, Step::End(ending @ (Ending::Killed | Ending::LocalizationFailed)))
             | (S::Queued { .. }, Step::End(ending @ Ending::Killed))
             | (
@@ -134,11 +151,12 @@ impl ContainerState {
                 | S::Running { .. }
                 | S::Pausing
                 | S::Paused { .. }
-                | S::Resuming { .. },
+                | S::Resuming { .. }
+                | S::Gone { killed: false },
                 Step::End(ending @ (Ending::Succeeded | Ending::Failed)),
             )
             | (
-                S::Killing { .. },
+                S::Killing { .. } | S::Gone { killed: true },
                 Step::End(ending @ (Ending::Succeeded | Ending::Failed | Ending::Killed)),
             ) => S::Completing(ending),
             (S::Completing(ending), Step::CleanedUp) => S::Done(ending),
@@ -159,6 +177,7 @@ impl ContainerState {
             | Self::Queued { .. }
             | Self::Paused { .. }
             | Self::Killing { holds_room: false }
+            | Self::Gone { .. }
             | Self::Completing(_)
             | Self::Done(_) => false,
         }
@@ -182,6 +201,7 @@ impl ContainerState {
             | Self::Pausing
             | Self::Paused { .. }
             | Self::Killing { .. }
+            | Self::Gone { .. }
             | Self::Completing(_)
             | Self::Done(_) => None,
         }
@@ -204,6 +224,7 @@ impl ContainerState {
             | Self::Pausing
             | Self::Resuming { .. }
             | Self::Killing { .. }
+            | Self::Gone { .. }
             | Self::Completing(_)
             | Self::Done(_) => None,
         }
@@ -228,7 +249,10 @@ impl ContainerState {
     /// Whether it is past its end: nothing can be ordered of it any more.
     #[must_use]
     pub const fn has_ended(self) -> bool {
-        matches!(self, Self::Completing(_) | Self::Done(_))
+        matches!(
+            self,
+            Self::Gone { .. } | Self::Completing(_) | Self::Done(_)
+        )
     }
 
     /// Hadoop's name of the state, as in its NodeManager's REST pages.
@@ -237,11 +261,11 @@ impl ContainerState {
         match self {
             Self::Localizing => "LOCALIZING",
             Self::Queued { .. } | Self::Launching { .. } => "SCHEDULED",
-            Self::Running { .. } => "RUNNING",
+            Self::Running { .. } | Self::Gone { killed: false } => "RUNNING",
             Self::Pausing => "PAUSING",
             Self::Paused { .. } => "PAUSED",
             Self::Resuming { .. } => "RESUMING",
-            Self::Killing { .. } => "KILLING",
+            Self::Killing { .. } | Self::Gone { killed: true } => "KILLING",
             Self::Completing(Ending::Succeeded) => "EXITED_WITH_SUCCESS",
             Self::Completing(Ending::Failed) => "EXITED_WITH_FAILURE",
             Self::Completing(Ending::Killed) => "CONTAINER_CLEANEDUP_AFTER_KILL",
@@ -263,6 +287,7 @@ impl ContainerState {
             | Self::Paused { .. }
             | Self::Resuming { .. }
             | Self::Killing { .. }
+            | Self::Gone { .. }
             | Self::Completing(_) => WireState::Running,
         }
     }
@@ -274,7 +299,7 @@ impl ContainerState {
             Self::Localizing | Self::Queued { .. } | Self::Launching { .. } => {
                 ContainerSubState::Scheduled
             }
-            Self::Running { .. } | Self::Pausing | Self::Killing { .. } => {
+            Self::Running { .. } | Self::Pausing | Self::Killing { .. } | Self::Gone { .. } => {
                 ContainerSubState::Running
             }
             Self::Paused { .. } | Self::Resuming { .. } => ContainerSubState::Paused,
@@ -288,7 +313,7 @@ impl ContainerState {
 mod tests {
     use super::*;
 
-    const STATES: [ContainerState; 17] = [
+    const STATES: [ContainerState; 19] = [
         ContainerState::Localizing,
         ContainerState::Queued { place: 1 },
         ContainerState::Launching { order: 2 },
@@ -301,6 +326,8 @@ mod tests {
         ContainerState::Resuming { order: 2 },
         ContainerState::Killing { holds_room: true },
         ContainerState::Killing { holds_room: false },
+        ContainerState::Gone { killed: true },
+        ContainerState::Gone { killed: false },
         ContainerState::Completing(Ending::Succeeded),
         ContainerState::Completing(Ending::Failed),
         ContainerState::Completing(Ending::Killed),
@@ -310,7 +337,7 @@ mod tests {
         ContainerState::Done(Ending::Killed),
         ContainerState::Done(Ending::LocalizationFailed),
     ];
-    const STEPS: [Step; 12] = [
+    const STEPS: [Step; 13] = [
         Step::Enqueue { place: 3 },
         Step::Start { order: 3 },
         Step::Launched,
@@ -321,6 +348,7 @@ mod tests {
         },
         Step::Resumed,
         Step::Kill,
+        Step::Gone,
         Step::End(Ending::Succeeded),
         Step::End(Ending::Failed),
         Step::End(Ending::Killed),

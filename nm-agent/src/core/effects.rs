@@ -41,6 +41,9 @@ impl Core {
                     now,
                 );
             }
+            Effect::Launch(LaunchEvent::ProcessesGone(id)) => {
+                self.must_feed(Event::ProcessesGone(id), now);
+            }
             Effect::Launch(LaunchEvent::Exited {
                 id,
                 status,

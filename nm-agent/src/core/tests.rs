@@ -214,6 +214,7 @@ impl Node {
     }
 
     fn exit(&mut self, n: i64, status: i32) {
+        self.effect(LaunchEvent::ProcessesGone(container_id(n)));
         self.effect(LaunchEvent::Exited {
             id: container_id(n),
             status: ContainerExitStatus(status),

@@ -213,7 +213,8 @@ pub enum PlanError {
     },
 }
 
-/// What the launch of a container leads to. Each launch gives `LaunchFailed`, or `Launched` and then `Exited`.
+/// What the launch of a container leads to. Each launch gives `LaunchFailed`, or `Launched`, `ProcessesGone` and
+/// `Exited`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaunchEvent {
     /// Its process exists.
@@ -234,7 +235,9 @@ pub enum LaunchEvent {
         /// For the AM and people.
         diagnostics: String,
     },
-    /// Its process and all that it started are gone.
+    /// Its process and all that it started are gone; what it wrote and what the kernel knows of it are read next.
+    ProcessesGone(ContainerId),
+    /// How it ended. Nothing more will be said of this launch, and what was made for it is removed.
     Exited {
         /// Which container.
         id: ContainerId,

@@ -119,6 +119,8 @@ impl Watch {
         if let Err(error) = self.leader.into_inner().reap() {
             tracing::error!(pid, %error, container = %self.id, "cannot reap a container's process");
         }
+        // Whoever waits for the room does not wait for disks and for what is left to be removed.
+        shared.report(LaunchEvent::ProcessesGone(self.id)).await;
         if let Some(ticket) = self.debug_info {
             ticket.finished().await;
         }

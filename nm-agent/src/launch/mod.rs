@@ -5,7 +5,7 @@
 //!        ▲                                   │ Launched / LaunchFailed
 //! terminate, force_kill, signal              ▼
 //!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap, diagnostics
-//!                                            │ Exited
+//!                                            │ ProcessesGone, Exited
 //! ```
 //! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an opportunistic one.
 //!

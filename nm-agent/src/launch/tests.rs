@@ -52,14 +52,22 @@ impl Node {
     }
 
     async fn event(&mut self) -> LaunchEvent {
-        let event = timeout(DEADLINE, self.events.recv());
-        event.await.expect("an event in time").unwrap()
+        loop {
+            let event = timeout(DEADLINE, self.events.recv());
+            let event = event.await.expect("an event in time").unwrap();
+            // `Exited` always follows; one test looks at the order.
+            if !matches!(event, LaunchEvent::ProcessesGone(_)) {
+                return event;
+            }
+        }
     }
 
     async fn launched(&mut self) -> i32 {
         match self.event().await {
             LaunchEvent::Launched { pid, .. } => pid,
-            other @ (LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. }) => {
+            other @ (LaunchEvent::LaunchFailed { .. }
+            | LaunchEvent::Exited { .. }
+            | LaunchEvent::ProcessesGone(_)) => {
                 panic!("{other:?}")
             }
         }
@@ -72,7 +80,9 @@ impl Node {
                 diagnostics,
                 ..
             } => (status.0, diagnostics),
-            other @ (LaunchEvent::Launched { .. } | LaunchEvent::LaunchFailed { .. }) => {
+            other @ (LaunchEvent::Launched { .. }
+            | LaunchEvent::LaunchFailed { .. }
+            | LaunchEvent::ProcessesGone(_)) => {
                 panic!("{other:?}")
             }
         }
@@ -499,7 +509,7 @@ async fn an_order_at_any_moment_of_a_launch_is_obeyed() {
     }
     while ended < ordered {
         match node.event().await {
-            LaunchEvent::Launched { .. } => {}
+            LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
             LaunchEvent::LaunchFailed { status, .. } => {
                 assert_eq!(status, ContainerExitStatus::TERMINATED);
                 ended += 1;
@@ -536,7 +546,9 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
                 diagnostics,
             } if failed == id => break (status.0, diagnostics),
             LaunchEvent::LaunchFailed { .. } => {}
-            other @ (LaunchEvent::Launched { .. } | LaunchEvent::Exited { .. }) => {
+            other @ (LaunchEvent::Launched { .. }
+            | LaunchEvent::Exited { .. }
+            | LaunchEvent::ProcessesGone(_)) => {
                 panic!("{other:?}")
             }
         }
@@ -548,7 +560,27 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
     assert!(!script.exists());
 }
 
-/// As many opportunistic launches as like: none of them gets done until the test says so.
+#[test]
+fn room_is_free_when_the_processes_are_gone_however_long_a_disk_takes_to_tell_why() {
+    let one_thread_for_disks = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build();
+    one_thread_for_disks.unwrap().block_on(async {
+        let mut node = Node::start();
+        let (release, released) = crossbeam_channel::bounded::<()>(0);
+        let disk = tokio::task::spawn_blocking(move || released.recv());
+        let id = node.launch(node.plan("exit 3"));
+        let mut event = async || timeout(DEADLINE, node.events.recv()).await.unwrap();
+        assert!(matches!(event().await, Some(LaunchEvent::Launched { .. })));
+        assert_eq!(event().await, Some(LaunchEvent::ProcessesGone(id)));
+        drop(release);
+        assert!(disk.await.unwrap().is_err());
+        assert!(matches!(event().await, Some(LaunchEvent::Exited { .. })));
+    });
+}
+
+/// None of the opportunistic launches gets done until the test says so.
 #[tokio::test]
 async fn a_guaranteed_launch_is_not_behind_opportunistic_ones_that_cannot_get_done() {
     let mut node = Node::start();
@@ -611,7 +643,9 @@ async fn hundreds_of_launches_at_once_all_end_and_leave_no_zombie() {
             LaunchEvent::Exited { status, .. } => {
                 statuses[usize::try_from(status.0).unwrap()] += 1;
             }
-            other @ LaunchEvent::LaunchFailed { .. } => panic!("{other:?}"),
+            other @ (LaunchEvent::LaunchFailed { .. } | LaunchEvent::ProcessesGone(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
     assert_eq!(statuses, [COUNT / 3; 3]);

@@ -176,6 +176,7 @@ impl Progress {
             | ContainerState::Queued { .. }
             | ContainerState::Paused { .. }
             | ContainerState::Killing { holds_room: false }
+            | ContainerState::Gone { .. }
             | ContainerState::Completing(_)
             | ContainerState::Done(_) => None,
         }

@@ -69,7 +69,7 @@ impl ContainerScheduler {
                 self.step(id, Step::Kill, turn.now);
                 self.order_end(id, cause, turn);
             }
-            S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
         }
     }
 

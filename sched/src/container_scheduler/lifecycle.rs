@@ -49,7 +49,8 @@ impl ContainerScheduler {
             | S::Pausing
             | S::Paused { .. }
             | S::Resuming { .. }
-            | S::Killing { .. } => return Err(unexpected(container, "Localized")),
+            | S::Killing { .. }
+            | S::Gone { .. } => return Err(unexpected(container, "Localized")),
         }
         let spec = container.spec;
         if spec.execution_type == ExecutionType::Opportunistic {
@@ -87,7 +88,8 @@ impl ContainerScheduler {
             | S::Pausing
             | S::Paused { .. }
             | S::Resuming { .. }
-            | S::Killing { .. } => return Err(unexpected(container, "LocalizationFailed")),
+            | S::Killing { .. }
+            | S::Gone { .. } => return Err(unexpected(container, "LocalizationFailed")),
         }
         // The status stays INVALID (-1000), as in Hadoop.
         self.say(id, diagnostics, turn.now);
@@ -103,7 +105,7 @@ impl ContainerScheduler {
         let container = self.known(id)?;
         match container.state {
             S::Launching { .. } => self.step(id, Step::Launched, turn.now),
-            S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
             S::Localizing
             | S::Queued { .. }
             | S::Running { .. }
@@ -130,11 +132,37 @@ impl ContainerScheduler {
             | S::Pausing
             | S::Paused { .. }
             | S::Resuming { .. }
+            | S::Gone { .. }
             | S::Completing(_)
             | S::Done(_) => return Err(unexpected(container, "LaunchFailed")),
         }
+        let killing = matches!(container.state, S::Killing { .. });
         self.say(id, diagnostics, turn.now);
-        self.process_gone(id, status, turn);
+        self.settle_status(id, killing, status, turn);
+        Ok(Change::Other)
+    }
+
+    /// No process of it is left: its room is free before anybody has read what it wrote.
+    pub(super) fn processes_gone(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let container = self.known(id)?;
+        match container.state {
+            S::Killing { .. } => {}
+            S::Launching { .. }
+            | S::Running { .. }
+            | S::Pausing
+            | S::Paused { .. }
+            | S::Resuming { .. } => self.remember_run_time(id, turn.now.mono),
+            S::Localizing | S::Queued { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {
+                return Err(unexpected(container, "ProcessesGone"));
+            }
+        }
+        self.timers.cancel(Timer::ForceKill(id));
+        self.timers.cancel(Timer::PauseEnd(id));
+        self.step(id, Step::Gone, turn.now);
         Ok(Change::Other)
     }
 
@@ -146,32 +174,38 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        let killing = match container.state {
-            S::Killing { .. } => true,
+        let (killing, was_told) = match container.state {
+            S::Killing { .. } => (true, false),
+            S::Gone { killed } => (killed, true),
             S::Launching { .. }
             | S::Running { .. }
             | S::Pausing
             | S::Paused { .. }
-            | S::Resuming { .. } => false,
+            | S::Resuming { .. } => (false, false),
             S::Localizing | S::Queued { .. } | S::Completing(_) | S::Done(_) => {
                 return Err(unexpected(container, "Exited"));
             }
         };
         self.say(id, diagnostics, turn.now);
-        if !killing {
+        if !killing && !was_told {
             self.remember_run_time(id, turn.now.mono);
-            if status.is_signalled() {
-                self.say(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
-            }
         }
-        self.process_gone(id, status, turn);
+        if !killing && status.is_signalled() {
+            self.say(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
+        }
+        self.settle_status(id, killing, status, turn);
         Ok(Change::Other)
     }
 
     /// Settles the exit status. A process that ended by itself tells how, even when its end was ordered: 0 is success.
     /// One that ended by SIGTERM or SIGKILL after such an order keeps the status that the order gave it.
-    fn process_gone(&mut self, id: ContainerId, status: ContainerExitStatus, turn: &mut Turn<'_>) {
-        let killing = matches!(self.state(id), Some(S::Killing { .. }));
+    fn settle_status(
+        &mut self,
+        id: ContainerId,
+        killing: bool,
+        status: ContainerExitStatus,
+        turn: &mut Turn<'_>,
+    ) {
         let ending = if killing && status.is_signalled() {
             Ending::Killed
         } else {
@@ -202,7 +236,7 @@ impl ContainerScheduler {
                 self.bound_pause(spec, turn.now.mono);
                 Ok(Change::Joined(id))
             }
-            S::Killing { .. } | S::Completing(_) | S::Done(_) => Ok(Change::Other),
+            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => Ok(Change::Other),
             S::Localizing
             | S::Queued { .. }
             | S::Launching { .. }
@@ -247,7 +281,7 @@ impl ContainerScheduler {
         match container.state {
             S::Resuming { .. } => self.step(id, Step::Resumed, turn.now),
             // Its room was wanted again before this answer.
-            S::Pausing | S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Pausing | S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
             S::Localizing
             | S::Queued { .. }
             | S::Launching { .. }
@@ -265,7 +299,7 @@ impl ContainerScheduler {
         let container = self.known(id)?;
         match container.state {
             S::Pausing | S::Resuming { .. } => self.kill(id, KillCause::PauseFailed, turn),
-            S::Killing { .. } | S::Completing(_) | S::Done(_) => {}
+            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
             S::Localizing
             | S::Queued { .. }
             | S::Launching { .. }

@@ -96,6 +96,7 @@ impl ContainerScheduler {
             | S::Running { .. }
             | S::Paused { .. }
             | S::Resuming { .. }
+            | S::Gone { .. }
             | S::Completing(_)
             | S::Done(_) => Run::Going {
                 known: self

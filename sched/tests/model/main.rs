@@ -53,6 +53,7 @@ pub(crate) fn id_of(event: &Event) -> ContainerId {
         | Event::LocalizationFailed { id, .. }
         | Event::Launched(id)
         | Event::LaunchFailed { id, .. }
+        | Event::ProcessesGone(id)
         | Event::Exited { id, .. }
         | Event::Paused { id, .. }
         | Event::FrozenMemory { id, .. }
@@ -229,9 +230,10 @@ impl World {
                 diagnostics: String::new(),
             },
             (7, Phase::Ended | Phase::Done) => Event::Localized(id),
-            (8, Phase::Killing { .. } | Phase::Ended | Phase::Done) => {
+            (8, Phase::Killing { .. } | Phase::Gone { .. } | Phase::Ended | Phase::Done) => {
                 Event::Paused { id, held_mb: None }
             }
+            (9, Phase::Localizing | Phase::Gone { .. } | Phase::Ended) => Event::ProcessesGone(id),
             _ => return,
         };
         self.feed(event);

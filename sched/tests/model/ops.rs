@@ -123,7 +123,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => any().prop_map(|which| Op::Annotate { which }),
         2 => (any(), 0_u64..30).prop_map(|(which, held_mb)| Op::FrozenMemory { which, held_mb }),
         6 => (0_u64..200).prop_map(|ms| Op::Advance { ms }),
-        4 => (any(), 0_usize..9).prop_map(|(which, kind)| Op::Stray { which, kind }),
+        4 => (any(), 0_usize..10).prop_map(|(which, kind)| Op::Stray { which, kind }),
     ]
 }
 

@@ -58,6 +58,7 @@ pub(crate) enum Phase {
     Resuming { order: u64 },
     Freezing,
     Killing { frozen: bool },
+    Gone { killed: bool },
     Ended,
     Done,
 }
@@ -93,6 +94,7 @@ impl ToyContainer {
             Phase::Localizing
             | Phase::Waiting { .. }
             | Phase::Killing { frozen: true }
+            | Phase::Gone { .. }
             | Phase::Ended
             | Phase::Done => false,
         }
@@ -338,6 +340,21 @@ impl Toy {
                 container.phase = Phase::Running { order };
             }
             (
+                Event::ProcessesGone(_),
+                Phase::Launching { .. }
+                | Phase::Running { .. }
+                | Phase::Resuming { .. }
+                | Phase::Freezing
+                | Phase::Killing { .. }
+                | Phase::Waiting {
+                    frozen: Some(_), ..
+                },
+            ) => {
+                let killed = matches!(container.phase, Phase::Killing { .. });
+                container.phase = Phase::Gone { killed };
+                container.force_kill_at = None;
+            }
+            (
                 Event::LaunchFailed { status, .. },
                 Phase::Launching { .. } | Phase::Killing { .. },
             )
@@ -348,6 +365,7 @@ impl Toy {
                 | Phase::Resuming { .. }
                 | Phase::Freezing
                 | Phase::Killing { .. }
+                | Phase::Gone { .. }
                 | Phase::Waiting {
                     frozen: Some(_), ..
                 },
@@ -375,7 +393,7 @@ impl Toy {
                 | Event::Paused { .. }
                 | Event::Resumed(_)
                 | Event::PauseFailed(_),
-                Phase::Killing { .. } | Phase::Ended | Phase::Done,
+                Phase::Killing { .. } | Phase::Gone { .. } | Phase::Ended | Phase::Done,
             ) => {}
             _ => return Err(Refused),
         }
@@ -459,7 +477,10 @@ impl Toy {
 
     fn gone(&mut self, id: ContainerId, status: ContainerExitStatus) -> Result<(), Refused> {
         let container = self.at(id)?;
-        let killing = matches!(container.phase, Phase::Killing { .. });
+        let killing = matches!(
+            container.phase,
+            Phase::Killing { .. } | Phase::Gone { killed: true }
+        );
         if !(killing && (status.0 == 137 || status.0 == 143)) {
             container.status = status;
         }
@@ -501,7 +522,7 @@ impl Toy {
                 container.status = status;
                 self.end(id);
             }
-            Phase::Killing { .. } | Phase::Ended | Phase::Done => {}
+            Phase::Killing { .. } | Phase::Gone { .. } | Phase::Ended | Phase::Done => {}
             Phase::Waiting {
                 frozen: Some(_), ..
             }

@@ -77,6 +77,50 @@ fn a_process_may_be_gone_before_its_launch_is_answered() {
 }
 
 #[test]
+fn room_is_free_when_no_process_is_left_and_the_end_is_told_later() {
+    let mut node = Node::new(100);
+    node.run(opportunistic(1, 100));
+    node.arrive(guaranteed(2, 100));
+    let waits = node.scheduler.queue().count();
+    assert_eq!(waits, 1, "the room is not free yet");
+    let actions = node.feed(Event::ProcessesGone(id(1)));
+    assert_eq!(launched(&actions), [2]);
+    assert_eq!(node.state(1).rest_state(), "KILLING");
+    assert_eq!(
+        node.scheduler.next_deadline(),
+        None,
+        "nobody is left to kill"
+    );
+    assert_eq!(node.exit(1, 143), [Action::CleanUp(id(1))]);
+    assert_eq!(
+        node.completion_status(1),
+        ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
+    );
+}
+
+#[test]
+fn what_comes_between_the_last_process_and_the_end_changes_nothing() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    node.feed(Event::ProcessesGone(id(1)));
+    assert_eq!(node.state(1).rest_state(), "RUNNING");
+    let reason = KillReason::ApplicationMaster;
+    for late in [
+        Event::Kill { id: id(1), reason },
+        Event::Launched(id(1)),
+        paused(1),
+        Event::Resumed(id(1)),
+        Event::PauseFailed(id(1)),
+    ] {
+        assert_eq!(node.feed(late), []);
+    }
+    let again = node.try_feed(Event::ProcessesGone(id(1)));
+    assert!(matches!(again, Err(Refusal::UnexpectedAnswer { .. })));
+    node.exit(1, 3);
+    assert_eq!(node.completion_status(1), ContainerExitStatus(3));
+}
+
+#[test]
 fn answers_to_orders_that_were_not_given_are_refused_and_change_nothing() {
     let status = ContainerExitStatus::SUCCESS;
     let diagnostics = String::new;
