@@ -3,8 +3,9 @@
 use records::{ApplicationAttemptId, Now};
 use wire::exception::RemoteException;
 
-use crate::interceptor::{Action, AmMethod, Context, Gauges, Interceptor, Outcome, Request};
-
+use crate::interceptor::{
+    Action, AmMethod, Context, Gauges, Interceptor, Outcome, Request, Response,
+};
 use crate::store::Part;
 
 /// Interceptors, the one nearest to the AM first.
@@ -65,6 +66,20 @@ impl Chain {
     ) {
         for interceptor in self.interceptors.iter_mut().take(passed).rev() {
             interceptor.on_response(method, outcome, context, actions);
+        }
+    }
+
+    /// Tells every interceptor that the attempt was registered again for this request, the one nearest to the
+    /// ResourceManager first.
+    pub fn rejoined(
+        &mut self,
+        grant: Option<&Response>,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        for interceptor in self.interceptors.iter_mut().rev() {
+            interceptor.on_rejoin(grant, request, context, actions);
         }
     }
 

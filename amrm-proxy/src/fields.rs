@@ -3,23 +3,60 @@
 /// `AllocateRequestProto`.
 pub(crate) mod allocate_request {
     pub(crate) const ASK: u32 = 1;
+    pub(crate) const RELEASE: u32 = 2;
     pub(crate) const BLACKLIST: u32 = 3;
     pub(crate) const RESPONSE_ID: u32 = 4;
     pub(crate) const UPDATE_REQUESTS: u32 = 7;
+    pub(crate) const SCHEDULING_REQUESTS: u32 = 10;
+    pub(crate) const TRACKING_URL: u32 = 11;
 }
 
 /// `AllocateResponseProto`.
 pub(crate) mod allocate_response {
+    pub(crate) const RESPONSE_ID: u32 = 2;
     pub(crate) const ALLOCATED_CONTAINERS: u32 = 3;
     pub(crate) const COMPLETED_CONTAINERS: u32 = 4;
     pub(crate) const NM_TOKENS: u32 = 9;
     pub(crate) const AM_RM_TOKEN: u32 = 12;
     pub(crate) const UPDATE_ERRORS: u32 = 15;
     pub(crate) const UPDATED_CONTAINERS: u32 = 16;
+    pub(crate) const REJECTED_SCHEDULING_REQUESTS: u32 = 18;
+}
+
+/// `RegisterApplicationMasterRequestProto`.
+pub(crate) mod register_request {
+    pub(crate) const TRACKING_URL: u32 = 3;
+}
+
+/// `RegisterApplicationMasterResponseProto`.
+pub(crate) mod register_response {
+    pub(crate) const NM_TOKENS: u32 = 6;
+}
+
+/// `FinishApplicationMasterResponseProto`.
+pub(crate) mod finish_response {
+    pub(crate) const IS_UNREGISTERED: u32 = 1;
+}
+
+/// `ResourceBlacklistRequestProto`.
+pub(crate) mod blacklist_request {
+    pub(crate) const ADDITIONS: u32 = 1;
+    pub(crate) const REMOVALS: u32 = 2;
+}
+
+/// `SchedulingRequestProto`.
+pub(crate) mod scheduling_request {
+    pub(crate) const RESOURCE_SIZING: u32 = 5;
+}
+
+/// `ResourceSizingProto`.
+pub(crate) mod resource_sizing {
+    pub(crate) const NUM_ALLOCATIONS: u32 = 1;
 }
 
 /// `ResourceRequestProto`.
 pub(crate) mod resource_request {
+    pub(crate) const CAPABILITY: u32 = 3;
     pub(crate) const NUM_CONTAINERS: u32 = 4;
     pub(crate) const EXECUTION_TYPE_REQUEST: u32 = 7;
 }

@@ -172,6 +172,19 @@ pub trait Interceptor: Send + fmt::Debug {
         let _ = (method, outcome, context, actions);
     }
 
+    /// The ResourceManager had forgotten the attempt, and this node has registered it again with this answer, unless that was
+    /// lost. `request`, which this interceptor let pass, goes to it as the first call, and
+    /// [`on_response`](Self::on_response) comes for its answer. The AM notices nothing.
+    fn on_rejoin(
+        &mut self,
+        grant: Option<&Response>,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let _ = (grant, request, context, actions);
+    }
+
     /// Takes back what [`Action::Persist`] wrote before a restart.
     fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
         let _ = (attempt, part, value, now);

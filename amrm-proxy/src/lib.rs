@@ -12,10 +12,11 @@
 //!                            relabel                an operator's rules make asks opportunistic
 //!                            distributed_scheduler  answers opportunistic asks on this node
 //!                            (federation)           not built: its place
+//!                            registration           made again when the ResourceManager has forgotten it
 //!                            rm_forwarder ──8030──▶ ResourceManager
 //! ```
 //!
-//! Interceptors are pure ([`interceptor`]); only [`rm_forwarder`] waits. Messages are edited on their bytes
+//! Interceptors are pure ([`interceptor`]), as is [`registration`]; only [`rm_forwarder`] waits. Messages are edited on their bytes
 //! ([`wire::raw_message`]), so fields that this version does not know pass in both directions.
 //!
 //! Source: `org.apache.hadoop.yarn.server.nodemanager.amrmproxy.AMRMProxyService`.
@@ -31,6 +32,7 @@ pub mod masters;
 pub mod observe;
 mod pipeline;
 mod pipelines;
+pub mod registration;
 pub mod relabel;
 pub mod rm_forwarder;
 mod service;

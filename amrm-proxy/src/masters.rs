@@ -83,7 +83,9 @@ impl MasterNumbers {
     /// interceptor counts them too.
     pub(crate) fn observed(&mut self, observation: &Observation) {
         match observation {
-            Observation::Call { .. } | Observation::AllocatedCompleted => {}
+            Observation::Call { .. }
+            | Observation::AllocatedCompleted
+            | Observation::RegisteredAgain => {}
             Observation::Allocated { locality, .. } => self.given.count(*locality),
             Observation::Throttled(_) => self.throttled += 1,
             Observation::Relabelled { containers } => self.relabelled += containers,

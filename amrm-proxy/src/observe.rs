@@ -58,6 +58,8 @@ pub enum Observation {
     },
     /// A promotion that a rule asked for.
     PromotionAsked,
+    /// The ResourceManager had forgotten an attempt, and this node registered it again.
+    RegisteredAgain,
 }
 
 /// Takes observations. Called for every proxied call: it must be quick and must not block.

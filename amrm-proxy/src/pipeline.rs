@@ -16,9 +16,10 @@ use wire::token::Token;
 
 use crate::chain::Chain;
 use crate::distributed_scheduler::NodeTokenKeys;
-use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Timing};
+use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response, Timing};
 use crate::masters::{Activity, MasterNumbers, NumbersCell};
 use crate::observe::{Observation, Observer, ThrottleReason};
+use crate::registration::{Registration, Step};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
 use crate::store::{MasterRecord, Part, Record as _, RecordKey, Store};
 
@@ -54,9 +55,10 @@ pub(crate) struct Master {
 }
 
 /// The interceptors and the way to the ResourceManager. Whoever has the lock owns them for one call.
-struct Work {
-    chain: Chain,
-    forwarder: RmForwarder,
+pub(crate) struct Work {
+    pub(crate) chain: Chain,
+    pub(crate) registration: Registration,
+    pub(crate) forwarder: RmForwarder,
 }
 
 /// See the module.
@@ -73,17 +75,12 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(
-        master: Master,
-        shared: Arc<Shared>,
-        chain: Chain,
-        forwarder: RmForwarder,
-    ) -> Self {
+    pub(crate) fn new(master: Master, shared: Arc<Shared>, work: Work) -> Self {
         Self {
             master,
             shared,
-            numbers: NumbersCell::new(chain.gauges()),
-            work: Mutex::new(Work { chain, forwarder }),
+            numbers: NumbersCell::new(work.chain.gauges()),
+            work: Mutex::new(work),
             places: Semaphore::new(CALLS_WAITING_MAX),
             ended: CancellationToken::new(),
         }
@@ -147,7 +144,7 @@ impl Pipeline {
                     sleep(Duration::from_millis(delay_ms)).await;
                 }
                 let rm_began = Instant::now();
-                let outcome = work.forwarder.call(&request).await;
+                let outcome = self.exchange(work, &mut request, &mut actions).await;
                 rm = rm_began.elapsed();
                 outcome
             }
@@ -167,6 +164,49 @@ impl Pipeline {
             .change(|numbers| numbers.ended(at, timing, gauges));
         self.shared.activity.changed();
         outcome
+    }
+
+    /// From the end of the chain to the ResourceManager and back, with a registration in between where the
+    /// ResourceManager has forgotten the attempt.
+    async fn exchange(
+        &self,
+        work: &mut Work,
+        request: &mut Request,
+        actions: &mut Vec<Action>,
+    ) -> Outcome {
+        let deadline = Instant::now() + HOLD_MAX;
+        if work.registration.on_request(request) {
+            self.rejoined(work, None, request, actions);
+        }
+        loop {
+            let outcome = work.forwarder.call(request, deadline).await;
+            let context = self.context(None, Timing::default(), None);
+            let step = work
+                .registration
+                .on_outcome(request, outcome, &context, actions);
+            let register = match step {
+                Step::Done(outcome) => return outcome,
+                Step::Register(register) => register,
+            };
+            self.perform(work, actions);
+            let granted = work.forwarder.call(&register, deadline).await;
+            let granted = work.registration.on_registered(request, granted, actions)?;
+            self.rejoined(work, granted.as_ref(), request, actions);
+        }
+    }
+
+    /// Tells the interceptors of a new ResourceManager before it gets its first call.
+    fn rejoined(
+        &self,
+        work: &mut Work,
+        grant: Option<&Response>,
+        request: &mut Request,
+        actions: &mut Vec<Action>,
+    ) {
+        let keys = self.shared.node_keys.current();
+        let context = self.context(keys.as_ref(), Timing::default(), None);
+        work.chain.rejoined(grant, request, &context, actions);
+        self.perform(work, actions);
     }
 
     fn context<'a>(

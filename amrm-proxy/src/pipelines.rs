@@ -24,7 +24,8 @@ use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
 use crate::masters::{Activity, MasterNumbers, ProxiedMaster, ProxiedMasters, keep_first};
 use crate::observe::{Observer, ProxySnapshot};
-use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, gone};
+use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, Work, gone};
+use crate::registration::Registration;
 use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
 use crate::store::{KeysRecord, MasterRecord, Part, Record as _, RecordKey, Store};
@@ -330,14 +331,12 @@ impl AmrmProxy {
     }
 
     fn build(&self, master: Master, rm_token: Token) -> Arc<Pipeline> {
-        let chain = Chain::new(self.interceptors(&master));
-        let forwarder = RmForwarder::new(Arc::clone(&self.rms), rm_token);
-        Arc::new(Pipeline::new(
-            master,
-            Arc::clone(&self.shared),
-            chain,
-            forwarder,
-        ))
+        let work = Work {
+            chain: Chain::new(self.interceptors(&master)),
+            registration: Registration::default(),
+            forwarder: RmForwarder::new(Arc::clone(&self.rms), rm_token),
+        };
+        Arc::new(Pipeline::new(master, Arc::clone(&self.shared), work))
     }
 
     /// The chain, from the AM towards the ResourceManager. The swap of tokens stands first whatever the list says: no
@@ -414,15 +413,19 @@ impl AmrmProxy {
                 user,
                 tags,
             };
-            let mut chain = Chain::new(self.interceptors(&master));
+            let mut work = Work {
+                chain: Chain::new(self.interceptors(&master)),
+                registration: Registration::default(),
+                forwarder: RmForwarder::new(Arc::clone(&self.rms), Token::from(token)),
+            };
             for kept in Part::ALL {
                 if let Some(value) = part(kept) {
-                    chain.restore(attempt, kept, value, now);
+                    work.chain.restore(attempt, kept, value, now);
+                    work.registration.restore(attempt, kept, value);
                 }
             }
-            let forwarder = RmForwarder::new(Arc::clone(&self.rms), Token::from(token));
             let shared = Arc::clone(&self.shared);
-            let pipeline = Arc::new(Pipeline::new(master, shared, chain, forwarder));
+            let pipeline = Arc::new(Pipeline::new(master, shared, work));
             let mut pipelines = self.lock();
             if pipelines.begin(attempt, || Arc::clone(&pipeline)).is_err() {
                 drop(pipelines);

@@ -159,15 +159,16 @@ impl RmForwarder {
         self.token = token;
     }
 
-    /// Makes a call, as often as it takes.
+    /// Makes a call, as often as it takes, until `deadline` at the latest.
     ///
     /// # Errors
-    /// The exception of an active ResourceManager, unchanged; `RetriableException` when none answered for a minute.
-    pub async fn call(&mut self, request: &Request) -> Outcome {
+    /// The exception of an active ResourceManager, unchanged; `RetriableException` when none answered for a minute, or as
+    /// long as was left.
+    pub async fn call(&mut self, request: &Request, deadline: Instant) -> Outcome {
         let encoded = self.encode(request);
         let policy = self.rms.policy();
         let began = Instant::now();
-        let deadline = began + policy.give_up_after.unwrap_or(HOLD_MAX);
+        let deadline = deadline.min(began + policy.give_up_after.unwrap_or(HOLD_MAX));
         let mut failures = Failures::default();
         loop {
             let try_began = Instant::now();

@@ -12,6 +12,8 @@
 //! | `attempt/<attempt id>/next-id` | a container id that has not been used, and none below it |
 //! | `attempt/<attempt id>/asks` | opportunistic asks outstanding |
 //! | `attempt/<attempt id>/blacklist` | hosts not to be used |
+//! | `attempt/<attempt id>/registration` | the AM's register request, and how the numbers of its calls differ from the ResourceManager's |
+//! | `attempt/<attempt id>/outstanding` | what the ResourceManager would have to be told again, as an `allocate` request |
 
 mod database;
 mod record;
@@ -20,7 +22,8 @@ use ::records::ApplicationAttemptId;
 
 pub use database::{Database, StoreError};
 pub use record::{
-    AsksRecord, BlacklistRecord, KeysRecord, LimitsRecord, MasterRecord, NextIdRecord, Record,
+    AsksRecord, BlacklistRecord, KeysRecord, LimitsRecord, MasterRecord, NextIdRecord,
+    OutstandingRecord, Record, RegistrationRecord,
 };
 
 /// One part of an attempt's state.
@@ -36,16 +39,22 @@ pub enum Part {
     Asks,
     /// Hosts not to be used.
     Blacklist,
+    /// What it takes to register the attempt again.
+    Registration,
+    /// What the ResourceManager would have to be told again.
+    Outstanding,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Master,
         Self::Limits,
         Self::NextId,
         Self::Asks,
         Self::Blacklist,
+        Self::Registration,
+        Self::Outstanding,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -55,6 +64,8 @@ impl Part {
             Self::NextId => "next-id",
             Self::Asks => "asks",
             Self::Blacklist => "blacklist",
+            Self::Registration => "registration",
+            Self::Outstanding => "outstanding",
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn blacklist(state: &DistributedAllocatorState) -> Option<Vec<u8>> {
 /// Adds a record to the state; `false` when it cannot be read.
 pub(super) fn add(state: &mut DistributedAllocatorState, part: Part, stored: &[u8]) -> bool {
     let added = match part {
-        Part::Master => Some(()),
+        Part::Master | Part::Registration | Part::Outstanding => Some(()),
         Part::Limits => LimitsRecord::from_stored(stored)
             .and_then(|record| read_limits(&record))
             .map(|grant| state.grant = Some(grant)),

@@ -96,6 +96,30 @@ pub struct BlacklistRecord {
     pub hosts: Vec<String>,
 }
 
+/// What it takes to register an attempt again.
+#[derive(Clone, PartialEq, Message)]
+pub struct RegistrationRecord {
+    /// The AM's `RegisterApplicationMasterRequestProto`; absent when it shall register by itself.
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub request: Option<Vec<u8>>,
+    /// The number that the AM gave the call that was the ResourceManager's number 0.
+    #[prost(int32, tag = "2")]
+    pub response_id_base: i32,
+    /// Whether the ResourceManager has still to be told what is outstanding.
+    #[prost(bool, tag = "3")]
+    pub is_owed: bool,
+}
+
+/// What the ResourceManager would have to be told again.
+#[derive(Clone, PartialEq, Message)]
+pub struct OutstandingRecord {
+    /// An `AllocateRequestProto` that says it.
+    #[prost(bytes = "vec", tag = "1")]
+    pub request: Vec<u8>,
+}
+
+impl Record for RegistrationRecord {}
+impl Record for OutstandingRecord {}
 impl Record for KeysRecord {}
 impl Record for MasterRecord {}
 impl Record for LimitsRecord {}

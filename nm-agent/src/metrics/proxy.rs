@@ -32,6 +32,7 @@ pub(super) struct ProxySeries {
     throttled: PerLabel<Throttled, IntCounter>,
     relabelled: IntCounter,
     promotions: IntCounter,
+    registrations_again: IntCounter,
     pipelines: IntGauge,
     outstanding: IntGauge,
     live: IntGauge,
@@ -93,6 +94,10 @@ impl ProxySeries {
                 "nm_agent_amrmproxy_promotions_asked_total",
                 "Promotions of relabelled containers that this node asked the RM for.",
             ),
+            registrations_again: maker.counter(
+                "nm_agent_amrmproxy_registrations_again_total",
+                "Registrations that this node made again because the RM had forgotten an ApplicationMaster.",
+            ),
             pipelines: maker.gauge(
                 "nm_agent_amrmproxy_pipelines",
                 "ApplicationMasters that speak to the RM through this node.",
@@ -139,6 +144,7 @@ impl ProxySeries {
             Observation::Throttled(reason) => self.throttled.of(Throttled::from(*reason)).inc(),
             Observation::Relabelled { containers } => self.relabelled.inc_by(*containers),
             Observation::PromotionAsked => self.promotions.inc(),
+            Observation::RegisteredAgain => self.registrations_again.inc(),
         }
     }
 
