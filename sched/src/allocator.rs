@@ -30,8 +30,8 @@ pub use asks::{
     OutstandingAsks, RESOURCE_NAME_BYTES_MAX,
 };
 pub use distributed::{
-    DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
-    DistributedOpportunisticContainerAllocator,
+    AskOrigin, DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
+    DistributedGrant, DistributedOpportunisticContainerAllocator,
 };
 pub use guaranteed::GuaranteedAllocator;
 pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerContext};

@@ -57,8 +57,8 @@ pub use action::{
     RejectReason, ShedReason,
 };
 pub use allocator::{
-    ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskRules, AskView,
-    BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
+    ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
+    AskRules, AskView, BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
     DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
     DistributedOpportunisticContainerAllocator, GuaranteedAllocator, Locality, NodeRoom,
     OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks,

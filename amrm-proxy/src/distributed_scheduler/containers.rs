@@ -42,6 +42,7 @@ pub(super) fn encode(
         container,
         http_address,
         partition,
+        origin: _,
     } = allocation;
     let ContainerAllocation {
         container_id,

@@ -23,18 +23,21 @@
 //! but no host finds the rack; several NodeManagers on a host are several nodes; ids go on after a restart of the agent
 //! ([`DistributedAllocatorState`]).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use records::{
-    ApplicationAttemptId, ContainerId, ExecutionType, MonoMillis, Resource, ResourceRequest,
+    ApplicationAttemptId, ContainerId, ExecutionType, ExecutionTypeRequest, MonoMillis, Resource,
+    ResourceName, ResourceRequest,
 };
 
+use super::ask::AskKey;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::id_range::ContainerIdRange;
 use super::remote_nodes::{RemoteNode, RemoteNodes, Shares};
-use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, ResourceLimits};
+use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, Locality, ResourceLimits};
 
 /// What an operator decides about allocation on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +87,49 @@ pub struct DistributedAllocation {
     pub http_address: String,
     /// The partition of its node; the default one is the empty text.
     pub partition: String,
+    /// The ask that it answers.
+    pub origin: AskOrigin,
+}
+
+/// What an ask was like that a container answers, as far as the container does not say it: enough to ask again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskOrigin {
+    /// The size that was asked for.
+    pub capability: Resource,
+    /// Whether the container could have been anywhere.
+    pub relax_locality: bool,
+    /// The rack whose line the container answers.
+    pub rack: Option<String>,
+}
+
+impl DistributedAllocation {
+    /// The lines of an ask for this container alone.
+    fn ask_again(&self) -> impl Iterator<Item = ResourceRequest> {
+        let Self {
+            container,
+            partition,
+            origin,
+            ..
+        } = self;
+        let host = (container.locality == Locality::NodeLocal)
+            .then(|| ResourceName::Host(container.node_id.host.clone()));
+        let rack = origin.rack.clone().map(ResourceName::Rack);
+        let total = (ResourceName::Any, origin.relax_locality);
+        let places = [host, rack].into_iter().flatten().map(|name| (name, true));
+        [total]
+            .into_iter()
+            .chain(places)
+            .map(|(resource_name, relax_locality)| ResourceRequest {
+                priority: container.priority,
+                resource_name,
+                capability: origin.capability,
+                num_containers: 1,
+                relax_locality,
+                allocation_request_id: container.allocation_request_id,
+                execution_type_request: ExecutionTypeRequest::default(),
+                node_label_expression: (!partition.is_empty()).then(|| partition.clone()),
+            })
+    }
 }
 
 /// What has to survive a restart of the agent, as plain values. The list of nodes does not: it would be old.
@@ -264,6 +310,12 @@ impl DistributedOpportunisticContainerAllocator {
             let Some(id) = ids.next() else {
                 return ControlFlow::Break(());
             };
+            let names_rack = locality != Locality::OffSwitch && ask.wants_rack(&node.rack);
+            let origin = AskOrigin {
+                capability: key.capability(),
+                relax_locality: ask.relax_locality,
+                rack: names_rack.then(|| node.rack.clone()),
+            };
             ask.answer(&node.node_id.host, &node.rack, locality);
             budget -= 1;
             unconfirmed.push(DistributedAllocation {
@@ -282,6 +334,7 @@ impl DistributedOpportunisticContainerAllocator {
                 },
                 http_address: node.http_address.clone(),
                 partition: node.partition.clone(),
+                origin,
             });
             ControlFlow::Continue(true)
         });
@@ -296,6 +349,50 @@ impl DistributedOpportunisticContainerAllocator {
     ) -> Vec<DistributedAllocation> {
         self.nodes.replace(nodes, now);
         std::mem::take(&mut self.unconfirmed)
+    }
+
+    /// There is a new ResourceManager, which will not hear of the containers that have no confirmation, and which has not
+    /// heard of these, nor has the master: what they are for is wanted again, and has been for as long. Their ids are not
+    /// used again.
+    ///
+    /// # Errors
+    /// More than an attempt may ask for. What is beyond is not asked for.
+    pub fn take_back(&mut self, unheard: Vec<DistributedAllocation>) -> Result<(), AskError> {
+        let mut given = std::mem::take(&mut self.unconfirmed);
+        given.extend(unheard);
+        let Some(since) = given.iter().map(|given| given.container.asked_at).min() else {
+            return Ok(());
+        };
+        let name_of = |line: &ResourceRequest| line.resource_name.as_str().to_owned();
+        let mut table: BTreeMap<_, ResourceRequest> = self
+            .wanted
+            .asks
+            .requests()
+            .map(|line| ((AskKey::of(&line), name_of(&line)), line))
+            .collect();
+        let mut changed = BTreeSet::new();
+        for again in given.iter().flat_map(DistributedAllocation::ask_again) {
+            let key = (AskKey::of(&again), name_of(&again));
+            changed.insert(key.clone());
+            table
+                .entry(key)
+                .and_modify(|line| line.num_containers = line.num_containers.saturating_add(1))
+                .or_insert(again);
+        }
+        let lines: Vec<_> = changed
+            .into_iter()
+            .filter_map(|key| table.remove(&key))
+            .collect();
+        if self.update_asks(&lines, since).is_ok() {
+            return Ok(());
+        }
+        let mut refused = Ok(());
+        for line in &lines {
+            refused = self
+                .update_asks(std::slice::from_ref(line), since)
+                .and(refused);
+        }
+        refused
     }
 
     /// What is still wanted.

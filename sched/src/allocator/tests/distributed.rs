@@ -312,6 +312,31 @@ fn a_registration_with_the_same_start_goes_on_and_with_another_goes_on_counting_
 }
 
 #[test]
+fn what_is_taken_back_is_wanted_again_as_it_was_and_its_ids_are_not() {
+    let mut allocator = registered(vec![remote("n0", RACK_1), remote("n1", RACK_2)]);
+    let asked = [
+        ask("n0", 1),
+        ask(RACK_1, 2),
+        strict("*", 2),
+        at_priority(2, ask("*", 3)),
+    ];
+    allocator.update_asks(&asked, T0).unwrap();
+    let before: Vec<_> = allocator.asks().requests().collect();
+    let heard = {
+        allocator.allocate(T0);
+        allocator.confirmed(nodes(2), T0)
+    };
+    let unheard = allocator.allocate(T0).to_vec();
+    assert!(!heard.is_empty() && !unheard.is_empty());
+    allocator.take_back(heard.clone()).unwrap();
+    assert_eq!(allocator.asks().requests().collect::<Vec<_>>(), before);
+    let again = allocator.allocate(T0 + 5_000).to_vec();
+    let used = ids_of(&[heard, unheard].concat());
+    assert!(ids_of(&again).iter().all(|id| !used.contains(id)));
+    assert!(again.iter().all(|given| given.container.asked_at == T0));
+}
+
+#[test]
 fn a_restart_forgets_nothing_but_the_nodes() {
     let mut allocator = registered(nodes(2));
     let asks = [ask("n1", 2), strict(RACK_1, 2), strict("*", 6)];
