@@ -22,6 +22,7 @@ mod containers;
 mod grants;
 mod kept;
 mod nm_tokens;
+mod rejoin;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,8 +30,8 @@ use std::time::Duration;
 use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
 use sched::{
-    ContainerAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
-    DistributedOpportunisticContainerAllocator,
+    ContainerAllocation, DistributedAllocation, DistributedAllocatorConfig,
+    DistributedAllocatorState, DistributedOpportunisticContainerAllocator,
 };
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
@@ -45,6 +46,7 @@ use self::containers::Terms;
 use self::grants::{read_grant, read_node};
 use self::kept::IdFloor;
 use self::nm_tokens::NmTokens;
+use self::rejoin::SigningKeys;
 use crate::fields::{allocate_request, allocate_response, distributed_allocate_response};
 use crate::interceptor::{
     Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request, Response,
@@ -70,6 +72,8 @@ struct Given {
 struct Round {
     request_id: i32,
     given: Vec<Given>,
+    /// The same as the allocator had them.
+    confirmed: Vec<DistributedAllocation>,
     nm_tokens: Vec<Vec<u8>>,
 }
 
@@ -102,6 +106,7 @@ pub struct DistributedScheduler {
     unanswered: Option<i32>,
     last: Option<Round>,
     nm_tokens: NmTokens,
+    signing: SigningKeys,
     live: BTreeSet<i64>,
     id_floor: IdFloor,
     dirty: Dirty,
@@ -120,6 +125,7 @@ impl DistributedScheduler {
             unanswered: None,
             last: None,
             nm_tokens: NmTokens::default(),
+            signing: SigningKeys::default(),
             live: BTreeSet::new(),
             id_floor: IdFloor::default(),
             dirty: Dirty::default(),
@@ -193,8 +199,10 @@ impl DistributedScheduler {
             // The ResourceManager may have carried the call out, and then looks at nothing that is new in it.
             return Vec::new();
         }
-        // A node that is not registered cannot sign.
-        let (Some(keys), Some(token_life_ms)) = (context.keys, token_life_ms) else {
+        // A node that is not registered cannot sign, and one that is registered with another ResourceManager than gave the
+        // grant must not.
+        let keys = self.signing.usable(context.keys, context.now.mono);
+        let (Some(keys), Some(token_life_ms)) = (keys, token_life_ms) else {
             return Vec::new();
         };
         let terms = Terms {
@@ -223,7 +231,8 @@ impl DistributedScheduler {
         given
     }
 
-    fn registered(&mut self, scheduling: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
+    /// The ResourceManager has registered the attempt and says what it may have.
+    fn granted(&mut self, scheduling: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
         let answer = RegisterDistributedSchedulingAmResponseProto::decode(scheduling.encode());
         let Some((grant, nodes)) = answer.ok().as_ref().and_then(read_grant) else {
             tracing::warn!("the ResourceManager grants no opportunistic containers to this node");
@@ -239,10 +248,6 @@ impl DistributedScheduler {
         }
         actions.push(Action::Persist(Part::Limits, Some(kept::limits(&grant))));
         self.allocator.registered(grant, nodes, now);
-        // An AM that has registered states everything anew, and numbers its calls from the beginning.
-        self.unanswered = None;
-        self.last = None;
-        self.nm_tokens.forget();
     }
 
     fn answered(
@@ -252,6 +257,7 @@ impl DistributedScheduler {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
+        self.signing.answered(context.keys);
         self.nm_tokens.note(&response.message);
         self.note_ends(&response.message, actions);
         let nodes = response
@@ -263,7 +269,7 @@ impl DistributedScheduler {
         match underway {
             Underway::Next { request_id, given } => {
                 self.unanswered = None;
-                self.allocator.confirmed(nodes, context.now.mono);
+                let confirmed = self.allocator.confirmed(nodes, context.now.mono);
                 self.unconfirmed.clear();
                 let nodes = given.iter().map(|given| &given.allocation.node_id);
                 let nm_tokens = self.nm_tokens.missing(&nodes.collect(), context);
@@ -280,6 +286,7 @@ impl DistributedScheduler {
                 self.last = Some(Round {
                     request_id,
                     given,
+                    confirmed,
                     nm_tokens,
                 });
             }
@@ -376,13 +383,27 @@ impl Interceptor for DistributedScheduler {
         };
         match (method, underway) {
             (AmMethod::Register, _) => {
-                self.registered(&response.scheduling, context.now.mono, actions);
+                self.registered(context);
+                self.granted(&response.scheduling, context.now.mono, actions);
             }
             (AmMethod::Allocate, Some(underway)) => {
                 self.answered(underway, response, context, actions);
                 self.write_down(context.now.mono, actions);
             }
             (AmMethod::Allocate, None) | (AmMethod::Finish, _) => {}
+        }
+    }
+
+    fn on_rejoin(
+        &mut self,
+        grant: Option<&Response>,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        self.rejoined(request, context);
+        if let Some(grant) = grant {
+            self.granted(&grant.scheduling, context.now.mono, actions);
         }
     }
 

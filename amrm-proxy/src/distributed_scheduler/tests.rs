@@ -43,6 +43,21 @@ fn nodes(count: u16) -> Vec<RemoteNodeProto> {
         .collect()
 }
 
+fn granted(start: i64, node_count: u16) -> Response {
+    let granted = RegisterDistributedSchedulingAmResponseProto {
+        min_container_resource: Some(Resource::new(128, 1).into()),
+        max_container_resource: Some(Resource::new(2048, 4).into()),
+        container_token_expiry_interval: Some(600_000),
+        container_id_start: Some(start),
+        nodes_for_scheduling: nodes(node_count),
+        ..RegisterDistributedSchedulingAmResponseProto::default()
+    };
+    Response {
+        message: raw(&RegisterApplicationMasterResponseProto::default()),
+        scheduling: raw(&granted),
+    }
+}
+
 /// An attempt whose calls a test makes and answers.
 struct Attempt {
     scheduler: DistributedScheduler,
@@ -85,23 +100,34 @@ impl Attempt {
     }
 
     fn register(&mut self, start: i64, node_count: u16) {
-        let granted = RegisterDistributedSchedulingAmResponseProto {
-            min_container_resource: Some(Resource::new(128, 1).into()),
-            max_container_resource: Some(Resource::new(2048, 4).into()),
-            container_token_expiry_interval: Some(600_000),
-            container_id_start: Some(start),
-            nodes_for_scheduling: nodes(node_count),
-            ..RegisterDistributedSchedulingAmResponseProto::default()
-        };
-        let mut outcome = Ok(Response {
-            message: raw(&RegisterApplicationMasterResponseProto::default()),
-            scheduling: raw(&granted),
-        });
+        let mut outcome = Ok(granted(start, node_count));
         let mut actions = Vec::new();
-        let context = context(self.now_ms);
+        let keys = self.keys.clone();
+        let context = Context {
+            keys: keys.as_ref(),
+            ..context(self.now_ms)
+        };
         self.scheduler
             .on_response(AmMethod::Register, &mut outcome, &context, &mut actions);
         self.take(actions);
+    }
+
+    /// The ResourceManager had forgotten the attempt when the call under way came.
+    fn rejoin(&mut self, start: i64) {
+        let mut request = allocate(&AllocateRequestProto::default());
+        request.allocated.push(Bytes::new());
+        let mut actions = Vec::new();
+        let context = context(self.now_ms);
+        let grant = granted(start, 3);
+        self.scheduler
+            .on_rejoin(Some(&grant), &mut request, &context, &mut actions);
+        assert_eq!(request.allocated, Vec::<Bytes>::new());
+        self.take(actions);
+    }
+
+    /// This node registers with the new ResourceManager.
+    fn node_registers(&mut self) {
+        self.keys.as_mut().unwrap().rm_identifier += 1;
     }
 
     /// The AM's call as it goes on to the ResourceManager.
@@ -400,6 +426,7 @@ fn a_new_epoch_has_its_own_ids_and_the_count_goes_on() {
     let mut attempt = Attempt::registered();
     attempt.call(0, opportunistic(1));
     attempt.register(START, 3);
+    attempt.node_registers();
     let told = attempt.call(0, opportunistic(1));
     assert_eq!(ids(&told.allocated_containers), [START - 2]);
     assert_eq!(
@@ -408,8 +435,83 @@ fn a_new_epoch_has_its_own_ids_and_the_count_goes_on() {
         "the master has lost its tokens' books"
     );
     attempt.register(2 * START, 3);
+    attempt.node_registers();
     let told = attempt.call(0, opportunistic(1));
     assert_eq!(ids(&told.allocated_containers), [2 * START - 3]);
+}
+
+#[test]
+fn containers_that_a_new_resource_manager_has_not_heard_of_are_given_anew() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, Vec::new());
+    let (_, first) = attempt.send(1, opportunistic(2)).unwrap();
+    assert_eq!(first.len(), 2);
+    attempt.rejoin(2 * START);
+    let told = attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(told.allocated_containers, []);
+    // The node is still registered with the one before, whose tokens would be refused.
+    assert_eq!(attempt.call(2, Vec::new()).allocated_containers, []);
+    attempt.node_registers();
+    let told = attempt.call(3, Vec::new());
+    let given = ids(&told.allocated_containers);
+    assert_eq!(given, [2 * START - 3, 2 * START - 4]);
+    for container in &told.allocated_containers {
+        let token = container.container_token.as_ref().unwrap();
+        let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
+        assert_eq!(identifier.rm_identifier(), 78);
+    }
+    assert_eq!(told.nm_tokens.len(), 2);
+    assert_eq!(attempt.call(4, Vec::new()).allocated_containers, []);
+}
+
+#[test]
+fn containers_of_an_answer_that_was_lost_before_a_restart_are_given_anew() {
+    let mut attempt = Attempt::registered();
+    let lost = attempt.call(0, opportunistic(2));
+    attempt.node_registers();
+    attempt.send(0, opportunistic(2)).unwrap();
+    attempt.rejoin(2 * START);
+    let told = attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(told.allocated_containers, []);
+    let told = attempt.call(1, Vec::new());
+    assert_eq!(told.allocated_containers.len(), 2);
+    let (lost, given) = (
+        ids(&lost.allocated_containers),
+        ids(&told.allocated_containers),
+    );
+    assert!(given.iter().all(|id| !lost.contains(id)));
+    assert_eq!(attempt.scheduler.gauges().containers_live, 2);
+}
+
+#[test]
+fn a_first_call_whose_answer_is_lost_is_sent_again_without_containers() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, Vec::new());
+    attempt.send(1, opportunistic(1)).unwrap();
+    attempt.node_registers();
+    attempt.rejoin(2 * START);
+    attempt.fail();
+    // The ResourceManager may have answered it, and then looks at nothing new.
+    let (_, announced) = attempt.send(1, Vec::new()).unwrap();
+    assert_eq!(announced, []);
+    attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(attempt.call(2, Vec::new()).allocated_containers.len(), 1);
+}
+
+#[test]
+fn a_node_whose_resource_manager_stays_the_same_is_not_waited_for_for_ever() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, Vec::new());
+    attempt.send(1, opportunistic(1)).unwrap();
+    attempt.rejoin(START);
+    attempt.answer(&AllocateResponseProto::default());
+    let calls = (2..100).find(|id| {
+        !attempt
+            .call(*id, Vec::new())
+            .allocated_containers
+            .is_empty()
+    });
+    assert_eq!(calls, Some(61));
 }
 
 #[test]

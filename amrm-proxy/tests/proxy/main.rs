@@ -9,6 +9,7 @@ mod masters;
 mod node;
 mod passing;
 mod recovery;
+mod restarted_rm;
 mod rm_trouble;
 mod scripted_rm;
 mod tokens;

@@ -1,7 +1,8 @@
 //! Many masters, their pipelines without threads or sockets, and a ResourceManager, played from a seed: calls fail before and
 //! after the ResourceManager has carried them out, answers get lost on either side of the node, the ResourceManager is
-//! restarted, its key and the node's roll. In the end every master has what it asked for, each container once, and the
-//! ResourceManager knows of each.
+//! restarted and its nodes come back one by one, its key and the node's roll. In the end every master has what it asked for,
+//! guaranteed and opportunistic, each container once and fit to be started, the ResourceManager knows of each, and no
+//! master has noticed a restart.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +18,7 @@ use records::MonoMillis;
 use sched::{Draw, SplitMix64};
 use wire::secrets::{MasterSecrets, RollTimes};
 
-use crate::master::{Master, Trouble};
+use crate::master::{Master, Mishap, Trouble};
 use crate::rm::Rm;
 
 /// The node's key: rolls several times, and each time every master has some twenty calls to hear of it.
@@ -45,6 +46,7 @@ struct World {
     rm: Rm,
     masters: Vec<Master>,
     round: u64,
+    restarts: u32,
 }
 
 impl World {
@@ -58,6 +60,7 @@ impl World {
             secrets,
             rm: Rm::new(),
             round: 0,
+            restarts: 0,
         }
     }
 
@@ -70,16 +73,21 @@ impl World {
         self.round < TROUBLED
     }
 
-    fn trouble(&mut self) -> Trouble {
-        if !self.is_troubled() {
-            return Trouble::None;
-        }
-        match self.random.below(20) {
+    fn mishap(&mut self) -> Mishap {
+        let trouble = match self.random.below(20) {
+            _ if !self.is_troubled() => Trouble::None,
             0 => Trouble::Refused,
             1 => Trouble::AnswerLostByRm,
             2 => Trouble::AnswerLostByNode,
             _ => Trouble::None,
-        }
+        };
+        // Most calls are one.
+        let at = if self.chance(4) {
+            1 + self.random.below(2)
+        } else {
+            0
+        };
+        Mishap { trouble, at }
     }
 
     /// Most masters call once, in an order that never matters.
@@ -94,6 +102,12 @@ impl World {
                 .map(|master| (master.attempt, master.got()))
                 .collect();
             self.rm.restart(&started);
+            self.restarts += 1;
+        }
+        for node in self.rm.absent() {
+            if self.chance(4) {
+                self.rm.node_registers(node);
+            }
         }
         for number in 0..self.masters.len() {
             if self.chance(4) {
@@ -102,17 +116,18 @@ impl World {
             let asks = self.chance(8) && self.is_troubled();
             let reconnects = self.chance(10);
             let renews = self.chance(40);
-            let trouble = self.trouble();
+            let mishap = self.mishap();
+            let is_guaranteed = self.chance(2);
             let master = &mut self.masters[number];
             if asks {
                 let count = 1 + i32::try_from(self.random.below(6)).unwrap();
-                master.want(count);
+                master.want(count, is_guaranteed);
             }
             if reconnects {
                 master.reconnect(&self.secrets);
             }
             self.rm.renews_token = renews;
-            master.call(&mut self.rm, &self.secrets, trouble, now);
+            master.call(&mut self.rm, &self.secrets, mishap, now);
         }
     }
 
@@ -121,7 +136,33 @@ impl World {
     }
 }
 
-fn assert_nothing_lost_and_nothing_twice(seed: u64, masters: i32) {
+/// Of so many containers one may be refused by its node: when a ResourceManager ends right after this node has registered
+/// with it, the node signs for it until it hears of the next.
+const REFUSED_OF: usize = 100;
+
+/// What happened, added up.
+#[derive(Default)]
+struct Tally {
+    restarts: u32,
+    refused: usize,
+    got: usize,
+}
+
+impl Tally {
+    fn assert_few_refused(&self) {
+        let Self {
+            restarts,
+            refused,
+            got,
+        } = self;
+        assert!(
+            *refused <= got / REFUSED_OF,
+            "nodes refuse {refused} of {got}, with {restarts} restarts"
+        );
+    }
+}
+
+fn assert_nothing_lost_and_nothing_twice(seed: u64, masters: i32, tally: &mut Tally) {
     let mut world = World::new(seed, masters);
     while !world.is_done() {
         assert!(
@@ -145,16 +186,27 @@ fn assert_nothing_lost_and_nothing_twice(seed: u64, masters: i32) {
         );
         assert!(master.renewals() >= 2, "seed {seed}: the key did not roll");
     }
+    tally.restarts += world.restarts;
+    for master in &world.masters {
+        tally.refused += master.refused();
+        tally.got += master.wanted();
+    }
 }
 
 #[test]
 fn five_hundred_masters_get_each_container_once() {
-    assert_nothing_lost_and_nothing_twice(1, 500);
+    let mut tally = Tally::default();
+    assert_nothing_lost_and_nothing_twice(1, 500, &mut tally);
+    assert!(tally.restarts > 0);
+    tally.assert_few_refused();
 }
 
 #[test]
 fn few_masters_get_each_container_once_whatever_the_seed() {
+    let mut tally = Tally::default();
     for seed in 2..=60 {
-        assert_nothing_lost_and_nothing_twice(seed, 12);
+        assert_nothing_lost_and_nothing_twice(seed, 12, &mut tally);
     }
+    assert!(tally.restarts > 100, "{}", tally.restarts);
+    tally.assert_few_refused();
 }

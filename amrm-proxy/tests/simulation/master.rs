@@ -8,6 +8,7 @@ use amrm_proxy::chain::Chain;
 use amrm_proxy::config::ThrottleConfig;
 use amrm_proxy::distributed_scheduler::{DistributedScheduler, NodeTokenKeys};
 use amrm_proxy::interceptor::{Action, AmMethod, Context, Outcome, Request, Timing};
+use amrm_proxy::registration::{Registration, Step};
 use amrm_proxy::throttle::Throttle;
 use amrm_proxy::token_swap::TokenSwap;
 use bytes::Bytes;
@@ -17,9 +18,10 @@ use records::{
 };
 use sched::DistributedAllocatorConfig;
 use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    AllocateRequestProto, AllocateResponseProto, ExecutionTypeProto, ExecutionTypeRequestProto,
-    RegisterApplicationMasterRequestProto, ResourceRequestProto,
+    AllocateRequestProto, AllocateResponseProto, ContainerTokenIdentifierProto, ExecutionTypeProto,
+    ExecutionTypeRequestProto, RegisterApplicationMasterRequestProto, ResourceRequestProto,
 };
 use wire::raw_message::RawMessage;
 use wire::rpc::SecretManager as _;
@@ -27,6 +29,9 @@ use wire::secrets::MasterSecrets;
 use wire::token::{MasterKey, Token};
 
 use crate::rm::{RM_TOKEN, Rm};
+
+/// The text of exceptions that are not the ResourceManager's own.
+const TROUBLE: &str = "trouble";
 
 /// What goes wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +45,29 @@ pub(crate) enum Trouble {
     AnswerLostByNode,
 }
 
+/// What goes wrong, and with which of the calls that the node makes to the ResourceManager for one of the master's: when it
+/// has to register again, there are three.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mishap {
+    pub(crate) trouble: Trouble,
+    pub(crate) at: usize,
+}
+
+impl Mishap {
+    const NONE: Self = Self {
+        trouble: Trouble::None,
+        at: 0,
+    };
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Master {
     pub(crate) attempt: ApplicationAttemptId,
     chain: Chain,
+    registration: Registration,
+    /// Whether it says what is left with the call after it got something, as Hadoop's library does.
+    restates: bool,
     /// The token that it has, and the one that it connected with.
     token: Token,
     presented: Bytes,
@@ -53,17 +76,23 @@ pub(crate) struct Master {
     response_id: i32,
     /// By priority, how many it has asked for and not got. Each ask has a priority of its own.
     outstanding: BTreeMap<i32, i32>,
+    guaranteed: BTreeSet<i32>,
     unsaid: BTreeSet<i32>,
+    /// What it has said in a call that has no answer. It says the same again, and no more of what is guaranteed: a
+    /// ResourceManager that has carried the call out does not look at it again.
+    unanswered: Option<BTreeSet<i32>>,
     wanted: usize,
     got: BTreeSet<i64>,
     nm_tokens: BTreeSet<NodeId>,
+    /// Containers that their nodes refuse to start, since they are of a ResourceManager that is no more.
+    refused: usize,
 }
 
-fn node_keys() -> NodeTokenKeys {
+fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
     NodeTokenKeys {
         container_token: MasterKey::new(1, Bytes::from_static(b"container")),
         nm_token: MasterKey::new(2, Bytes::from_static(b"node")),
-        rm_identifier: 7,
+        rm_identifier,
     }
 }
 
@@ -93,11 +122,16 @@ impl Master {
             renewals: 0,
             is_registered: false,
             response_id: 0,
+            registration: Registration::default(),
+            restates: number % 2 == 0,
             outstanding: BTreeMap::new(),
+            guaranteed: BTreeSet::new(),
             unsaid: BTreeSet::new(),
+            unanswered: None,
             wanted: 0,
             got: BTreeSet::new(),
             nm_tokens: BTreeSet::new(),
+            refused: 0,
         }
     }
 
@@ -113,13 +147,20 @@ impl Master {
         self.renewals
     }
 
+    pub(crate) const fn refused(&self) -> usize {
+        self.refused
+    }
+
     pub(crate) fn is_satisfied(&self) -> bool {
         self.outstanding.values().all(|count| *count == 0)
     }
 
     /// Asks for more with its next call.
-    pub(crate) fn want(&mut self, count: i32) {
+    pub(crate) fn want(&mut self, count: i32, is_guaranteed: bool) {
         let priority = i32::try_from(self.outstanding.len()).unwrap() + 1;
+        if is_guaranteed {
+            self.guaranteed.insert(priority);
+        }
         self.outstanding.insert(priority, count);
         self.unsaid.insert(priority);
         self.wanted += usize::try_from(count).unwrap();
@@ -141,30 +182,30 @@ impl Master {
         &mut self,
         rm: &mut Rm,
         secrets: &MasterSecrets,
-        trouble: Trouble,
+        mishap: Mishap,
         now: MonoMillis,
     ) {
         if !self.is_registered {
             let message = RegisterApplicationMasterRequestProto::default().encode_to_vec();
-            let outcome = self.proxy(AmMethod::Register, message, rm, secrets, trouble, now);
-            if outcome.is_ok() && trouble != Trouble::AnswerLostByNode {
-                self.is_registered = true;
-                self.response_id = 0;
-                self.unsaid = self.outstanding.keys().copied().collect();
-            }
+            // Hadoop's ResourceManager refuses a master whose first registration is lost.
+            let none = Mishap::NONE;
+            let outcome = self.proxy(AmMethod::Register, message, rm, secrets, none, now);
+            outcome.unwrap();
+            self.is_registered = true;
             return;
         }
-        let message = self.heartbeat().encode_to_vec();
-        let outcome = self.proxy(AmMethod::Allocate, message, rm, secrets, trouble, now);
+        let said = self.to_say();
+        let message = self.heartbeat(&said).encode_to_vec();
+        self.unanswered = Some(said);
+        let outcome = self.proxy(AmMethod::Allocate, message, rm, secrets, mishap, now);
         match outcome {
-            Ok(_) if trouble == Trouble::AnswerLostByNode => self.reconnect(secrets),
+            Ok(_) if mishap.trouble == Trouble::AnswerLostByNode => self.reconnect(secrets),
             Ok(response) => {
                 let answer = AllocateResponseProto::decode(response.message.encode());
-                self.take(answer.unwrap());
+                self.take(answer.unwrap(), rm);
             }
             Err(exception) => {
-                let register = HadoopException::ApplicationMasterNotRegistered;
-                self.is_registered = !exception.is(register);
+                assert_eq!(exception.message, TROUBLE, "{} notices", self.attempt);
             }
         }
     }
@@ -176,7 +217,7 @@ impl Master {
         message: Vec<u8>,
         rm: &mut Rm,
         secrets: &MasterSecrets,
-        trouble: Trouble,
+        mishap: Mishap,
         now: MonoMillis,
     ) -> Outcome {
         let mut request = Request {
@@ -184,7 +225,7 @@ impl Master {
             message: RawMessage::parse(message.into()).unwrap(),
             allocated: Vec::new(),
         };
-        let (keys, mut actions) = (node_keys(), Vec::new());
+        let (keys, mut actions) = (node_keys(rm.known_to_the_node()), Vec::new());
         let renewed = secrets.renewed(self.attempt, &self.presented);
         let mut context = Context {
             attempt: self.attempt,
@@ -198,16 +239,10 @@ impl Master {
             renewed_token: None,
         };
         let inbound = self.chain.inbound(&mut request, &context, &mut actions);
-        let refused = |kind| Err(RemoteException::new(kind, "trouble".to_owned()));
-        let mut outcome = match (inbound.result, trouble) {
-            (Err(refusal), _) => panic!("{} is well-behaved: {refusal}", self.attempt),
-            (Ok(_), Trouble::Refused) => refused(HadoopException::YarnException),
-            (Ok(_), Trouble::AnswerLostByRm) => {
-                let unheard = rm.call(self.attempt, &request);
-                unheard.and_then(|_| refused(HadoopException::Retriable))
-            }
-            (Ok(_), Trouble::None | Trouble::AnswerLostByNode) => rm.call(self.attempt, &request),
-        };
+        if let Err(refusal) = inbound.result {
+            panic!("{} is well-behaved: {refusal}", self.attempt);
+        }
+        let mut outcome = self.exchange(&mut request, rm, mishap, &context, &mut actions);
         context.renewed_token = renewed.as_ref();
         context.timing.total = Duration::from_millis(1);
         self.chain
@@ -220,42 +255,112 @@ impl Master {
         outcome
     }
 
-    /// What it says: the counts of all that changed since a call was answered.
-    fn heartbeat(&self) -> AllocateRequestProto {
+    /// From the end of the chain to the ResourceManager and back.
+    fn exchange(
+        &mut self,
+        request: &mut Request,
+        rm: &mut Rm,
+        mishap: Mishap,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Outcome {
+        let attempt = self.attempt;
+        let mut calls = 0;
+        let mut forward = |request: &Request| {
+            let is_hit = calls == mishap.at;
+            calls += 1;
+            let refused = |kind| Err(RemoteException::new(kind, TROUBLE));
+            match mishap.trouble {
+                Trouble::Refused if is_hit => refused(HadoopException::YarnException),
+                Trouble::AnswerLostByRm if is_hit => rm
+                    .call(attempt, request)
+                    .and_then(|_| refused(HadoopException::Retriable)),
+                Trouble::None
+                | Trouble::Refused
+                | Trouble::AnswerLostByRm
+                | Trouble::AnswerLostByNode => rm.call(attempt, request),
+            }
+        };
+        if self.registration.on_request(request) {
+            self.chain.rejoined(None, request, context, actions);
+        }
+        loop {
+            let outcome = forward(request);
+            let step = self
+                .registration
+                .on_outcome(request, outcome, context, actions);
+            let register = match step {
+                Step::Done(outcome) => return outcome,
+                Step::Register(register) => register,
+            };
+            let granted = forward(&register);
+            let granted = self.registration.on_registered(request, granted, actions)?;
+            self.chain
+                .rejoined(granted.as_ref(), request, context, actions);
+        }
+    }
+
+    /// What it says: all that changed since a call was answered.
+    fn to_say(&self) -> BTreeSet<i32> {
+        let mut said = self.unsaid.clone();
+        if let Some(unanswered) = &self.unanswered {
+            said.retain(|priority| {
+                unanswered.contains(priority) || !self.guaranteed.contains(priority)
+            });
+        }
+        said
+    }
+
+    fn heartbeat(&self, said: &BTreeSet<i32>) -> AllocateRequestProto {
         let line = |priority: &i32| ResourceRequestProto {
             priority: Some((*priority).into()),
             resource_name: Some("*".to_owned()),
             capability: Some(Resource::new(128, 1).into()),
             num_containers: Some(self.outstanding[priority]),
             execution_type_request: Some(ExecutionTypeRequestProto {
-                execution_type: Some(ExecutionTypeProto::Opportunistic.into()),
+                execution_type: Some(self.kind_of(*priority).into()),
                 enforce_execution_type: Some(true),
             }),
             ..ResourceRequestProto::default()
         };
         AllocateRequestProto {
             response_id: Some(self.response_id),
-            ask: self.unsaid.iter().map(line).collect(),
+            ask: said.iter().map(line).collect(),
             ..AllocateRequestProto::default()
         }
     }
 
-    fn take(&mut self, answer: AllocateResponseProto) {
+    fn kind_of(&self, priority: i32) -> ExecutionTypeProto {
+        if self.guaranteed.contains(&priority) {
+            ExecutionTypeProto::Guaranteed
+        } else {
+            ExecutionTypeProto::Opportunistic
+        }
+    }
+
+    fn take(&mut self, answer: AllocateResponseProto, rm: &Rm) {
         self.response_id = answer.response_id();
-        self.unsaid.clear();
+        let said = self.unanswered.take().unwrap();
+        self.unsaid.retain(|priority| !said.contains(priority));
         for token in answer.nm_tokens {
             let node = token.node_id.unwrap();
             self.nm_tokens.insert((&node).try_into().unwrap());
         }
         for container in answer.allocated_containers {
             let id = container.id.unwrap().id();
-            assert!(self.got.insert(id), "{} gets {id} twice", self.attempt);
             let node: NodeId = (&container.node_id.unwrap()).try_into().unwrap();
             assert!(self.nm_tokens.contains(&node), "no token for {node}");
             let priority = container.priority.unwrap().priority();
+            if !can_start(container.container_token, rm) {
+                self.refused += 1;
+                self.unsaid.insert(priority);
+                continue;
+            }
+            assert!(self.got.insert(id), "{} gets {id} twice", self.attempt);
             *self.outstanding.get_mut(&priority).unwrap() -= 1;
-            // The library states what is left with the next call.
-            self.unsaid.insert(priority);
+            if self.restates {
+                self.unsaid.insert(priority);
+            }
         }
         if let Some(token) = answer.am_rm_token {
             assert_ne!(
@@ -266,4 +371,12 @@ impl Master {
             self.token = token.into();
         }
     }
+}
+
+/// Whether nodes start a container with this token; those that the ResourceManager gives have none here.
+fn can_start(token: Option<TokenProto>, rm: &Rm) -> bool {
+    token.is_none_or(|token| {
+        let token = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
+        token.rm_identifier() == rm.identifier()
+    })
 }

@@ -1,18 +1,20 @@
 //! A ResourceManager as its contract has it: calls are numbered, a number that comes again gets the last answer again and is
-//! not looked at, and after a restart masters have to register.
+//! not looked at, and after a restart attempts and nodes have to register. It passes over containers on nodes that it does
+//! not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use amrm_proxy::interceptor::{AmMethod, Outcome, Request, Response};
 use bytes::Bytes;
 use prost::Message;
-use records::{ApplicationAttemptId, NodeId, Resource};
+use records::{ApplicationAttemptId, ContainerId, NodeId, Resource};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto,
-    DistributedSchedulingAllocateResponseProto, RegisterApplicationMasterResponseProto,
-    RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto,
+    DistributedSchedulingAllocateResponseProto, ExecutionTypeProto, NmTokenProto,
+    RegisterApplicationMasterResponseProto, RegisterDistributedSchedulingAmResponseProto,
+    RemoteNodeProto,
 };
 use wire::raw_message::RawMessage;
 
@@ -21,6 +23,9 @@ pub(crate) const RM_TOKEN: &[u8] = b"the ResourceManager's";
 
 const NODES: u16 = 5;
 
+/// Guaranteed containers that one call brings at most.
+const GIVEN_PER_CALL: usize = 2;
+
 /// What it knows of an attempt.
 #[derive(Debug, Default)]
 struct Known {
@@ -28,6 +33,8 @@ struct Known {
     response_id: i32,
     last: Option<Response>,
     told: BTreeSet<i64>,
+    /// Guaranteed containers that are wanted, by priority.
+    asks: BTreeMap<i32, i32>,
 }
 
 /// See the module.
@@ -35,8 +42,20 @@ struct Known {
 pub(crate) struct Rm {
     /// Whether the next answer brings a new token.
     pub(crate) renews_token: bool,
+    /// Which one it is, which nodes know after they have registered and sign into tokens.
     epoch: i64,
     attempts: BTreeMap<ApplicationAttemptId, Known>,
+    /// For each node, the one that it is registered with.
+    nodes: BTreeMap<u16, i64>,
+    given: i64,
+}
+
+/// What an answer of it is made of.
+struct Moment<'a> {
+    renews_token: bool,
+    epoch: i64,
+    nodes: &'a [u16],
+    given: &'a mut i64,
 }
 
 impl Rm {
@@ -45,7 +64,30 @@ impl Rm {
             renews_token: false,
             epoch: 1,
             attempts: BTreeMap::new(),
+            nodes: (1..=NODES).map(|node| (node, 1)).collect(),
+            given: 0,
         }
+    }
+
+    /// Which ResourceManager it is now.
+    pub(crate) const fn identifier(&self) -> i64 {
+        self.epoch
+    }
+
+    /// The nodes that are not registered.
+    pub(crate) fn absent(&self) -> Vec<u16> {
+        let nodes = self.nodes.iter();
+        let absent = nodes.filter(|(_, known)| **known != self.epoch);
+        absent.map(|(node, _)| *node).collect()
+    }
+
+    pub(crate) fn node_registers(&mut self, node: u16) {
+        self.nodes.insert(node, self.epoch);
+    }
+
+    /// The ResourceManager that the masters' node is registered with.
+    pub(crate) fn known_to_the_node(&self) -> i64 {
+        self.nodes[&1]
     }
 
     /// Comes back knowing of what runs on nodes, and nothing else.
@@ -69,24 +111,47 @@ impl Rm {
     }
 
     pub(crate) fn call(&mut self, attempt: ApplicationAttemptId, request: &Request) -> Outcome {
-        let start = self.epoch << 40;
-        let renews_token = std::mem::take(&mut self.renews_token);
+        let present: Vec<u16> = self
+            .nodes
+            .iter()
+            .filter(|(_, known)| **known == self.epoch)
+            .map(|(node, _)| *node)
+            .collect();
+        let moment = Moment {
+            renews_token: std::mem::take(&mut self.renews_token),
+            epoch: self.epoch,
+            nodes: &present,
+            given: &mut self.given,
+        };
         let known = self.attempts.entry(attempt).or_default();
         match request.method {
+            AmMethod::Register if known.is_registered => {
+                let exception = HadoopException::InvalidApplicationMasterRequest;
+                let text = format!(
+                    "Application Master is already registered : {}",
+                    attempt.application_id
+                );
+                Err(RemoteException::new(exception, text))
+            }
             AmMethod::Register => {
                 known.is_registered = true;
                 known.response_id = 0;
                 known.last = None;
-                Ok(registered(start))
+                Ok(registered(self.epoch << 40, &present))
             }
-            AmMethod::Allocate => known.allocate(request, renews_token),
+            AmMethod::Allocate => known.allocate(attempt, request, moment),
             AmMethod::Finish => Ok(Response::default()),
         }
     }
 }
 
 impl Known {
-    fn allocate(&mut self, request: &Request, renews_token: bool) -> Outcome {
+    fn allocate(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        request: &Request,
+        moment: Moment<'_>,
+    ) -> Outcome {
         if !self.is_registered {
             let exception = HadoopException::ApplicationMasterNotRegistered;
             return Err(RemoteException::new(exception, "register".to_owned()));
@@ -96,39 +161,79 @@ impl Known {
             return Ok(self.last.clone().unwrap());
         }
         assert_eq!(call.response_id(), self.response_id, "a number is left out");
-        assert!(
-            call.ask.is_empty(),
-            "only the node gives these out: {call:?}"
-        );
+        for line in &call.ask {
+            let kind = line.execution_type_request.as_ref().unwrap();
+            assert_eq!(
+                kind.execution_type(),
+                ExecutionTypeProto::Guaranteed,
+                "only the node gives these out: {call:?}"
+            );
+            let priority = line.priority.as_ref().unwrap().priority();
+            self.asks.insert(priority, line.num_containers());
+        }
         for container in &request.allocated {
             let container = ContainerProto::decode(container.clone()).unwrap();
+            let node = container.node_id.unwrap().port();
+            if moment.nodes.iter().all(|known| i32::from(*known) != node) {
+                continue;
+            }
             let id = container.id.unwrap().id();
             assert!(self.told.insert(id), "{id} is told twice");
         }
         self.response_id += 1;
-        let answer = allocated(self.response_id, renews_token);
+        let given = self.give(attempt, &moment);
+        *moment.given += i64::try_from(given.len()).unwrap();
+        let answer = allocated(self.response_id, &moment, given);
         self.last = Some(answer.clone());
         Ok(answer)
     }
-}
 
-fn nodes() -> Vec<RemoteNodeProto> {
-    let node = |number: u16| {
-        let id = NodeId {
-            host: format!("n{number}"),
-            port: number,
-        };
-        RemoteNodeProto {
-            node_id: Some(id.into()),
-            http_address: Some(format!("n{number}:1")),
-            rack_name: Some("/rack".to_owned()),
-            node_partition: None,
+    /// Guaranteed containers for what is wanted, on nodes that are there.
+    fn give(&mut self, attempt: ApplicationAttemptId, moment: &Moment<'_>) -> Vec<ContainerProto> {
+        let mut given = Vec::new();
+        for (priority, count) in &mut self.asks {
+            while *count > 0 && given.len() < GIVEN_PER_CALL {
+                let Some(&node) = moment.nodes.get(given.len()) else {
+                    return given;
+                };
+                *count -= 1;
+                let number = *moment.given + i64::try_from(given.len()).unwrap() + 1;
+                let id = ContainerId {
+                    attempt,
+                    id: (moment.epoch << 40) + number,
+                };
+                self.told.insert(id.id);
+                given.push(ContainerProto {
+                    id: Some(id.into()),
+                    node_id: Some(node_id(node).into()),
+                    resource: Some(Resource::new(128, 1).into()),
+                    priority: Some((*priority).into()),
+                    ..ContainerProto::default()
+                });
+            }
         }
-    };
-    (1..=NODES).map(node).collect()
+        given
+    }
 }
 
-fn registered(start: i64) -> Response {
+fn node_id(number: u16) -> NodeId {
+    NodeId {
+        host: format!("n{number}"),
+        port: number,
+    }
+}
+
+fn remote_nodes(numbers: &[u16]) -> Vec<RemoteNodeProto> {
+    let node = |number: &u16| RemoteNodeProto {
+        node_id: Some(node_id(*number).into()),
+        http_address: Some(format!("n{number}:1")),
+        rack_name: Some("/rack".to_owned()),
+        node_partition: None,
+    };
+    numbers.iter().map(node).collect()
+}
+
+fn registered(start: i64, nodes: &[u16]) -> Response {
     let size = |memory_mb| Some(Resource::new(memory_mb, 1).into());
     response(
         &RegisterApplicationMasterResponseProto::default(),
@@ -138,14 +243,18 @@ fn registered(start: i64) -> Response {
             incr_container_resource: size(128),
             container_token_expiry_interval: Some(600_000),
             container_id_start: Some(start),
-            nodes_for_scheduling: nodes(),
+            nodes_for_scheduling: remote_nodes(nodes),
             ..RegisterDistributedSchedulingAmResponseProto::default()
         },
     )
 }
 
-fn allocated(response_id: i32, renews_token: bool) -> Response {
-    let token = renews_token.then(|| TokenProto {
+fn allocated(response_id: i32, moment: &Moment<'_>, given: Vec<ContainerProto>) -> Response {
+    let nm_tokens = given.iter().map(|container| NmTokenProto {
+        node_id: container.node_id.clone(),
+        token: None,
+    });
+    let token = moment.renews_token.then(|| TokenProto {
         identifier: Bytes::from_static(RM_TOKEN),
         password: Bytes::from_static(RM_TOKEN),
         kind: "YARN_AM_RM_TOKEN".to_owned(),
@@ -155,10 +264,12 @@ fn allocated(response_id: i32, renews_token: bool) -> Response {
         &AllocateResponseProto {
             response_id: Some(response_id),
             am_rm_token: token,
+            nm_tokens: nm_tokens.collect(),
+            allocated_containers: given,
             ..AllocateResponseProto::default()
         },
         &DistributedSchedulingAllocateResponseProto {
-            nodes_for_scheduling: nodes(),
+            nodes_for_scheduling: remote_nodes(moment.nodes),
             ..DistributedSchedulingAllocateResponseProto::default()
         },
     )
