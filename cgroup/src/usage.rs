@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 
 use crate::error::CgroupError;
 use crate::layout::Controller;
-use crate::place::{Files, Folder, Kind};
+use crate::place::{Files, Kind};
 use crate::text::{number, value};
 
 /// What a cgroup uses. `None`: no hierarchy tells.
@@ -23,8 +23,9 @@ pub struct Usage {
 pub struct MemoryEvents {
     /// Processes that the OOM killer ended in it or below.
     pub oom_kills: Option<u64>,
-    /// Times that it stood at its limit (v1: `memory.failcnt` and `memory.memsw.failcnt`).
-    pub limit_hits: Option<u64>,
+    /// Times that an allocation was about to fail for its own limit, or for one below it (v2). Of the machine's shortage
+    /// and of page cache that makes room for itself, nothing is counted.
+    pub limit_ooms: Option<u64>,
     /// Times that it was slowed down for being over `memory.high` (v2).
     pub high_hits: Option<u64>,
     /// The most memory that it ever used, in bytes (v2: Linux 5.19).
@@ -43,7 +44,7 @@ impl MemoryEvents {
                 let events = folder.read("memory.events")?;
                 Ok(Self {
                     oom_kills: value(&events, "oom_kill"),
-                    limit_hits: value(&events, "max"),
+                    limit_ooms: value(&events, "oom"),
                     high_hits: value(&events, "high"),
                     peak_bytes: folder.number_if_there("memory.peak")?,
                     limit_bytes: bound(folder.number("memory.max")?),
@@ -53,7 +54,7 @@ impl MemoryEvents {
                 let control = folder.read_if_there("memory.oom_control")?;
                 Ok(Self {
                     oom_kills: control.and_then(|text| value(&text, "oom_kill")),
-                    limit_hits: failures(folder)?,
+                    limit_ooms: None,
                     high_hits: None,
                     peak_bytes: folder.number_if_there("memory.max_usage_in_bytes")?,
                     limit_bytes: bound(folder.number("memory.limit_in_bytes")?),
@@ -61,13 +62,6 @@ impl MemoryEvents {
             }
         }
     }
-}
-
-/// Where swap is limited too, both bounds may be the same, and then only the hits on the second count.
-fn failures(folder: Folder<'_>) -> Result<Option<u64>, CgroupError> {
-    let memory = folder.number_if_there("memory.failcnt")?;
-    let both = folder.number_if_there("memory.memsw.failcnt")?;
-    Ok(memory.map(|memory| memory.saturating_add(both.unwrap_or(0))))
 }
 
 /// v2 says `max`, v1 the largest multiple of a page: nothing near either is a limit.

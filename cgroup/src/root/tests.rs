@@ -244,7 +244,7 @@ fn memory_events_are_read_and_what_is_not_there_is_none() {
     let read = group.memory_events().unwrap();
     let expected = MemoryEvents {
         oom_kills: Some(3),
-        limit_hits: Some(31),
+        limit_ooms: Some(1),
         high_hits: Some(2),
         peak_bytes: None,
         limit_bytes: None,

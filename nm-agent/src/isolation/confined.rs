@@ -129,7 +129,7 @@ fn together(a: MemoryEvents, b: MemoryEvents) -> MemoryEvents {
     };
     MemoryEvents {
         oom_kills: sum(a.oom_kills, b.oom_kills),
-        limit_hits: sum(a.limit_hits, b.limit_hits),
+        limit_ooms: sum(a.limit_ooms, b.limit_ooms),
         high_hits: sum(a.high_hits, b.high_hits),
         peak_bytes: a.peak_bytes.max(b.peak_bytes),
         limit_bytes: a.limit_bytes.or(b.limit_bytes),

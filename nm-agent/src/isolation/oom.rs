@@ -27,11 +27,14 @@ pub(crate) fn is_of_its_limit(events: &MemoryEvents) -> bool {
     let Some(limit) = events.limit_bytes else {
         return false;
     };
-    // What did not fit any more may have been large, and kernels do not count all hits of version 1.
-    let came_near = events
-        .peak_bytes
-        .is_none_or(|peak| peak >= limit - limit / 8);
-    events.oom_kills > Some(0) && (events.limit_hits > Some(0) || came_near)
+    let killed_of_it = match events.limit_ooms {
+        Some(ooms) => ooms > 0,
+        // Version 1 does not tell. What did not fit any more may have been large.
+        None => events
+            .peak_bytes
+            .is_none_or(|peak| peak >= limit - limit / 8),
+    };
+    events.oom_kills > Some(0) && killed_of_it
 }
 
 #[cfg(test)]
@@ -56,36 +59,54 @@ mod tests {
         assert!(text.contains("limit of 67108864 bytes"), "{text}");
     }
 
-    #[test]
-    fn a_kill_far_from_the_limit_is_not_the_limits() {
-        let events = MemoryEvents {
+    /// Killed, with a limit of a gibibyte that it never came near.
+    fn far_from_its_limit() -> MemoryEvents {
+        MemoryEvents {
             oom_kills: Some(1),
-            limit_hits: Some(0),
+            limit_ooms: None,
             limit_bytes: Some(1 << 30),
             peak_bytes: Some(1 << 20),
             high_hits: None,
-        };
-        assert!(!is_of_its_limit(&events));
-        for of_its_limit in [
-            MemoryEvents {
-                peak_bytes: Some((1 << 30) - 4096),
-                ..events
-            },
-            MemoryEvents {
-                limit_hits: Some(3),
-                ..events
-            },
-            MemoryEvents {
-                peak_bytes: None,
-                ..events
-            },
-        ] {
-            assert!(is_of_its_limit(&of_its_limit), "{of_its_limit:?}");
         }
+    }
+
+    #[test]
+    fn where_the_kernel_counts_failures_of_the_limit_they_alone_decide() {
+        let near = (1 << 30) - 4096;
+        for peak_bytes in [None, Some(1 << 20), Some(near)] {
+            for (ooms, is_its_own) in [(0, false), (1, true)] {
+                let events = MemoryEvents {
+                    limit_ooms: Some(ooms),
+                    peak_bytes,
+                    ..far_from_its_limit()
+                };
+                assert_eq!(is_of_its_limit(&events), is_its_own, "{events:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_it_does_not_a_kill_near_the_limit_is_the_limits() {
+        let events = far_from_its_limit();
+        assert!(!is_of_its_limit(&events));
+        for peak_bytes in [None, Some((1 << 30) - 4096)] {
+            let near = MemoryEvents {
+                peak_bytes,
+                ..events
+            };
+            assert!(is_of_its_limit(&near), "{near:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_kill_or_a_limit_nothing_is_the_limits() {
+        let events = MemoryEvents {
+            limit_ooms: Some(3),
+            ..far_from_its_limit()
+        };
         for not in [
             MemoryEvents {
                 oom_kills: Some(0),
-                limit_hits: Some(3),
                 ..events
             },
             MemoryEvents {
