@@ -58,6 +58,19 @@ impl Confined {
         }
     }
 
+    /// Whether a process is in its cgroups.
+    pub(crate) fn holds(&self, pid: i32) -> Result<bool, CgroupError> {
+        let held = self.shared.with_groups(self.id, |_, groups| {
+            for group in groups.all() {
+                if group.processes()?.contains(&pid) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        });
+        held.unwrap_or(Ok(false))
+    }
+
     /// Whether a process of it lives.
     pub(crate) fn is_populated(&self) -> Result<bool, CgroupError> {
         let populated = self.shared.with_groups(self.id, |_, groups| {

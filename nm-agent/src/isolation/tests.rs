@@ -453,6 +453,44 @@ async fn what_left_its_session_ends_with_its_container() {
     assert!(state.is_empty() || state.contains(") Z "), "{state}");
 }
 
+/// Both run as the agent's own user, which is what lets them.
+#[tokio::test]
+async fn what_leaves_its_cgroup_ends_with_its_container_all_the_same() {
+    let test = "what_leaves_its_cgroup_ends_with_its_container_all_the_same";
+    let Some(mut node) = Node::start(test) else {
+        return;
+    };
+    let outside = node.paths.iter().map(|path| path.parent().unwrap());
+    let leave: String = outside
+        .map(|path| format!("echo $$ > {}/cgroup.procs; ", path.display()))
+        .collect();
+    let daemon = node.folder.path().join("daemon");
+    let text = format!("{leave} trap '' TERM; echo $$ > daemon.pid; sleep 1000");
+    fs::write(&daemon, text).unwrap();
+    let script = node.folder.path().join("leaving");
+    let text = format!(
+        "setsid bash {} & until [ -s daemon.pid ]; do sleep 0.01; done
+         trap '' TERM; {leave} echo $$ > left; while :; do sleep 0.1; done",
+        daemon.display()
+    );
+    fs::write(&script, text).unwrap();
+    let command = format!("exec bash {}", script.display());
+    for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
+        let spec = node.launch(class, &command).await;
+        text_of(&node.work_file(spec.id, "left")).await;
+        let daemon: i32 = text_of(&node.work_file(spec.id, "daemon.pid"))
+            .await
+            .parse()
+            .unwrap();
+        assert!(!node.isolation.confined(spec.id).holds(daemon).unwrap());
+        node.launcher.terminate(spec.id);
+        node.launcher.force_kill(spec.id);
+        assert_eq!(node.exited().await.0, ContainerExitStatus::FORCE_KILLED);
+        let state = fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+}
+
 #[tokio::test]
 async fn promotion_and_demotion_move_a_running_container_with_its_limits() {
     let test = "promotion_and_demotion_move_a_running_container_with_its_limits";

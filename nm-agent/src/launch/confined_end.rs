@@ -14,14 +14,26 @@ use crate::isolation::Confined;
 /// The longest wait for an end before it is looked whether a stronger order has come.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Carries out an order, on a thread that may wait for the kernel.
-pub(super) async fn obey(confined: &Confined, order: Order) -> Result<(), CgroupError> {
-    let result = blocking(confined, move |confined| match order {
+/// Carries out an order, on a thread that may wait for the kernel. Whether its leader was among those told.
+pub(super) async fn obey(
+    confined: &Confined,
+    order: Order,
+    leader: i32,
+) -> Result<bool, CgroupError> {
+    let result = blocking(confined, move |confined| {
+        // If that cannot be seen, it is told twice.
+        let is_inside = confined.holds(leader).unwrap_or(false);
+        tell(confined, order).map(|()| is_inside)
+    });
+    result.await.unwrap_or(Ok(true))
+}
+
+fn tell(confined: &Confined, order: Order) -> Result<(), CgroupError> {
+    match order {
         Order::Run => Ok(()),
         Order::Terminate => confined.signal(libc::SIGTERM).map(drop),
         Order::ForceKill => confined.kill(),
-    });
-    result.await.unwrap_or(Ok(()))
+    }
 }
 
 /// Ends what the leader left behind: SIGTERM, SIGKILL after the delay or on order (Hadoop: `ContainerCleanup`).
@@ -58,7 +70,8 @@ pub(super) async fn end_left_overs(
             (!std::mem::replace(&mut terminated, true)).then_some(Order::Terminate)
         };
         if let Some(order) = order
-            && let Err(error) = obey(confined, order).await
+            && let Some(Err(error)) =
+                blocking(confined, move |confined| tell(confined, order)).await
         {
             let error = crate::error_chain(&error);
             tracing::warn!(

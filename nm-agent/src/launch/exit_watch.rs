@@ -76,7 +76,7 @@ pub(super) struct Watch {
     pub(super) log_dir: PathBuf,
     pub(super) nm_private: Directory,
     pub(super) debug_info: Option<DebugTicket>,
-    /// Its cgroups. With them nobody needs to be looked for, and nobody can be overlooked.
+    /// Its cgroups. Nobody in them needs to be looked for, and nobody can be overlooked.
     pub(super) confined: Option<Confined>,
     /// Processes outside the leader's group that were there when an order came. Once their parents are gone, nothing
     /// but this may tell whose they are.
@@ -172,8 +172,14 @@ impl Watch {
     async fn obey(&mut self, order: Order, shared: &Shared) {
         let leader = self.leader.get_ref().pid();
         if let Some(confined) = &self.confined {
-            match confined_end::obey(confined, order).await {
-                Ok(()) => return,
+            match confined_end::obey(confined, order, leader).await {
+                Ok(is_inside) => {
+                    // It may have left: containers run as the agent's own user, who may write to any cgroup of theirs.
+                    if !is_inside || order == Order::ForceKill {
+                        signal_group(leader, signal_of(order));
+                    }
+                    return;
+                }
                 Err(error) => {
                     let error = crate::error_chain(&error);
                     tracing::warn!(container = %self.id, error, "signalled without its cgroup");
@@ -196,8 +202,8 @@ impl Watch {
     /// also runs after a normal exit, but for the process group only).
     async fn end_left_overs(&mut self, shared: &Shared) {
         if let Some(confined) = &self.confined {
-            return confined_end::end_left_overs(confined, &mut self.orders, shared.sigkill_delay)
-                .await;
+            confined_end::end_left_overs(confined, &mut self.orders, shared.sigkill_delay).await;
+            // And then, as without a cgroup, what left it.
         }
         let leader = self.leader.get_ref().pid();
         let mut sweep = Sweep::new(shared.sigkill_delay);
