@@ -30,10 +30,8 @@ pub struct Job<'a> {
     pub command: &'a str,
     /// How many containers.
     pub containers: u32,
-    /// What each container asks for, in MiB.
-    pub container_memory_mb: u32,
-    /// What the ApplicationMaster asks for, in MiB. It is also its heap.
-    pub master_memory_mb: u32,
+    /// What each container and the ApplicationMaster ask for, in MiB. It is also the heap of the latter.
+    pub memory_mb: u32,
     /// Of which type.
     pub container_type: ContainerType,
 }
@@ -49,8 +47,8 @@ pub fn start(lab: &Lab, name: &str, job: &Job<'_>) -> JobClient {
     arguments.extend(["-appname", name, "-shell_command", job.command].map(text));
     for (option, value) in [
         ("-num_containers", job.containers),
-        ("-container_memory", job.container_memory_mb),
-        ("-master_memory", job.master_memory_mb),
+        ("-container_memory", job.memory_mb),
+        ("-master_memory", job.memory_mb),
     ] {
         arguments.extend([text(option), text(&value.to_string())]);
     }

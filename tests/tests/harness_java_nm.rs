@@ -25,8 +25,7 @@ fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
     let job = Job {
         command: "sleep 1",
         containers: 10,
-        container_memory_mb: 256,
-        master_memory_mb: 256,
+        memory_mb: 256,
         container_type: ContainerType::Guaranteed,
     };
     let mut guaranteed = distributed_shell::start(&lab, "guaranteed", &job);

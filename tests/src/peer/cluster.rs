@@ -1,7 +1,6 @@
 //! The three together: what most tests start with.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
 
 use records::ContainerId;
 
@@ -9,6 +8,7 @@ use super::am::PeerAm;
 use super::node::{PeerNode, node_kind};
 use super::rm::PeerRm;
 use crate::conf::Properties;
+use crate::gate::Gate;
 
 /// A registered node between both peers. Fields are dropped in this order.
 pub struct PeerCluster {
@@ -58,7 +58,7 @@ impl PeerCluster {
     /// A file that commands wait for.
     #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
-        Gate(self.node.folder().join(name))
+        Gate::at(self.node.folder().join(name))
     }
 
     /// What a container wrote to a file of its log folder; empty when there is none.
@@ -66,35 +66,5 @@ impl PeerCluster {
     pub fn log(&self, id: ContainerId, file: &str) -> String {
         let folder = self.node.log_dir().join(id.application_id().to_string());
         fs::read_to_string(folder.join(id.to_string()).join(file)).unwrap_or_default()
-    }
-}
-
-/// A file that does not exist until it is opened, and commands that wait for it.
-#[derive(Debug, Clone)]
-pub struct Gate(PathBuf);
-
-impl Gate {
-    /// A command that runs until the gate is open, and then `command`.
-    #[must_use]
-    pub fn then(&self, command: &str) -> String {
-        format!(
-            "while [ ! -e '{}' ]; do sleep 0.02; done; {command}",
-            self.0.display()
-        )
-    }
-
-    /// Lets all commands go on.
-    ///
-    /// # Panics
-    /// When the file cannot be made.
-    pub fn open(&self) {
-        File::create(self.path())
-            .unwrap_or_else(|error| panic!("cannot create {}: {error}", self.0.display()));
-    }
-
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
     }
 }

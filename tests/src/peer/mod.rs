@@ -19,7 +19,7 @@ mod secrets;
 mod tracker;
 
 pub use am::{PeerAm, Refusal};
-pub use cluster::{Gate, PeerCluster};
+pub use cluster::PeerCluster;
 pub use context::LaunchContext;
 pub use node::{PeerNode, current_user, node_kind};
 pub use rm::PeerRm;

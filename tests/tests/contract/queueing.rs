@@ -3,7 +3,8 @@
 use std::fs;
 
 use records::{ContainerId, ExecutionType};
-use tests::peer::{Allocation, Gate, PeerCluster};
+use tests::gate::Gate;
+use tests::peer::{Allocation, PeerCluster};
 use wire::proto::hadoop_yarn::ContainerQueuingLimitProto;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tests::client::ShellApplication;
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::rm::RmKind;
 use tests::wait;
 
-use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE, is_of_application};
+use crate::{is_of_application, start_cluster};
 
 with_each_rm!(
     a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within_a_second,
@@ -80,7 +81,7 @@ fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within
     rm: &RmKind,
 ) {
     // One slot for the ApplicationMaster and five for opportunistic containers.
-    let cluster = Cluster::start(rm, 6, Options::default());
+    let cluster = start_cluster(rm, 6, Options::default());
     let (first, last) = (cluster.gate("first"), cluster.gate("last"));
     // Two of the five that start first end when the first gate opens; the two that wait in the queue take their place and
     // are then the newest.
@@ -129,7 +130,7 @@ fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within
 
 fn promoted_containers_survive_an_eviction(rm: &RmKind) {
     // Two ApplicationMasters, two promoted containers and three opportunistic ones fill the node.
-    let cluster = Cluster::start(rm, 7, Options::default());
+    let cluster = start_cluster(rm, 7, Options::default());
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
     let mut promoted = cluster.submit(

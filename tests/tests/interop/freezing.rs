@@ -5,15 +5,17 @@ use std::fs;
 use std::path::PathBuf;
 
 use tests::cgroups::Hierarchy;
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
+use tests::gate::Gate;
 use tests::job_client::JobClient;
 use tests::node::NodeKind;
 use tests::requirements;
 use tests::rm::RmKind;
 use tests::wait;
 
-use crate::{Cluster, Gate, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE, is_of_application};
+use crate::{is_of_application, start_cluster};
 
 with_each_rm!(frozen_containers_go_on_where_they_were_and_their_job_succeeds,);
 
@@ -40,7 +42,7 @@ impl Counters {
     /// Shell text for a container of DistributedShell. The launch script puts the container's id in.
     fn command(&self, gate: &Gate) -> String {
         let folder = self.0.display();
-        let gate = gate.0.display();
+        let gate = gate.path().display();
         format!(
             "({PRINT_BEGIN}; echo >> {folder}/$CONTAINER_ID.starts; while [ ! -e {gate} ]; do \
              echo >> {folder}/$CONTAINER_ID.steps; sleep 0.1; done)"
@@ -140,7 +142,7 @@ fn frozen_containers_go_on_where_they_were_and_their_job_succeeds(rm: &RmKind) {
         true,
     );
     // One slot for the ApplicationMaster and five for opportunistic containers.
-    let cluster = Cluster::start(rm, 6, options);
+    let cluster = start_cluster(rm, 6, options);
     let counters = Counters::new(&cluster);
     let (opportunistic, guaranteed) = (cluster.gate("opportunistic"), cluster.gate("guaranteed"));
     let mut gentle = cluster.submit(

@@ -1,11 +1,12 @@
 //! Jobs run to their end.
 
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::rm::RmKind;
 use tests::wait;
 
-use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
+use crate::start_cluster;
 
 with_each_rm!(
     ten_guaranteed_containers_succeed,
@@ -13,7 +14,7 @@ with_each_rm!(
 );
 
 fn ten_guaranteed_containers_succeed(rm: &RmKind) {
-    let cluster = Cluster::start(rm, 8, Options::default());
+    let cluster = start_cluster(rm, 8, Options::default());
     let mut shell = cluster.submit("guaranteed", "sleep 1", 10, ContainerType::Guaranteed);
     let id = shell.application_id();
     let outcome = shell.outcome(JOB_DEADLINE);
@@ -32,7 +33,7 @@ fn ten_guaranteed_containers_succeed(rm: &RmKind) {
 
 fn the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_succeed(rm: &RmKind) {
     // One slot for the ApplicationMaster, four containers at once, six wait.
-    let cluster = Cluster::start(rm, 5, Options::default());
+    let cluster = start_cluster(rm, 5, Options::default());
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
     let mut shell = cluster.submit("opportunistic", &command, 10, ContainerType::Opportunistic);

@@ -1,12 +1,13 @@
 //! The links that the ResourceManager shows lead to the node's pages.
 
 use serde_json::Value;
+use tests::cluster::{JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::rm::RmKind;
 use tests::{http, wait};
 
-use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
+use crate::start_cluster;
 
 with_each_rm!(links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers,);
 
@@ -40,7 +41,7 @@ fn absolute(link: &str) -> String {
 }
 
 fn links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers(rm: &RmKind) {
-    let cluster = Cluster::start(rm, 4, Options::default());
+    let cluster = start_cluster(rm, 4, Options::default());
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; echo 'a <b> & c'; {})", gate.wait_command());
     let mut shell = cluster.submit("guaranteed", &command, 1, ContainerType::Guaranteed);

@@ -45,111 +45,29 @@ mod shell;
 mod shutdown;
 mod waits;
 
-use std::fs;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use records::ContainerId;
+use tests::cluster::Cluster;
 use tests::conf::Options;
-use tests::distributed_shell::{self, ContainerType, Job};
-use tests::job_client::JobClient;
-use tests::lab::Lab;
-use tests::node::{Node, NodeKind};
-use tests::rm::{ResourceManager, RmKind};
-use tests::{proc, wait};
+use tests::node::NodeKind;
+use tests::peer;
+use tests::rm::RmKind;
 
-/// For a job to end once nothing holds it back: some JVM starts and heartbeats on a machine that may be busy building.
-const JOB_DEADLINE: Duration = Duration::from_secs(180);
-
-/// For a state to be reached that takes an ApplicationMaster's start at most.
-const STATE_DEADLINE: Duration = Duration::from_secs(90);
-
-/// Size of every container of these tests. A node's memory is a number of such slots.
-const SLOT_MB: u32 = 256;
+/// The program built with the tests.
+const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 
 /// Which node the tests run with.
 fn node_kind() -> NodeKind {
-    match std::env::var("NM_AGENT_TEST_NODE").as_deref() {
-        Ok("java") => NodeKind::Java,
-        Ok(program) => NodeKind::Agent(PathBuf::from(program)),
-        Err(_) => NodeKind::Agent(PathBuf::from(env!("CARGO_BIN_EXE_agent-under-test"))),
-    }
+    peer::node_kind(AGENT)
 }
 
 /// The agent's own ResourceManager, of the program built with the tests.
 fn mini_rm() -> RmKind {
-    RmKind::Mini(PathBuf::from(env!("CARGO_BIN_EXE_agent-under-test")))
+    RmKind::Mini(AGENT.into())
 }
 
-/// A ResourceManager and one registered node. Fields are dropped in this order.
-struct Cluster {
-    node: Node,
-    rm: ResourceManager,
-    lab: Lab,
-}
-
-impl Cluster {
-    /// Starts one whose node holds `slots` containers of [`SLOT_MB`].
-    fn start(rm: &RmKind, slots: u32, options: Options) -> Self {
-        Self::start_on(rm, &node_kind(), slots, options)
-    }
-
-    /// The same with this kind of node.
-    fn start_on(rm: &RmKind, node: &NodeKind, slots: u32, options: Options) -> Self {
-        let lab = Lab::new(
-            rm,
-            Options {
-                node_memory_mb: slots * SLOT_MB,
-                ..options
-            },
-        );
-        let rm = ResourceManager::start(&lab, rm);
-        let node = Node::start_registered(&lab, node, "node", &rm);
-        Self { node, rm, lab }
-    }
-
-    /// Starts a job of one-slot containers.
-    fn submit(
-        &self,
-        name: &str,
-        command: &str,
-        containers: u32,
-        container_type: ContainerType,
-    ) -> JobClient {
-        let job = Job {
-            command,
-            containers,
-            container_memory_mb: SLOT_MB,
-            master_memory_mb: SLOT_MB,
-            container_type,
-        };
-        distributed_shell::start(&self.lab, name, &job)
-    }
-
-    /// A place for a file that commands of containers wait for.
-    fn gate(&self, name: &str) -> Gate {
-        Gate(self.lab.folder().join(name))
-    }
-
-    /// Waits until exactly `count` containers of an application, its ApplicationMaster left out, have begun their command.
-    #[track_caller]
-    fn wait_begun(&self, application_id: &str, count: usize) {
-        let what = format!("{count} containers of {application_id} at their command");
-        wait::until(what, STATE_DEADLINE, || {
-            let begun = self.node.logs(application_id).first_lines();
-            wait::check(begun.len() == count, begun.len())
-        });
-    }
-
-    /// The process ids of an application's containers.
-    fn pids(&self, application_id: &str) -> Vec<i32> {
-        let mut found = proc::containers(self.lab.folder());
-        found.retain(|process| {
-            let id = process.container_id.as_ref();
-            id.is_some_and(|id| is_of_application(id, application_id))
-        });
-        found.into_iter().map(|process| process.pid).collect()
-    }
+/// A cluster with the node that the tests run with.
+fn start_cluster(rm: &RmKind, slots: u32, options: Options) -> Cluster {
+    Cluster::start(rm, &node_kind(), slots, options)
 }
 
 /// Whether a container is an application's. An epoch may stand in its id.
@@ -157,22 +75,3 @@ fn is_of_application(container_id: &str, application_id: &str) -> bool {
     let id = container_id.parse::<ContainerId>();
     id.is_ok_and(|id| id.application_id().to_string() == application_id)
 }
-
-/// A file that lets containers go on once it exists, so that no test has to guess how long something takes.
-struct Gate(PathBuf);
-
-impl Gate {
-    /// Shell text that waits for the gate.
-    fn wait_command(&self) -> String {
-        format!("while [ ! -e {} ]; do sleep 0.1; done", self.0.display())
-    }
-
-    /// Lets them go on.
-    fn open(&self) {
-        fs::write(&self.0, "")
-            .unwrap_or_else(|error| panic!("cannot open {}: {error}", self.0.display()));
-    }
-}
-
-/// Shell text that prints the time of the container's first instruction, in nanoseconds.
-const PRINT_BEGIN: &str = "date +%s%N";

@@ -1,17 +1,18 @@
 //! MapReduce's own client and ApplicationMaster, as far as they go without a shuffle on the node.
 
 use tests::client::Client;
+use tests::cluster::{SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::map_reduce;
 use tests::rm::RmKind;
 
-use crate::{Cluster, SLOT_MB, STATE_DEADLINE};
+use crate::start_cluster;
 
 with_each_rm!(the_application_master_of_pi_registers_and_its_client_talks_to_it);
 
 fn the_application_master_of_pi_registers_and_its_client_talks_to_it(rm: &RmKind) {
     // The ApplicationMaster takes two.
-    let cluster = Cluster::start(rm, 4, Options::default());
+    let cluster = start_cluster(rm, 4, Options::default());
     let mut pi = map_reduce::start_pi(&cluster.lab, "pi", 1);
     let id = pi.application_id();
     let application = cluster.rm.wait_application(&id, "RUNNING", STATE_DEADLINE);

@@ -5,6 +5,7 @@
 
 use std::net::Ipv4Addr;
 
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::{Options, StateStore};
 use tests::distributed_shell::ContainerType;
 use tests::node::{Node, NodeKind};
@@ -16,7 +17,7 @@ use wire::client::RpcError;
 use wire::exception::HadoopException;
 use wire::token::Token;
 
-use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE, node_kind};
+use crate::{node_kind, start_cluster};
 
 fn proxied(options: Options) -> Options {
     options.with("yarn.nodemanager.amrmproxy.enabled", true)
@@ -50,7 +51,7 @@ with_each_rm!(
 fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only(
     rm: &RmKind,
 ) {
-    let cluster = Cluster::start(rm, 8, proxied(Options::default()));
+    let cluster = start_cluster(rm, 8, proxied(Options::default()));
     let gate = cluster.gate("gate");
     let mut shell = cluster.submit(
         "proxied",
@@ -113,7 +114,7 @@ fn allocated(node: &Node) -> f64 {
 }
 
 fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own(rm: &RmKind) {
-    let cluster = Cluster::start(rm, 8, distributed(Options::default()));
+    let cluster = start_cluster(rm, 8, distributed(Options::default()));
     let second = Node::start_registered(&cluster.lab, &node_kind(), "second", &cluster.rm);
     let mut shell = cluster.submit("distributed", "sleep 1", 10, ContainerType::Opportunistic);
     let id = shell.application_id();
@@ -133,7 +134,7 @@ fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_ow
 #[test]
 fn a_java_node_takes_containers_that_our_node_gave_out() {
     tests::require!(java, hadoop);
-    let cluster = Cluster::start(&RmKind::Hadoop, 8, distributed(Options::default()));
+    let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(Options::default()));
     let gate = cluster.gate("gate");
     let command = gate.wait_command();
     let mut shell = cluster.submit("to-java", &command, 40, ContainerType::Opportunistic);
@@ -157,7 +158,7 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
 /// The client's configuration names the proxy of the node, and MapReduce's travels with the job.
 fn a_map_reduce_master_registers_and_allocates_through_the_proxy(rm: &RmKind) {
     // The ApplicationMaster takes two.
-    let mut cluster = Cluster::start(rm, 4, distributed(Options::default()));
+    let mut cluster = start_cluster(rm, 4, distributed(Options::default()));
     let proxy = format!("localhost:{}", cluster.node.site.ports.amrm_proxy);
     cluster
         .lab
@@ -185,7 +186,7 @@ fn a_proxied_job_goes_on_over_a_restart_of_the_rm() {
         state_store: StateStore::FileSystem,
         ..Options::default()
     };
-    let mut cluster = Cluster::start(&RmKind::Hadoop, 8, distributed(options));
+    let mut cluster = start_cluster(&RmKind::Hadoop, 8, distributed(options));
     let gate = cluster.gate("gate");
     let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
     let mut shell = cluster.submit("restarted", &command, 4, ContainerType::Opportunistic);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use tests::cluster::STATE_DEADLINE;
 use tests::conf::Options;
 use tests::lab::Lab;
 use tests::node::Node;
 use tests::rm::{ResourceManager, RmKind};
 use tests::{require, wait};
 
-use crate::{STATE_DEADLINE, node_kind};
+use crate::node_kind;
 
 with_each_rm!(a_node_goes_on_trying_visibly_until_the_rm_is_there,);
 

@@ -1,16 +1,17 @@
 //! The ResourceManager dies and comes back under running containers.
 
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::{Options, StateStore};
 use tests::distributed_shell::ContainerType;
-use tests::require;
 use tests::rm::RmKind;
+use tests::{proc, require};
 
-use crate::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
+use crate::{is_of_application, start_cluster};
 
 #[test]
 fn containers_of_both_types_live_through_a_restart_of_the_rm() {
     require!(java, hadoop);
-    let mut cluster = Cluster::start(
+    let mut cluster = start_cluster(
         &RmKind::Hadoop,
         8,
         Options {
@@ -57,8 +58,15 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
 /// The process ids of an application's session leaders, one per container and as long-lived, in ascending order. What they
 /// fork for the waiting loop comes and goes.
 fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
-    let mut pids = cluster.pids(application_id);
-    pids.retain(|pid| session_of(*pid) == Some(*pid));
+    let containers = proc::containers(cluster.lab.folder()).into_iter();
+    let mut pids: Vec<i32> = containers
+        .filter(|process| {
+            let id = process.container_id.as_ref();
+            id.is_some_and(|id| is_of_application(id, application_id))
+        })
+        .map(|process| process.pid)
+        .filter(|pid| session_of(*pid) == Some(*pid))
+        .collect();
     pids.sort_unstable();
     pids
 }

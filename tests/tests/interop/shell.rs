@@ -4,13 +4,14 @@ use std::path::Path;
 
 use shell::{Counts, Outcome};
 use tests::client::ShellApplication;
+use tests::cluster::{Cluster, JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::native_shell::{self, NativeShell};
 use tests::node::NodeKind;
 use tests::rm::RmKind;
 use tests::{proc, wait};
 
-use crate::{Cluster, JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
+use crate::{AGENT, start_cluster};
 
 with_each_rm!(
     shell_runs_containers_of_both_types,
@@ -24,7 +25,7 @@ with_each_rm!(
 const SLOTS: u32 = 3;
 
 fn start(cluster: &Cluster, name: &str, arguments: &[&str], command: &str) -> NativeShell {
-    let program = Path::new(env!("CARGO_BIN_EXE_agent-under-test"));
+    let program = Path::new(AGENT);
     let memory = SLOT_MB.to_string();
     let command = ["--memory", &memory, "--", "sh", "-c", command];
     NativeShell::start(&cluster.lab, program, name, &[arguments, &command].concat())
@@ -58,7 +59,7 @@ fn wait_opportunistic(cluster: &Cluster, running: u32, queued: u32) {
 }
 
 fn shell_runs_containers_of_both_types(rm: &RmKind) {
-    let cluster = Cluster::start(rm, SLOTS, Options::default());
+    let cluster = start_cluster(rm, SLOTS, Options::default());
     let mut mix = start(&cluster, "mix", &["-n", "6", "--type", "mix"], "exit 0");
     assert_eq!(succeeds(&cluster, &mut mix).tasks, 6);
     let mut failing = start(&cluster, "failing", &["-n", "2"], "exit 7");
@@ -71,7 +72,7 @@ fn shell_runs_containers_of_both_types(rm: &RmKind) {
 }
 
 fn shell_asks_again_for_containers_that_were_evicted(rm: &RmKind) {
-    let cluster = Cluster::start(rm, SLOTS, Options::default());
+    let cluster = start_cluster(rm, SLOTS, Options::default());
     let (opportunistic, guaranteed) = (cluster.gate("opportunistic"), cluster.gate("guaranteed"));
     let arguments = ["-n", "2", "--type", "opportunistic"];
     let command = opportunistic.wait_command();
@@ -92,7 +93,7 @@ fn shell_asks_again_for_containers_that_were_evicted(rm: &RmKind) {
 }
 
 fn shell_has_containers_promoted_that_wait(rm: &RmKind) {
-    let cluster = Cluster::start(rm, SLOTS, Options::default());
+    let cluster = start_cluster(rm, SLOTS, Options::default());
     let gate = cluster.gate("gate");
     let arguments = [
         "-n",
@@ -117,7 +118,7 @@ fn shell_has_containers_promoted_that_wait(rm: &RmKind) {
 }
 
 fn shell_that_is_told_to_stop_kills_its_application(rm: &RmKind) {
-    let cluster = Cluster::start(rm, SLOTS, Options::default());
+    let cluster = start_cluster(rm, SLOTS, Options::default());
     let mut shell = start(&cluster, "shell", &["-n", "2"], "sleep 600");
     let id = shell.application_id();
     wait::until("two containers that sleep", STATE_DEADLINE, || {
@@ -138,7 +139,7 @@ fn shell_that_is_told_to_stop_kills_its_application(rm: &RmKind) {
 }
 
 fn shell_runs_on_hadoops_own_node(rm: &RmKind) {
-    let cluster = Cluster::start_on(rm, &NodeKind::Java, SLOTS, Options::default());
+    let cluster = Cluster::start(rm, &NodeKind::Java, SLOTS, Options::default());
     for kind in ["guaranteed", "opportunistic"] {
         let mut shell = start(&cluster, kind, &["-n", "3", "--type", kind], "exit 0");
         assert_eq!(succeeds(&cluster, &mut shell).tasks, 3);

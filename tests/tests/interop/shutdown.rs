@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use tests::cluster::{PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::node::NodeKind;
 use tests::rm::RmKind;
 use tests::{proc, wait};
 
-use crate::{Cluster, PRINT_BEGIN, STATE_DEADLINE, node_kind};
+use crate::{node_kind, start_cluster};
 
 with_each_rm!(a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm,);
 
@@ -20,7 +21,7 @@ const STOP_DEADLINE: Duration = Duration::from_millis(2 * (250 + 5000 + 1000));
 const JAVA_STOP_DEADLINE: Duration = Duration::from_secs(60);
 
 fn a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm(rm: &RmKind) {
-    let mut cluster = Cluster::start(rm, 8, Options::default());
+    let mut cluster = start_cluster(rm, 8, Options::default());
     // It ignores SIGTERM.
     let command = format!("(trap '' TERM; {PRINT_BEGIN}; sleep 300)");
     let mut guaranteed = cluster.submit("guaranteed", &command, 2, ContainerType::Guaranteed);

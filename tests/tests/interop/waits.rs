@@ -2,17 +2,19 @@
 //!
 //! The Java NodeManager never says how long its queue is to wait, and knows no bound on it: these tests are about the agent.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use shell::Counts;
+use tests::cluster::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
+use tests::gate::Gate;
 use tests::lab::Lab;
 use tests::native_shell::{self, NativeShell};
 use tests::node::{Node, NodeKind};
 use tests::rm::{ResourceManager, RmKind};
 use tests::wait;
 
-use crate::{Gate, JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
+use crate::AGENT;
 
 with_each_rm!(
     containers_go_to_the_node_with_the_shorter_estimated_wait,
@@ -107,12 +109,12 @@ impl Cluster {
             "-c",
             &gate.wait_command(),
         ];
-        let program = Path::new(env!("CARGO_BIN_EXE_agent-under-test"));
+        let program = Path::new(AGENT);
         NativeShell::start(&self.lab, program, name, &arguments)
     }
 
     fn gate(&self) -> Gate {
-        Gate(self.lab.folder().join("gate"))
+        Gate::at(self.lab.folder().join("gate"))
     }
 
     /// Waits for the end of a job, and returns what became of its containers.
@@ -125,7 +127,7 @@ impl Cluster {
 }
 
 fn agent() -> NodeKind {
-    NodeKind::Agent(PathBuf::from(env!("CARGO_BIN_EXE_agent-under-test")))
+    NodeKind::Agent(AGENT.into())
 }
 
 /// Waits until a node's heartbeats have told the ResourceManager what the node knows now.

@@ -9,8 +9,9 @@ mod picture;
 use records::ContainerId;
 use serde_json::Value;
 use tests::browser::{Browser, Page};
+use tests::gate::Gate;
 use tests::http;
-use tests::peer::{Allocation, Gate, LaunchContext, PeerCluster};
+use tests::peer::{Allocation, LaunchContext, PeerCluster};
 use tests::require;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message;
 use records::Resource;
+use tests::cluster::{SLOT_MB, STATE_DEADLINE};
 use tests::node::NodeKind;
 use tests::peer::Nothing;
 use tests::played::open;
@@ -29,7 +30,7 @@ use wire::protocol::application_master::{PROTOCOL, VERSION};
 use wire::rpc::RpcClient;
 
 use crate::played::{Cluster, here};
-use crate::{SLOT_MB, STATE_DEADLINE, agent, distributed, proxied};
+use crate::{agent, distributed, proxied};
 
 /// A stop with one container that does nothing takes a moment.
 const STOP_DEADLINE: Duration = Duration::from_secs(60);

@@ -13,19 +13,9 @@ mod played;
 mod restart;
 mod tokens;
 
-use std::time::Duration;
-
+use tests::cluster::SLOT_MB;
 use tests::conf::Options;
 use tests::node::NodeKind;
-
-/// For a job to end once nothing holds it back: some JVM starts and heartbeats on a machine that may be busy building.
-const JOB_DEADLINE: Duration = Duration::from_secs(180);
-
-/// For a state to be reached that takes an ApplicationMaster's start at most.
-const STATE_DEADLINE: Duration = Duration::from_secs(90);
-
-/// Size of every container of these tests.
-const SLOT_MB: u32 = 256;
 
 /// Our node, of the program built with the tests.
 fn agent() -> NodeKind {

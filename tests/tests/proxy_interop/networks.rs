@@ -2,8 +2,10 @@
 //! `localhost:8049`, which is all that its configuration says.
 
 use records::ContainerId;
+use tests::cluster::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::{self, ContainerType, Job};
+use tests::gate::Gate;
 use tests::lab::Lab;
 use tests::map_reduce;
 use tests::network::{HUB, NodeNetwork, isolated};
@@ -11,7 +13,7 @@ use tests::node::{Node, NodeKind};
 use tests::rm::{ResourceManager, RmKind};
 use tests::{require, wait};
 
-use crate::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE, agent, distributed};
+use crate::{agent, distributed};
 
 /// Containers of a job of several.
 const CONTAINERS: usize = 10;
@@ -60,8 +62,7 @@ impl Cluster {
         let job = Job {
             command,
             containers: u32::try_from(containers).unwrap(),
-            container_memory_mb: SLOT_MB,
-            master_memory_mb: SLOT_MB,
+            memory_mb: SLOT_MB,
             container_type: kind,
         };
         let mut shell = distributed_shell::start(&self.lab, name, &job);
@@ -197,16 +198,12 @@ fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
         let mut cluster = Cluster::start(distributed());
         cluster.add_node(&agent());
         // The gate keeps the master on our node until the other is there.
-        let gate = cluster.lab.folder().join("gate");
-        let command = format!(
-            "echo; while [ ! -e {} ]; do sleep 0.1; done",
-            gate.display()
-        );
+        let gate = Gate::at(cluster.lab.folder().join("gate"));
+        let command = format!("echo; {}", gate.wait_command());
         let job = Job {
             command: &command,
             containers: 40,
-            container_memory_mb: SLOT_MB,
-            master_memory_mb: SLOT_MB,
+            memory_mb: SLOT_MB,
             container_type: ContainerType::Opportunistic,
         };
         let mut shell = distributed_shell::start(&cluster.lab, "to-java", &job);
@@ -219,7 +216,7 @@ fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
             let used = cluster.used(&id);
             wait::check(!used[1].is_empty(), format!("{used:?}"))
         });
-        std::fs::write(&gate, "").unwrap();
+        gate.open();
         let outcome = shell.outcome(JOB_DEADLINE);
         assert!(outcome.succeeded, "{}", outcome.log);
         assert!(cluster.given_out() >= 40.0, "{}", cluster.given_out());

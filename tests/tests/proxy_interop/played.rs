@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tests::client::ShellApplication;
+use tests::cluster::SLOT_MB;
 use tests::conf::Options;
 use tests::lab::Lab;
 use tests::node::{Node, NodeKind};
@@ -10,8 +11,6 @@ use tests::played::PlayedMaster;
 use tests::proxied::{SLEEP, wait_launched};
 use tests::rm::{ResourceManager, RmKind};
 use tests::simulated::Launched;
-
-use crate::SLOT_MB;
 
 /// Fields are dropped in this order.
 pub(crate) struct Cluster {

@@ -1,17 +1,18 @@
 //! A master lives on through rolling keys and a restarted ResourceManager, and counts its containers.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::Duration;
 
 use records::ContainerId;
+use tests::cluster::STATE_DEADLINE;
 use tests::conf::{Options, StateStore};
+use tests::gate::Gate;
 use tests::played::{PlayedMaster, open};
 use tests::require;
 use wire::proto::hadoop_yarn::ExecutionTypeProto::{Guaranteed, Opportunistic};
 
 use crate::played::{Cluster, here};
-use crate::{STATE_DEADLINE, agent, distributed};
+use crate::{agent, distributed};
 
 /// How long a silent master is believed to live. A new key counts from one and a half of this on.
 const AM_EXPIRY: Duration = Duration::from_secs(8);
@@ -49,8 +50,8 @@ fn nothing_is_lost_and_nothing_comes_twice_over_rolled_keys_and_a_restarted_reso
     require!(java, hadoop);
     let mut cluster = Cluster::start(&[agent(), agent()], rolling());
     let mut master = cluster.play();
-    let gate = cluster.lab.folder().join("gate");
-    let command = format!("while [ ! -e {} ]; do sleep 0.1; done", gate.display());
+    let gate = Gate::at(cluster.lab.folder().join("gate"));
+    let command = gate.wait_command();
     let mut started = BTreeSet::new();
     master.ask(1, 5, Opportunistic);
     master.ask(2, 2, Guaranteed);
@@ -91,7 +92,7 @@ fn nothing_is_lost_and_nothing_comes_twice_over_rolled_keys_and_a_restarted_reso
     assert_eq!(kinds, [4, 10]);
     assert!(master.ended.is_empty(), "{:?}", master.ended);
 
-    fs::write(&gate, "").unwrap();
+    gate.open();
     master.beat_until("the end of all", STATE_DEADLINE, |master| {
         master.ended.len() == 14
     });

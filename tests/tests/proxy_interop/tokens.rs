@@ -1,6 +1,7 @@
 //! Whose token opens what.
 
 use tests::client::Client;
+use tests::cluster::STATE_DEADLINE;
 use tests::played::open;
 use tests::{require, wait};
 use wire::exception::HadoopException;
@@ -8,7 +9,7 @@ use wire::proto::hadoop_yarn::{ApplicationSubmissionContextProto, ContainerLaunc
 use wire::token::Token;
 
 use crate::played::{Cluster, here};
-use crate::{STATE_DEADLINE, agent, distributed};
+use crate::{agent, distributed};
 
 #[test]
 fn a_nodes_token_opens_no_resource_manager_and_a_resource_managers_no_node() {
