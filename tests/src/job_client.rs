@@ -85,6 +85,16 @@ impl JobClient {
         }
     }
 
+    /// Waits for the end of the job and expects success.
+    ///
+    /// # Panics
+    /// When it has not ended at the deadline, or has failed.
+    #[track_caller]
+    pub fn assert_succeeds(&mut self, deadline: Duration) {
+        let outcome = self.outcome(deadline);
+        assert!(outcome.succeeded, "{}", outcome.log);
+    }
+
     /// Time since the client was started.
     #[must_use]
     pub fn elapsed(&self) -> Duration {

@@ -53,6 +53,21 @@ impl ApplicationLogs {
         statuses
     }
 
+    /// Expects that so many containers of DistributedShell were used, and that all of them ended well.
+    ///
+    /// # Panics
+    /// When it was otherwise.
+    #[track_caller]
+    pub fn assert_succeeded(&self, containers: usize) {
+        let statuses = self.exit_statuses_of_used();
+        let ended_well = statuses.iter().filter(|(_, status)| *status == 0).count();
+        assert_eq!(
+            (statuses.len(), ended_well),
+            (containers, containers),
+            "{statuses:?}"
+        );
+    }
+
     /// The exit status of each container that the ResourceManager reported to DistributedShell's ApplicationMaster, in the
     /// order of the reports.
     #[must_use]

@@ -39,13 +39,7 @@ fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
     );
     for shell in [&mut guaranteed, &mut opportunistic] {
         let id = shell.application_id();
-        let outcome = shell.outcome(JOB_DEADLINE);
-        assert!(outcome.succeeded, "{}", outcome.log);
-        let statuses = node.logs(&id).exit_statuses_of_used();
-        assert_eq!(statuses.len(), 10, "{statuses:?}");
-        assert!(
-            statuses.iter().all(|(_, status)| *status == 0),
-            "{statuses:?}"
-        );
+        shell.assert_succeeds(JOB_DEADLINE);
+        node.logs(&id).assert_succeeded(10);
     }
 }

@@ -115,16 +115,13 @@ fn wait_in_state(
 /// Waits for the end of a job whose containers must all have ended well.
 #[track_caller]
 fn succeeds(cluster: &Cluster, job: &mut JobClient, application_id: &str, containers: usize) {
-    let outcome = job.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
+    job.assert_succeeds(JOB_DEADLINE);
     let application = cluster.rm.application(application_id).unwrap();
     assert_eq!(application["finalStatus"], "SUCCEEDED", "{application}");
-    let statuses = cluster.node.logs(application_id).exit_statuses_of_used();
-    assert_eq!(statuses.len(), containers, "{statuses:?}");
-    assert!(
-        statuses.iter().all(|(_, status)| *status == 0),
-        "{statuses:?}"
-    );
+    cluster
+        .node
+        .logs(application_id)
+        .assert_succeeded(containers);
 }
 
 fn frozen_containers_go_on_where_they_were_and_their_job_succeeds(rm: &RmKind) {

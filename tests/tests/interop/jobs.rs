@@ -17,14 +17,8 @@ fn ten_guaranteed_containers_succeed(rm: &RmKind) {
     let cluster = start_cluster(rm, 8, Options::default());
     let mut shell = cluster.submit("guaranteed", "sleep 1", 10, ContainerType::Guaranteed);
     let id = shell.application_id();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
-    let statuses = cluster.node.logs(&id).exit_statuses_of_used();
-    assert_eq!(statuses.len(), 10, "{statuses:?}");
-    assert!(
-        statuses.iter().all(|(_, status)| *status == 0),
-        "{statuses:?}"
-    );
+    shell.assert_succeeds(JOB_DEADLINE);
+    cluster.node.logs(&id).assert_succeeded(10);
     let application = cluster.rm.application(&id).unwrap();
     assert_eq!(application["state"], "FINISHED", "{application}");
     assert_eq!(application["finalStatus"], "SUCCEEDED", "{application}");
@@ -52,14 +46,8 @@ fn the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_suc
     );
     cluster.wait_begun(&id, 4);
     gate.open();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
-    let statuses = cluster.node.logs(&id).exit_statuses_of_used();
-    assert_eq!(statuses.len(), 10, "{statuses:?}");
-    assert!(
-        statuses.iter().all(|(_, status)| *status == 0),
-        "{statuses:?}"
-    );
+    shell.assert_succeeds(JOB_DEADLINE);
+    cluster.node.logs(&id).assert_succeeded(10);
     assert_becomes_idle(&cluster);
 }
 

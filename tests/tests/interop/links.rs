@@ -82,7 +82,7 @@ fn links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers(rm: &RmKind) {
     assert!(stdout.contains("a &lt;b&gt; &amp; c"), "{stdout}");
 
     gate.open();
-    assert!(shell.outcome(JOB_DEADLINE).succeeded);
+    shell.assert_succeeds(JOB_DEADLINE);
     // The logs stay readable while the node knows the application.
     assert!(page(&format!("{logs}/stdout/?start=0")).contains("a &lt;b&gt; &amp; c"));
 }

@@ -79,14 +79,8 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
     let refusal = refusal.remote().expect("the ResourceManager says why");
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
     gate.open();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
-    let statuses = cluster.node.logs(&id).exit_statuses_of_used();
-    assert_eq!(statuses.len(), 6, "{statuses:?}");
-    assert!(
-        statuses.iter().all(|(_, status)| *status == 0),
-        "{statuses:?}"
-    );
+    shell.assert_succeeds(JOB_DEADLINE);
+    cluster.node.logs(&id).assert_succeeded(6);
     wait::until("the pipeline's end", STATE_DEADLINE, || {
         let pipelines = cluster.node.metric("nm_agent_amrmproxy_pipelines")?;
         wait::check(pipelines == 0.0, pipelines.to_string())
@@ -118,8 +112,7 @@ fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_ow
     let second = Node::start_registered(&cluster.lab, &node_kind(), "second", &cluster.rm);
     let mut shell = cluster.submit("distributed", "sleep 1", 10, ContainerType::Opportunistic);
     let id = shell.application_id();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
+    shell.assert_succeeds(JOB_DEADLINE);
     let given_out = allocated(&cluster.node) + allocated(&second);
     assert!(given_out >= 10.0, "{given_out} given out by the nodes");
     let used = [&cluster.node, &second].map(|node| used_on(node, &id));
@@ -150,8 +143,7 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
         wait::check(!used.is_empty(), "none")
     });
     gate.open();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
+    shell.assert_succeeds(JOB_DEADLINE);
     assert!(allocated(&cluster.node) >= 40.0);
 }
 
@@ -205,7 +197,6 @@ fn a_proxied_job_goes_on_over_a_restart_of_the_rm() {
         wait::check(count >= 2.0, count.to_string())
     });
     gate.open();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}", outcome.log);
+    shell.assert_succeeds(JOB_DEADLINE);
     assert_eq!(used_on(&cluster.node, &id).len(), 4);
 }

@@ -44,14 +44,8 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
 
     gate.open();
     for (id, shell) in ids.iter().zip([&mut guaranteed, &mut opportunistic]) {
-        let outcome = shell.outcome(JOB_DEADLINE);
-        assert!(outcome.succeeded, "{}", outcome.log);
-        let statuses = cluster.node.logs(id).exit_statuses_of_used();
-        assert_eq!(statuses.len(), 3, "{statuses:?}");
-        assert!(
-            statuses.iter().all(|(_, status)| *status == 0),
-            "{statuses:?}"
-        );
+        shell.assert_succeeds(JOB_DEADLINE);
+        cluster.node.logs(id).assert_succeeded(3);
     }
 }
 

@@ -32,14 +32,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_agent-under-test");
 fn assert_runs_five(cluster: &Cluster, name: &str, container_type: ContainerType) {
     let mut shell = cluster.submit(name, "true", 5, container_type);
     let id = shell.application_id();
-    let outcome = shell.outcome(JOB_DEADLINE);
-    assert!(outcome.succeeded, "{}\n{}", outcome.log, cluster.rm.log());
-    let statuses = cluster.node.logs(&id).exit_statuses_of_used();
-    assert_eq!(statuses.len(), 5, "{statuses:?}");
-    assert!(
-        statuses.iter().all(|(_, status)| *status == 0),
-        "{statuses:?}"
-    );
+    shell.assert_succeeds(JOB_DEADLINE);
+    cluster.node.logs(&id).assert_succeeded(5);
     let application = cluster
         .rm
         .application(&id)

@@ -67,8 +67,7 @@ impl Cluster {
         };
         let mut shell = distributed_shell::start(&self.lab, name, &job);
         let id = shell.application_id();
-        let outcome = shell.outcome(JOB_DEADLINE);
-        assert!(outcome.succeeded, "{}", outcome.log);
+        shell.assert_succeeds(JOB_DEADLINE);
         id
     }
 
@@ -217,8 +216,7 @@ fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
             wait::check(!used[1].is_empty(), format!("{used:?}"))
         });
         gate.open();
-        let outcome = shell.outcome(JOB_DEADLINE);
-        assert!(outcome.succeeded, "{}", outcome.log);
+        shell.assert_succeeds(JOB_DEADLINE);
         assert!(cluster.given_out() >= 40.0, "{}", cluster.given_out());
     });
 }
