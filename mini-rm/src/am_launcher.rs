@@ -177,13 +177,7 @@ mod tests {
         let key = MasterKey::new(1, Bytes::from_static(b"key"));
         let token = |kind| Token::sign(&key, Bytes::from_static(b"id"), kind, "");
         Launch {
-            attempt: ApplicationAttemptId {
-                application_id: ApplicationId {
-                    cluster_timestamp: 5,
-                    id: 7,
-                },
-                attempt_id: 1,
-            },
+            attempt: ApplicationId::new(5, 7).attempt(1),
             node: NodeId {
                 host: "n".to_owned(),
                 port: 1,

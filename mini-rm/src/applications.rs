@@ -231,10 +231,7 @@ impl Application {
         } else {
             attempts_max.min(asked)
         };
-        let first = ApplicationAttemptId {
-            application_id: id,
-            attempt_id: 1,
-        };
+        let first = id.attempt(1);
         Self {
             id,
             user,
@@ -412,10 +409,7 @@ mod tests {
     const WALL: EpochMillis = EpochMillis(0);
 
     fn application(attempts_max: u32) -> Application {
-        let id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
+        let id = ApplicationId::new(1, 1);
         let submission = ApplicationSubmissionContextProto::default();
         Application::new(
             id,

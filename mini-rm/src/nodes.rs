@@ -225,10 +225,7 @@ mod tests {
             port: 1,
         };
         let mut node = Node::new(id, DEFAULT_RACK.to_owned(), Resource::new(1, 1));
-        node.orders.applications.insert(ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        });
+        node.orders.applications.insert(ApplicationId::new(1, 1));
         let first = node.answer(NodeHeartbeatResponseProto::default());
         assert_eq!(first.applications_to_cleanup.len(), 1);
         assert_eq!(node.turn(0), Turn::Repeated);

@@ -81,10 +81,7 @@ impl Session {
     /// The attempt's next container id. The master's own is the first.
     pub const fn next_container(&mut self) -> ContainerId {
         self.last_container += 1;
-        ContainerId {
-            attempt: self.attempt,
-            id: self.last_container,
-        }
+        self.attempt.container(self.last_container)
     }
 
     /// The master has registered: from now on it hears of nodes. Applications that wait for theirs may be many, and so

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use nm_agent::launch::RunningProcess;
 use nm_agent::monitor::{ContainerLimit, ContainerLimits, ContainerSampler, MemoryPolicy};
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType};
+use records::{ApplicationId, ContainerId, ExecutionType};
 
 /// Containers looked at.
 const CONTAINERS: usize = 1_000;
@@ -101,17 +101,7 @@ fn start() -> Outcome<Containers> {
 }
 
 fn container_id(id: i64) -> ContainerId {
-    let application_id = ApplicationId {
-        cluster_timestamp: 1,
-        id: 1,
-    };
-    ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        },
-        id,
-    }
+    ApplicationId::new(1, 1).attempt(1).container(id)
 }
 
 /// Milliseconds of processor time of this thread that it took.

@@ -18,7 +18,7 @@ use nm_agent::launch::{
     LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, LocalizationCounters,
     adopt_orphans,
 };
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
+use records::{ApplicationId, NodeId};
 use tokio::sync::mpsc;
 
 /// Runs of each kind; the 99th percentile is then the third largest.
@@ -222,16 +222,9 @@ impl<'a> Bench<'a> {
         // As many variables as a MapReduce task brings.
         let environment = (0..20).map(|n| (format!("VARIABLE_{n}"), format!("$PWD/value-{n}")));
         Ok(Box::new(LaunchPlan {
-            container_id: ContainerId {
-                attempt: ApplicationAttemptId {
-                    application_id: ApplicationId {
-                        cluster_timestamp: i64::from(std::process::id()),
-                        id: 9,
-                    },
-                    attempt_id: 1,
-                },
-                id,
-            },
+            container_id: ApplicationId::new(i64::from(std::process::id()), 9)
+                .attempt(1)
+                .container(id),
             user: "alice".to_owned(),
             commands: vec![command.to_owned()],
             environment: environment.collect(),

@@ -204,10 +204,8 @@ impl Applications {
 
 #[cfg(test)]
 mod tests {
-    use records::ApplicationAttemptId;
-
     use super::*;
-    use crate::fixture::container;
+    use crate::view::fixture::container_id as container;
 
     fn user() -> Arc<str> {
         Arc::from("alice")
@@ -262,25 +260,10 @@ mod tests {
     fn the_number_of_applications_is_bounded() {
         let mut applications = Applications::default();
         for n in 0..i32::try_from(APPLICATIONS_MAX).unwrap() {
-            let application_id = ApplicationId {
-                cluster_timestamp: 1,
-                id: n,
-            };
-            let attempt = ApplicationAttemptId {
-                application_id,
-                attempt_id: 1,
-            };
-            applications.add_container(ContainerId { attempt, id: 1 }, &user());
+            let id = ApplicationId::new(1, n).attempt(1).container(1);
+            applications.add_container(id, &user());
         }
-        let application_id = ApplicationId {
-            cluster_timestamp: 2,
-            id: 1,
-        };
-        let attempt = ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        };
-        let one_more = ContainerId { attempt, id: 1 };
+        let one_more = ApplicationId::new(2, 1).attempt(1).container(1);
         assert_eq!(
             applications.add_container(one_more, &user()),
             Added::Refused

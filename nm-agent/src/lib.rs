@@ -12,8 +12,6 @@ pub mod config;
 pub mod container_manager;
 pub mod core;
 pub mod core_task;
-#[cfg(test)]
-mod fixture;
 pub mod hands;
 pub mod isolation;
 pub mod launch;

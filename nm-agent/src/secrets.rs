@@ -279,21 +279,13 @@ fn bounded(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use records::ContainerId;
     use wire::proto::hadoop_yarn::ApplicationAttemptIdProto;
     use wire::token::Token;
 
     use super::*;
 
     fn attempt() -> ApplicationAttemptId {
-        let application_id = ApplicationId {
-            cluster_timestamp: 1_700_000_000_000,
-            id: 7,
-        };
-        ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        }
+        ApplicationId::new(1_700_000_000_000, 7).attempt(1)
     }
 
     fn node() -> NodeId {
@@ -317,13 +309,7 @@ mod tests {
 
     fn container_token(key: &MasterKey, address: &str) -> TokenProto {
         let identifier = ContainerTokenIdentifierProto {
-            container_id: Some(
-                ContainerId {
-                    attempt: attempt(),
-                    id: 2,
-                }
-                .into(),
-            ),
+            container_id: Some(attempt().container(2).into()),
             nm_host_addr: Some(address.to_owned()),
             master_key_id: Some(key.key_id),
             ..Default::default()

@@ -52,7 +52,7 @@ impl StartedTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::container as id;
+    use crate::view::fixture::container_id as id;
 
     #[test]
     fn a_token_starts_its_container_once_until_it_expires() {

@@ -107,7 +107,7 @@ impl<S: Clone> StatusLedger<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::container as id;
+    use crate::view::fixture::container_id as id;
 
     #[test]
     fn a_completion_is_repeated_until_a_heartbeat_that_carried_it_is_answered() {

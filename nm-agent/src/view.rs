@@ -385,22 +385,13 @@ impl NodeSnapshot {
 /// A small node for the tests of this crate's readers.
 #[cfg(test)]
 pub(crate) mod fixture {
-    use records::ApplicationAttemptId;
-
     use super::*;
 
-    pub(crate) const APP: ApplicationId = ApplicationId {
-        cluster_timestamp: 1_700_000_000_000,
-        id: 7,
-    };
+    pub(crate) const APP: ApplicationId = ApplicationId::new(1_700_000_000_000, 7);
 
     /// The container of this number in the first attempt of [`APP`].
     pub(crate) const fn container_id(id: i64) -> ContainerId {
-        let attempt = ApplicationAttemptId {
-            application_id: APP,
-            attempt_id: 1,
-        };
-        ContainerId { attempt, id }
+        APP.attempt(1).container(id)
     }
 
     /// A running guaranteed container of `alice`.

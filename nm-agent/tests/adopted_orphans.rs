@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nm_agent::launch::{
     LaunchConfig, LaunchEvent, LaunchPlan, Launcher, LocalizationCounters, adopt_orphans,
 };
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
+use records::{ApplicationId, NodeId};
 use tokio::sync::mpsc;
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -35,16 +35,9 @@ fn config() -> LaunchConfig {
 }
 
 fn plan(root: &Path, number: i64, command: &str) -> Box<LaunchPlan> {
-    let container_id = ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: i64::from(std::process::id()),
-                id: 8,
-            },
-            attempt_id: 1,
-        },
-        id: number,
-    };
+    let container_id = ApplicationId::new(i64::from(std::process::id()), 8)
+        .attempt(1)
+        .container(number);
     let root = root.join(number.to_string());
     let directory = |name: &str| {
         let path = root.join(name);

@@ -65,6 +65,34 @@ pub struct NodeId {
     pub port: u16,
 }
 
+impl ApplicationId {
+    /// The application of this number, from an RM that started then: milliseconds since the epoch.
+    #[must_use]
+    pub const fn new(cluster_timestamp: i64, id: i32) -> Self {
+        Self {
+            cluster_timestamp,
+            id,
+        }
+    }
+
+    /// Its try of this number, from 1.
+    #[must_use]
+    pub const fn attempt(self, attempt_id: i32) -> ApplicationAttemptId {
+        ApplicationAttemptId {
+            application_id: self,
+            attempt_id,
+        }
+    }
+}
+
+impl ApplicationAttemptId {
+    /// Its container of this number, the RM's epoch in the bits above the 40th.
+    #[must_use]
+    pub const fn container(self, id: i64) -> ContainerId {
+        ContainerId { attempt: self, id }
+    }
+}
+
 impl ContainerId {
     /// The application it belongs to.
     #[must_use]
@@ -155,14 +183,8 @@ impl FromStr for ApplicationAttemptId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let mut parts = text.strip_prefix("appattempt_")?.split('_');
-            let application_id = ApplicationId {
-                cluster_timestamp: digits(parts.next())?,
-                id: digits(parts.next())?,
-            };
-            let id = Self {
-                application_id,
-                attempt_id: digits(parts.next())?,
-            };
+            let application_id = ApplicationId::new(digits(parts.next())?, digits(parts.next())?);
+            let id = application_id.attempt(digits(parts.next())?);
             parts.next().is_none().then_some(id)
         };
         parse().ok_or_else(|| ParseIdError::new("application attempt id", text))
@@ -183,21 +205,13 @@ impl FromStr for ContainerId {
                 None => (0, rest),
             };
             let mut parts = rest.split('_');
-            let application_id = ApplicationId {
-                cluster_timestamp: digits(parts.next())?,
-                id: digits(parts.next())?,
-            };
-            let attempt = ApplicationAttemptId {
-                application_id,
-                attempt_id: digits(parts.next())?,
-            };
+            let application_id = ApplicationId::new(digits(parts.next())?, digits(parts.next())?);
+            let attempt = application_id.attempt(digits(parts.next())?);
             let number: i64 = digits(parts.next())?;
             let fits =
                 epoch <= i64::MAX >> CONTAINER_NUMBER_BITS && number <= CONTAINER_NUMBER_MASK;
-            (fits && parts.next().is_none()).then_some(Self {
-                attempt,
-                id: epoch << CONTAINER_NUMBER_BITS | number,
-            })
+            let id = epoch << CONTAINER_NUMBER_BITS | number;
+            (fits && parts.next().is_none()).then_some(attempt.container(id))
         };
         parse().ok_or_else(|| ParseIdError::new("container id", text))
     }
@@ -224,28 +238,16 @@ mod tests {
 
     use super::*;
 
-    const APP: ApplicationId = ApplicationId {
-        cluster_timestamp: 1_700_000_000_000,
-        id: 7,
-    };
-    const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
-        application_id: APP,
-        attempt_id: 1,
-    };
+    const APP: ApplicationId = ApplicationId::new(1_700_000_000_000, 7);
+    const ATTEMPT: ApplicationAttemptId = APP.attempt(1);
 
     #[test]
     fn texts_are_hadoops() {
         assert_eq!(APP.to_string(), "application_1700000000000_0007");
         assert_eq!(ATTEMPT.to_string(), "appattempt_1700000000000_0007_000001");
-        let plain = ContainerId {
-            attempt: ATTEMPT,
-            id: 2,
-        };
+        let plain = ATTEMPT.container(2);
         assert_eq!(plain.to_string(), "container_1700000000000_0007_01_000002");
-        let third_epoch = ContainerId {
-            attempt: ATTEMPT,
-            id: 3_298_534_883_330,
-        };
+        let third_epoch = ATTEMPT.container(3_298_534_883_330);
         assert_eq!(
             third_epoch.to_string(),
             "container_e03_1700000000000_0007_01_000002"
@@ -280,9 +282,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_id_reads_back_from_its_text(ts in 0..i64::MAX, app in 0..i32::MAX, attempt in 0..i32::MAX, id in 0..i64::MAX) {
-            let application_id = ApplicationId { cluster_timestamp: ts, id: app };
-            let attempt = ApplicationAttemptId { application_id, attempt_id: attempt };
-            let container = ContainerId { attempt, id };
+            let application_id = ApplicationId::new(ts, app);
+            let attempt = application_id.attempt(attempt);
+            let container = attempt.container(id);
             prop_assert_eq!(application_id.to_string().parse(), Ok(application_id));
             prop_assert_eq!(attempt.to_string().parse(), Ok(attempt));
             prop_assert_eq!(container.to_string().parse(), Ok(container));

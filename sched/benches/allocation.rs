@@ -19,13 +19,7 @@ use sched::{
 
 const NODES: u32 = 1_000;
 const NOW: MonoMillis = MonoMillis(0);
-const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
-    application_id: ApplicationId {
-        cluster_timestamp: 1_700_000_000_000,
-        id: 7,
-    },
-    attempt_id: 1,
-};
+const ATTEMPT: ApplicationAttemptId = ApplicationId::new(1_700_000_000_000, 7).attempt(1);
 
 fn node_id(node: u32) -> NodeId {
     NodeId {
@@ -61,10 +55,7 @@ fn everywhere(per_host: u32) -> Vec<ResourceRequest> {
 
 fn next_id(last: &mut i64) -> ContainerId {
     *last += 1;
-    ContainerId {
-        attempt: ATTEMPT,
-        id: *last,
-    }
+    ATTEMPT.container(*last)
 }
 
 /// Room for eight containers on each node.

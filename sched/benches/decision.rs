@@ -8,10 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now,
-    Resource,
-};
+use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note,
     QUEUE_LENGTH_MAX,
@@ -52,19 +49,9 @@ impl Node {
 
     fn spec(&mut self, execution_type: ExecutionType) -> ContainerSpec {
         self.last_number += 1;
-        let application_id = ApplicationId {
-            cluster_timestamp: 1_700_000_000_000,
-            id: 7,
-        };
-        let attempt = ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        };
+        let attempt = ApplicationId::new(1_700_000_000_000, 7).attempt(1);
         ContainerSpec {
-            id: ContainerId {
-                attempt,
-                id: self.last_number,
-            },
+            id: attempt.container(self.last_number),
             resource: Resource::new(MEMORY_MB, 1),
             execution_type,
             version: 0,

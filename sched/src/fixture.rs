@@ -1,16 +1,8 @@
 //! Values that the tests of several modules start from.
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerId};
 
 /// A container of the first attempt of one application.
 pub(crate) fn container(id: i64) -> ContainerId {
-    let application_id = ApplicationId {
-        cluster_timestamp: 1,
-        id: 1,
-    };
-    let attempt = ApplicationAttemptId {
-        application_id,
-        attempt_id: 1,
-    };
-    ContainerId { attempt, id }
+    ApplicationId::new(1, 1).attempt(1).container(id)
 }

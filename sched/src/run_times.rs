@@ -149,10 +149,7 @@ mod tests {
     const LARGE: Resource = Resource::new(8_192, 1);
 
     fn application(id: i32) -> ApplicationId {
-        ApplicationId {
-            cluster_timestamp: 1,
-            id,
-        }
+        ApplicationId::new(1, id)
     }
 
     fn recorded(times: &[(i32, Resource, u64)]) -> RunTimes {

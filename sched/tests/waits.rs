@@ -5,10 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now,
-    Resource,
-};
+use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Draw, Event, Note,
     SplitMix64,
@@ -125,21 +122,13 @@ impl Simulation {
     /// A container of a random application comes, just after the ResourceManager was told of the node.
     fn arrive(&mut self) {
         self.last += 1;
-        let application_id = ApplicationId {
-            cluster_timestamp: 1,
-            id: i32::try_from(self.random.below(self.works.len())).unwrap(),
-        };
+        let application = i32::try_from(self.random.below(self.works.len())).unwrap();
         let vcores = 1 + u32::try_from(self.random.below(2)).unwrap();
-        let attempt = ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        };
         self.feed(Event::EstimateWaits);
         self.feed(Event::Start(ContainerSpec {
-            id: ContainerId {
-                attempt,
-                id: self.last,
-            },
+            id: ApplicationId::new(1, application)
+                .attempt(1)
+                .container(self.last),
             resource: Resource::new(1, vcores),
             execution_type: ExecutionType::Opportunistic,
             version: 0,

@@ -51,11 +51,8 @@ pub fn tokens_of(local_dir: &Path, container: ContainerId) -> Option<Vec<Token>>
 #[must_use]
 #[track_caller]
 pub fn wait_launched(local_dirs: &[PathBuf], application_id: ApplicationId) -> (usize, Launched) {
-    let attempt = ApplicationAttemptId {
-        application_id,
-        attempt_id: 1,
-    };
-    let container = ContainerId { attempt, id: 1 };
+    let attempt = application_id.attempt(1);
+    let container = attempt.container(1);
     let (node, mut tokens) = wait::until(format!("{container} launched"), LAUNCH_DEADLINE, || {
         let mut found = local_dirs.iter().enumerate();
         let found = found.find_map(|(node, local_dir)| {

@@ -289,13 +289,7 @@ mod tests {
     };
 
     fn attempt() -> ApplicationAttemptId {
-        ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1,
-                id: 1,
-            },
-            attempt_id: 1,
-        }
+        ApplicationId::new(1, 1).attempt(1)
     }
 
     #[test]

@@ -98,13 +98,7 @@ fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
 
 impl Master {
     pub(crate) fn new(number: i32, secrets: &MasterSecrets) -> Self {
-        let attempt = ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1_700_000_000_000,
-                id: number,
-            },
-            attempt_id: 1,
-        };
+        let attempt = ApplicationId::new(1_700_000_000_000, number).attempt(1);
         let token = secrets.admit(attempt);
         Self {
             attempt,

@@ -26,10 +26,7 @@ impl Core {
     pub const fn new_application(&mut self) -> ApplicationId {
         // A thousand a second for three weeks.
         self.last_application = self.last_application.wrapping_add(1) & i32::MAX;
-        ApplicationId {
-            cluster_timestamp: self.started.0,
-            id: self.last_application,
-        }
+        ApplicationId::new(self.started.0, self.last_application)
     }
 
     /// The largest container.

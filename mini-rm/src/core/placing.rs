@@ -1,8 +1,8 @@
 //! Who gets room: everything asked for goes to `sched`'s allocators, and what they give becomes containers.
 
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, ExecutionTypeRequest, Now,
-    Priority, Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ApplicationId, ExecutionType, ExecutionTypeRequest, Now, Priority,
+    Resource, ResourceName, ResourceRequest,
 };
 use sched::{ContainerAllocation, OpportunisticContainerAllocator};
 
@@ -224,14 +224,8 @@ impl Core {
 
     /// The unfinished containers of an attempt, its master's included.
     pub fn containers_of(&self, attempt: ApplicationAttemptId) -> impl Iterator<Item = &Container> {
-        let first = ContainerId {
-            attempt,
-            id: i64::MIN,
-        };
-        let last = ContainerId {
-            attempt,
-            id: i64::MAX,
-        };
+        let first = attempt.container(i64::MIN);
+        let last = attempt.container(i64::MAX);
         self.containers
             .range(first..=last)
             .map(|(_, container)| container)

@@ -454,16 +454,7 @@ fn a_killed_application_gives_everything_back_and_its_master_is_a_stranger() {
 fn a_node_ends_what_nobody_knows_and_forgets_it_when_it_has_ended() {
     let mut world = World::new(&[]);
     world.register(&node(1), 4, Vec::new());
-    let stranger = ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1,
-                id: 1,
-            },
-            attempt_id: 1,
-        },
-        id: 1,
-    };
+    let stranger = ApplicationId::new(1, 1).attempt(1).container(1);
     let answer = world.heartbeat(&node(1), 0, vec![status(stranger, None)]);
     assert_eq!(answer.containers_to_cleanup, [stranger.into()]);
     let answer = world.heartbeat(&node(1), 1, vec![status(stranger, Some(143))]);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis,
-    ExecutionType, MonoMillis, Now, Resource,
+    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now,
+    Resource,
 };
 use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerSpec};
 use wire::exception::{HadoopException, RemoteException};
@@ -536,15 +536,8 @@ fn an_old_nm_token_fails_the_whole_call() {
 
 /// An ApplicationMaster of another application.
 fn stranger() -> Asker {
-    let application_id = ApplicationId {
-        id: APP.id + 1,
-        ..APP
-    };
     Asker {
-        attempt: ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        },
+        attempt: ApplicationId::new(APP.cluster_timestamp, APP.id + 1).attempt(1),
         ..asker()
     }
 }

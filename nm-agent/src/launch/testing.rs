@@ -5,23 +5,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
+use records::{ApplicationId, ContainerId, NodeId};
 
 use super::context::{LaunchConfig, LaunchPlan, LocalizationCounters};
 
 /// An id that no other test of this run uses: left-over processes are recognised by it.
 pub(crate) fn container_id() -> ContainerId {
     static NEXT: AtomicI64 = AtomicI64::new(1);
-    ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: i64::from(std::process::id()),
-                id: 7,
-            },
-            attempt_id: 1,
-        },
-        id: NEXT.fetch_add(1, Ordering::Relaxed),
-    }
+    ApplicationId::new(i64::from(std::process::id()), 7)
+        .attempt(1)
+        .container(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A plan below `root` that runs nothing yet.

@@ -3,23 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType,
-};
+use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType};
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
 use super::*;
 
-const ID: ContainerId = ContainerId {
-    attempt: ApplicationAttemptId {
-        application_id: ApplicationId {
-            cluster_timestamp: 1_700_000_000_000,
-            id: 7,
-        },
-        attempt_id: 1,
-    },
-    id: 2,
-};
+const ID: ContainerId = ApplicationId::new(1_700_000_000_000, 7)
+    .attempt(1)
+    .container(2);
 
 /// Series by name and labels, without comments.
 fn values(metrics: &Metrics) -> BTreeMap<String, f64> {

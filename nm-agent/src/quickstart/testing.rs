@@ -1,25 +1,15 @@
 //! Containers and decisions for the tests of the story.
 
-use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis,
-    ExecutionType,
-};
+use records::{ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType};
 use sched::{Completion, Note, ShedReason};
 
 use super::tally::{Happened, What};
 
 /// This container of the first attempt of this application.
 pub(super) const fn id(application: i32, number: i64) -> ContainerId {
-    ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1,
-                id: application,
-            },
-            attempt_id: 1,
-        },
-        id: (1 << 40) + number,
-    }
+    ApplicationId::new(1, application)
+        .attempt(1)
+        .container((1 << 40) + number)
 }
 
 pub(super) const fn happened(at: i64, node: usize, what: What) -> Happened {

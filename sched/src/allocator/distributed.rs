@@ -28,8 +28,8 @@ use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use records::{
-    ApplicationAttemptId, ContainerId, ExecutionType, ExecutionTypeRequest, MonoMillis, Resource,
-    ResourceName, ResourceRequest,
+    ApplicationAttemptId, ExecutionType, ExecutionTypeRequest, MonoMillis, Resource, ResourceName,
+    ResourceRequest,
 };
 
 use super::ask::AskKey;
@@ -320,10 +320,7 @@ impl DistributedOpportunisticContainerAllocator {
             budget -= 1;
             unconfirmed.push(DistributedAllocation {
                 container: ContainerAllocation {
-                    container_id: ContainerId {
-                        attempt: *attempt,
-                        id,
-                    },
+                    container_id: attempt.container(id),
                     node_id: node.node_id.clone(),
                     resource: limits.normalize(key.capability()),
                     priority: key.priority,

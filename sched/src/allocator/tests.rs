@@ -18,13 +18,7 @@ const SIZE: Resource = Resource::new(1_024, 1);
 const T0: MonoMillis = MonoMillis(0);
 
 fn attempt(id: i32) -> ApplicationAttemptId {
-    ApplicationAttemptId {
-        application_id: ApplicationId {
-            cluster_timestamp: 1,
-            id,
-        },
-        attempt_id: 1,
-    }
+    ApplicationId::new(1, id).attempt(1)
 }
 
 fn node_id(host: &str) -> NodeId {
@@ -68,7 +62,7 @@ fn ids() -> impl FnMut(ApplicationAttemptId) -> ContainerId {
     let mut last = 0;
     move |attempt| {
         last += 1;
-        ContainerId { attempt, id: last }
+        attempt.container(last)
     }
 }
 

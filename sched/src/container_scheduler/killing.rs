@@ -1,6 +1,6 @@
 //! The ways to end a container.
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerId};
 
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
@@ -29,13 +29,7 @@ impl ContainerScheduler {
         reason: KillReason,
         turn: &mut Turn<'_>,
     ) {
-        let bound = |attempt_id, id| ContainerId {
-            attempt: ApplicationAttemptId {
-                application_id,
-                attempt_id,
-            },
-            id,
-        };
+        let bound = |attempt_id, id| application_id.attempt(attempt_id).container(id);
         let range = bound(i32::MIN, i64::MIN)..=bound(i32::MAX, i64::MAX);
         let ids: Vec<ContainerId> = self.containers.range(range).map(|(id, _)| *id).collect();
         for id in ids {

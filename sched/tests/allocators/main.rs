@@ -38,19 +38,13 @@ impl Node {
 }
 
 fn attempt(id: i32) -> ApplicationAttemptId {
-    ApplicationAttemptId {
-        application_id: ApplicationId {
-            cluster_timestamp: 1,
-            id,
-        },
-        attempt_id: 1,
-    }
+    ApplicationId::new(1, id).attempt(1)
 }
 
 /// Ids that never repeat, from one counter for all attempts.
 fn next_id(last: &mut i64, attempt: ApplicationAttemptId) -> ContainerId {
     *last += 1;
-    ContainerId { attempt, id: *last }
+    attempt.container(*last)
 }
 
 fn host_name() -> impl Strategy<Value = String> {

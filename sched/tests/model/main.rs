@@ -15,10 +15,7 @@ mod shell;
 mod toy;
 
 use proptest::prelude::*;
-use records::{
-    ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now,
-    Resource,
-};
+use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
     Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
     Event, KillReason, Note, ShedReason,
@@ -33,17 +30,9 @@ const UNKNOWN: i64 = -1;
 
 fn id(number: i64) -> ContainerId {
     let application = i32::try_from(number % 3).unwrap();
-    let application_id = ApplicationId {
-        cluster_timestamp: 1,
-        id: application,
-    };
-    ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id,
-            attempt_id: 1,
-        },
-        id: number,
-    }
+    ApplicationId::new(1, application)
+        .attempt(1)
+        .container(number)
 }
 
 /// The container that an answer is about; none of the known ones for other events.
@@ -141,10 +130,7 @@ impl World {
                 application,
                 reason,
             } => {
-                let id = ApplicationId {
-                    cluster_timestamp: 1,
-                    id: application,
-                };
+                let id = ApplicationId::new(1, application);
                 self.feed(Event::KillApplication { id, reason });
             }
             Op::Update { which, size, newer } => self.update(self.pick(which), size, newer),

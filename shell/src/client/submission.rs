@@ -66,10 +66,7 @@ mod tests {
             patience: Patience::default(),
             secret: new_secret(),
         };
-        let id = ApplicationId {
-            cluster_timestamp: 1,
-            id: 1,
-        };
+        let id = ApplicationId::new(1, 1);
         context(id, "/a b/nm-agent", &spec)
     }
 

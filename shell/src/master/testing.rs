@@ -2,19 +2,11 @@
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
 
-pub(super) const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
-    application_id: ApplicationId {
-        cluster_timestamp: 1_700_000_000_000,
-        id: 7,
-    },
-    attempt_id: 1,
-};
+pub(super) const ATTEMPT: ApplicationAttemptId =
+    ApplicationId::new(1_700_000_000_000, 7).attempt(1);
 
 pub(super) const fn container(id: i64) -> ContainerId {
-    ContainerId {
-        attempt: ATTEMPT,
-        id,
-    }
+    ATTEMPT.container(id)
 }
 
 pub(super) fn node(number: u16) -> NodeId {

@@ -89,13 +89,7 @@ impl PeerAm {
     pub fn connect(rm: &PeerRm, application: i32) -> Self {
         let node = rm.wait_registered();
         let secrets = rm.secrets();
-        let attempt = ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: secrets.rm_identifier,
-                id: application,
-            },
-            attempt_id: 1,
-        };
+        let attempt = ApplicationId::new(secrets.rm_identifier, application).attempt(1);
         let user = current_user();
         let nm_token = secrets.nm_token(attempt, &node, &user);
         let client = Self::open(rm, &node, &nm_token)
@@ -167,20 +161,16 @@ impl PeerAm {
     /// The first container of the attempt, which is its ApplicationMaster's, guaranteed and with 128 MiB.
     #[must_use]
     pub fn first(&self) -> Allocation {
-        let id = ContainerId {
-            attempt: self.attempt,
-            id: 1,
-        };
+        let id = self.attempt.container(1);
         Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
     }
 
     /// A new guaranteed container of 128 MiB on the node.
     #[must_use]
     pub fn allocate(&self) -> Allocation {
-        let id = ContainerId {
-            attempt: self.attempt,
-            id: self.last_container.fetch_add(1, Ordering::Relaxed) + 1,
-        };
+        let id = self
+            .attempt
+            .container(self.last_container.fetch_add(1, Ordering::Relaxed) + 1);
         Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
     }
 

@@ -327,13 +327,10 @@ mod tests {
     #[test]
     fn a_repeated_heartbeat_gets_the_same_orders_again_and_a_new_one_does_not() {
         let mut tracker = registered();
-        tracker.orders().applications_to_cleanup.push(
-            records::ApplicationId {
-                cluster_timestamp: 1,
-                id: 1,
-            }
-            .into(),
-        );
+        tracker
+            .orders()
+            .applications_to_cleanup
+            .push(records::ApplicationId::new(1, 1).into());
         let first = tracker.heartbeat(heartbeat(0));
         assert_eq!(first.applications_to_cleanup.len(), 1);
         assert_eq!(tracker.heartbeat(heartbeat(0)), first);

@@ -2,7 +2,7 @@
 
 use mini_rm::Addresses;
 use mini_rm::config::{Address, Config};
-use records::{ContainerId, Resource};
+use records::Resource;
 use tests::simulated::{
     LaunchPad, SimulatedMaster, SimulatedNode, opportunistic_container, submit,
 };
@@ -100,10 +100,9 @@ fn a_container_that_a_node_gave_out_lives_and_its_end_is_told_once() {
         let (node, master) = (&mut cluster.node, &mut cluster.master);
         node.heartbeat().await;
         let registered = master.register_distributed().await.unwrap();
-        let id = ContainerId {
-            attempt: master.attempt,
-            id: registered.container_id_start() - 1,
-        };
+        let id = master
+            .attempt
+            .container(registered.container_id_start() - 1);
         let given = opportunistic_container(id, &node.id, SIZE);
         let call = AllocateRequestProto::default;
         master

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use prost::Message as _;
-use records::{ContainerId, Resource};
+use records::Resource;
 use tests::client::Client;
 use tests::simulated::SimulatedMaster;
 use wire::exception::HadoopException;
@@ -227,13 +227,7 @@ fn asks_that_cannot_be_are_refused_as_a_whole() {
             refused::<Allocate>(cluster.master.client(), &request, exception).await;
         }
         let release = AllocateRequestProto {
-            release: vec![
-                ContainerId {
-                    attempt: foreign,
-                    id: 1,
-                }
-                .into(),
-            ],
+            release: vec![foreign.container(1).into()],
             response_id: Some(0),
             ..AllocateRequestProto::default()
         };

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use records::{ApplicationId, ContainerId, NodeId, Resource};
+use records::{ApplicationId, NodeId, Resource};
 use tests::http;
 use tests::simulated::{LaunchPad, SimulatedNode, submit};
 use tokio_util::sync::CancellationToken;
@@ -153,19 +153,10 @@ fn numbers_as_large_as_they_can_be_do_no_harm() {
             let vcores = if port == 4 { 0 } else { i32::MAX };
             let request = sized(id.clone(), i64::MAX, vcores);
             client.call::<RegisterNodeManager>(&request).await.unwrap();
-            let attempt = records::ApplicationAttemptId {
-                application_id: ApplicationId {
-                    cluster_timestamp: 1,
-                    id: 1,
-                },
-                attempt_id: 1,
-            };
+            let attempt = ApplicationId::new(1, 1).attempt(1);
             let mut containers: Vec<_> = (0..1000)
                 .map(|number| {
-                    let id = ContainerId {
-                        attempt,
-                        id: number,
-                    };
+                    let id = attempt.container(number);
                     strange(number, Some(id.into()))
                 })
                 .collect();

@@ -9,13 +9,7 @@ use crate::proto::hadoop_yarn::{
     ContainerTypeProto, MasterKeyProto, NmTokenIdentifierProto, YarnDelegationTokenIdentifierProto,
 };
 
-const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
-    application_id: ApplicationId {
-        cluster_timestamp: 1_700_000_000_000,
-        id: 7,
-    },
-    attempt_id: 1,
-};
+const ATTEMPT: ApplicationAttemptId = ApplicationId::new(1_700_000_000_000, 7).attempt(1);
 
 fn hex(message: &impl Message) -> String {
     message
@@ -45,13 +39,7 @@ fn node() -> NodeId {
 /// A container's token as a Java ResourceManager issues it.
 fn container_token(id: i64) -> ContainerTokenIdentifierProto {
     ContainerTokenIdentifierProto {
-        container_id: Some(
-            ContainerId {
-                attempt: ATTEMPT,
-                id,
-            }
-            .into(),
-        ),
+        container_id: Some(ATTEMPT.container(id).into()),
         nm_host_addr: Some(node().to_string()),
         app_submitter: Some("alice".to_owned()),
         resource: Some(Resource::new(1024, 1).into()),
@@ -168,10 +156,7 @@ fn a_token_keeps_empty_fields_as_hadoop_does() {
 #[test]
 fn ids_without_their_parts_are_refused_by_name() {
     let missing = |message, field| ConvertError::Missing { message, field };
-    let container = ContainerId {
-        attempt: ATTEMPT,
-        id: 2,
-    };
+    let container = ATTEMPT.container(2);
 
     let mut proto = ContainerIdProto::from(container);
     proto.id = None;
@@ -231,10 +216,7 @@ fn negative_parts_of_ids_are_refused() {
 #[test]
 fn a_container_number_below_zero_is_taken() {
     // What a Java node gives out first when the ResourceManager's epoch is 0.
-    let id = ContainerId {
-        attempt: ATTEMPT,
-        id: -1,
-    };
+    let id = ATTEMPT.container(-1);
     let proto = ContainerIdProto::from(id);
     assert_eq!(ContainerId::try_from(&proto), Ok(id));
 }
@@ -369,8 +351,7 @@ proptest! {
         memory_mb in 0..=u64::MAX / 2,
         vcores in 0..=u32::MAX / 2,
     ) {
-        let application_id = ApplicationId { cluster_timestamp, id: app };
-        let container = ContainerId { attempt: ApplicationAttemptId { application_id, attempt_id: attempt }, id };
+        let container = ApplicationId::new(cluster_timestamp, app).attempt(attempt).container(id);
         let bytes = ContainerIdProto::from(container).encode_to_vec();
         prop_assert_eq!(ContainerId::try_from(&ContainerIdProto::decode(&bytes[..]).unwrap()), Ok(container));
 

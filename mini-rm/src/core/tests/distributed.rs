@@ -80,10 +80,7 @@ fn ends(response: &AllocateResponseProto) -> Vec<(ContainerId, i32)> {
 
 /// The `number`th container that a node gives out to this attempt.
 fn id_of(attempt: ApplicationAttemptId, number: i64) -> ContainerId {
-    ContainerId {
-        attempt,
-        id: START - number,
-    }
+    attempt.container(START - number)
 }
 
 fn given(id: ContainerId, place: &NodeId) -> ContainerProto {

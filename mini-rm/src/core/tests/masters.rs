@@ -110,10 +110,7 @@ fn a_master_that_was_launched_and_never_registered_is_tried_again() {
     world.core.master_launched(first, Ok(()), world.now);
     world.pass(1_001);
     let answer = world.heartbeat(&node(1), 0, Vec::new());
-    let killed = ContainerId {
-        attempt: first,
-        id: (1 << 40) + 1,
-    };
+    let killed = first.container((1 << 40) + 1);
     assert_eq!(answer.containers_to_cleanup, [killed.into()]);
     assert_eq!(world.state(application), (ApplicationState::Accepted, 2));
 }

@@ -208,17 +208,8 @@ fn containers_that_were_not_started_yet_survive_their_nodes_registration() {
 #[test]
 fn a_node_brings_strangers_from_an_earlier_run_and_is_told_to_end_them() {
     let mut world = World::new(&[("yarn.resourcemanager.epoch", "2")]);
-    let application = ApplicationId {
-        cluster_timestamp: 1,
-        id: 1,
-    };
-    let stranger = ContainerId {
-        attempt: ApplicationAttemptId {
-            application_id: application,
-            attempt_id: 1,
-        },
-        id: (1 << 40) + 5,
-    };
+    let application = ApplicationId::new(1, 1);
+    let stranger = application.attempt(1).container((1 << 40) + 5);
     let request = RegisterNodeManagerRequestProto {
         node_id: Some(node(1).into()),
         resource: Some(Resource::new(SLOT_MB, 1).into()),

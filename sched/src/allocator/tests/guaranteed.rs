@@ -234,10 +234,7 @@ fn a_charge_needs_room_and_a_recovery_does_not() {
 }
 
 fn ids_from(id: i64) -> ContainerId {
-    ContainerId {
-        attempt: attempt(1),
-        id,
-    }
+    attempt(1).container(id)
 }
 
 #[test]

@@ -235,10 +235,7 @@ fn killing_an_application_starts_none_of_its_own_containers() {
 #[test]
 fn killing_an_application_without_containers_does_nothing() {
     let mut node = Node::new(100);
-    let id = ApplicationId {
-        cluster_timestamp: 9,
-        id: 9,
-    };
+    let id = ApplicationId::new(9, 9);
     assert_eq!(
         node.feed(Event::KillApplication {
             id,

@@ -289,10 +289,7 @@ impl Chaos {
 
 /// The first container of an attempt, in the first epoch.
 const fn master_of(attempt: ApplicationAttemptId) -> ContainerId {
-    ContainerId {
-        attempt,
-        id: (1 << 40) + 1,
-    }
+    attempt.container((1 << 40) + 1)
 }
 
 pub(super) fn is_master(id: ContainerId) -> bool {
