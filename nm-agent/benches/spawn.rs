@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nm_agent::config::Config;
 use nm_agent::launch::{
-    LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, LocalizationCounters,
-    adopt_orphans,
+    LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
 };
+use nm_agent::localize::ContainerDirs;
 use records::{ApplicationId, NodeId};
 use tokio::sync::mpsc;
 
@@ -74,7 +75,7 @@ impl<'a> Bench<'a> {
         // Open for both: reading waits for a byte instead of ending when a writer has gone.
         let fifo = File::options().read(true).write(true).open(&fifo_path)?;
         let (sender, events) = mpsc::channel(64);
-        let launcher = Launcher::start(config(), sender, runtime.handle().clone())?;
+        let launcher = Launcher::start(config()?, sender, runtime.handle().clone())?;
         Ok(Self {
             root,
             runtime,
@@ -219,50 +220,42 @@ impl<'a> Bench<'a> {
         for directory in [&work_dir, &log_dir, &nm_private_dir] {
             fs::create_dir_all(directory)?;
         }
-        // As many variables as a MapReduce task brings.
-        let environment = (0..20).map(|n| (format!("VARIABLE_{n}"), format!("$PWD/value-{n}")));
-        Ok(Box::new(LaunchPlan {
-            container_id: ApplicationId::new(i64::from(std::process::id()), 9)
-                .attempt(1)
-                .container(id),
-            user: "alice".to_owned(),
-            commands: vec![command.to_owned()],
-            environment: environment.collect(),
-            credentials: Vec::new(),
-            links: Vec::new(),
+        let dirs = ContainerDirs {
             local_dirs: vec![root.clone()],
             local_user_dirs: vec![root],
             log_dirs: vec![log_dir.clone()],
             work_dir,
             log_dir,
             nm_private_dir,
-            service_metadata: BTreeMap::new(),
-            localization_counters: LocalizationCounters::default(),
+        };
+        let id = ApplicationId::new(i64::from(std::process::id()), 9)
+            .attempt(1)
+            .container(id);
+        // As many variables as a MapReduce task brings.
+        let environment = (0..20).map(|n| (format!("VARIABLE_{n}"), format!("$PWD/value-{n}")));
+        Ok(Box::new(LaunchPlan {
+            commands: vec![command.to_owned()],
+            environment: environment.collect(),
+            ..LaunchPlan::new(id, "alice".to_owned(), dirs)
         }))
     }
 }
 
 /// Hadoop's defaults, debug information included.
-fn config() -> LaunchConfig {
-    LaunchConfig {
-        node_id: NodeId {
-            host: "localhost".to_owned(),
-            port: 8041,
-        },
-        http_port: 8042,
-        agent_environment: BTreeMap::new(),
-        env_whitelist: Vec::new(),
-        admin_env: BTreeMap::new(),
-        force_path: String::new(),
-        user_home_dir: "/home/".to_owned(),
-        java_feature_version: None,
-        debug_info: true,
-        sigkill_delay: Duration::from_millis(250),
-        stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
-        stderr_tail_bytes: 4096,
-        launch_threads: nm_agent::launch::LAUNCH_THREADS,
-        isolation: None,
-    }
+fn config() -> Outcome<LaunchConfig> {
+    let defaults = Config::load(&[], &BTreeMap::new())?;
+    let node_id = NodeId {
+        host: "localhost".to_owned(),
+        port: 8041,
+    };
+    let environment = BTreeMap::new();
+    Ok(LaunchConfig::new(
+        &defaults.launch,
+        node_id,
+        8042,
+        environment,
+        None,
+    ))
 }
 
 /// From starting a command to its exit.

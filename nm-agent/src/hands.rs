@@ -3,7 +3,6 @@
 //!
 //! [`Hands`] is the seam: the agent has [`NodeHands`], tests of the core have hands that only write down what was asked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -207,20 +206,12 @@ impl Hands for NodeHands {
             let places = places.map_err(|error| crate::error_chain(&error))?;
             let localization_counters = counters_of(&localized, localized_in);
             Ok(LaunchPlan {
-                container_id: id,
-                user,
                 commands: context.commands,
                 environment: context.environment,
                 credentials: context.credentials,
                 links: localized.into_iter().map(link).collect(),
-                work_dir: places.work_dir,
-                log_dir: places.log_dir,
-                nm_private_dir: places.nm_private_dir,
-                local_dirs: places.local_dirs,
-                local_user_dirs: places.local_user_dirs,
-                log_dirs: places.log_dirs,
-                service_metadata: BTreeMap::new(),
                 localization_counters,
+                ..LaunchPlan::new(id, user, places)
             })
         };
         self.limits.set(id, ContainerLimit::of(spec));

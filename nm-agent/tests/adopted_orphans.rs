@@ -4,34 +4,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nm_agent::launch::{
-    LaunchConfig, LaunchEvent, LaunchPlan, Launcher, LocalizationCounters, adopt_orphans,
-};
+use nm_agent::config::Config;
+use nm_agent::launch::{LaunchConfig, LaunchEvent, LaunchPlan, Launcher, adopt_orphans};
+use nm_agent::localize::ContainerDirs;
 use records::{ApplicationId, NodeId};
 use tokio::sync::mpsc;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn config() -> LaunchConfig {
-    LaunchConfig {
-        node_id: NodeId {
-            host: "localhost".to_owned(),
-            port: 8041,
-        },
-        http_port: 8042,
-        agent_environment: BTreeMap::new(),
-        env_whitelist: Vec::new(),
-        admin_env: BTreeMap::new(),
-        force_path: String::new(),
-        user_home_dir: "/home/".to_owned(),
-        java_feature_version: None,
-        debug_info: true,
-        sigkill_delay: Duration::from_millis(250),
-        stderr_pattern: "*stderr*".to_owned(),
-        stderr_tail_bytes: 4096,
-        launch_threads: 2,
-        isolation: None,
-    }
+    let defaults = Config::load(&[], &BTreeMap::new()).expect("Hadoop's defaults are valid");
+    let node_id = NodeId {
+        host: "localhost".to_owned(),
+        port: 8041,
+    };
+    LaunchConfig::new(&defaults.launch, node_id, 8042, BTreeMap::new(), None)
 }
 
 fn plan(root: &Path, number: i64, command: &str) -> Box<LaunchPlan> {
@@ -44,21 +31,17 @@ fn plan(root: &Path, number: i64, command: &str) -> Box<LaunchPlan> {
         std::fs::create_dir_all(&path).expect("a temporary directory is writable");
         path
     };
-    Box::new(LaunchPlan {
-        container_id,
-        user: "alice".to_owned(),
-        commands: vec![command.to_owned()],
-        environment: BTreeMap::new(),
-        credentials: Vec::new(),
-        links: Vec::new(),
+    let dirs = ContainerDirs {
         work_dir: directory("work"),
         log_dir: directory("log"),
         nm_private_dir: directory("private"),
         local_dirs: Vec::new(),
         local_user_dirs: Vec::new(),
         log_dirs: Vec::new(),
-        service_metadata: BTreeMap::new(),
-        localization_counters: LocalizationCounters::default(),
+    };
+    Box::new(LaunchPlan {
+        commands: vec![command.to_owned()],
+        ..LaunchPlan::new(container_id, "alice".to_owned(), dirs)
     })
 }
 
@@ -121,7 +104,7 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
     let daemons = "(setsid bash -c 'echo \\$\\$ >daemon; exec sleep 1000' &); \
          (setsid bash -c 'echo \\$\\$ >brief' &); until [ -s daemon -a -s brief ]; do :; done; ";
     let living = plan(root.path(), 1, &format!("{daemons} sleep 1000"));
-    let work_dir = living.work_dir.clone();
+    let work_dir = living.dirs.work_dir.clone();
     let living_id = living.container_id;
     launcher.launch(living).unwrap();
     let daemon = written_pid(&work_dir.join("daemon")).await;
@@ -137,7 +120,7 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
 
     // Another container that ends by itself takes its own daemons along and leaves those of others alone.
     let ending = plan(root.path(), 2, &format!("{daemons} exit 3"));
-    let other_daemon = ending.work_dir.join("daemon");
+    let other_daemon = ending.dirs.work_dir.join("daemon");
     launcher.launch(ending).unwrap();
     assert_eq!(exit_of(&mut events).await, (2, 3));
     let other_daemon = written_pid(&other_daemon).await;

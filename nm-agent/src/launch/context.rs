@@ -10,7 +10,10 @@ use std::time::Duration;
 use records::{ContainerId, NodeId};
 use thiserror::Error;
 
+use super::markers::java_feature_version;
+use crate::config;
 use crate::isolation::Isolation;
+use crate::localize::ContainerDirs;
 
 /// The launch script, in the work directory and, for people, in the log directory.
 pub(super) const LAUNCH_SCRIPT: &str = "launch_container.sh";
@@ -32,22 +35,30 @@ pub struct LaunchPlan {
     pub credentials: Vec<u8>,
     /// Links to localized resources, in the order in which the script makes them.
     pub links: Vec<Link>,
-    /// `<local>/usercache/USER/appcache/APP/CID`; exists.
-    pub work_dir: PathBuf,
-    /// `<log>/APP/CID`; exists.
-    pub log_dir: PathBuf,
-    /// `<local>/nmPrivate/APP/CID`; exists, and only the agent may enter.
-    pub nm_private_dir: PathBuf,
-    /// `<local>/usercache/USER/appcache/APP` on each good disk: `LOCAL_DIRS`.
-    pub local_dirs: Vec<PathBuf>,
-    /// `<local>/usercache/USER/` on each good disk: `LOCAL_USER_DIRS`. The trailing slash is added when it is missing.
-    pub local_user_dirs: Vec<PathBuf>,
-    /// `<log>/APP/CID` on each good disk: `LOG_DIRS`.
-    pub log_dirs: Vec<PathBuf>,
+    /// Its folders, which exist.
+    pub dirs: ContainerDirs,
     /// What each auxiliary service published, by its name: `NM_AUX_SERVICE_<name>`, in base64.
     pub service_metadata: BTreeMap<String, Vec<u8>>,
     /// What localization cost: `LOCALIZATION_COUNTERS`.
     pub localization_counters: LocalizationCounters,
+}
+
+impl LaunchPlan {
+    /// A launch that runs nothing yet and brings nothing along.
+    #[must_use]
+    pub fn new(container_id: ContainerId, user: String, dirs: ContainerDirs) -> Self {
+        Self {
+            container_id,
+            user,
+            commands: Vec::new(),
+            environment: BTreeMap::new(),
+            credentials: Vec::new(),
+            links: Vec::new(),
+            dirs,
+            service_metadata: BTreeMap::new(),
+            localization_counters: LocalizationCounters::default(),
+        }
+    }
 }
 
 impl fmt::Debug for LaunchPlan {
@@ -60,8 +71,7 @@ impl fmt::Debug for LaunchPlan {
             .field("environment", &self.environment.len())
             .field("credentials_bytes", &self.credentials.len())
             .field("links", &self.links.len())
-            .field("work_dir", &self.work_dir)
-            .field("log_dir", &self.log_dir)
+            .field("dirs", &self.dirs)
             .finish_non_exhaustive()
     }
 }
@@ -136,15 +146,44 @@ pub struct LaunchConfig {
     pub stderr_pattern: String,
     /// `yarn.nodemanager.container.stderr.tail.bytes`.
     pub stderr_tail_bytes: u64,
-    /// Threads that prepare and spawn guaranteed containers; opportunistic ones have half as many. See [`LAUNCH_THREADS`].
+    /// Threads that prepare and spawn guaranteed containers; opportunistic ones have half as many.
     pub launch_threads: usize,
     /// Makes containers' cgroups; `None`: they have process groups only.
     pub isolation: Option<Isolation>,
 }
 
-/// Threads that prepare and spawn guaranteed containers, unless configured otherwise. Preparing is file creation, spawning waits for the
-/// kernel to read bash: both leave the processor idle now and then, so two per core of a small node keep it busy.
-pub const LAUNCH_THREADS: usize = 4;
+impl LaunchConfig {
+    /// What `config` says, for a node that is known as `node_id` and was started with `environment`, whose Java is looked at.
+    #[must_use]
+    pub fn new(
+        config: &config::LaunchConfig,
+        node_id: NodeId,
+        http_port: u16,
+        environment: BTreeMap<String, String>,
+        isolation: Option<Isolation>,
+    ) -> Self {
+        Self {
+            node_id,
+            http_port,
+            env_whitelist: config.env_whitelist.clone(),
+            admin_env: config.admin_env.iter().cloned().collect(),
+            force_path: config.force_path.clone().unwrap_or_default(),
+            user_home_dir: config.user_home_dir.clone(),
+            java_feature_version: java_feature_version(&environment),
+            debug_info: config.debug_info,
+            sigkill_delay: Duration::from_millis(config.sigkill_delay_ms),
+            stderr_pattern: config.stderr_pattern.clone(),
+            stderr_tail_bytes: config.stderr_tail_bytes,
+            launch_threads: LAUNCH_THREADS,
+            isolation,
+            agent_environment: environment,
+        }
+    }
+}
+
+/// Threads that prepare and spawn guaranteed containers. Preparing is file creation, spawning waits for the kernel to read bash:
+/// both leave the processor idle now and then, so two per core of a small node keep it busy.
+const LAUNCH_THREADS: usize = 4;
 
 impl fmt::Debug for LaunchConfig {
     /// The agent's environment may hold secrets.

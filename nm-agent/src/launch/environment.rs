@@ -78,7 +78,7 @@ pub(super) fn container_environment(
     let mut environment = plan.environment.clone();
     add_admin_environment(config, &mut environment);
     force_path(&config.force_path, &mut environment);
-    let log_dir = text(&plan.log_dir)?;
+    let log_dir = text(&plan.dirs.log_dir)?;
     for value in environment.values_mut() {
         *value = expand(value, log_dir, config.java_feature_version);
     }
@@ -188,7 +188,7 @@ fn node_variables(
     plan: &LaunchPlan,
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<Variable>, PlanError> {
-    let work_dir = text(&plan.work_dir)?;
+    let work_dir = text(&plan.dirs.work_dir)?;
     let tokens = format!("{work_dir}/{}", super::context::CONTAINER_TOKENS);
     let mut variables = vec![("HADOOP_TOKEN_FILE_LOCATION".to_owned(), tokens)];
     if overrides_are_disabled(environment) {
@@ -199,9 +199,12 @@ fn node_variables(
     set("NM_PORT", config.node_id.port.to_string());
     set("NM_HOST", config.node_id.host.clone());
     set("NM_HTTP_PORT", config.http_port.to_string());
-    set("LOCAL_DIRS", comma_list(&plan.local_dirs, "")?);
-    set("LOCAL_USER_DIRS", comma_list(&plan.local_user_dirs, "/")?);
-    set("LOG_DIRS", comma_list(&plan.log_dirs, "")?);
+    set("LOCAL_DIRS", comma_list(&plan.dirs.local_dirs, "")?);
+    set(
+        "LOCAL_USER_DIRS",
+        comma_list(&plan.dirs.local_user_dirs, "/")?,
+    );
+    set("LOG_DIRS", comma_list(&plan.dirs.log_dirs, "")?);
     set("USER", plan.user.clone());
     set("LOGNAME", plan.user.clone());
     set("HOME", config.user_home_dir.clone());

@@ -354,13 +354,13 @@ impl Worker {
         let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX))?;
         let script = launch_script(&self.config, plan, &environment, &links)?;
         let environment = environment.process_environment()?;
-        let script_path = plan.work_dir.join(LAUNCH_SCRIPT);
+        let script_path = plan.dirs.work_dir.join(LAUNCH_SCRIPT);
         let script_path = CString::new(text(&script_path)?).map_err(|_nul| PlanError::Path {
-            path: plan.work_dir.clone(),
+            path: plan.dirs.work_dir.clone(),
         })?;
-        let work_dir = Directory::open(&plan.work_dir)?;
-        let log_dir = Directory::open(&plan.log_dir)?;
-        let nm_private = Directory::open(&plan.nm_private_dir)?;
+        let work_dir = Directory::open(&plan.dirs.work_dir)?;
+        let log_dir = Directory::open(&plan.dirs.log_dir)?;
+        let nm_private = Directory::open(&plan.dirs.nm_private_dir)?;
         fill_work_dir(&work_dir, &script, &plan.credentials, &links)?;
         // What an earlier launch of the same container left would be taken for this one's.
         nm_private.remove(&exit_code_file(plan.container_id))?;
@@ -401,16 +401,13 @@ impl Worker {
         leader: tokio::io::unix::AsyncFd<Leader>,
     ) -> Watch {
         let LaunchPlan {
-            container_id,
-            work_dir,
-            log_dir,
-            ..
+            container_id, dirs, ..
         } = plan;
         let debug_info = self.debug_info.as_ref().and_then(|debug_info| {
             debug_info.describe(DebugJob {
                 script: prepared.script,
-                work_dir,
-                log_dir: log_dir.clone(),
+                work_dir: dirs.work_dir,
+                log_dir: dirs.log_dir.clone(),
                 links: prepared.links,
             })
         });
@@ -418,7 +415,7 @@ impl Worker {
             id: container_id,
             leader,
             orders,
-            log_dir,
+            log_dir: dirs.log_dir,
             nm_private: prepared.nm_private,
             debug_info,
             confined: self

@@ -9,10 +9,10 @@
 //! ```
 //! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an opportunistic one.
 //!
-//! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization and of why a container is
-//! killed. Besides the launch threads there are two more: `process-scan`, which reads `/proc` for everybody, and
-//! `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process` and `exit_watch` only; making a process
-//! is the cgroup crate's.
+//! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization but
+//! [the folders](crate::localize::ContainerDirs) that it made, and nothing of why a container is killed. Besides the launch
+//! threads there are two more: `process-scan`, which reads `/proc` for everybody, and `debug-info`. The runtime needs I/O and
+//! time enabled. `unsafe` is in `process` and `exit_watch` only; making a process is the cgroup crate's.
 
 mod confined_end;
 mod context;
@@ -38,7 +38,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use context::{
-    ContainerSignal, LAUNCH_THREADS, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
+    ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
     LocalizationCounters, PlanError,
 };
 pub use lanes::LAUNCH_QUEUE_MAX;

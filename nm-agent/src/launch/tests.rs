@@ -188,7 +188,7 @@ async fn terminate_ends_a_container_with_143() {
 async fn an_ignored_sigterm_is_followed_by_the_ordered_sigkill() {
     let mut node = Node::start();
     let plan = node.plan("trap '' TERM; echo \\$\\$ >pid; sleep 1000; sleep 1000");
-    let ready = plan.work_dir.join("pid");
+    let ready = plan.dirs.work_dir.join("pid");
     let id = node.launch(plan);
     let pid = node.launched().await;
     assert_eq!(written_pid(ready).await, pid);
@@ -203,7 +203,7 @@ async fn an_ignored_sigterm_is_followed_by_the_ordered_sigkill() {
 async fn children_that_changed_their_session_are_killed_too() {
     let mut node = Node::start();
     let plan = node.plan("setsid sleep 1000 & echo \\$! >child; wait");
-    let child = plan.work_dir.join("child");
+    let child = plan.dirs.work_dir.join("child");
     let id = node.launch(plan);
     node.launched().await;
     let child = written_pid(child).await;
@@ -220,7 +220,7 @@ async fn children_that_changed_their_session_are_killed_too() {
 async fn a_child_that_changed_session_and_environment_is_killed_with_its_parent() {
     let mut node = Node::start();
     let plan = node.plan("env -i setsid bash -c 'trap \\\"\\\" TERM; echo \\$\\$ >child; while :; do sleep 1; done' & wait");
-    let child = plan.work_dir.join("child");
+    let child = plan.dirs.work_dir.join("child");
     let id = node.launch(plan);
     node.launched().await;
     let child = written_pid(child).await;
@@ -234,7 +234,7 @@ async fn daemons_do_not_outlive_a_container_that_ends_by_itself() {
     let mut node = Node::start();
     // Two forks and a new session: its parent is gone at once.
     let plan = node.plan("(setsid bash -c 'echo \\$\\$ >daemon; sleep 1000' &) ; until [ -s daemon ]; do :; done; exit 3");
-    let daemon = plan.work_dir.join("daemon");
+    let daemon = plan.dirs.work_dir.join("daemon");
     let (status, _) = node.run(plan).await;
     assert_eq!(status, 3);
     let daemon = written_pid(daemon).await;
@@ -245,7 +245,7 @@ async fn daemons_do_not_outlive_a_container_that_ends_by_itself() {
 async fn left_overs_that_ignore_sigterm_are_killed_after_the_delay() {
     let mut node = Node::start();
     let plan = node.plan("(trap '' TERM; echo x >ready; sleep 1000 & echo \\$! >child; wait; sleep 1000) & until [ -s child ]; do :; done");
-    let child = plan.work_dir.join("child");
+    let child = plan.dirs.work_dir.join("child");
     assert_eq!(node.run(plan).await.0, 0);
     assert!(!is_alive(written_pid(child).await));
 }
@@ -264,7 +264,7 @@ async fn the_agents_environment_stays_with_the_agent() {
         ("MINE".to_owned(), "$JAVA_HOME/x".to_owned()),
         ("dotted.name".to_owned(), "kept".to_owned()),
     ]);
-    let environment = plan.work_dir.join("environment");
+    let environment = plan.dirs.work_dir.join("environment");
     let id = plan.container_id;
     assert_eq!(node.run(plan).await.0, 0);
     let environment = fs::read(environment).unwrap();
@@ -292,7 +292,7 @@ async fn a_path_that_mentions_itself_keeps_the_script_working() {
         link: "dir/link".to_owned(),
         target: PathBuf::from("/etc/hostname"),
     }];
-    let log_dir = plan.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.clone();
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 0, "{diagnostics}");
     let path = output(&log_dir);
@@ -316,7 +316,7 @@ async fn links_are_made_for_resources() {
             target: resource.clone(),
         });
     }
-    let log_dir = plan.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.clone();
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 0, "{diagnostics}");
     assert_eq!(output(&log_dir), "ab");
@@ -330,7 +330,7 @@ async fn a_link_that_cannot_be_made_fails_before_the_command() {
         link: "tmp/../../x".to_owned(),
         target: PathBuf::from("/t"),
     }];
-    let started = plan.work_dir.join("started");
+    let started = plan.dirs.work_dir.join("started");
     node.launch(plan);
     let event = node.event().await;
     let LaunchEvent::LaunchFailed {
@@ -350,8 +350,8 @@ async fn a_link_that_cannot_be_made_fails_before_the_command() {
 async fn a_missing_directory_fails_the_launch_with_its_path() {
     let mut node = Node::start();
     let plan = node.plan("true");
-    fs::remove_dir(&plan.work_dir).unwrap();
-    let path = plan.work_dir.display().to_string();
+    fs::remove_dir(&plan.dirs.work_dir).unwrap();
+    let path = plan.dirs.work_dir.display().to_string();
     let id = node.launch(plan);
     let event = node.event().await;
     assert!(
@@ -382,7 +382,7 @@ async fn descriptors_are_not_inherited() {
     .unwrap();
     let mut node = Node::start();
     let plan = node.plan("ls -l /proc/\\$\\$/fd ><LOG_DIR>/stdout");
-    let log_dir = plan.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.clone();
     assert_eq!(node.run(plan).await.0, 0);
     drop(file);
     let listing = output(&log_dir);
@@ -401,7 +401,7 @@ async fn signals_start_unblocked_and_with_default_dispositions() {
     // The test harness ignores SIGPIPE, as every Rust program does.
     let mut node = Node::start();
     let plan = node.plan("exec cat /proc/self/status ><LOG_DIR>/stdout");
-    let log_dir = plan.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.clone();
     assert_eq!(node.run(plan).await.0, 0);
     let status = output(&log_dir);
     let set_of = |name: &str| {
@@ -417,8 +417,8 @@ async fn signals_start_unblocked_and_with_default_dispositions() {
 async fn a_thread_dump_reaches_a_trap_of_the_group() {
     let mut node = Node::start();
     let plan = node.plan("trap 'echo dumped ><LOG_DIR>/stdout; exit 9' QUIT; echo \\$\\$ >pid; while :; do sleep 0.01; done");
-    let ready = plan.work_dir.join("pid");
-    let log_dir = plan.log_dir.clone();
+    let ready = plan.dirs.work_dir.join("pid");
+    let log_dir = plan.dirs.log_dir.clone();
     let id = node.launch(plan);
     let pid = node.launched().await;
     written_pid(ready).await;
@@ -439,7 +439,7 @@ async fn a_thread_dump_reaches_a_trap_of_the_group() {
 async fn pid_and_exit_code_are_kept_for_a_later_agent() {
     let mut node = Node::start();
     let plan = node.plan("exit 4");
-    let (id, private) = (plan.container_id, plan.nm_private_dir.clone());
+    let (id, private) = (plan.container_id, plan.dirs.nm_private_dir.clone());
     let mut again = plan.clone();
     node.launch(plan);
     let pid = node.launched().await;
@@ -469,7 +469,7 @@ async fn a_container_can_be_launched_again_in_its_directories() {
         assert_eq!(node.run(plan.clone()).await.0, 1);
     }
     let target = node.root.path().to_str().unwrap();
-    assert_eq!(output(&plan.log_dir), format!("{target}\n"));
+    assert_eq!(output(&plan.dirs.log_dir), format!("{target}\n"));
     assert!(!node.root.path().join("res").exists());
 }
 
@@ -531,11 +531,11 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
     // The channel of events holds 16: the only launch thread soon waits for room, with this launch in its queue.
     for _ in 0..20 {
         let plan = node.plan("true");
-        fs::remove_dir(&plan.work_dir).unwrap();
+        fs::remove_dir(&plan.dirs.work_dir).unwrap();
         node.launch(plan);
     }
     let plan = node.plan("true");
-    let script = plan.work_dir.join("launch_container.sh");
+    let script = plan.dirs.work_dir.join("launch_container.sh");
     let id = node.launch(plan);
     node.launcher.terminate(id);
     let last = loop {
@@ -669,7 +669,7 @@ async fn debug_information_is_in_the_log_directory() {
         link: "lib/resource".to_owned(),
         target: PathBuf::from("/etc/hostname"),
     }];
-    let (work_dir, log_dir) = (plan.work_dir.clone(), plan.log_dir.clone());
+    let (work_dir, log_dir) = (plan.dirs.work_dir.clone(), plan.dirs.log_dir.clone());
     assert_eq!(node.run(plan).await.0, 0);
     let copy = fs::read(log_dir.join("launch_container.sh")).unwrap();
     assert_eq!(

@@ -53,11 +53,11 @@ pub struct StartedDirs {
 /// Folders of one container, made and ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerDirs {
-    /// Where its process starts.
+    /// `<local>/usercache/USER/appcache/APP/CID`: where its process starts.
     pub work_dir: PathBuf,
-    /// Where its output goes (`<LOG_DIR>`).
+    /// `<log>/APP/CID`: where its output goes (`<LOG_DIR>`).
     pub log_dir: PathBuf,
-    /// `nmPrivate/APP/CID`: where the agent keeps script, tokens and pid file; nobody else may look.
+    /// `<local>/nmPrivate/APP/CID`: where the agent keeps script, tokens and pid file; nobody else may look.
     pub nm_private_dir: PathBuf,
     /// The application's folder on every usable local directory (`LOCAL_DIRS`); not empty.
     pub local_dirs: Vec<PathBuf>,

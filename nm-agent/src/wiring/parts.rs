@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Config, LocalizerConfig};
 use crate::hands::{Effect, NodeHands};
 use crate::isolation::{Isolation, Standing};
-use crate::launch::Launcher;
+use crate::launch::{LaunchConfig, Launcher};
 use crate::localize::{self, NodeDirs};
 use crate::metrics::Metrics;
 use crate::monitor::{Listener, MemoryExceeded, Monitor, Sample};
@@ -185,7 +185,13 @@ pub(super) fn make_hands(
     let (isolation, standing) = start_isolation(config, &effects)?;
     metrics.set_isolation(&standing);
     let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
-    let launch_config = slices::launcher(config, environment, address, isolation.clone());
+    let launch_config = LaunchConfig::new(
+        &config.launch,
+        address.node_id.clone(),
+        address.http_port,
+        environment,
+        isolation.clone(),
+    );
     let launcher = Launcher::start(
         launch_config,
         launch_events,

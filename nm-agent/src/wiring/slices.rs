@@ -1,6 +1,5 @@
 //! Each part's slice of the configuration.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
@@ -12,8 +11,7 @@ use crate::admin::AdminOptions;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware, OpportunisticContainersQueuePolicy};
 use crate::core::CoreConfig;
-use crate::isolation::{self, Isolation};
-use crate::launch;
+use crate::isolation;
 use crate::localize::NodeDirs;
 use crate::monitor::{MemoryPolicy, MonitorOptions};
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
@@ -81,30 +79,6 @@ pub(super) fn offer(config: &Config, hardware: Hardware) -> isolation::Offer {
             hardware.cores
         },
         memory_ceiling_mb: config.scheduler.pause_for_preemption.then_some(ceiling_mb),
-    }
-}
-
-pub(super) fn launcher(
-    config: &Config,
-    environment: BTreeMap<String, String>,
-    address: &NodeAddress,
-    isolation: Option<Isolation>,
-) -> launch::LaunchConfig {
-    launch::LaunchConfig {
-        node_id: address.node_id.clone(),
-        http_port: address.http_port,
-        env_whitelist: config.launch.env_whitelist.clone(),
-        admin_env: config.launch.admin_env.iter().cloned().collect(),
-        force_path: config.launch.force_path.clone().unwrap_or_default(),
-        user_home_dir: config.launch.user_home_dir.clone(),
-        java_feature_version: launch::java_feature_version(&environment),
-        debug_info: config.launch.debug_info,
-        sigkill_delay: Duration::from_millis(config.launch.sigkill_delay_ms),
-        stderr_pattern: config.launch.stderr_pattern.clone(),
-        stderr_tail_bytes: config.launch.stderr_tail_bytes,
-        launch_threads: launch::LAUNCH_THREADS,
-        isolation,
-        agent_environment: environment,
     }
 }
 
