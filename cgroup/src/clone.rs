@@ -77,7 +77,6 @@ unsafe fn clone_plain(request: &Request, stack: &Stack, handle: *mut c_int) -> i
 
 /// # Safety
 /// As for [`clone`].
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[expect(
     unsafe_code,
     reason = "glibc has no wrapper of clone3 before 2.39's spawn attribute"
@@ -112,33 +111,18 @@ unsafe fn clone_inside(
     i32::try_from(result).map_err(io::Error::other)
 }
 
-/// # Safety
-/// None is needed: it makes nothing.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[expect(unsafe_code, reason = "the same signature as where it can be done")]
-unsafe fn clone_inside(
-    _request: &Request,
-    _stack: &Stack,
-    _cgroup: RawFd,
-    _handle: *mut c_int,
-) -> io::Result<i32> {
-    Err(io::Error::from_raw_os_error(libc::ENOSYS))
-}
-
 /// Linux 5.7 (`linux/sched.h`). The libc crate has it as a number that does not fit its own type.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn address(pointer: *mut c_void) -> u64 {
-    u64::try_from(pointer.addr()).expect("addresses of these machines have 64 bits")
+    u64::try_from(pointer.addr()).expect("addresses have at most 64 bits")
 }
 
-/// The call itself: in the parent its result, in the child a call of `entry` on the new stack.
+/// The call itself: in the parent its result, in the child a call of `entry` on the new stack. `ENOSYS` where
+/// [`can_make_inside_cgroups`] says no.
 ///
 /// # Safety
 /// As for [`clone`]; `arguments` must be valid and name a stack.
-#[cfg(target_arch = "x86_64")]
 #[expect(
     unsafe_code,
     reason = "the child must not return on the parent's stack"
@@ -152,6 +136,7 @@ unsafe fn clone3(
     // SAFETY: the kernel keeps all registers but rax, rcx and r11. The child has rax = 0 and the top of its own, 16-byte
     // aligned stack in rsp; it pushes nothing of the parent's and never reaches what follows the block. The entry cannot
     // return; should it, ud2 ends the child.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -171,26 +156,9 @@ unsafe fn clone3(
             lateout("r11") _,
         );
     }
-    result
-}
-
-/// The call itself: in the parent its result, in the child a call of `entry` on the new stack.
-///
-/// # Safety
-/// As for [`clone`]; `arguments` must be valid and name a stack.
-#[cfg(target_arch = "aarch64")]
-#[expect(
-    unsafe_code,
-    reason = "the child must not return on the parent's stack"
-)]
-unsafe fn clone3(
-    arguments: *mut libc::clone_args,
-    entry: extern "C" fn(*mut c_void) -> c_int,
-    argument: *mut c_void,
-) -> i64 {
-    let result: i64;
     // SAFETY: the kernel keeps all registers but x0. The child has x0 = 0 and the top of its own, 16-byte aligned stack
     // in sp, and never reaches what follows the block. The entry cannot return; should it, brk ends the child.
+    #[cfg(target_arch = "aarch64")]
     unsafe {
         std::arch::asm!(
             "svc #0",
@@ -207,6 +175,11 @@ unsafe fn clone3(
             in("x20") entry,
             in("x21") argument,
         );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        let _ = (arguments, entry, argument);
+        result = -i64::from(libc::ENOSYS);
     }
     result
 }
