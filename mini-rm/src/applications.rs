@@ -1,15 +1,17 @@
 //! Applications and their attempts: what state they are in and what follows from an end. No I/O, no clock.
 
+mod attempt;
+
 use std::collections::BTreeSet;
 
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, MonoMillis,
-    NodeId, Now, Resource,
+    ApplicationAttemptId, ApplicationId, ContainerExitStatus, EpochMillis, NodeId, Now, Resource,
 };
 use wire::proto::hadoop_yarn::{
-    ApplicationSubmissionContextProto, FinalApplicationStatusProto,
-    YarnApplicationAttemptStateProto, YarnApplicationStateProto,
+    ApplicationSubmissionContextProto, FinalApplicationStatusProto, YarnApplicationStateProto,
 };
+
+pub use attempt::{Attempt, AttemptState};
 
 /// Attempts of one application, those included that do not count as its fault. Nodes that lose masters this often have
 /// an illness that another attempt does not cure.
@@ -17,110 +19,6 @@ const ATTEMPTS_MAX: usize = 100;
 
 /// Characters of a text of a peer that are kept: diagnostics above all. A peer may send any amount.
 const TEXT_CHARS_MAX: usize = 64 * 1024;
-
-/// The life of an attempt (Hadoop: `RMAppAttemptState`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttemptState {
-    /// Waits for a node with room for its master.
-    Scheduled,
-    /// Its master's container is being started.
-    Allocated,
-    /// The node has accepted the container; the master has not registered.
-    Launched,
-    /// The master has registered.
-    Running,
-    /// The master has said that it is done; its container has not ended.
-    Finishing,
-    /// Ended as its master said.
-    Finished,
-    /// Its master ended without saying so.
-    Failed,
-    /// Somebody ended it.
-    Killed,
-}
-
-impl AttemptState {
-    /// Whether nothing more comes.
-    #[must_use]
-    pub const fn is_final(self) -> bool {
-        matches!(self, Self::Finished | Self::Failed | Self::Killed)
-    }
-
-    /// Hadoop's name, as in REST.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Scheduled => "SCHEDULED",
-            Self::Allocated => "ALLOCATED",
-            Self::Launched => "LAUNCHED",
-            Self::Running => "RUNNING",
-            Self::Finishing => "FINISHING",
-            Self::Finished => "FINISHED",
-            Self::Failed => "FAILED",
-            Self::Killed => "KILLED",
-        }
-    }
-}
-
-impl From<AttemptState> for YarnApplicationAttemptStateProto {
-    fn from(state: AttemptState) -> Self {
-        match state {
-            AttemptState::Scheduled => Self::AppAttemptScheduled,
-            AttemptState::Allocated => Self::AppAttemptAllocated,
-            AttemptState::Launched => Self::AppAttemptLaunched,
-            AttemptState::Running => Self::AppAttemptRunning,
-            AttemptState::Finishing => Self::AppAttemptFinishing,
-            AttemptState::Finished => Self::AppAttemptFinished,
-            AttemptState::Failed => Self::AppAttemptFailed,
-            AttemptState::Killed => Self::AppAttemptKilled,
-        }
-    }
-}
-
-/// One try at running an application's master.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attempt {
-    /// Its id.
-    pub id: ApplicationAttemptId,
-    /// Where it is in its life.
-    pub state: AttemptState,
-    /// The container of its master, once there is one.
-    pub master: Option<ContainerId>,
-    /// Where its master answers clients; as Hadoop says it before the master registered.
-    pub host: String,
-    /// The port there; -1 before.
-    pub rpc_port: i32,
-    /// The page that its master names.
-    pub tracking_url: String,
-    /// From 0 to 1.
-    pub progress: f32,
-    /// When it began.
-    pub started: EpochMillis,
-    /// When it ended.
-    pub finished: Option<EpochMillis>,
-    /// When its master was last heard of, or its state last changed.
-    pub heard: MonoMillis,
-    /// Why it ended.
-    pub diagnostics: String,
-}
-
-impl Attempt {
-    fn new(id: ApplicationAttemptId, now: Now) -> Self {
-        Self {
-            id,
-            state: AttemptState::Scheduled,
-            master: None,
-            host: "N/A".to_owned(),
-            rpc_port: -1,
-            tracking_url: String::new(),
-            progress: 0.0,
-            started: now.wall,
-            finished: None,
-            heard: now.mono,
-            diagnostics: String::new(),
-        }
-    }
-}
 
 /// The life of an application, as clients see it from its submission on (Hadoop: `RMAppState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -400,6 +298,8 @@ pub fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use records::MonoMillis;
+
     use super::*;
 
     const NOW: Now = Now {
