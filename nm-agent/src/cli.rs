@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Process;
 use crate::check::{self, ThisMachine};
 use crate::config::{self, Config, Loaded};
+use crate::signals::Signals;
 
 /// Exit status for a configuration that cannot be used.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
@@ -39,10 +40,13 @@ struct Arguments {
 enum Command {
     /// Run the NodeManager until it is told to stop.
     ///
-    /// SIGTERM or SIGINT stops it in order: containers are ended, the ResourceManager is told. Exit status: 0 after an
-    /// orderly stop (also when the ResourceManager decommissions the node), 2 for bad configuration (every problem is
-    /// listed with its file and property), 1 for any other failure. The level of the log on standard error follows
-    /// NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info); the default is info.
+    /// SIGTERM, SIGINT or SIGHUP stops it in order: containers are ended, the ResourceManager is told; a second signal changes
+    /// nothing. Nothing is read anew on SIGHUP, which stays ignored if it was at the start, as with nohup. Any other deadly
+    /// signal, SIGQUIT too, ends the agent at once: its containers run on, and those in cgroups are ended by the next start.
+    ///
+    /// Exit status: 0 after an orderly stop (also when the ResourceManager decommissions the node), 2 for bad configuration
+    /// (every problem is listed with its file and property), 1 for any other failure. The level of the log on standard error
+    /// follows NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info); the default is info.
     Run(ConfDir),
     /// Print each effective configuration value and where it came from; report what is wrong.
     ///
@@ -52,8 +56,9 @@ enum Command {
     /// Run a small ResourceManager until it is told to stop, on Hadoop's ports or those of the configuration.
     ///
     /// It is for tests and trials: one queue, no high availability, nothing kept over a restart, no security beyond
-    /// tokens. It reads the same files as the node, which must be valid for both. Exit status: 0 after SIGTERM or
-    /// SIGINT, 2 for bad configuration, 1 for any other failure, as when a port cannot be had.
+    /// tokens. It reads the same files as the node, which must be valid for both. Exit status: 0 after SIGTERM,
+    /// SIGINT or SIGHUP, 2 for bad configuration, 1 for any other failure, as when a port cannot be had. The level of the log on
+    /// standard error follows NM_AGENT_LOG, as with run.
     Rm(ConfDir),
     /// Run a command in many containers of a cluster and wait for their end.
     ///
@@ -181,7 +186,7 @@ fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
         .context("starting the runtime")?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
-        spawn_signal_listener(stop.clone()).context("listening for SIGTERM and SIGINT")?;
+        stop_on_signal(stop.clone()).context("listening for signals")?;
         mini_rm::start(config, stop.clone()).await?.join().await;
         anyhow::ensure!(
             stop.is_cancelled(),
@@ -201,7 +206,7 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
         .context("starting the runtime")?;
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
-        spawn_signal_listener(stop.clone()).context("listening for SIGTERM and SIGINT")?;
+        stop_on_signal(stop.clone()).context("listening for signals")?;
         crate::run(config, process, stop).await?;
         Ok(())
     });
@@ -210,23 +215,17 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
     result
 }
 
-fn spawn_signal_listener(stop: CancellationToken) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
+    let mut signals = Signals::listen()?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-        }
+        let signal = signals.next().await.as_str();
+        tracing::info!("{signal}: stopping");
         stop.cancel();
         // Each step of the stop has a bound, so there is nothing that a second signal could speed up but the loss of
         // containers: it is only answered in the log.
         loop {
-            tokio::select! {
-                _ = terminate.recv() => tracing::info!("SIGTERM: stopping already"),
-                _ = interrupt.recv() => tracing::info!("SIGINT: stopping already"),
-            }
+            let signal = signals.next().await.as_str();
+            tracing::info!("{signal}: stopping already");
         }
     });
     Ok(())

@@ -25,6 +25,7 @@ pub mod node_identity;
 pub mod quickstart;
 pub mod resource_manager;
 pub mod secrets;
+mod signals;
 pub mod site_xml;
 pub mod started_tokens;
 pub mod status_ledger;

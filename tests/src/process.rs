@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::wait;
 
@@ -28,6 +29,22 @@ pub struct Process {
     exit: Option<ExitStatus>,
     stdout: PathBuf,
     stderr: PathBuf,
+}
+
+/// Has what is started from now on end by SIGHUP also where these tests were started to ignore it, as by `nohup`: a signal that is
+/// handled here has its default meaning there.
+///
+/// # Panics
+/// When it cannot be handled.
+pub fn let_children_hang_up() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
+    let _within = runtime.enter();
+    // It stays handled when nobody listens any more.
+    let _listening = signal(SignalKind::hangup())
+        .unwrap_or_else(|error| panic!("cannot listen for SIGHUP: {error}"));
 }
 
 impl Process {
@@ -94,8 +111,13 @@ impl Process {
 
     /// Sends SIGTERM to the process, not to its group.
     pub fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Sends a signal to the process, not to its group.
+    pub fn signal(&self, signal: Signal) {
         // It may have ended by itself meanwhile.
-        let _ = kill(self.pid(), Signal::SIGTERM);
+        let _ = kill(self.pid(), signal);
     }
 
     /// Kills the whole group at once and waits for the process.

@@ -11,16 +11,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use shell::{Cluster, Job, Outcome, Submitted, Summary, text};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
 use crate::config::{Loaded, Problem};
-
-/// Exit status after a signal: 128 and its number, as shells have it.
-const EXIT_INTERRUPTED: u8 = 130;
-const EXIT_TERMINATED: u8 = 143;
+use crate::signals::{Interruption, Signals};
 
 /// Longest wait for a submission that is under way when the user interrupts: it may be on record already, and then has to
 /// be killed.
@@ -197,7 +193,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn run(cluster: &Cluster, job: &Job) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let mut signals = Signals::listen().context("listening for signals")?;
+        let mut signals = Signals::listen_to_people().context("listening for signals")?;
         submit_and_wait(cluster, job, &mut signals).await
     });
     // Everything has ended in order. A name service that hangs is not waited for.
@@ -218,7 +214,7 @@ async fn submit_and_wait(
     let mut submitting = std::pin::pin!(shell::submit(cluster, job, progress.clone()));
     let submitted = tokio::select! {
         submitted = &mut submitting => Ok(submitted?),
-        code = signals.recv() => Err(code),
+        signal = signals.next() => Err(exit_code(signal)),
         () = display::show(progress.subscribe()) => unreachable!("progress is shown until it is dropped"),
     };
     let mut submitted = match submitted {
@@ -227,7 +223,7 @@ async fn submit_and_wait(
             tell("stopping as soon as it is known whether the job was submitted");
             let taken = tokio::select! {
                 taken = timeout(SUBMISSION_PATIENCE, submitting) => taken,
-                _ = signals.recv() => return Ok(code),
+                _ = signals.next() => return Ok(code),
             };
             return match taken {
                 Ok(Ok(submitted)) => Ok(interrupted(&submitted, signals, code).await),
@@ -239,7 +235,7 @@ async fn submit_and_wait(
     let showing = display::show(progress.subscribe());
     let ended = tokio::select! {
         summary = submitted.wait() => Ok(summary),
-        code = signals.recv() => Err(code),
+        signal = signals.next() => Err(exit_code(signal)),
         () = showing => unreachable!("progress is shown until it is dropped"),
     };
     match ended {
@@ -248,27 +244,8 @@ async fn submit_and_wait(
     }
 }
 
-/// What makes a user's patience end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// The exit status that the next signal asks for.
-    async fn recv(&mut self) -> ExitCode {
-        tokio::select! {
-            _ = self.interrupt.recv() => ExitCode::from(EXIT_INTERRUPTED),
-            _ = self.terminate.recv() => ExitCode::from(EXIT_TERMINATED),
-        }
-    }
+fn exit_code(signal: Interruption) -> ExitCode {
+    ExitCode::from(signal.exit_status())
 }
 
 /// Kills the application; a second signal is not waited with.
@@ -280,7 +257,7 @@ async fn interrupted(submitted: &Submitted, signals: &mut Signals, code: ExitCod
             Ok(()) => tell(&format!("{id} was killed")),
             Err(error) => tell(&format!("{id} may still run: {:#}", anyhow::Error::from(error))),
         },
-        _ = signals.recv() => tell(&format!("{id} may still run")),
+        _ = signals.next() => tell(&format!("{id} may still run")),
     }
     code
 }

@@ -6,7 +6,7 @@
 //! - `cluster`, `jobs`: what runs
 //! - `observe`: looks at it; `tally` adds up what happened; `story` decides, purely, what to say and do next
 //! - `screen`, `summary`, `logging`: what people see
-//! - `signals`, `leftovers`: the end, which leaves no process and no file behind
+//! - `leftovers`: the end, which leaves no process and no file behind
 
 mod cluster;
 mod error;
@@ -21,7 +21,6 @@ mod observe;
 mod plan;
 mod screen;
 mod settings;
-mod signals;
 mod story;
 mod summary;
 mod tally;
@@ -46,9 +45,9 @@ use self::jobs::Followed;
 use self::observe::{Jobs, Observer};
 use self::screen::{Look, Screen, Standing};
 use self::settings::Ports;
-use self::signals::{Interruption, Signals};
 use self::story::{Cue, JobName, JobSight, Sight, Story, Verdict};
 use self::summary::Summary;
+use crate::signals::{Interruption, Signals};
 
 /// Between two looks at the cluster: below what people notice, far above what a look costs. A node keeps its last 60
 /// decisions, more than it makes in the longest pause that is likely.

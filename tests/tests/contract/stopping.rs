@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+use tests::process::let_children_hang_up;
 use tests::wait;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
 use wire::proto::hadoop_yarn::SignalContainerCommandProto;
@@ -12,6 +14,18 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_terminated_node_leaves_nothing_running_and_says_goodbye() {
+    leaves_nothing_running_and_says_goodbye(Signal::SIGTERM, 143);
+}
+
+#[test]
+fn a_node_whose_terminal_is_gone_leaves_nothing_running_and_says_goodbye() {
+    let_children_hang_up();
+    leaves_nothing_running_and_says_goodbye(Signal::SIGHUP, 129);
+}
+
+/// `java_status`: a JVM that ends on a signal says so.
+#[track_caller]
+fn leaves_nothing_running_and_says_goodbye(signal: Signal, java_status: i32) {
     let mut cluster = cluster();
     let ids = [
         cluster.am.run("exec sleep 600"),
@@ -25,11 +39,13 @@ fn a_terminated_node_leaves_nothing_running_and_says_goodbye() {
     let large = cluster.am.allocate().opportunistic().memory_mb(1024);
     let waiting = cluster.am.start(&large, "true");
     cluster.rm.wait_sub_state(waiting, CssScheduled);
-    cluster.node.process.terminate();
+    cluster.node.process.signal(signal);
     let exit = cluster.node.process.wait_exit(DEADLINE);
     assert_eq!(cluster.node.container_processes().len(), 0);
-    // A JVM that ends on a signal says so instead.
-    assert!(exit.code() == Some(0) || exit.code() == Some(143), "{exit}");
+    assert!(
+        [Some(0), Some(java_status)].contains(&exit.code()),
+        "{exit}"
+    );
     assert_eq!(cluster.rm.with(|tracker| tracker.unregistrations), 1);
 }
 

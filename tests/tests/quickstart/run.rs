@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 use tests::proc::{self, Found};
 use tests::process::Process;
@@ -94,13 +92,6 @@ impl Run {
             nodes: url_of("node "),
             rm: rm.unwrap_or_else(|| panic!("no page of the ResourceManager: {told}")),
         }
-    }
-
-    /// Sends a signal to the process alone.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.process.id()).expect("a process id is positive and small");
-        // It may have ended by itself.
-        let _ = kill(Pid::from_raw(pid), signal);
     }
 
     /// Waits for its end.

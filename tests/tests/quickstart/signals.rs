@@ -1,12 +1,13 @@
 //! Ctrl-C and its kin at different moments.
 
 use nix::sys::signal::Signal;
+use tests::process::let_children_hang_up;
 
 use crate::run::Run;
 
 #[track_caller]
 fn ends_with(mut run: Run, signal: Signal, status: i32) {
-    run.signal(signal);
+    run.process.signal(signal);
     assert_eq!(run.end().code(), Some(status), "{}", run.told());
     run.assert_nothing_is_left();
 }
@@ -34,6 +35,7 @@ fn a_termination_with_full_nodes_and_queues_leaves_nothing() {
 
 #[test]
 fn a_lost_terminal_in_the_middle_of_an_eviction_leaves_nothing() {
+    let_children_hang_up();
     let mut run = Run::start(&["--once"]);
     run.wait_told("A guaranteed job is submitted");
     ends_with(run, Signal::SIGHUP, 129);
@@ -44,7 +46,7 @@ fn impatience_changes_nothing() {
     let mut run = Run::start(&[]);
     run.wait_told("wait in the queues");
     for _ in 0..5 {
-        run.signal(Signal::SIGINT);
+        run.process.signal(Signal::SIGINT);
     }
     ends_with(run, Signal::SIGTERM, 130);
 }

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::conf::{self, Properties};
@@ -282,12 +280,6 @@ impl Cluster {
 pub(crate) fn ended(mut process: Process) -> (Option<i32>, String) {
     let status = process.wait_exit(DEADLINE);
     (status.code(), process.log())
-}
-
-/// What Ctrl-C does.
-pub(crate) fn interrupt(process: &Process) {
-    let pid = i32::try_from(process.id()).expect("a process id is a positive 32-bit number");
-    kill(Pid::from_raw(pid), Signal::SIGINT).expect("the process is there");
 }
 
 /// The number in the row of this name of a summary.

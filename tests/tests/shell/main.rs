@@ -2,10 +2,11 @@
 
 mod cluster;
 
+use nix::sys::signal::Signal;
 use tests::process::Process;
 use tests::wait;
 
-use crate::cluster::{Cluster, DEADLINE, SLOT_MB, ended, interrupt, row};
+use crate::cluster::{Cluster, DEADLINE, SLOT_MB, ended, row};
 
 /// Asks for places of a node, not for parts of them.
 const SLOT: [&str; 2] = ["--memory", "512"];
@@ -200,7 +201,7 @@ fn ctrl_c_kills_the_job_and_leaves_nothing() {
     let command = cluster.waiting_command("gate");
     let shell = cluster.shell("shell", &["-n", "2", "--", "sh", "-c", &command]);
     cluster.wait_waiting("gate", 2);
-    interrupt(&shell);
+    shell.signal(Signal::SIGINT);
     let (status, log) = ended(shell);
     assert_eq!(status, Some(130), "{log}");
     cluster.assert_nothing_is_left();
@@ -240,7 +241,7 @@ fn ctrl_c_without_a_resource_manager_stops_the_job_by_its_master() {
     // The client has heard from the master, so it knows where the master is.
     shell.wait_log("1 running", DEADLINE);
     cluster.kill_rm();
-    interrupt(&shell);
+    shell.signal(Signal::SIGINT);
     let (status, log) = ended(shell);
     assert_eq!(status, Some(130), "{log}");
     assert!(log.contains("was killed"), "{log}");
