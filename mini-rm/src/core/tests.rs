@@ -116,6 +116,23 @@ impl World {
         self.core.heartbeat(request, self.now)
     }
 
+    /// One node with this much room, and a master on it, which has registered.
+    fn with_master(slots: u64, properties: &[(&str, &str)]) -> (Self, ApplicationAttemptId) {
+        let mut world = Self::new(properties);
+        world.register(&node(1), slots, Vec::new());
+        world.submit();
+        let attempt = world.start_master();
+        (world, attempt)
+    }
+
+    /// The same with a node that has told that it takes opportunistic containers.
+    fn with_open_node(slots: u64, properties: &[(&str, &str)]) -> (Self, ApplicationAttemptId) {
+        let (mut world, attempt) = Self::with_master(slots, properties);
+        world.heartbeat(&node(1), 0, Vec::new());
+        world.pass(1_001);
+        (world, attempt)
+    }
+
     pub(crate) fn try_submit(
         &mut self,
         change: impl FnOnce(&mut ApplicationSubmissionContextProto),
@@ -188,6 +205,24 @@ impl World {
         self.allocate(attempt, request)
     }
 
+    fn update(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        update_requests: Vec<UpdateContainerRequestProto>,
+    ) -> AllocateResponseProto {
+        self.allocate(
+            attempt,
+            AllocateRequestProto {
+                update_requests,
+                ..AllocateRequestProto::default()
+            },
+        )
+    }
+
+    fn one(&mut self, attempt: ApplicationAttemptId, kind: ExecutionType) -> ContainerId {
+        ids(&self.ask(attempt, 1, kind))[0]
+    }
+
     fn master_of(&self, attempt: ApplicationAttemptId) -> ContainerId {
         let application = self.core.application(attempt.application_id).unwrap();
         application.attempt().master.unwrap()
@@ -199,6 +234,24 @@ pub(crate) fn node(port: u16) -> NodeId {
         host: "n".to_owned(),
         port,
     }
+}
+
+fn update(
+    id: ContainerId,
+    version: i32,
+    update_type: ContainerUpdateTypeProto,
+) -> UpdateContainerRequestProto {
+    UpdateContainerRequestProto {
+        container_version: version,
+        container_id: id.into(),
+        update_type: update_type.into(),
+        capability: None,
+        execution_type: None,
+    }
+}
+
+fn promotion(id: ContainerId, version: i32) -> UpdateContainerRequestProto {
+    update(id, version, ContainerUpdateTypeProto::PromoteExecutionType)
 }
 
 fn asking(count: i32, size: Resource, kind: ExecutionType) -> ResourceRequestProto {
@@ -237,10 +290,8 @@ fn ids(response: &AllocateResponseProto) -> Vec<ContainerId> {
 
 #[test]
 fn an_application_lives_from_submission_to_clean_up() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    let application = world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(4, &[]);
+    let application = attempt.application_id;
     assert_eq!(world.master_of(attempt).epoch(), 1);
     let first = world.ask(attempt, 2, ExecutionType::Guaranteed);
     let containers = ids(&first);
@@ -276,10 +327,7 @@ fn an_application_lives_from_submission_to_clean_up() {
 
 #[test]
 fn a_repeated_call_is_answered_again_and_one_out_of_order_is_refused() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(4, &[]);
     let first = world.ask(attempt, 1, ExecutionType::Guaranteed);
     let call = |response_id| AllocateRequestProto {
         response_id: Some(response_id),
@@ -325,10 +373,8 @@ fn a_master_waits_for_a_node_and_is_retried_when_it_does_not_start() {
 
 #[test]
 fn a_lost_nodes_master_is_started_elsewhere_and_the_failure_is_not_its_own() {
-    let mut world = World::new(&[("yarn.resourcemanager.am.max-attempts", "1")]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let first = world.start_master();
+    let (mut world, first) =
+        World::with_master(4, &[("yarn.resourcemanager.am.max-attempts", "1")]);
     world.pass(400_000);
     world.register(&node(2), 4, Vec::new());
     world.pass(300_000);
@@ -345,13 +391,14 @@ fn a_lost_nodes_master_is_started_elsewhere_and_the_failure_is_not_its_own() {
 
 #[test]
 fn a_silent_master_has_failed() {
-    let mut world = World::new(&[
-        ("yarn.resourcemanager.am.max-attempts", "1"),
-        ("yarn.am.liveness-monitor.expiry-interval-ms", "1000"),
-    ]);
-    world.register(&node(1), 4, Vec::new());
-    let application = world.submit();
-    world.start_master();
+    let (mut world, attempt) = World::with_master(
+        4,
+        &[
+            ("yarn.resourcemanager.am.max-attempts", "1"),
+            ("yarn.am.liveness-monitor.expiry-interval-ms", "1000"),
+        ],
+    );
+    let application = attempt.application_id;
     world.pass(1_001);
     let application = world.core.application(application).unwrap();
     assert_eq!(application.state, ApplicationState::Failed);
@@ -359,13 +406,13 @@ fn a_silent_master_has_failed() {
 
 #[test]
 fn a_container_that_is_not_started_in_time_is_taken_back() {
-    let mut world = World::new(&[(
-        "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
-        "1000",
-    )]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(
+        4,
+        &[(
+            "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
+            "1000",
+        )],
+    );
     let containers = ids(&world.ask(attempt, 2, ExecutionType::Guaranteed));
     world.heartbeat(&node(1), 0, vec![status(containers[0], None)]);
     world.pass(1_001);
@@ -378,12 +425,7 @@ fn a_container_that_is_not_started_in_time_is_taken_back() {
 
 #[test]
 fn opportunistic_containers_take_no_room_and_one_is_promoted_when_there_is_some() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 2, Vec::new());
-    world.heartbeat(&node(1), 0, Vec::new());
-    world.pass(1_001);
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_open_node(2, &[]);
     let guaranteed = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed));
     let response = world.ask(attempt, 3, ExecutionType::Opportunistic);
     assert_eq!(response.allocated_containers.len(), 3);
@@ -423,22 +465,15 @@ fn opportunistic_containers_take_no_room_and_one_is_promoted_when_there_is_some(
 
 #[test]
 fn a_nodes_queue_bounds_the_opportunistic_containers_between_two_heartbeats() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 2, Vec::new());
-    world.heartbeat(&node(1), 0, Vec::new());
-    world.pass(1_001);
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_open_node(2, &[]);
     let response = world.ask(attempt, 50, ExecutionType::Opportunistic);
     assert_eq!(response.allocated_containers.len(), 10);
 }
 
 #[test]
 fn a_killed_application_gives_everything_back_and_its_master_is_a_stranger() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    let application = world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(4, &[]);
+    let application = attempt.application_id;
     world.ask(attempt, 2, ExecutionType::Guaranteed);
     assert_eq!(world.core.kill(application, "enough", world.now), Ok(true));
     assert!(world.core.containers.is_empty());
@@ -463,10 +498,7 @@ fn a_node_ends_what_nobody_knows_and_forgets_it_when_it_has_ended() {
 
 #[test]
 fn a_node_that_registers_again_keeps_what_it_runs_and_loses_what_it_does_not() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(4, &[]);
     let containers = ids(&world.ask(attempt, 2, ExecutionType::Guaranteed));
     let master = world.master_of(attempt);
     let running = |id: ContainerId| status(id, None);
@@ -493,10 +525,7 @@ fn a_node_that_registers_again_keeps_what_it_runs_and_loses_what_it_does_not() {
 
 #[test]
 fn what_cannot_be_asked_for_is_refused_and_changes_nothing() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(4, &[]);
     let guaranteed = ExecutionType::Guaranteed;
     let good = asking(1, Resource::new(SLOT_MB, 1), guaranteed);
     let mut stranger = world.master_of(attempt);

@@ -288,19 +288,7 @@ fn a_container_from_a_node_can_be_promoted() {
     let (mut world, attempt) = World::with_distributed_master();
     let id = id_of(attempt, 1);
     world.give(attempt, &[given(id, &node(1))]);
-    let promoted = world.allocate(
-        attempt,
-        AllocateRequestProto {
-            update_requests: vec![UpdateContainerRequestProto {
-                container_version: 0,
-                container_id: id.into(),
-                update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
-                capability: None,
-                execution_type: Some(ExecutionTypeProto::Guaranteed.into()),
-            }],
-            ..AllocateRequestProto::default()
-        },
-    );
+    let promoted = world.update(attempt, vec![promotion(id, 0)]);
     assert_eq!(promoted.updated_containers.len(), 1);
     let container = &promoted.updated_containers[0].container;
     assert_eq!(container.priority, Some(7.into()));

@@ -62,10 +62,7 @@ fn exits_that_are_not_the_masters_fault_do_not_count() {
 
 #[test]
 fn the_next_attempt_begins_with_nothing_of_the_last() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let first = world.start_master();
+    let (mut world, first) = World::with_master(4, &[]);
     let containers = ids(&world.ask(first, 2, ExecutionType::Guaranteed));
     let unheard = status(containers[0], Some(7));
     world.heartbeat(&node(1), 0, vec![unheard]);
@@ -85,10 +82,7 @@ fn the_next_attempt_begins_with_nothing_of_the_last() {
 
 #[test]
 fn the_last_attempts_master_is_a_stranger() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let first = world.start_master();
+    let (mut world, first) = World::with_master(4, &[]);
     world.end_master(first, 0, 1);
     world.start_master();
     let call = AllocateRequestProto::default();
@@ -118,13 +112,13 @@ fn a_master_that_was_launched_and_never_registered_is_tried_again() {
 /// A node with room for a master and one container more, which the master has; it expires after a second unless it is
 /// started.
 fn one_allocated_that_expires() -> (World, ApplicationAttemptId, ContainerId) {
-    let mut world = World::new(&[(
-        "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
-        "1000",
-    )]);
-    world.register(&node(1), 2, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(
+        2,
+        &[(
+            "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
+            "1000",
+        )],
+    );
     let first = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed))[0];
     (world, attempt, first)
 }
@@ -164,10 +158,7 @@ fn an_expired_containers_room_goes_to_the_next_and_its_node_is_told() {
 
 #[test]
 fn ids_stand_in_the_epoch_that_is_configured() {
-    let mut world = World::new(&[("yarn.resourcemanager.epoch", "7")]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let attempt = world.start_master();
+    let (mut world, attempt) = World::with_master(4, &[("yarn.resourcemanager.epoch", "7")]);
     let container = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed))[0];
     assert_eq!(world.master_of(attempt).id, (7 << 40) + 1);
     assert_eq!(container.id, (7 << 40) + 2);

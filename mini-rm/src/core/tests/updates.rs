@@ -7,57 +7,8 @@ use super::*;
 
 const AUTO_UPDATE: (&str, &str) = ("yarn.resourcemanager.auto-update.containers", "true");
 
-fn update(
-    id: ContainerId,
-    version: i32,
-    update_type: ContainerUpdateTypeProto,
-) -> UpdateContainerRequestProto {
-    UpdateContainerRequestProto {
-        container_version: version,
-        container_id: id.into(),
-        update_type: update_type.into(),
-        capability: None,
-        execution_type: None,
-    }
-}
-
-fn promotion(id: ContainerId, version: i32) -> UpdateContainerRequestProto {
-    update(id, version, ContainerUpdateTypeProto::PromoteExecutionType)
-}
-
 fn demotion(id: ContainerId, version: i32) -> UpdateContainerRequestProto {
     update(id, version, ContainerUpdateTypeProto::DemoteExecutionType)
-}
-
-impl World {
-    /// One node with this much room, and a master on it.
-    fn with_master(slots: u64, properties: &[(&str, &str)]) -> (Self, ApplicationAttemptId) {
-        let mut world = Self::new(properties);
-        world.register(&node(1), slots, Vec::new());
-        world.heartbeat(&node(1), 0, Vec::new());
-        world.pass(1_001);
-        world.submit();
-        let attempt = world.start_master();
-        (world, attempt)
-    }
-
-    fn update(
-        &mut self,
-        attempt: ApplicationAttemptId,
-        update_requests: Vec<UpdateContainerRequestProto>,
-    ) -> AllocateResponseProto {
-        self.allocate(
-            attempt,
-            AllocateRequestProto {
-                update_requests,
-                ..AllocateRequestProto::default()
-            },
-        )
-    }
-
-    fn one(&mut self, attempt: ApplicationAttemptId, kind: ExecutionType) -> ContainerId {
-        ids(&self.ask(attempt, 1, kind))[0]
-    }
 }
 
 /// What the token inside says: version and type.
@@ -76,7 +27,7 @@ fn reasons(response: &AllocateResponseProto) -> Vec<(&str, i32)> {
 
 #[test]
 fn a_demoted_container_gives_its_room_to_whoever_waits() {
-    let (mut world, attempt) = World::with_master(2, &[]);
+    let (mut world, attempt) = World::with_open_node(2, &[]);
     let id = world.one(attempt, ExecutionType::Guaranteed);
     assert!(ids(&world.ask(attempt, 1, ExecutionType::Guaranteed)).is_empty());
     let answer = world.update(attempt, vec![demotion(id, 0)]);
@@ -92,7 +43,7 @@ fn a_demoted_container_gives_its_room_to_whoever_waits() {
 
 #[test]
 fn promotions_are_served_first_come_first_and_before_new_containers() {
-    let (mut world, attempt) = World::with_master(2, &[]);
+    let (mut world, attempt) = World::with_open_node(2, &[]);
     let guaranteed = world.one(attempt, ExecutionType::Guaranteed);
     let waiting = ids(&world.ask(attempt, 2, ExecutionType::Opportunistic));
     let promotions = waiting.iter().rev().map(|id| promotion(*id, 0)).collect();
@@ -113,7 +64,7 @@ fn promotions_are_served_first_come_first_and_before_new_containers() {
 
 #[test]
 fn a_container_that_ends_while_it_waits_to_be_promoted_takes_no_room() {
-    let (mut world, attempt) = World::with_master(2, &[]);
+    let (mut world, attempt) = World::with_open_node(2, &[]);
     let guaranteed = world.one(attempt, ExecutionType::Guaranteed);
     let id = world.one(attempt, ExecutionType::Opportunistic);
     world.update(attempt, vec![promotion(id, 0)]);
@@ -131,7 +82,7 @@ fn a_container_that_ends_while_it_waits_to_be_promoted_takes_no_room() {
 
 #[test]
 fn a_promoted_container_ends_like_any_other_and_its_room_is_free() {
-    let (mut world, attempt) = World::with_master(2, &[]);
+    let (mut world, attempt) = World::with_open_node(2, &[]);
     let id = world.one(attempt, ExecutionType::Opportunistic);
     let answer = world.update(attempt, vec![promotion(id, 0)]);
     let expected = (1, ExecutionTypeProto::Guaranteed);
@@ -146,7 +97,7 @@ fn a_promoted_container_ends_like_any_other_and_its_room_is_free() {
 
 #[test]
 fn updates_that_cannot_be_are_told_with_the_version_that_counts() {
-    let (mut world, attempt) = World::with_master(4, &[]);
+    let (mut world, attempt) = World::with_open_node(4, &[]);
     let id = world.one(attempt, ExecutionType::Guaranteed);
     let mut unknown = id;
     unknown.id += 100;
@@ -176,7 +127,7 @@ fn updates_that_cannot_be_are_told_with_the_version_that_counts() {
 #[test]
 fn nodes_hear_of_updates_only_where_that_is_configured() {
     for (properties, told) in [(&[][..], 0), (&[AUTO_UPDATE][..], 1)] {
-        let (mut world, attempt) = World::with_master(4, properties);
+        let (mut world, attempt) = World::with_open_node(4, properties);
         let id = world.one(attempt, ExecutionType::Guaranteed);
         let answer = world.update(attempt, vec![demotion(id, 0)]);
         assert_eq!(answer.updated_containers.len(), 1);
@@ -187,7 +138,7 @@ fn nodes_hear_of_updates_only_where_that_is_configured() {
 
 #[test]
 fn a_node_hears_once_of_the_last_of_many_changes_of_mind() {
-    let (mut world, attempt) = World::with_master(4, &[AUTO_UPDATE]);
+    let (mut world, attempt) = World::with_open_node(4, &[AUTO_UPDATE]);
     let id = world.one(attempt, ExecutionType::Guaranteed);
     for version in [0, 2, 4] {
         world.update(attempt, vec![demotion(id, version)]);
