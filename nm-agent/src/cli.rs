@@ -68,8 +68,9 @@ enum Command {
     /// files stdout and stderr of its logs. A container that is evicted, shed, preempted or lost is asked for again.
     ///
     /// Progress goes to standard error, as a bar on a terminal; a table goes to standard output at the end. Ctrl-C kills
-    /// the job. A ResourceManager that does not answer is tried again for
-    /// yarn.resourcemanager.connect.max-wait.ms; then the job is stopped, as far as it can be reached.
+    /// the job; a terminal that goes away ends this command and leaves the job alone. The level of the
+    /// log on standard error follows NM_AGENT_LOG; the default is warn. A ResourceManager that does not answer is tried again
+    /// for yarn.resourcemanager.connect.max-wait.ms; then the job is stopped, as far as it can be reached.
     ///
     /// Exit status: 0 when every command ended with 0; 1 when one failed, or the job could not be run or was lost sight
     /// of; 2 for bad arguments or configuration; 130 after Ctrl-C, 143 after SIGTERM.
