@@ -57,8 +57,12 @@ use crate::store::Part;
 /// Containers whose end is waited for, for metrics. As many as an attempt may have at the small ResourceManager.
 const LIVE_MAX: usize = 100_000;
 
-/// How long changes of what is outstanding may go unwritten, in milliseconds. The table may be long.
+/// How long changes of what is outstanding may go unwritten, in milliseconds for each [`WRITE_LINES`] lines that there are:
+/// all of them are written, which takes some milliseconds for so many.
 const WRITE_INTERVAL_MS: u64 = 1_000;
+
+/// See [`WRITE_INTERVAL_MS`]. More than all but the largest jobs have.
+const WRITE_LINES: usize = 10_000;
 
 /// A container that goes to the AM.
 #[derive(Clone, Debug)]
@@ -325,7 +329,9 @@ impl DistributedScheduler {
     /// given, and after a crash the AM states the asks of that call again.
     fn write_down(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
         let is_dirty = self.dirty.asks || self.dirty.blacklist;
-        if !is_dirty || now.since(self.dirty.written_at) < WRITE_INTERVAL_MS {
+        let size = u64::try_from(1 + self.allocator.asks().lines() / WRITE_LINES);
+        let interval_ms = WRITE_INTERVAL_MS.saturating_mul(size.unwrap_or(u64::MAX));
+        if !is_dirty || now.since(self.dirty.written_at) < interval_ms {
             return;
         }
         let state = self.allocator.state();

@@ -1,7 +1,8 @@
 //! AMs that ask too often or too much are held back; others do not notice.
 //!
 //! Calls beyond the rate are delayed, never refused: an AM is served one call at a time, so a delay is all that is needed to
-//! slow it down to the rate. Asks beyond what any job needs are refused with the exception for bad asks, before anything
+//! slow it down to the rate. A call that makes this node work counts as several: one that says much, or one of an AM with
+//! many asks, all of which are looked at. Asks beyond what any job needs are refused with the exception for bad asks, before anything
 //! keeps them.
 
 use std::collections::BTreeMap;
@@ -19,6 +20,14 @@ use crate::observe::{Observation, ThrottleReason};
 /// Different asks (priority, allocation request id, size) whose counts are remembered. More than that are not counted, rather than
 /// refused: what they may cost is bounded by the lines of a call.
 const ASKS_COUNTED_MAX: usize = 100_000;
+
+/// Bytes of a request that count as one more call: they hold some thousand lines of asks, which take a few milliseconds to
+/// read. The longest request that anything legitimate makes, for every host of a large cluster at many priorities, has some
+/// 10 MB and so is held back once, for a second.
+const BYTES_PER_CALL: usize = 64 * 1024;
+
+/// Different asks outstanding that count as one more call: to look at them takes about a millisecond.
+const ASKS_PER_CALL: usize = 5_000;
 
 /// Priority, allocation request id, memory and virtual cores.
 type AskKey = (i32, i64, i64, i32);
@@ -46,14 +55,21 @@ impl Throttle {
         }
     }
 
-    /// How long a call that comes now has to wait.
-    fn delay_ms(&mut self, now_us: u64) -> u64 {
+    /// As how many calls this one counts.
+    fn weight(&self, request: &Request) -> u64 {
+        let said = request.message.encoded_len() / BYTES_PER_CALL;
+        let looked_at = self.outstanding.len() / ASKS_PER_CALL;
+        u64::try_from(1 + said + looked_at).unwrap_or(u64::MAX)
+    }
+
+    /// How long a call of this weight that comes now has to wait.
+    fn delay_ms(&mut self, weight: u64, now_us: u64) -> u64 {
         if self.config.calls_per_second_max == 0 {
             return 0;
         }
         let interval_us = 1_000_000 / u64::from(self.config.calls_per_second_max);
         let burst_us = interval_us * u64::from(self.config.calls_burst);
-        self.full_at_us = self.full_at_us.max(now_us) + interval_us;
+        self.full_at_us = self.full_at_us.max(now_us) + interval_us * weight;
         let ahead_us = self.full_at_us - now_us;
         ahead_us.saturating_sub(burst_us).div_ceil(1000)
     }
@@ -142,7 +158,8 @@ impl Interceptor for Throttle {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) -> Result<Pass, RemoteException> {
-        let delay_ms = self.delay_ms(context.now.mono.0.saturating_mul(1000));
+        let weight = self.weight(request);
+        let delay_ms = self.delay_ms(weight, context.now.mono.0.saturating_mul(1000));
         if delay_ms > 0 {
             actions.push(Action::Observe(Observation::Throttled(
                 ThrottleReason::CallRate,

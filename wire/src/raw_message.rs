@@ -13,10 +13,10 @@ use prost::encoding::{decode_varint, encode_varint};
 /// Groups within groups that are followed. Nobody writes groups any more, and none of Hadoop's messages has one.
 const GROUP_DEPTH_MAX: usize = 32;
 
-/// Most fields at the top of one message. A field takes some 40 bytes here and may be as short as two on the wire, so
-/// that without this bound a frame could take twenty times its length. The longest lists that travel, asks and
-/// containers, have some ten bytes an entry at least and stay well below.
-pub const FIELDS_MAX: usize = 4 * 1024 * 1024;
+/// Most fields at the top of one message. A field takes some 50 bytes here and may be as short as two on the wire, so
+/// that without this bound a frame could take many times its length. The longest lists that travel are asks, of which no
+/// more than 100,000 are taken, and containers, of which there are fewer.
+pub const FIELDS_MAX: usize = 512 * 1024;
 
 /// Bytes that are no protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,11 +184,16 @@ impl RawMessage {
         Ok(Self { fields })
     }
 
+    /// How many bytes [`encode`](Self::encode) makes.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        self.fields.iter().map(|field| field.whole.len()).sum()
+    }
+
     /// The bytes of the message with its edits.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let length = self.fields.iter().map(|field| field.whole.len()).sum();
-        let mut out = BytesMut::with_capacity(length);
+        let mut out = BytesMut::with_capacity(self.encoded_len());
         for field in &self.fields {
             out.put_slice(&field.whole);
         }

@@ -77,6 +77,34 @@ fn a_master_that_heartbeats_is_never_delayed() {
 }
 
 #[test]
+fn a_call_that_says_much_counts_as_several() {
+    let mut throttle = Throttle::new(CONFIG);
+    let long_name = ResourceRequestProto {
+        resource_name: Some("x".repeat(20 * BYTES_PER_CALL)),
+        ..ask(1, 1)
+    };
+    // Twenty-one calls at ten a second, of which five are free.
+    let delay_ms = call(&mut throttle, 0, vec![long_name]).unwrap();
+    assert_eq!(delay_ms, 1600);
+}
+
+#[test]
+fn an_empty_call_of_a_master_with_many_asks_counts_as_several() {
+    let config = ThrottleConfig {
+        asks_per_call_max: 100_000,
+        containers_outstanding_max: 1_000_000,
+        ..CONFIG
+    };
+    let mut throttle = Throttle::new(config);
+    let asks = (0_i32..)
+        .take(10 * ASKS_PER_CALL)
+        .map(|priority| ask(priority, 1));
+    call(&mut throttle, 0, asks.collect()).unwrap();
+    let delay_ms = call(&mut throttle, 1_000_000, Vec::new()).unwrap();
+    assert_eq!(delay_ms, 600);
+}
+
+#[test]
 fn a_master_that_calls_without_pause_is_slowed_to_the_rate() {
     let mut throttle = Throttle::new(CONFIG);
     let mut now = 0;

@@ -125,16 +125,6 @@ impl Ask {
         self.node_label_expression.as_deref().unwrap_or_default()
     }
 
-    /// Whether any host is named.
-    pub(super) fn names_hosts(&self) -> bool {
-        !self.hosts.is_empty()
-    }
-
-    /// Whether a container on this host is wanted more than one elsewhere.
-    pub(super) fn wants_host(&self, host: &str) -> bool {
-        self.hosts.get(host).is_some_and(|line| line.count > 0)
-    }
-
     /// Whether a container on this rack is wanted more than one elsewhere, and may be on any host of it.
     pub(super) fn wants_rack(&self, rack: &str) -> bool {
         let line = self.racks.get(rack);

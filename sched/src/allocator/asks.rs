@@ -334,6 +334,12 @@ impl OutstandingAsks {
         self.footprint.containers
     }
 
+    /// Of [`ASK_LINES_MAX`]: asks and the places of each.
+    #[must_use]
+    pub const fn lines(&self) -> usize {
+        self.footprint.lines
+    }
+
     /// Whether no container is wanted.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

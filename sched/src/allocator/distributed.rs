@@ -277,6 +277,7 @@ impl DistributedOpportunisticContainerAllocator {
         if let Some(grant) = self.grant
             && is_fresh
             && self.unconfirmed.is_empty()
+            && !self.wanted.asks.is_empty()
         {
             self.give(grant.limits, now);
         }
@@ -299,12 +300,12 @@ impl DistributedOpportunisticContainerAllocator {
             unconfirmed,
             ..
         } = self;
-        let mut turn = nodes.turn(blacklist, now);
+        let mut turn = nodes.turn(blacklist, shares, now);
         asks.in_turns(|key, ask| {
             if budget == 0 {
                 return ControlFlow::Break(());
             }
-            let Some((node, locality)) = turn.take(ask, shares) else {
+            let Some((node, locality)) = turn.take(ask) else {
                 return ControlFlow::Continue(false);
             };
             let Some(id) = ids.next() else {

@@ -10,6 +10,7 @@ use records::{MonoMillis, NodeId};
 
 use super::Locality;
 use super::ask::Ask;
+use super::places::Places;
 
 /// Most nodes of a list that are looked at. Hadoop offers ten by default; a node takes one container per heartbeat of an
 /// attempt unless its host is asked for, so more would only serve attempts that want more at once.
@@ -67,22 +68,41 @@ impl RemoteNodes {
     }
 
     /// The nodes for one heartbeat of the attempt, without hosts that it does not want.
-    pub(super) fn turn(&mut self, blacklist: &BTreeSet<String>, now: MonoMillis) -> Turn<'_> {
+    pub(super) fn turn(
+        &mut self,
+        blacklist: &BTreeSet<String>,
+        shares: Shares,
+        now: MonoMillis,
+    ) -> Turn<'_> {
         if now.since(self.given_since) >= SHOWS_AFTER_MS {
             self.given.clear();
             self.given_since = now;
         }
-        let given = |node: &RemoteNode| self.given.get(&node.node_id).copied().unwrap_or(0);
         let mut candidates: Vec<Candidate<'_>> = self
             .nodes
             .iter()
             .filter(|node| !blacklist.contains(&node.node_id.host))
-            .map(|node| Candidate { node, used: 0 })
+            .map(|node| Candidate {
+                node,
+                given: self.given.get(&node.node_id).copied().unwrap_or(0),
+                used: 0,
+            })
             .collect();
         // Stable: among nodes that were given as much, the list's order counts.
-        candidates.sort_by_key(|candidate| given(candidate.node));
+        candidates.sort_by_key(|candidate| candidate.given);
+        let mut partitions: BTreeMap<&str, Partition<'_>> = BTreeMap::new();
+        for (at, Candidate { node, .. }) in candidates.iter().enumerate() {
+            let partition = partitions.entry(&node.partition).or_default();
+            partition.all.push(at);
+            let host = partition.by_host.entry(&node.node_id.host);
+            host.or_default().push(at);
+            partition.by_rack.entry(&node.rack).or_default().push(at);
+            partition.open += usize::from(shares.elsewhere > 0);
+        }
         Turn {
             candidates,
+            partitions,
+            shares,
             given: &mut self.given,
         }
     }
@@ -90,8 +110,36 @@ impl RemoteNodes {
 
 struct Candidate<'a> {
     node: &'a RemoteNode,
+    /// Containers of turns before that the list does not show.
+    given: u32,
     /// Containers it got in this turn.
     used: u32,
+}
+
+/// Candidates by where they are, as indexes in their order. An ask finds its own without a look at all others: an attempt may
+/// have many asks that none of them can serve.
+#[derive(Default)]
+struct Partition<'a> {
+    all: Vec<usize>,
+    by_host: BTreeMap<&'a str, Vec<usize>>,
+    by_rack: BTreeMap<&'a str, Vec<usize>>,
+    /// How many take containers of asks that do not name their host.
+    open: usize,
+}
+
+/// The candidates at places of an ask, in no particular order. Looks at no more places than the fewer of both sides have.
+fn at_places<'b>(
+    index: &'b BTreeMap<&str, Vec<usize>>,
+    places: &'b Places,
+) -> impl Iterator<Item = usize> + 'b {
+    let is_longer = places.len() > index.len();
+    let named = places.iter().filter(move |_| !is_longer);
+    let named = named.filter(|(_, line)| line.count > 0);
+    let named = named.filter_map(|(name, _)| index.get(name.as_str()));
+    let present = index.iter().filter(move |_| is_longer);
+    let present = present.filter(|(name, _)| places.get(name).is_some_and(|line| line.count > 0));
+    let present = present.map(|(_, candidates)| candidates);
+    named.chain(present).flatten().copied()
 }
 
 /// How many containers one node gets in one heartbeat of an attempt.
@@ -106,52 +154,176 @@ pub(super) struct Shares {
 /// One heartbeat's choices.
 pub(super) struct Turn<'a> {
     candidates: Vec<Candidate<'a>>,
+    /// By name of the partition.
+    partitions: BTreeMap<&'a str, Partition<'a>>,
+    shares: Shares,
     given: &'a mut BTreeMap<NodeId, u32>,
 }
 
 impl<'a> Turn<'a> {
     /// The node for the next container of an ask, which is counted; `None` if it gets none in this turn. Where a host
     /// that the ask names has had its share, the ask waits for it rather than go elsewhere.
-    pub(super) fn take(&mut self, ask: &Ask, shares: Shares) -> Option<(&'a RemoteNode, Locality)> {
-        let partition = ask.partition();
-        let mut best: Option<(usize, Locality)> = None;
-        let mut waits = false;
-        for (at, candidate) in self.candidates.iter().enumerate() {
-            let node = candidate.node;
-            if node.partition != partition {
-                continue;
-            }
-            let locality = if ask.names_hosts() && ask.wants_host(&node.node_id.host) {
-                Locality::NodeLocal
-            } else if ask.wants_rack(&node.rack) {
-                Locality::RackLocal
-            } else if ask.wants_any() {
-                Locality::OffSwitch
-            } else {
-                continue;
-            };
-            let share = match locality {
-                Locality::NodeLocal => shares.local,
-                Locality::RackLocal | Locality::OffSwitch => shares.elsewhere,
-            };
-            if candidate.used >= share {
-                waits |= locality == Locality::NodeLocal;
-                continue;
-            }
-            let is_better = best.is_none_or(|(other, nearest)| {
-                (locality, candidate.used) < (nearest, self.candidates[other].used)
-            });
-            if is_better {
-                best = Some((at, locality));
-            }
-        }
-        let (at, locality) =
-            best.filter(|(_, locality)| !waits || *locality == Locality::NodeLocal)?;
+    pub(super) fn take(&mut self, ask: &Ask) -> Option<(&'a RemoteNode, Locality)> {
+        let (at, locality) = self.choose(ask)?;
         let candidate = &mut self.candidates[at];
         candidate.used += 1;
         let node = candidate.node;
-        let given = self.given.entry(node.node_id.clone()).or_default();
-        *given = given.saturating_add(1);
+        let given = candidate.given.saturating_add(candidate.used);
+        if candidate.used == self.shares.elsewhere
+            && let Some(partition) = self.partitions.get_mut(node.partition.as_str())
+        {
+            partition.open -= 1;
+        }
+        match self.given.get_mut(&node.node_id) {
+            Some(known) => *known = given,
+            None => {
+                self.given.insert(node.node_id.clone(), given);
+            }
+        }
         Some((node, locality))
+    }
+
+    fn choose(&self, ask: &Ask) -> Option<(usize, Locality)> {
+        let partition = self.partitions.get(ask.partition())?;
+        let mut is_named = false;
+        let local = at_places(&partition.by_host, &ask.hosts).inspect(|_| is_named = true);
+        if let Some(at) = self.least_used(local, self.shares.local) {
+            return Some((at, Locality::NodeLocal));
+        }
+        if is_named || partition.open == 0 {
+            return None;
+        }
+        let on_rack = at_places(&partition.by_rack, &ask.racks)
+            .filter(|at| ask.wants_rack(&self.candidates[*at].node.rack));
+        if let Some(at) = self.least_used(on_rack, self.shares.elsewhere) {
+            return Some((at, Locality::RackLocal));
+        }
+        if !ask.wants_any() {
+            return None;
+        }
+        let all = || partition.all.iter().copied();
+        let unused = all().find(|at| self.candidates[*at].used == 0);
+        let at = unused.or_else(|| self.least_used(all(), self.shares.elsewhere))?;
+        Some((at, Locality::OffSwitch))
+    }
+
+    /// Of those that have not had their share the one that got the least, and of these the first.
+    fn least_used(&self, candidates: impl Iterator<Item = usize>, share: u32) -> Option<usize> {
+        let with_use = candidates.map(|at| (self.candidates[at].used, at));
+        let open = with_use.filter(|(used, _)| *used < share);
+        open.min().map(|(_, at)| at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use records::{Priority, Resource, ResourceName, ResourceRequest};
+
+    use super::*;
+    use crate::allocator::asks::{AskRules, OutstandingAsks};
+
+    const HOSTS: [&str; 4] = ["a", "b", "c", "nowhere"];
+    const RACKS: [&str; 3] = ["/1", "/2", "/nowhere"];
+    const PARTITIONS: [&str; 3] = ["", "gpu", "empty"];
+
+    /// The choice that a look at every node gives.
+    fn chosen_by_looking(turn: &Turn<'_>, ask: &Ask) -> Option<(usize, Locality)> {
+        let mut best = None;
+        for (at, candidate) in turn.candidates.iter().enumerate() {
+            let node = candidate.node;
+            let wants_host = ask.hosts.has(&node.node_id.host);
+            let (locality, share) = if node.partition != ask.partition() {
+                continue;
+            } else if wants_host {
+                (Locality::NodeLocal, turn.shares.local)
+            } else if ask.wants_rack(&node.rack) {
+                (Locality::RackLocal, turn.shares.elsewhere)
+            } else if ask.wants_any() {
+                (Locality::OffSwitch, turn.shares.elsewhere)
+            } else {
+                continue;
+            };
+            let has_had_its_share = candidate.used >= share;
+            let rank = (locality, has_had_its_share, candidate.used, at);
+            let waits = locality == Locality::NodeLocal;
+            if waits || !has_had_its_share {
+                best = Some(best.map_or(rank, |other| rank.min(other)));
+            }
+        }
+        let (locality, has_had_its_share, _, at) = best?;
+        (!has_had_its_share).then_some((at, locality))
+    }
+
+    fn any_node() -> impl Strategy<Value = RemoteNode> {
+        let host = prop::sample::select(&HOSTS[..3]);
+        let rack = prop::sample::select(&RACKS[..2]);
+        let partition = prop::sample::select(&PARTITIONS[..2]);
+        (host, 1..4_u16, rack, partition).prop_map(|(host, port, rack, partition)| RemoteNode {
+            node_id: NodeId {
+                host: host.to_owned(),
+                port,
+            },
+            http_address: String::new(),
+            rack: rack.to_owned(),
+            partition: partition.to_owned(),
+        })
+    }
+
+    fn any_line() -> impl Strategy<Value = ResourceRequest> {
+        let names = [&HOSTS[..], &RACKS, &["*"; 4]].concat();
+        let label = prop::sample::select(&PARTITIONS[..]);
+        (
+            prop::sample::select(names),
+            0..4_u32,
+            1..4_i32,
+            any::<bool>(),
+            label,
+        )
+            .prop_map(
+                |(name, count, priority, relax_locality, label)| ResourceRequest {
+                    priority: Priority(priority),
+                    resource_name: ResourceName::from(name.to_owned()),
+                    capability: Resource::new(1, 1),
+                    num_containers: count,
+                    relax_locality,
+                    allocation_request_id: -1,
+                    execution_type_request: Default::default(),
+                    node_label_expression: Some(label.to_owned()),
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn choices_are_those_of_a_look_at_every_node(
+            offered in prop::collection::vec(any_node(), 0..12),
+            lines in prop::collection::vec(any_line(), 0..12),
+            local in 1..4_u32,
+            elsewhere in 1..3_u32,
+        ) {
+            let now = MonoMillis(0);
+            let mut nodes = RemoteNodes::default();
+            nodes.replace(offered, now);
+            let shares = Shares { local, elsewhere };
+            let blacklist = BTreeSet::from(["b".to_owned()]);
+            let mut turn = nodes.turn(&blacklist, shares, now);
+            let mut asks = OutstandingAsks::new(AskRules::Strict);
+            asks.update(&lines, now).unwrap();
+            let mut differences = Vec::new();
+            asks.in_turns(|_, ask| {
+                let expected = chosen_by_looking(&turn, ask);
+                let expected = expected.map(|(at, locality)| (turn.candidates[at].node, locality));
+                let chosen = turn.take(ask);
+                if chosen != expected {
+                    differences.push((chosen, expected));
+                }
+                if let Some((node, locality)) = chosen {
+                    ask.answer(&node.node_id.host, &node.rack, locality);
+                }
+                std::ops::ControlFlow::Continue(chosen.is_some())
+            });
+            prop_assert_eq!(differences, Vec::new());
+        }
     }
 }
