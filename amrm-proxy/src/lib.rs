@@ -46,4 +46,4 @@ pub use pipeline::{NodeKeys, ReadClock};
 pub use pipelines::{
     Admission, AdmitError, AmrmProxy, MasterStart, PIPELINES_MAX, PendingStart, ProxyParts,
 };
-pub use service::AmrmProxyService;
+pub use service::{AmrmProxyService, server_limits};

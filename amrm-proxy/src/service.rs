@@ -6,9 +6,28 @@ use bytes::Bytes;
 use wire::exception::{HadoopException, RemoteException};
 use wire::protocol::application_master::{PROTOCOL, VERSION};
 use wire::rpc::{BoxFuture, Caller, Service};
+use wire::server::ServerLimits;
 
 use crate::interceptor::AmMethod;
 use crate::pipelines::AmrmProxy;
+
+/// Longest request of an AM, in bytes: twice the memory that its asks may take.
+const REQUEST_BYTES_MAX: usize = 2 * sched::ASK_BYTES_MAX;
+
+/// Long requests at once, each of another attempt. Calls of an attempt are made one after the other anyway, and nobody has
+/// much to say in each of them.
+const LONG_REQUESTS_MAX: usize = 8;
+
+/// What the port allows its callers.
+#[must_use]
+pub fn server_limits() -> ServerLimits {
+    ServerLimits {
+        frame_length_max: REQUEST_BYTES_MAX,
+        large_requests_bytes_max: LONG_REQUESTS_MAX * REQUEST_BYTES_MAX,
+        large_requests_bytes_per_user_max: REQUEST_BYTES_MAX,
+        ..ServerLimits::default()
+    }
+}
 
 /// Hosts the proxy on a port. Messages stay as they came: only interceptors look into them.
 pub struct AmrmProxyService(Arc<AmrmProxy>);

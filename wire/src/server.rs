@@ -10,6 +10,7 @@
 
 mod connection;
 mod handshake;
+mod large;
 mod running;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::large::LargeRequests;
 use self::running::ServiceCall;
 use crate::exception::{HadoopException, RemoteException};
 use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
@@ -39,9 +41,6 @@ const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Requests up to this many bytes are bounded by the number of connections and calls alone.
 pub const LARGE_REQUEST_BYTES: usize = FRAME_LENGTH_MAX_UNAUTHENTICATED;
-
-/// Unit in which large requests are counted, in bytes; a semaphore of single bytes would not hold them.
-const LARGE_REQUEST_UNIT: usize = 1024;
 
 /// Longest method name that is looked up. The name comes back in a refusal.
 const METHOD_LENGTH_MAX: usize = 256;
@@ -60,6 +59,8 @@ pub struct ServerLimits {
     /// Bytes of all requests longer than [`LARGE_REQUEST_BYTES`], from the moment their length is declared to the end
     /// of the call; further ones are not read. Not less than one frame.
     pub large_requests_bytes_max: usize,
+    /// The same of one user's requests, so that nobody can take it all. Not less than one frame.
+    pub large_requests_bytes_per_user_max: usize,
     /// How long such a request may take to come in.
     pub large_request_timeout: Duration,
     /// Time from accept to connection context, so that half-open peers do not hold their places.
@@ -84,6 +85,8 @@ impl Default for ServerLimits {
             calls_max: 4096,
             frame_length_max: FRAME_LENGTH_MAX,
             large_requests_bytes_max: 2 * FRAME_LENGTH_MAX,
+            // Users may share a name where it is not proved.
+            large_requests_bytes_per_user_max: 2 * FRAME_LENGTH_MAX,
             large_request_timeout: Duration::from_secs(120),
             handshake_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(600),
@@ -164,8 +167,7 @@ struct Shared {
     limits: ServerLimits,
     connections: Arc<Semaphore>,
     calls: Arc<Semaphore>,
-    /// Units of large requests.
-    large: Arc<Semaphore>,
+    large: LargeRequests,
     /// Calls in tasks of their own.
     running: TaskTracker,
     shutdown: CancellationToken,
@@ -222,11 +224,6 @@ impl Shared {
     }
 }
 
-/// Units that a request of this length takes.
-const fn large_units(length: usize) -> usize {
-    length.div_ceil(LARGE_REQUEST_UNIT)
-}
-
 /// A peer's word for use in an answer to it: enough of it to recognise.
 fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
@@ -256,9 +253,7 @@ impl RpcServer {
             services,
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             calls: Arc::new(Semaphore::new(limits.calls_max)),
-            large: Arc::new(Semaphore::new(large_units(
-                limits.large_requests_bytes_max.max(limits.frame_length_max),
-            ))),
+            large: LargeRequests::new(&limits),
             limits,
             running: TaskTracker::new(),
             shutdown: shutdown.clone(),

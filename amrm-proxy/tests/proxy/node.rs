@@ -121,6 +121,7 @@ impl Node {
         let auth = ServerAuth::Token(proxy.secrets());
         let (server, address) = RpcServer::builder(auth)
             .service(AmrmProxyService::new(Arc::clone(&proxy)))
+            .limits(amrm_proxy::server_limits())
             .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
             .await
             .unwrap();

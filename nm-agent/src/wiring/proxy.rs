@@ -82,6 +82,7 @@ impl ProxyPort {
         let address = config.addresses.proxy_bind(&config.amrm_proxy.address);
         let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
             .service(AmrmProxyService::new(Arc::clone(proxy)))
+            .limits(amrm_proxy::server_limits())
             .bind(node_identity::resolve(&address).await?)
             .await
             .map_err(starting(

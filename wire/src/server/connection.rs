@@ -17,8 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::handshake::{self, Handshake, Refused};
+use super::large::Share;
 use super::running::{RunningCall, put_answer};
-use super::{LARGE_REQUEST_BYTES, Shared, large_units};
+use super::{LARGE_REQUEST_BYTES, Shared};
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
 use crate::header::{self, CALL_ID_PING, CallRef};
@@ -115,6 +116,7 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
         outbound: Arc::new(Outbound::new(write)),
         slots: Arc::new(Semaphore::new(shared.limits.calls_per_connection_max)),
         large: None,
+        large_of_user: shared.large.of_user(&caller.user),
         caller: Arc::new(caller),
         shared: Arc::clone(shared),
     };
@@ -194,6 +196,8 @@ struct Connection {
     slots: Arc<Semaphore>,
     /// The large request that is coming in.
     large: Option<LargeRequest>,
+    /// What the caller's connections have for such.
+    large_of_user: Arc<Semaphore>,
     caller: Arc<Caller>,
     shared: Arc<Shared>,
 }
@@ -201,7 +205,7 @@ struct Connection {
 /// A request that is long enough to be counted in bytes.
 struct LargeRequest {
     /// Its share of the server's memory.
-    share: OwnedSemaphorePermit,
+    share: Share,
     since: Instant,
 }
 
@@ -322,11 +326,8 @@ impl Connection {
         {
             return Ok(());
         }
-        let units = u32::try_from(large_units(length)).unwrap_or(u32::MAX);
-        let share = self
-            .while_flushing(Arc::clone(&self.shared.large).acquire_many_owned(units))
-            .await?;
-        let share = share.expect("the semaphore is never closed");
+        let reserving = self.shared.large.reserve(&self.large_of_user, length);
+        let share = self.while_flushing(reserving).await?;
         self.large = Some(LargeRequest {
             share,
             since: Instant::now(),
@@ -335,11 +336,7 @@ impl Connection {
     }
 
     /// `large` is the frame's share of the server's memory, given back when its call ends.
-    async fn take_frame(
-        &self,
-        mut frame: Bytes,
-        large: Option<OwnedSemaphorePermit>,
-    ) -> Result<(), Ended> {
+    async fn take_frame(&self, mut frame: Bytes, large: Option<Share>) -> Result<(), Ended> {
         let header = self.try_push(|out| handshake::open_frame(&mut frame, out))?;
         let call = CallRef {
             call_id: header.call_id,
@@ -382,7 +379,7 @@ impl Connection {
         &self,
         call: CallRef,
         mut running: RunningCall,
-        large: Option<OwnedSemaphorePermit>,
+        large: Option<Share>,
     ) -> Result<(), Ended> {
         // Both waits are back-pressure: nothing more is read from this peer until a call has ended.
         let slots = self

@@ -213,6 +213,33 @@ async fn large_requests_share_a_bounded_memory() {
     assert_eq!(large.await.unwrap().unwrap().len(), 900_000);
 }
 
+#[tokio::test]
+async fn large_requests_of_one_user_leave_memory_for_others() {
+    let limits = ServerLimits {
+        frame_length_max: 1 << 20,
+        large_requests_bytes_max: 2 << 20,
+        large_requests_bytes_per_user_max: 1 << 20,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, limits).await;
+    let mut holder = Raw::ready(server.address).await;
+    holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
+    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The same user's next one waits, on whichever connection; another user's does not.
+    let mut waiting = Raw::ready(server.address).await;
+    waiting.send(&call_frame(1, "wait", &[1; 900_000])).await;
+    let auth = ClientAuth::Simple {
+        user: "other".to_owned(),
+    };
+    let other = connect(&server, auth).await.unwrap();
+    let large = vec![2; 900_000];
+    let answer = other.call_raw("echo", PROTOCOL, 1, large.into());
+    assert_eq!(answer.await.unwrap().len(), 900_000);
+    assert_eq!(server.echo.waiting.load(Ordering::Relaxed), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn large_request_that_does_not_come_gives_its_memory_back() {
     let limits = ServerLimits {

@@ -1,0 +1,93 @@
+//! Memory for requests that are long enough to be counted in bytes: a bounded amount for all callers together, and for each.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::ServerLimits;
+
+/// Unit in which they are counted, in bytes; a semaphore of single bytes would not hold them.
+const UNIT: usize = 1024;
+
+/// Units that a request of this length takes.
+const fn units(length: usize) -> usize {
+    length.div_ceil(UNIT)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct LargeRequests {
+    all: Arc<Semaphore>,
+    per_user_units: usize,
+    /// Of users who are connected, and some who were: at most twice as many as there may be connections.
+    by_user: Mutex<HashMap<String, Weak<Semaphore>>>,
+    users_max: usize,
+}
+
+/// What one request has of it.
+#[derive(Debug)]
+pub(super) struct Share {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl LargeRequests {
+    pub(super) fn new(limits: &ServerLimits) -> Self {
+        let at_least_a_frame = |bytes: usize| units(bytes.max(limits.frame_length_max));
+        Self {
+            all: Arc::new(Semaphore::new(at_least_a_frame(
+                limits.large_requests_bytes_max,
+            ))),
+            per_user_units: at_least_a_frame(limits.large_requests_bytes_per_user_max),
+            by_user: Mutex::default(),
+            users_max: 2 * limits.connections_max,
+        }
+    }
+
+    /// What this user's connections share.
+    pub(super) fn of_user(&self, user: &str) -> Arc<Semaphore> {
+        // Entries go in and out whole; a panic elsewhere leaves nothing half done.
+        let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = by_user.get(user).and_then(Weak::upgrade) {
+            return known;
+        }
+        if by_user.len() >= self.users_max {
+            by_user.retain(|_, known| known.strong_count() > 0);
+        }
+        let own = Arc::new(Semaphore::new(self.per_user_units));
+        by_user.insert(user.to_owned(), Arc::downgrade(&own));
+        own
+    }
+
+    /// Waits for room for a request of this length, first among the user's own: who waits there takes nothing of others.
+    pub(super) async fn reserve(&self, own: &Arc<Semaphore>, length: usize) -> Share {
+        let units = u32::try_from(units(length)).unwrap_or(u32::MAX);
+        let own = Arc::clone(own).acquire_many_owned(units).await;
+        let all = Arc::clone(&self.all).acquire_many_owned(units).await;
+        Share {
+            _own: own.expect("the semaphore is never closed"),
+            _all: all.expect("the semaphore is never closed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_who_are_gone_are_forgotten() {
+        let limits = ServerLimits {
+            connections_max: 4,
+            ..ServerLimits::default()
+        };
+        let large = LargeRequests::new(&limits);
+        let present = large.of_user("present");
+        for user in 0..100 {
+            large.of_user(&user.to_string());
+        }
+        assert!(large.by_user.lock().unwrap().len() <= 8);
+        assert!(Arc::ptr_eq(&present, &large.of_user("present")));
+    }
+}
