@@ -1,6 +1,6 @@
 //! One attempt's pipeline: [`Pipeline::call`] is the whole way of a call, top to bottom.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -72,6 +72,9 @@ pub(crate) struct Pipeline {
     numbers: NumbersCell,
     places: Semaphore,
     ended: CancellationToken,
+    /// Whether what was kept has been forgotten. A call may still be on its last steps then, and must not write any more, so
+    /// writing and forgetting take turns.
+    is_forgotten: std::sync::Mutex<bool>,
 }
 
 impl Pipeline {
@@ -83,6 +86,7 @@ impl Pipeline {
             work: Mutex::new(work),
             places: Semaphore::new(CALLS_WAITING_MAX),
             ended: CancellationToken::new(),
+            is_forgotten: std::sync::Mutex::new(false),
         }
     }
 
@@ -233,10 +237,7 @@ impl Pipeline {
                     self.keep_master(&token);
                     work.forwarder.use_token(token);
                 }
-                Action::Persist(part, value) => {
-                    let key = RecordKey::Attempt(self.master.attempt, part);
-                    self.shared.store.put(key, value);
-                }
+                Action::Persist(part, value) => self.keep(part, value),
                 Action::Observe(observation) => self.observed(&observation),
             }
         }
@@ -254,13 +255,30 @@ impl Pipeline {
             tags: self.master.tags.clone(),
             rm_token: Some(TokenProto::from(rm_token.clone())),
         };
-        let key = RecordKey::Attempt(self.master.attempt, Part::Master);
-        self.shared.store.put(key, Some(record.to_stored()));
+        self.keep(Part::Master, Some(record.to_stored()));
     }
 
-    /// Ends calls under way, and every later one at its beginning.
+    fn keep(&self, part: Part, value: Option<Vec<u8>>) {
+        let is_forgotten = self.is_forgotten();
+        if !*is_forgotten {
+            let key = RecordKey::Attempt(self.master.attempt, part);
+            self.shared.store.put(key, value);
+        }
+    }
+
+    /// Ends calls under way, and every later one at its beginning, and forgets what was kept.
     pub(crate) fn end(&self) {
         self.ended.cancel();
+        let mut is_forgotten = self.is_forgotten();
+        *is_forgotten = true;
+        self.shared.store.forget(self.master.attempt);
+    }
+
+    fn is_forgotten(&self) -> MutexGuard<'_, bool> {
+        // It is set once; a panic elsewhere leaves nothing half done.
+        self.is_forgotten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As they were when the last call ended. Does not wait for a call under way.

@@ -97,8 +97,8 @@ impl PendingStart {
     /// The AM has been started. Pipelines of earlier attempts of its application end.
     pub fn succeeded(self) {
         let attempt = self.pipeline.master.attempt;
-        let ended = self.proxy.lock().started(attempt, &self.pipeline);
-        for pipeline in ended {
+        let mut pipelines = self.proxy.lock();
+        for pipeline in pipelines.started(attempt, &self.pipeline) {
             tracing::info!(attempt = %pipeline.master.attempt, by = %attempt, "a later attempt takes the pipeline's place");
             self.proxy.end(&pipeline);
         }
@@ -108,8 +108,8 @@ impl PendingStart {
 impl Drop for PendingStart {
     fn drop(&mut self) {
         let attempt = self.pipeline.master.attempt;
-        let ended = self.proxy.lock().over(attempt, &self.pipeline);
-        if let Some(pipeline) = ended {
+        let mut pipelines = self.proxy.lock();
+        if let Some(pipeline) = pipelines.over(attempt, &self.pipeline) {
             tracing::info!(%attempt, "the ApplicationMaster was not started and is proxied no more");
             self.proxy.end(&pipeline);
         }
@@ -237,8 +237,8 @@ impl AmrmProxy {
 
     /// The application has ended on this node.
     pub fn application_ended(&self, id: ApplicationId) {
-        let ended = self.lock().end(id);
-        for pipeline in ended {
+        let mut pipelines = self.lock();
+        for pipeline in pipelines.end(id) {
             self.end(&pipeline);
             tracing::info!(attempt = %pipeline.master.attempt, "the application has ended and is proxied no more");
         }
@@ -367,11 +367,11 @@ impl AmrmProxy {
         interceptors
     }
 
+    /// Ends a pipeline that is no more among those of the node. The caller still has their lock: a new pipeline for the
+    /// same attempt must find the old one's tokens and records gone.
     fn end(&self, pipeline: &Pipeline) {
-        let attempt = pipeline.master.attempt;
-        self.shared.secrets.dismiss(attempt);
+        self.shared.secrets.dismiss(pipeline.master.attempt);
         pipeline.end();
-        self.shared.store.forget(attempt);
         self.shared.activity.changed();
     }
 
@@ -436,10 +436,10 @@ impl AmrmProxy {
             self.shared.secrets.admit(attempt);
             let older = pipelines.started(attempt, &pipeline);
             pipelines.over(attempt, &pipeline);
-            drop(pipelines);
             for older in older {
                 self.end(&older);
             }
+            drop(pipelines);
             tracing::info!(%attempt, "the pipeline is restored");
         }
     }
@@ -468,3 +468,6 @@ fn restore_secrets(
         None => MasterSecrets::new(config.keys, now.mono),
     }
 }
+
+#[cfg(test)]
+mod tests;
