@@ -246,12 +246,13 @@ impl DistributedScheduler {
             .allocator
             .grant()
             .is_none_or(|known| known.container_id_start != grant.container_id_start);
-        if is_new {
-            let record = self.id_floor.begin(grant.container_id_start);
-            actions.push(Action::Persist(Part::NextId, Some(record)));
-        }
+        // The range goes first: with it alone ids of a range before are none of its own, and none are given out.
         actions.push(Action::Persist(Part::Limits, Some(kept::limits(&grant))));
         self.allocator.registered(grant, nodes, now);
+        if is_new {
+            let record = self.id_floor.begin(self.allocator.lowest_container_id());
+            actions.push(Action::Persist(Part::NextId, Some(record)));
+        }
     }
 
     fn answered(

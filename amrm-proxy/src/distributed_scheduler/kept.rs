@@ -1,14 +1,16 @@
 //! What the scheduler keeps over a restart of the agent, as records and back. Pure.
 
 use records::{ExecutionType, Resource};
-use sched::{DistributedAllocatorState, DistributedGrant, ResourceLimits};
+use sched::{
+    ALLOCATIONS_PER_CALL_MAX, DistributedAllocatorState, DistributedGrant, ResourceLimits,
+};
 use wire::proto::hadoop_yarn::ResourceRequestProto;
 
 use crate::store::{AsksRecord, BlacklistRecord, LimitsRecord, NextIdRecord, Part, Record as _};
 
-/// Container ids that are written down ahead as used. So the record is written once for so many containers, and long
-/// before an id beyond it is used: with half of them used.
-const IDS_AHEAD: i64 = 1_000;
+/// Container ids that are written down ahead as used: those of four calls that each take all they may. With half of them
+/// used the record is written anew, so that what a call uses was written down with the call before it at the latest.
+const IDS_AHEAD: i64 = 4 * ALLOCATIONS_PER_CALL_MAX as i64;
 
 /// The ids that are taken for used after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,15 +24,12 @@ impl IdFloor {
         let is_enough = self
             .floor
             .is_some_and(|floor| lowest.saturating_sub(floor) > IDS_AHEAD / 2);
-        if is_enough && self.floor.is_some_and(|floor| floor <= lowest) {
-            return None;
-        }
-        Some(self.write(lowest))
+        (!is_enough).then(|| self.write(lowest))
     }
 
-    /// What to write down for a new range of ids.
-    pub(super) fn begin(&mut self, start: i64) -> Vec<u8> {
-        self.write(start)
+    /// What to write down for a new range of ids, which are given out below `lowest`.
+    pub(super) fn begin(&mut self, lowest: i64) -> Vec<u8> {
+        self.write(lowest)
     }
 
     fn write(&mut self, lowest: i64) -> Vec<u8> {
@@ -104,21 +103,32 @@ fn read_limits(record: &LimitsRecord) -> Option<DistributedGrant> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn ids_are_written_ahead_and_never_behind() {
+    fn written(record: &[u8]) -> i64 {
+        NextIdRecord::from_stored(record).unwrap().floor
+    }
+
+    /// Uses ids in calls of this size; how often the record is written. What a call uses must have been written before it.
+    fn writes(per_call: i64, calls: i64) -> i64 {
         let mut floor = IdFloor::default();
-        let mut written = NextIdRecord::from_stored(&floor.begin(1 << 40))
-            .unwrap()
-            .floor;
+        let mut lowest = 1 << 40;
+        let mut ahead = written(&floor.begin(lowest));
         let mut writes = 0;
-        for used in 1..=10_000 {
-            let lowest = (1 << 40) - used;
-            assert!(written < lowest, "id {lowest} is used before it is written");
+        for _ in 0..calls {
+            lowest -= per_call;
+            assert!(ahead <= lowest, "id {lowest} is used before it is written");
             if let Some(record) = floor.used(lowest) {
-                written = NextIdRecord::from_stored(&record).unwrap().floor;
+                ahead = written(&record);
                 writes += 1;
             }
         }
-        assert!(writes <= 20, "{writes}");
+        writes
+    }
+
+    #[test]
+    fn ids_are_written_before_they_are_used_and_seldom() {
+        let most = i64::from(ALLOCATIONS_PER_CALL_MAX);
+        assert_eq!(writes(1, 10 * most), 5);
+        assert_eq!(writes(10, most), 5);
+        assert_eq!(writes(most, 100), 50);
     }
 }

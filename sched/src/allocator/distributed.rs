@@ -405,6 +405,12 @@ impl DistributedOpportunisticContainerAllocator {
         self.grant.as_ref()
     }
 
+    /// Ids are given out below this one.
+    #[must_use]
+    pub const fn lowest_container_id(&self) -> i64 {
+        self.ids.lowest()
+    }
+
     /// When the list of nodes came; `None` without one.
     #[must_use]
     pub const fn nodes_received(&self) -> Option<MonoMillis> {
