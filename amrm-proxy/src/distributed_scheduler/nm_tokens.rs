@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
 use records::NodeId;
-use wire::proto::hadoop_yarn::NmTokenProto;
+use wire::proto::hadoop_yarn::{NmTokenIdentifierProto, NmTokenProto};
 use wire::raw_message::RawMessage;
 
 use super::containers;
@@ -15,11 +15,18 @@ use crate::interceptor::Context;
 /// Nodes whose NMTokens an attempt is known to have. Beyond, tokens are sent again, which does no harm.
 const KNOWN_MAX: usize = 20_000;
 
+/// The node that a token of the ResourceManager is for, and the key it was signed with.
+fn read(token: NmTokenProto) -> Option<(NodeId, i32)> {
+    let identifier = NmTokenIdentifierProto::decode(&*token.token?.identifier).ok()?;
+    Some((NodeId::try_from(&token.node_id?).ok()?, identifier.key_id?))
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct NmTokens {
-    /// The key's id if the token was made here, `None` if it is the ResourceManager's.
-    known: BTreeMap<NodeId, Option<i32>>,
+    /// The id of the key that the newest token for a node was signed with, here or by the ResourceManager: both use the same
+    /// keys.
+    known: BTreeMap<NodeId, i32>,
 }
 
 impl NmTokens {
@@ -31,15 +38,13 @@ impl NmTokens {
     /// Remembers which nodes the ResourceManager gives the AM tokens for.
     pub(super) fn note(&mut self, message: &RawMessage) {
         for token in message.all(allocate_response::NM_TOKENS) {
-            let token = NmTokenProto::decode(token).ok();
-            let node = token.and_then(|token| token.node_id);
-            if let Some(node) = node.and_then(|node| NodeId::try_from(&node).ok()) {
-                self.remember(node, None);
+            if let Some((node, key_id)) = NmTokenProto::decode(token).ok().and_then(read) {
+                self.remember(node, key_id);
             }
         }
     }
 
-    fn remember(&mut self, node: NodeId, key_id: Option<i32>) {
+    fn remember(&mut self, node: NodeId, key_id: i32) {
         if self.known.len() < KNOWN_MAX || self.known.contains_key(&node) {
             self.known.insert(node, key_id);
         }
@@ -57,13 +62,12 @@ impl NmTokens {
         let key_id = keys.nm_token.key_id;
         let mut made = Vec::new();
         for node in nodes {
-            let known = self.known.get(node);
-            if known.is_some_and(|own| own.is_none_or(|own| own == key_id)) {
+            if self.known.get(node) == Some(&key_id) {
                 continue;
             }
             let token = containers::encode_nm_token(context.attempt, node, context.user, keys);
             made.push(token);
-            self.remember((*node).clone(), Some(key_id));
+            self.remember((*node).clone(), key_id);
         }
         made
     }
