@@ -83,6 +83,19 @@ pub enum PipelineError {
     /// Twice in the chain.
     #[error("{} stands twice", .0.as_str())]
     Twice(InterceptorKind),
+    /// The scheduler without what it needs: only DistributedSchedulingAMProtocol grants it containers.
+    #[error(
+        "{} needs yarn.nodemanager.distributed-scheduling.enabled",
+        InterceptorKind::DistributedScheduler.as_str()
+    )]
+    SchedulerWithoutScheduling,
+    /// The scheduler would not see what the rules make opportunistic.
+    #[error(
+        "{} must stand before {}",
+        InterceptorKind::Relabel.as_str(),
+        InterceptorKind::DistributedScheduler.as_str()
+    )]
+    RelabelAfterScheduler,
 }
 
 fn known() -> String {
@@ -125,6 +138,14 @@ pub fn read_pipeline<'a>(
     });
     let mut pipeline: Vec<_> = wanted.filter(|kind| !listed.contains(kind)).collect();
     pipeline.extend(listed);
+    let place = |kind| pipeline.iter().position(|each| *each == kind);
+    let scheduler = place(InterceptorKind::DistributedScheduler);
+    if scheduler.is_some() && !distributed_scheduling {
+        return Err(PipelineError::SchedulerWithoutScheduling);
+    }
+    if scheduler.is_some_and(|at| place(InterceptorKind::Relabel).is_some_and(|other| other > at)) {
+        return Err(PipelineError::RelabelAfterScheduler);
+    }
     Ok(pipeline)
 }
 
@@ -241,6 +262,33 @@ mod tests {
         for name in [federation, HADOOPS, "throttle", "relabel", "call-metrics"] {
             assert!(text.contains(name), "{text}");
         }
+    }
+
+    #[test]
+    fn the_scheduler_is_not_built_where_nothing_would_be_granted() {
+        let names = ["distributed-scheduler", "forwarder"];
+        assert_eq!(
+            read_pipeline(names, false, false),
+            Err(PipelineError::SchedulerWithoutScheduling)
+        );
+        assert!(read_pipeline(names, false, true).is_ok());
+    }
+
+    #[test]
+    fn rules_stand_where_the_scheduler_sees_their_work() {
+        // The second names only the rules, so that the scheduler is put before the list.
+        for names in [
+            &["distributed-scheduler", "relabel", "forwarder"][..],
+            &["relabel", "forwarder"],
+        ] {
+            assert_eq!(
+                read_pipeline(names.iter().copied(), true, true),
+                Err(PipelineError::RelabelAfterScheduler)
+            );
+        }
+        let right = ["relabel", "distributed-scheduler", "forwarder"];
+        assert!(read_pipeline(right, true, true).is_ok());
+        assert!(read_pipeline(["relabel", "forwarder"], true, false).is_ok());
     }
 
     #[test]

@@ -33,14 +33,14 @@ use sched::{
     ContainerAllocation, DistributedAllocation, DistributedAllocatorConfig,
     DistributedAllocatorState, DistributedOpportunisticContainerAllocator,
 };
-use wire::exception::{HadoopException, RemoteException};
+use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerStatusProto, RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto,
     ResourceBlacklistRequestProto,
 };
 use wire::raw_message::RawMessage;
 
-use self::asks::{BadAsk, Unheard};
+use self::asks::{BadAsk, BadBlacklist, Unheard};
 pub use self::containers::NodeTokenKeys;
 use self::containers::Terms;
 use self::grants::{read_grant, read_node};
@@ -143,50 +143,52 @@ impl DistributedScheduler {
             .is_some_and(|last| last.request_id == request_id)
     }
 
-    /// Takes the AM's word of what it wants.
+    /// Takes the AM's word of what it wants. Without a grant nothing can be given out here, and the ResourceManager gets the
+    /// asks: its own allocator answers them.
     fn take_asks(
         &mut self,
         request: &mut Request,
         is_repeat: bool,
         now: MonoMillis,
     ) -> Result<(), BadAsk> {
-        let limits = self.allocator.grant().map(|grant| grant.limits);
-        let mut wanted = asks::read(&request.message, limits.as_ref())?;
+        let Some(limits) = self.allocator.grant().map(|grant| grant.limits) else {
+            return Ok(());
+        };
+        let mut wanted = asks::take(&mut request.message, &limits)?;
         if wanted.is_empty() {
             return Ok(());
         }
-        if let Some(limits) = limits {
-            let repeated = self.last.iter().filter(|_| is_repeat);
-            let repeated =
-                repeated.flat_map(|last| last.given.iter().map(|given| &given.allocation));
-            Unheard::of(repeated.chain(&self.unconfirmed)).lower(&mut wanted, &limits);
-        }
-        self.dirty.asks = true;
+        let repeated = self.last.iter().filter(|_| is_repeat);
+        let repeated = repeated.flat_map(|last| last.given.iter().map(|given| &given.allocation));
+        Unheard::of(repeated.chain(&self.unconfirmed)).lower(&mut wanted, &limits);
         self.allocator.update_asks(&wanted, now)?;
-        asks::take_out(&mut request.message);
+        self.dirty.asks = true;
+        Ok(())
+    }
+
+    /// Takes in a blacklist that was found to be good.
+    fn take_blacklist(&mut self, list: &ResourceBlacklistRequestProto) -> Result<(), BadBlacklist> {
+        self.allocator
+            .update_blacklist(&list.blacklist_additions, &list.blacklist_removals)?;
+        self.dirty.blacklist = true;
         Ok(())
     }
 
     /// Looks at the blacklist, which goes on to the ResourceManager as well. One that it refuses is left to it.
-    fn take_blacklist(&mut self, message: &RawMessage) -> Result<(), RemoteException> {
-        let Some(list) = message.message(allocate_request::BLACKLIST) else {
-            return Ok(());
+    fn check_blacklist(
+        &self,
+        message: &RawMessage,
+    ) -> Result<Option<ResourceBlacklistRequestProto>, BadBlacklist> {
+        let list = message.message(allocate_request::BLACKLIST);
+        let list = list.and_then(|list| ResourceBlacklistRequestProto::decode(list).ok());
+        let Some(list) =
+            list.filter(|list| !list.blacklist_additions.iter().any(|host| host == "*"))
+        else {
+            return Ok(None);
         };
-        let Ok(list) = ResourceBlacklistRequestProto::decode(list) else {
-            return Ok(());
-        };
-        if list.blacklist_additions.iter().any(|host| host == "*") {
-            return Ok(());
-        }
-        self.dirty.blacklist = true;
         self.allocator
-            .update_blacklist(&list.blacklist_additions, &list.blacklist_removals)
-            .map_err(|error| {
-                RemoteException::new(
-                    HadoopException::InvalidResourceBlacklistRequest,
-                    error.to_string(),
-                )
-            })
+            .check_blacklist(&list.blacklist_additions, &list.blacklist_removals)?;
+        Ok(Some(list))
     }
 
     /// Gives out containers and sends them along.
@@ -364,8 +366,12 @@ impl Interceptor for DistributedScheduler {
                 .int32(allocate_request::RESPONSE_ID)
                 .unwrap_or(0);
             let is_repeat = self.is_repeat(request_id);
+            // Of a call that is refused nothing is in force.
+            let blacklist = self.check_blacklist(&request.message)?;
             self.take_asks(request, is_repeat, context.now.mono)?;
-            self.take_blacklist(&request.message)?;
+            if let Some(list) = blacklist {
+                self.take_blacklist(&list)?;
+            }
             self.underway = Some(if is_repeat {
                 Underway::Repeat
             } else {

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use prost::Message as _;
 use records::{NodeId, Priority, Resource, ResourceName, ResourceRequest};
 use sched::{AskError, ContainerAllocation, ResourceLimits};
-use wire::convert::ConvertError;
+use wire::convert::{ConvertError, MEMORY_NAME, VCORES_NAME};
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceRequestProto};
+use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceProto, ResourceRequestProto};
 use wire::raw_message::RawMessage;
 
 use crate::fields::{allocate_request, execution_type_request, resource_request};
@@ -38,6 +38,20 @@ impl From<BadAsk> for RemoteException {
     }
 }
 
+/// Why a blacklist is not taken.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(super) struct BadBlacklist(#[from] AskError);
+
+impl From<BadBlacklist> for RemoteException {
+    fn from(error: BadBlacklist) -> Self {
+        Self::new(
+            HadoopException::InvalidResourceBlacklistRequest,
+            error.to_string(),
+        )
+    }
+}
+
 /// Whether a line asks for an opportunistic container. Only the type is looked at, so a line without one, and a broken one,
 /// go on to the ResourceManager.
 fn is_opportunistic(ask: &Bytes) -> bool {
@@ -49,30 +63,55 @@ fn is_opportunistic(ask: &Bytes) -> bool {
     kind == Some(ExecutionTypeProto::Opportunistic.into())
 }
 
-/// Reads the opportunistic lines of a request, in their order.
-pub(super) fn read(
-    message: &RawMessage,
-    limits: Option<&ResourceLimits>,
-) -> Result<Vec<ResourceRequest>, BadAsk> {
-    message
-        .all(allocate_request::ASK)
-        .filter(is_opportunistic)
-        .map(|line| {
-            let ask = ResourceRequest::try_from(&ResourceRequestProto::decode(line)?)?;
-            let (asked, count) = (ask.capability, ask.num_containers);
-            match limits.map(|limits| limits.maximum) {
-                Some(max) if count > 0 && !asked.fits_in(max) => {
-                    Err(BadAsk::TooLarge { asked, max })
-                }
-                Some(_) | None => Ok(ask),
-            }
-        })
-        .collect()
+/// Whether a size has more than memory and virtual cores, for example GPUs. Containers are given without these here, and
+/// the nodes on offer are not known to have any.
+fn has_other_types(size: &ResourceProto) -> bool {
+    size.resource_value_map
+        .iter()
+        .any(|each| each.value() != 0 && each.key != MEMORY_NAME && each.key != VCORES_NAME)
 }
 
-/// Takes the opportunistic lines out of a request.
-pub(super) fn take_out(message: &mut RawMessage) {
-    message.retain(allocate_request::ASK, |ask| !is_opportunistic(ask));
+/// Reads an opportunistic line; `None` if it is the ResourceManager's to answer.
+fn read_line(line: &Bytes, limits: &ResourceLimits) -> Result<Option<ResourceRequest>, BadAsk> {
+    let proto = ResourceRequestProto::decode(&**line)?;
+    if proto.capability.as_ref().is_some_and(has_other_types) {
+        return Ok(None);
+    }
+    let ask = ResourceRequest::try_from(&proto)?;
+    let (asked, max) = (ask.capability, limits.maximum);
+    if ask.num_containers > 0 && !asked.fits_in(max) {
+        return Err(BadAsk::TooLarge { asked, max });
+    }
+    Ok(Some(ask))
+}
+
+/// Takes the opportunistic lines out of a request that are answered here, in their order. After an error the request is good
+/// for nothing.
+pub(super) fn take(
+    message: &mut RawMessage,
+    limits: &ResourceLimits,
+) -> Result<Vec<ResourceRequest>, BadAsk> {
+    let mut taken = Ok(Vec::new());
+    message.retain(allocate_request::ASK, |line| {
+        let Ok(asks) = &mut taken else {
+            return true;
+        };
+        if !is_opportunistic(line) {
+            return true;
+        }
+        match read_line(line, limits) {
+            Ok(Some(ask)) => {
+                asks.push(ask);
+                false
+            }
+            Ok(None) => true,
+            Err(error) => {
+                taken = Err(error);
+                true
+            }
+        }
+    });
+    taken
 }
 
 /// What tells asks apart that a container can be an answer to.

@@ -1,10 +1,14 @@
 //! Tests of the interceptor, without a pipeline.
 
+mod left_alone;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use records::{ExecutionType, NodeId, Priority, Resource, ResourceName, ResourceRequest};
+use wire::exception::HadoopException;
+use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerTokenIdentifierProto,
     DistributedSchedulingAllocateResponseProto, NmTokenIdentifierProto, NmTokenProto,
@@ -218,6 +222,26 @@ fn ask(name: &str, count: i32, execution_type: ExecutionType) -> ResourceRequest
     }
 }
 
+/// What the ResourceManager gives an AM for a node, signed with this key.
+fn token_of_the_rm(host: &str, key_id: i32) -> NmTokenProto {
+    let node = NodeId {
+        host: host.to_owned(),
+        port: 8041,
+    };
+    let identifier = NmTokenIdentifierProto {
+        node_id: Some(node.clone().into()),
+        key_id: Some(key_id),
+        ..NmTokenIdentifierProto::default()
+    };
+    NmTokenProto {
+        node_id: Some(node.into()),
+        token: Some(TokenProto {
+            identifier: identifier.encode_to_vec().into(),
+            ..TokenProto::default()
+        }),
+    }
+}
+
 fn opportunistic(count: i32) -> Vec<ResourceRequestProto> {
     vec![ask("*", count, ExecutionType::Opportunistic)]
 }
@@ -304,19 +328,9 @@ fn containers_carry_tokens_that_their_nodes_will_take() {
 #[test]
 fn an_nm_token_is_given_once_for_each_node_and_key() {
     let mut attempt = Attempt::registered();
-    let token = |host: &str| NmTokenProto {
-        node_id: Some(
-            NodeId {
-                host: host.to_owned(),
-                port: 8041,
-            }
-            .into(),
-        ),
-        token: None,
-    };
     attempt.send(0, opportunistic(3)).unwrap();
     let told = attempt.answer(&AllocateResponseProto {
-        nm_tokens: vec![token("host2")],
+        nm_tokens: vec![token_of_the_rm("host2", 1)],
         ..AllocateResponseProto::default()
     });
     assert_eq!(
@@ -326,7 +340,7 @@ fn an_nm_token_is_given_once_for_each_node_and_key() {
     );
     assert_eq!(attempt.call(1, opportunistic(3)).nm_tokens.len(), 0);
     attempt.keys = Some(keys(2));
-    assert_eq!(attempt.call(2, opportunistic(3)).nm_tokens.len(), 2);
+    assert_eq!(attempt.call(2, opportunistic(3)).nm_tokens.len(), 3);
 }
 
 #[test]
