@@ -86,6 +86,16 @@ impl Dir {
         }
     }
 
+    /// Opens the directory that this one is in.
+    pub(crate) fn parent(&self) -> Result<Self, CgroupError> {
+        let mut path = self.path.clone();
+        path.pop();
+        match openat(&self.handle, "..", DIRECTORY, Mode::empty()) {
+            Ok(handle) => Ok(Self { handle, path }),
+            Err(errno) => Err(refused("open", path)(errno)),
+        }
+    }
+
     /// Removes the empty directory `name`; fine if it is not there.
     pub(crate) fn remove(&self, name: &str) -> Result<(), CgroupError> {
         match unlinkat(&self.handle, name, UnlinkatFlags::RemoveDir) {

@@ -1,21 +1,20 @@
 //! The processes of a cgroup: who they are, their end, their move to another cgroup, and its removal.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::dir::Dir;
 use crate::error::CgroupError;
 use crate::freezer::PAUSE;
 use crate::group::Cgroup;
 use crate::process::Handle;
 use crate::text::value;
+use crate::tree;
 
 /// Rounds of killing what forks while it is killed. With a freezer, the first finds everything.
 const KILL_ROUNDS_MAX: usize = 64;
-/// Cgroups that a container may have made inside its own and that are still looked into. What has more is not removed.
-const NESTED_MAX: usize = 1_024;
-/// How deep they may be nested.
-const DEPTH_MAX: usize = 16;
+/// Processes that are told at a time: each takes a descriptor until it is.
+const CHUNK: usize = 64;
 
 impl Cgroup {
     /// The processes in it and in what they made inside it, zombies left out. Empty when the cgroup is gone.
@@ -27,15 +26,19 @@ impl Cgroup {
             return Ok(Vec::new());
         };
         let mut pids = Vec::new();
-        for below in nested(first.dir(), &self.name)? {
-            let Some(text) = first
-                .dir()
-                .read_if_there(&format!("{below}/cgroup.procs"))?
-            else {
-                continue;
-            };
-            pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
-        }
+        tree::visit(first.dir(), &self.name, |dir| {
+            match dir.read("cgroup.procs") {
+                Ok(text) => pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok())),
+                // Gone meanwhile; or one of threads, whose processes are listed further up.
+                Err(error)
+                    if matches!(
+                        error.errno(),
+                        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP)
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        })?;
         // 0: a process of another pid namespace, which nobody here can name.
         pids.retain(|pid| *pid > 0);
         Ok(pids)
@@ -56,26 +59,36 @@ impl Cgroup {
     /// Signals each of its processes once, except one; how many. What they fork meanwhile may be missed.
     ///
     /// # Errors
-    /// As for [`Cgroup::processes`]. A process that is gone is no error.
+    /// As for [`Cgroup::processes`], or no descriptor is left; then some may not have been signalled. A process that is
+    /// gone is no error.
     pub fn signal(&self, signal: i32, except: Option<i32>) -> Result<usize, CgroupError> {
-        let mut handles = Vec::new();
-        for pid in self.processes()? {
-            if Some(pid) != except
-                && let Some(handle) = Handle::open(pid)
-            {
-                handles.push((pid, handle));
+        let mut pids = self.processes()?;
+        pids.retain(|pid| Some(*pid) != except);
+        self.signal_listed(&pids, signal)
+    }
+
+    /// Signals those of the processes that are still in it; how many.
+    fn signal_listed(&self, pids: &[i32], signal: i32) -> Result<usize, CgroupError> {
+        let mut signalled = 0;
+        for chunk in pids.chunks(CHUNK) {
+            let mut handles = Vec::with_capacity(chunk.len());
+            for pid in chunk {
+                let handle = Handle::open(*pid).map_err(|source| CgroupError::Io {
+                    operation: "open a handle on",
+                    path: format!("/proc/{pid}").into(),
+                    source,
+                })?;
+                handles.extend(handle.map(|handle| (*pid, handle)));
             }
+            // Whoever is still listed now is who the handle was opened on, or another one that belongs here.
+            let mut still = self.processes()?;
+            still.sort_unstable();
+            let ours = handles
+                .iter()
+                .filter(|(pid, _)| still.binary_search(pid).is_ok());
+            signalled += ours.filter(|(_, handle)| handle.signal(signal)).count();
         }
-        if handles.is_empty() {
-            return Ok(0);
-        }
-        // Whoever is still listed now is who the handle was opened on, or another one that belongs here.
-        let mut still = self.processes()?;
-        still.sort_unstable();
-        let ours = handles
-            .iter()
-            .filter(|(pid, _)| still.binary_search(pid).is_ok());
-        Ok(ours.filter(|(_, handle)| handle.signal(signal)).count())
+        Ok(signalled)
     }
 
     /// SIGKILL to all its processes, frozen or not, so that none can escape by forking. Returns when all are doomed,
@@ -94,18 +107,28 @@ impl Cgroup {
             }
         }
         let frozen = self.freezer().is_ok() && self.freeze(PAUSE * 100).is_ok();
-        let mut killed = Ok(0);
-        for _round in 0..KILL_ROUNDS_MAX {
-            killed = self.signal(libc::SIGKILL, None);
-            if frozen || matches!(killed, Ok(0) | Err(_)) {
-                break;
-            }
-        }
+        let killed = self.kill_in_rounds(frozen);
         if self.freezer().is_ok() && self.is_populated()? {
             // On v1 a frozen process does not even die.
             self.set_frozen(false)?;
         }
-        killed.map(drop)
+        killed
+    }
+
+    /// SIGKILL to all, until a listing has nobody new. What is frozen forks no more, and stays listed on v1.
+    fn kill_in_rounds(&self, frozen: bool) -> Result<(), CgroupError> {
+        let mut doomed = BTreeSet::new();
+        for _round in 0..KILL_ROUNDS_MAX {
+            let mut pids = self.processes()?;
+            if frozen {
+                pids.retain(|pid| doomed.insert(*pid));
+            }
+            if pids.is_empty() {
+                break;
+            }
+            self.signal_listed(&pids, libc::SIGKILL)?;
+        }
+        Ok(())
     }
 
     /// Waits until no process is in it.
@@ -181,38 +204,8 @@ impl Cgroup {
     /// `EBUSY` as long as a process is in it.
     pub fn remove(&self) -> Result<(), CgroupError> {
         for folder in self.files().all() {
-            // Deepest first.
-            for below in nested(folder.dir(), &self.name)?.iter().rev() {
-                folder.dir().remove(below)?;
-            }
+            tree::remove(folder.dir(), &self.name)?;
         }
         Ok(())
     }
-}
-
-/// A directory and the directories in it, each before what is in it, by their names below `dir`. One that is gone
-/// leaves nothing.
-fn nested(dir: &Dir, name: &str) -> Result<Vec<String>, CgroupError> {
-    let mut found = vec![name.to_owned()];
-    let (mut next, mut depth_end, mut depth) = (0, 1, 0);
-    while next < found.len() {
-        if next == depth_end {
-            depth += 1;
-            depth_end = found.len();
-        }
-        let below = match dir.open_dir(&found[next]) {
-            Ok(open) if depth < DEPTH_MAX => open.directories(NESTED_MAX)?,
-            Ok(_) => Vec::new(),
-            Err(error) if error.errno() == Some(libc::ENOENT) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        for child in below {
-            if found.len() >= NESTED_MAX {
-                return Ok(found);
-            }
-            found.push(format!("{}/{child}", found[next]));
-        }
-        next += 1;
-    }
-    Ok(found)
 }

@@ -14,7 +14,7 @@
 //!   processes
 //! - `scale`, `text`: conversions and formats, pure
 //! - `spawn`, `clone`: a process that is born inside
-//! - `dir`, `place`: directories by handle
+//! - `dir`, `place`: directories by handle; `tree`: what was made inside a cgroup
 //!
 //! A cgroup is one directory in each hierarchy that is used. On a hybrid host the unified hierarchy is used for what it
 //! can, even without a controller: freezing, killing, counting processor time, pressure.
@@ -35,6 +35,7 @@ mod root;
 mod scale;
 mod spawn;
 mod text;
+mod tree;
 mod usage;
 
 pub use delegation::Delegation;

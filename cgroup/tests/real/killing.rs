@@ -2,6 +2,8 @@
 
 use cgroup::{Controller, Delegation, Layout, Root, RootConfig, Unusable};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use super::fixture::{PATIENCE, Place, Script, Use, until};
 
 /// Leaves its session and forks for ever; dies only if somebody is faster.
@@ -73,6 +75,55 @@ fn cgroups_made_inside_are_emptied_and_removed_too() {
         assert_eq!(script.end(), 137);
         assert!(!group.paths()[0].exists());
     }
+}
+
+#[test]
+fn however_many_cgroups_are_made_inside_and_however_deep_none_stays() {
+    let test = "however_many_cgroups_are_made_inside_and_however_deep_none_stays";
+    for what in [Use::All, Use::Legacy] {
+        let Some(place) = Place::new(test, what, &[Controller::Pids]) else {
+            return;
+        };
+        let group = place.group("c1");
+        let top = &group.paths()[0];
+        for wide in 0..1_200 {
+            std::fs::create_dir(top.join(format!("w{wide}"))).unwrap();
+        }
+        let deepest = top.join("w7").join("d/".repeat(40));
+        std::fs::create_dir_all(&deepest).unwrap();
+        let enter = format!("echo $$ > {}/cgroup.procs", deepest.display());
+        let mut script = Script::start(&format!("{enter}; echo go; sleep 1000"), Some(&group));
+        assert_eq!(script.line(), "go");
+        assert!(group.processes().unwrap().contains(&script.child.pid));
+        group.destroy(PATIENCE).unwrap();
+        assert_eq!(script.end(), 137);
+        assert!(!top.exists());
+    }
+}
+
+/// As with the limit that systemd gives by default; and without a kernel that kills a whole cgroup by itself.
+#[test]
+fn thousands_of_processes_are_signalled_and_killed_with_a_thousand_descriptors() {
+    const PROCESSES: usize = 2_100;
+    let test = "thousands_of_processes_are_signalled_and_killed_with_a_thousand_descriptors";
+    let wanted = [Controller::Freezer, Controller::Pids];
+    let Some(place) = Place::new(test, Use::Legacy, &wanted) else {
+        return;
+    };
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, hard.min(1_000), hard).unwrap();
+    let group = place.group("c1");
+    let children = PROCESSES - 1;
+    let bomb =
+        format!("trap '' TERM; for n in {{1..{children}}}; do sleep 1000 & done; echo go; wait");
+    let mut script = Script::start(&bomb, Some(&group));
+    assert_eq!(script.line(), "go");
+    assert_eq!(group.processes().unwrap().len(), PROCESSES);
+    assert_eq!(group.signal(libc::SIGTERM, None).unwrap(), PROCESSES);
+    assert_eq!(group.processes().unwrap().len(), PROCESSES, "they are deaf");
+    group.kill().unwrap();
+    group.wait_empty(PATIENCE).unwrap();
+    assert_eq!(script.end(), 137);
 }
 
 #[test]
