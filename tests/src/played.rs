@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use records::{ApplicationAttemptId, ContainerId, NodeId, Resource};
 use tokio::runtime::{Builder, Runtime};
-use wire::exception::HadoopException;
+use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ExecutionTypeProto,
     ExecutionTypeRequestProto, FinalApplicationStatusProto, FinishApplicationMasterRequestProto,
@@ -40,7 +40,7 @@ pub struct PlayedMaster {
     pub token: Token,
     /// How often it was sent a new one.
     pub renewals: usize,
-    /// How often it had to register again.
+    /// How often it had to register, the first time included.
     pub registrations: usize,
     scheduler: SocketAddr,
     /// By priority, what is asked for and not there yet.
@@ -156,6 +156,29 @@ impl PlayedMaster {
                 Err(error)
             }
         }
+    }
+
+    /// The number of its next call.
+    #[must_use]
+    pub const fn response_id(&self) -> i32 {
+        self.response_id
+    }
+
+    /// Why a call of this number is refused.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[must_use]
+    #[track_caller]
+    pub fn refusal_of(&self, response_id: i32) -> RemoteException {
+        let request = AllocateRequestProto {
+            response_id: Some(response_id),
+            ..AllocateRequestProto::default()
+        };
+        let call = self.client.call::<Allocate>(&request);
+        let error = self.runtime.block_on(call).expect_err("a wrong number");
+        let exception = error.remote().cloned();
+        exception.unwrap_or_else(|| panic!("{}: {error}", self.attempt))
     }
 
     fn say_register(&mut self) -> Result<(), RpcError> {

@@ -9,6 +9,7 @@ use tests::conf::{Options, StateStore};
 use tests::gate::Gate;
 use tests::played::{PlayedMaster, open};
 use tests::require;
+use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ExecutionTypeProto::{Guaranteed, Opportunistic};
 
 use crate::played::{Cluster, here};
@@ -45,6 +46,44 @@ fn start_new(master: &PlayedMaster, started: &mut BTreeSet<ContainerId>, command
     started.extend(master.got.keys());
 }
 
+/// How often nodes registered an attempt again.
+fn registered_again(cluster: &Cluster) -> f64 {
+    let series = "nm_agent_amrmproxy_registrations_again_total";
+    let nodes = cluster.nodes.iter();
+    nodes.map(|node| node.metric(series).unwrap()).sum()
+}
+
+/// The master counted too far by so much, and is told so in its own numbers.
+fn assert_wrong_id(refusal: &RemoteException, master: &PlayedMaster, by: i32) {
+    let expected = master.response_id();
+    assert!(
+        refusal.is(HadoopException::InvalidApplicationMasterRequest),
+        "{refusal}"
+    );
+    let text = format!(
+        "Invalid responseId in AllocateRequest from application attempt: {}, expect responseId to be {expected}, but get {}",
+        master.attempt,
+        expected + by
+    );
+    assert!(refusal.message.contains(&text), "{refusal}");
+}
+
+#[test]
+fn a_wrong_response_id_is_refused_by_the_resource_manager_through_the_node() {
+    require!(java, hadoop);
+    let cluster = Cluster::start(&[agent()], distributed());
+    let mut master = cluster.play();
+    for _ in 0..3 {
+        master.beat().unwrap();
+    }
+    for by in [-3, 1, 1_000] {
+        let refusal = master.refusal_of(master.response_id() + by);
+        assert_wrong_id(&refusal, &master, by);
+    }
+    master.beat().unwrap();
+    master.finish();
+}
+
 #[test]
 fn nothing_is_lost_and_nothing_comes_twice_over_rolled_keys_and_a_restarted_resource_manager() {
     require!(java, hadoop);
@@ -71,30 +110,33 @@ fn nothing_is_lost_and_nothing_comes_twice_over_rolled_keys_and_a_restarted_reso
     let refused = runtime.block_on(open(scheduler, &master.token));
     assert!(refused.is_err(), "the new token is the ResourceManager's");
 
-    // What is asked for while there is no ResourceManager has to wait for it.
+    // The ResourceManager has been told of this ask, and takes it with it: the master does not say it again.
+    master.ask(5, 3, Guaranteed);
+    master.beat().unwrap();
+    assert_eq!(master.got.len(), 7, "the ask has to be outstanding");
     cluster.rm.kill();
+    // What is asked for while there is no ResourceManager has to wait for it.
     master.ask(3, 5, Opportunistic);
     master.ask(4, 2, Guaranteed);
     cluster.rm.start_again(&cluster.lab);
-    let registrations = master.registrations;
-    master.beat_until("seven more containers", STATE_DEADLINE, |master| {
-        master.got.len() == 14
+    master.beat_until("ten more containers", STATE_DEADLINE, |master| {
+        master.got.len() == 17
     });
-    assert!(
-        master.registrations > registrations,
-        "the restart was not noticed"
-    );
+    assert_eq!(master.registrations, 1, "the restart was noticed");
+    assert_eq!(registered_again(&cluster), 1.0);
+    let refusal = master.refusal_of(master.response_id() + 1_000);
+    assert_wrong_id(&refusal, &master, 1_000);
     start_new(&master, &mut started, &command);
     let mut kinds = [0, 0];
     for container in master.got.values() {
         kinds[usize::from(container.execution_type() == Opportunistic)] += 1;
     }
-    assert_eq!(kinds, [4, 10]);
+    assert_eq!(kinds, [7, 10]);
     assert!(master.ended.is_empty(), "{:?}", master.ended);
 
     gate.open();
     master.beat_until("the end of all", STATE_DEADLINE, |master| {
-        master.ended.len() == 14
+        master.ended.len() == 17
     });
     assert!(
         master.ended.values().all(|status| *status == 0),
