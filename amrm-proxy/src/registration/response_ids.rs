@@ -148,7 +148,7 @@ pub(super) fn wrong(
     RemoteException::new(
         HadoopException::InvalidApplicationMasterRequest,
         format!(
-            "Invalid responseId in AllocateRequest from application attempt: {attempt}, {EXPECTED}{expected}, {RECEIVED}{received}"
+            "Invalid responseId in AllocateRequest from application attempt: {attempt} {EXPECTED}{expected} {RECEIVED}{received}"
         ),
     )
 }

@@ -475,7 +475,7 @@ fn a_wrong_number_is_not_made_right_by_a_restart() {
         let refusal = attempt.done(&mut request, not_registered()).unwrap_err();
         assert!(refusal.is(HadoopException::InvalidApplicationMasterRequest));
         let text = format!(
-            "Invalid responseId in AllocateRequest from application attempt: {ATTEMPT}, expect responseId to be 2, but get {received}"
+            "Invalid responseId in AllocateRequest from application attempt: {ATTEMPT} expect responseId to be 2 but get {received}"
         );
         assert_eq!(refusal.message, text);
     }

@@ -40,7 +40,7 @@ fn refused<T>(kind: HadoopException, text: impl Into<String>) -> Result<T, Remot
 fn wrong_id(expected: i32, received: i32) -> String {
     let attempt = attempt(1, 1);
     format!(
-        "Invalid responseId in AllocateRequest from application attempt: {attempt}, expect responseId to be {expected}, but get {received}"
+        "Invalid responseId in AllocateRequest from application attempt: {attempt} expect responseId to be {expected} but get {received}"
     )
 }
 

@@ -61,7 +61,7 @@ fn assert_wrong_id(refusal: &RemoteException, master: &PlayedMaster, by: i32) {
         "{refusal}"
     );
     let text = format!(
-        "Invalid responseId in AllocateRequest from application attempt: {}, expect responseId to be {expected}, but get {}",
+        "Invalid responseId in AllocateRequest from application attempt: {} expect responseId to be {expected} but get {}",
         master.attempt,
         expected + by
     );
