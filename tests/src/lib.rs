@@ -1,9 +1,9 @@
 //! Starts a real Hadoop and real agents for tests, one helper per component.
 //!
-//! A test takes a [`lab::Lab`] (a folder, ports and a configuration of its own, and the right to run a cluster),
-//! starts what it needs ([`rm`], [`java_nm`], [`agent`], [`distributed_shell`], [`map_reduce`], [`native_shell`]), waits for conditions with a deadline
-//! ([`wait`]) and judges by what the ResourceManager, the node and the logs say. Everything started is killed when its
-//! handle is dropped, also by a panic.
+//! A test takes a [`lab::Lab`] (a folder, ports and a configuration of its own, and the right to run a cluster) or a whole
+//! [`cluster::Cluster`], starts what it needs ([`rm`], [`java_nm`], [`agent`], [`distributed_shell`], [`map_reduce`],
+//! [`native_shell`]), has containers wait for a [`gate::Gate`], waits itself for conditions with a deadline ([`wait`]) and judges
+//! by what the ResourceManager, the node and the logs say. Everything started is killed when its handle is dropped, also by a panic.
 //!
 //! | Variable | Effect |
 //! |---|---|
