@@ -30,6 +30,7 @@ mod layout;
 mod limits;
 mod place;
 mod pressure;
+mod probe;
 mod process;
 mod root;
 mod scale;

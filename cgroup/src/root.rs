@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use nix::unistd::{AccessFlags, access};
 
 use crate::delegation::{Delegation, delegated, leave};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
 use crate::group::Cgroup;
-use crate::layout::{Controller, Hierarchy, Layout, Version};
+use crate::layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};
 use crate::limits::{Limits, apply};
 use crate::place::{Files, Kind, Place, Places};
 use crate::pressure::{PressureFile, Resource};
@@ -41,7 +40,7 @@ pub struct RootConfig<'a> {
 /// Something that cannot be had.
 #[derive(Debug)]
 pub struct Missing {
-    /// What was wanted; empty: a hierarchy as a whole.
+    /// What was wanted; empty: nothing that could not be had elsewhere.
     pub controllers: Vec<Controller>,
     /// Why.
     pub reason: Unusable,
@@ -71,7 +70,7 @@ impl Root {
                     places.push(place);
                 }
                 Err(reason) => missing.push(Missing {
-                    controllers: Vec::new(),
+                    controllers: unified_only(layout, config.wanted),
                     reason,
                 }),
             }
@@ -81,14 +80,7 @@ impl Root {
             return Err(Unusable::NotDelegated);
         }
         for legacy in &layout.legacy {
-            let controllers: Vec<Controller> = legacy
-                .controllers
-                .iter()
-                .copied()
-                .filter(|controller| config.wanted.contains(controller))
-                // Part of every cgroup of the unified hierarchy.
-                .filter(|controller| !has_unified || controller.v2_name().is_some())
-                .collect();
+            let controllers = wanted_of(legacy, config.wanted, has_unified);
             let (Some(path), false) = (config.hierarchy, controllers.is_empty()) else {
                 continue;
             };
@@ -111,55 +103,9 @@ impl Root {
             missing,
             _lock: lock,
         };
-        root.add_absent(config.wanted);
+        let absent = absent(config.wanted, &root.missing, |wanted| root.controls(wanted));
+        root.missing.extend(absent);
         Ok(root)
-    }
-
-    /// Whether [`Root::open`] might find a place, without changing anything.
-    ///
-    /// # Errors
-    /// Why it could not.
-    pub fn probe(layout: &Layout, config: &RootConfig<'_>) -> Result<(), Unusable> {
-        let unified = layout.unified.iter();
-        let legacy = layout.legacy.iter().map(|legacy| &legacy.hierarchy);
-        let mut reason = Unusable::NotMounted;
-        for hierarchy in unified.chain(legacy) {
-            let own = delegated(hierarchy, config)?;
-            let path = match (own, config.hierarchy) {
-                (Some(own), _) => own.path().to_path_buf(),
-                (None, Some(path)) => {
-                    let below: PathBuf = components(path)?.into_iter().collect();
-                    hierarchy.mount.join(below)
-                }
-                (None, None) => {
-                    reason = Unusable::NotDelegated;
-                    continue;
-                }
-            };
-            match writable(&path) {
-                Ok(()) => return Ok(()),
-                Err(error) => reason = error.into(),
-            }
-        }
-        Err(reason)
-    }
-
-    fn add_absent(&mut self, wanted: &[Controller]) {
-        let is_told = |controller: &Controller| {
-            let mut told = self.missing.iter();
-            told.any(|missing| missing.controllers.contains(controller))
-        };
-        let absent = wanted
-            .iter()
-            .copied()
-            .filter(|controller| !self.controls(*controller) && !is_told(controller));
-        let controllers: Vec<Controller> = absent.collect();
-        if !controllers.is_empty() {
-            self.missing.push(Missing {
-                controllers,
-                reason: Unusable::NotMounted,
-            });
-        }
     }
 
     /// What kind of host this is.
@@ -310,6 +256,50 @@ impl Parent {
     }
 }
 
+/// What is wanted of a legacy hierarchy.
+pub(crate) fn wanted_of(
+    legacy: &LegacyHierarchy,
+    wanted: &[Controller],
+    has_unified: bool,
+) -> Vec<Controller> {
+    let controllers = legacy.controllers.iter().copied();
+    controllers
+        .filter(|controller| wanted.contains(controller))
+        // Part of every cgroup of the unified hierarchy.
+        .filter(|controller| !has_unified || controller.v2_name().is_some())
+        .collect()
+}
+
+/// What is wanted and can only be had of the unified hierarchy: no other has it.
+pub(crate) fn unified_only(layout: &Layout, wanted: &[Controller]) -> Vec<Controller> {
+    let is_legacy = |controller: &Controller| {
+        let mut legacy = layout.legacy.iter();
+        legacy.any(|legacy| legacy.controllers.contains(controller))
+    };
+    let wanted = wanted.iter().copied();
+    wanted.filter(|controller| !is_legacy(controller)).collect()
+}
+
+/// What is wanted, not there, and not told yet.
+pub(crate) fn absent(
+    wanted: &[Controller],
+    told: &[Missing],
+    is_there: impl Fn(Controller) -> bool,
+) -> Option<Missing> {
+    let is_told = |controller: Controller| {
+        let mut told = told.iter();
+        told.any(|missing| missing.controllers.contains(&controller))
+    };
+    let wanted = wanted.iter().copied();
+    let controllers: Vec<Controller> = wanted
+        .filter(|controller| !is_there(*controller) && !is_told(*controller))
+        .collect();
+    (!controllers.is_empty()).then_some(Missing {
+        controllers,
+        reason: Unusable::NotMounted,
+    })
+}
+
 fn open_unified(
     unified: &Hierarchy,
     config: &RootConfig<'_>,
@@ -386,7 +376,7 @@ fn open_legacy(
 }
 
 /// The parts of the configured path.
-fn components(hierarchy: &str) -> Result<Vec<&str>, CgroupError> {
+pub(crate) fn components(hierarchy: &str) -> Result<Vec<&str>, CgroupError> {
     let trimmed = hierarchy.trim_matches('/');
     Path::new(trimmed)
         .components()
@@ -434,7 +424,8 @@ fn enabled(dir: &Dir) -> Result<Vec<Controller>, CgroupError> {
     listed(dir, "cgroup.subtree_control")
 }
 
-fn listed(dir: &Dir, file: &str) -> Result<Vec<Controller>, CgroupError> {
+/// The controllers that a file of the unified hierarchy names.
+pub(crate) fn listed(dir: &Dir, file: &str) -> Result<Vec<Controller>, CgroupError> {
     let text = dir.read(file)?;
     let names: Vec<&str> = text.split_ascii_whitespace().collect();
     let is_named = |controller: &Controller| {
@@ -442,17 +433,6 @@ fn listed(dir: &Dir, file: &str) -> Result<Vec<Controller>, CgroupError> {
         name.is_some_and(|name| names.contains(&name))
     };
     Ok(Controller::ALL.into_iter().filter(is_named).collect())
-}
-
-/// Whether directories may be made in a directory, or in the nearest one above it that exists.
-fn writable(path: &Path) -> Result<(), CgroupError> {
-    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(path);
-    let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
-    access(existing, wanted).map_err(|errno| CgroupError::Io {
-        operation: "write to",
-        path: existing.to_path_buf(),
-        source: errno.into(),
-    })
 }
 
 fn lock(dir: &Dir) -> Result<Flock<std::os::fd::OwnedFd>, Unusable> {

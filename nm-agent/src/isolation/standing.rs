@@ -28,9 +28,13 @@ pub enum Standing {
 
 impl Standing {
     pub(super) fn with(config: &CgroupConfig, root: &Root) -> Self {
-        let missing = root.missing().iter();
+        Self::used(config, root.version(), root.missing())
+    }
+
+    fn used(config: &CgroupConfig, version: Version, missing: &[Missing]) -> Self {
+        let missing = missing.iter();
         Self::Used {
-            version: root.version(),
+            version,
             missing: missing
                 .filter(|missing| is_asked_for(config, missing))
                 .map(text)
@@ -55,10 +59,7 @@ impl Standing {
         }
         let layout = layout(config);
         match Root::probe(&layout, &root_config(config)) {
-            Ok(()) => Self::Used {
-                version: layout.version(),
-                missing: Vec::new(),
-            },
+            Ok(missing) => Self::used(config, layout.version(), &missing),
             Err(reason) => Self::without(config, reason),
         }
     }
