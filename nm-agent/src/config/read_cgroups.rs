@@ -43,5 +43,6 @@ pub(super) fn cgroups(reader: &mut PropertyReader<'_>) -> CgroupConfig {
         io,
         pids_max: reader.u64_or_minus_one("yarn.nodemanager.agent.cgroups.pids-max"),
         delete_timeout_ms: reader.u64(&own("cgroups.delete-timeout-ms"), 0),
+        freeze_timeout_ms: reader.u64("yarn.nodemanager.agent.pause.freeze-timeout-ms", 1),
     }
 }

@@ -319,6 +319,8 @@ pub struct CgroupConfig {
     pub pids_max: Option<u64>,
     /// How long a container's cgroup is tried to be removed.
     pub delete_timeout_ms: u64,
+    /// How long a container that is frozen to make room may take to stop; then it is killed instead.
+    pub freeze_timeout_ms: u64,
 }
 
 /// Sampling of containers.

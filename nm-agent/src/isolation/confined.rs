@@ -2,13 +2,14 @@
 //! blocks for as long as the kernel takes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cgroup::{CgroupError, MemoryEvents};
 use records::{ContainerId, ExecutionType};
 
 use super::Orders;
 use super::freezing::FreezeOrder;
+use super::hurry::HURRY_MAX;
 use super::shared::Shared;
 use super::table::Groups;
 
@@ -25,7 +26,7 @@ impl Confined {
     /// on, and gets processor time to end. How many were signalled.
     pub(crate) fn signal(&self, signal: i32) -> Result<usize, CgroupError> {
         let signalled = self.shared.with_groups(self.id, |_, groups| {
-            self.begin_end(groups);
+            self.begin_end(groups, false);
             if groups.frozen
                 && let Err(error) = groups.set_frozen(false)
             {
@@ -43,17 +44,29 @@ impl Confined {
     /// SIGKILL to all its processes, none of which can escape.
     pub(crate) fn kill(&self) -> Result<(), CgroupError> {
         let killed = self.shared.with_groups(self.id, |_, groups| {
-            self.begin_end(groups);
+            self.begin_end(groups, true);
             groups.all().try_for_each(cgroup::Cgroup::kill)
         });
         killed.unwrap_or(Ok(()))
     }
 
-    /// It is being ended. Processor time that is left over may not suffice for that; a guaranteed one has its own.
-    fn begin_end(&self, groups: &mut Groups) {
+    /// It is being ended. Processor time that is left over may not suffice for that; a guaranteed one has its own. One that
+    /// does not end, however often it is told, has had its time.
+    fn begin_end(&self, groups: &mut Groups, is_kill: bool) {
+        let is_repeated = if is_kill {
+            groups.killed
+        } else {
+            groups.ending
+        };
         groups.ending = true;
+        groups.killed |= is_kill;
+        if is_repeated {
+            return;
+        }
         let class = groups.current.as_ref().map(|(class, _)| *class);
-        if class == Some(ExecutionType::Opportunistic) && self.shared.hurry_for(self.id) {
+        if class == Some(ExecutionType::Opportunistic)
+            && self.shared.hurry_for(self.id, Instant::now() + HURRY_MAX)
+        {
             self.orders.freeze(FreezeOrder::Hurried);
         }
     }

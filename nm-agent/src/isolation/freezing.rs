@@ -1,5 +1,9 @@
 //! The thread that freezes and thaws containers. It never waits for one of them while others could go on: all that are to
 //! stop are told at once, and looked at until they have. Nor does it write what could take the kernel long.
+//!
+//! With processor time a process stops within milliseconds. It takes longer only if it waits for a device, or if the kernel
+//! slows it down for its class's memory, for up to two seconds that only a kill cuts short (`mem_cgroup_handle_over_high`).
+//! Whoever waits for the room is then better served by a kill, so the time for it is bounded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +19,6 @@ use super::shared::Shared;
 use super::table::Groups;
 use crate::hands::Effect;
 
-/// How long processes may take to stop. With processor time it takes milliseconds; longer only for one that waits for a
-/// device, or that the kernel slows down for its class's memory, for up to two seconds that only a kill can cut short
-/// (kernel: `mem_cgroup_handle_over_high`). So whoever waits for the room is then better served by a kill. As long as
-/// that leaves a container to say goodbye, by default.
-const FREEZE_PATIENCE: Duration = Duration::from_millis(250);
 /// Between two looks at those that are about to stop. The kernel tells of it too, but holds a second message back for 10 ms.
 const LOOK_INTERVAL: Duration = Duration::from_micros(500);
 
@@ -85,25 +84,30 @@ impl Freezer {
         }
     }
 
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.shared.rules.config.freeze_timeout_ms)
+    }
+
     fn answer(&self, effect: Effect) {
         // The core is gone only when the agent has stopped.
         let _stopped = self.effects.send(effect);
     }
 
     fn pause(&mut self, id: ContainerId) {
+        let deadline = Instant::now() + self.patience();
         let told = self.shared.with_groups(id, |_, groups| {
             let (false, Some((class, _))) = (groups.ending, &groups.current) else {
                 return Ok(false);
             };
             if *class == ExecutionType::Opportunistic {
                 // This thread looks anyway.
-                let _first = self.shared.hurry_for(id);
+                let _first = self.shared.hurry_for(id, deadline);
             }
             groups.set_frozen(true).map(|()| true)
         });
         match told {
             Some(Ok(true)) => {
-                self.stopping.insert(id, Instant::now() + FREEZE_PATIENCE);
+                self.stopping.insert(id, deadline);
             }
             Some(Ok(false)) | None => self.answer(Effect::PauseFailed(id)),
             Some(Err(error)) => {
@@ -119,10 +123,12 @@ impl Freezer {
             return;
         }
         let now = Instant::now();
+        let patience = self.patience();
         for (id, deadline) in std::mem::take(&mut self.stopping) {
+            let late = (now >= deadline).then_some(patience);
             let progress = self
                 .shared
-                .with_groups(id, |_, groups| progress(groups, now >= deadline));
+                .with_groups(id, |_, groups| progress(groups, late));
             match progress.unwrap_or(Progress::Ending) {
                 Progress::Stopping => {
                     self.stopping.insert(id, deadline);
@@ -185,18 +191,21 @@ impl Freezer {
     }
 }
 
-fn progress(groups: &Groups, late: bool) -> Progress {
+/// `late`: it has had so long.
+fn progress(groups: &Groups, late: Option<Duration>) -> Progress {
     if groups.ending || !groups.frozen || groups.current.is_none() {
         return Progress::Ending;
     }
     match groups.have_stopped() {
         Ok(true) => Progress::Stopped(groups.held_bytes()),
-        Ok(false) if late => Progress::Failed(CgroupError::Late {
-            operation: "freeze",
-            name: groups.all().map(cgroup::Cgroup::name).take(1).collect(),
-            waited: FREEZE_PATIENCE,
-        }),
-        Ok(false) => Progress::Stopping,
+        Ok(false) => match late {
+            Some(waited) => Progress::Failed(CgroupError::Late {
+                operation: "freeze",
+                name: groups.all().map(cgroup::Cgroup::name).take(1).collect(),
+                waited,
+            }),
+            None => Progress::Stopping,
+        },
         Err(error) => Progress::Failed(error),
     }
 }

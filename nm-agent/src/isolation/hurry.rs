@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use records::ContainerId;
 
-/// How long a container is hurried for one order at most: many times what stopping or dying takes. Who has not done it by
-/// then waits for something else than processor time, a device mostly, and guaranteed containers must not pay for that.
+/// How long a container is hurried for one order to end at most: many times what dying takes. Who is not dead by then waits
+/// for something else than processor time, a device mostly, and guaranteed containers must not pay for that.
 pub(super) const HURRY_MAX: Duration = Duration::from_secs(1);
 
 /// Who is hurried. Bounded by the containers that there are.
@@ -35,11 +35,11 @@ impl Hurry {
         self.others = self.others.saturating_sub(1);
     }
 
-    /// A container is, from `now` on and not for long; whether it is the first, so that somebody has to look when it is
-    /// over.
-    pub(super) fn begin_for(&mut self, id: ContainerId, now: Instant) -> bool {
+    /// A container is, not longer than `until`; whether it is the first, so that somebody has to look when it is over.
+    pub(super) fn begin_for(&mut self, id: ContainerId, until: Instant) -> bool {
         let first = self.until.is_empty();
-        self.until.insert(id, now + HURRY_MAX);
+        let known = self.until.entry(id).or_insert(until);
+        *known = until.max(*known);
         first
     }
 
@@ -89,13 +89,13 @@ mod tests {
         let (one, other) = (container_id(), container_id());
         let begin = Instant::now();
         let later = begin + HURRY_MAX / 2;
-        hurry.begin_for(one, begin);
-        hurry.begin_for(other, later);
+        hurry.begin_for(one, begin + HURRY_MAX);
+        hurry.begin_for(other, later + HURRY_MAX);
         assert_eq!(hurry.expire(begin), Some(begin + HURRY_MAX));
         assert_eq!(hurry.expire(begin + HURRY_MAX), Some(later + HURRY_MAX));
         assert!(hurry.is_on());
         // A stronger order gives it as long again.
-        hurry.begin_for(other, later + HURRY_MAX / 2);
+        hurry.begin_for(other, later + HURRY_MAX * 3 / 2);
         assert!(hurry.expire(later + HURRY_MAX).is_some());
         assert_eq!(hurry.expire(later + HURRY_MAX * 2), None);
         assert!(!hurry.is_on());

@@ -202,6 +202,7 @@ mod tests {
                 io: false,
                 pids_max: Some(100),
                 delete_timeout_ms: 1000,
+                freeze_timeout_ms: 10_000,
             },
             total: Mutex::new(Resource::new(8192, 8)),
             memory_ceiling_mb: None,

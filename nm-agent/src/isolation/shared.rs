@@ -132,11 +132,11 @@ impl Shared {
         self.change_hurry(Hurry::end);
     }
 
-    /// The same for a container that was told to stop or to end, for a bounded time; whether somebody must be told, who
+    /// The same for a container that was told to stop or to end, not longer than `until`; whether somebody must be told, who
     /// looks when it is over ([`Shared::calm_late`]).
     #[must_use]
-    pub(super) fn hurry_for(&self, id: ContainerId) -> bool {
-        self.change_hurry(|hurry| hurry.begin_for(id, Instant::now()))
+    pub(super) fn hurry_for(&self, id: ContainerId, until: Instant) -> bool {
+        self.change_hurry(|hurry| hurry.begin_for(id, until))
     }
 
     /// The container has stopped or is dead.

@@ -18,6 +18,8 @@ pub(super) struct Groups {
     pub(super) former: Option<Cgroup>,
     /// It is being ended: it is not frozen any more.
     pub(super) ending: bool,
+    /// It has been killed before.
+    pub(super) killed: bool,
     /// It was told to stop by us and not told to go on: all its cgroups are.
     pub(super) frozen: bool,
 }

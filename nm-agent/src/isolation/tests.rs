@@ -39,6 +39,7 @@ fn config() -> CgroupConfig {
         io: false,
         pids_max: Some(64),
         delete_timeout_ms: 5000,
+        freeze_timeout_ms: 10_000,
     }
 }
 

@@ -55,6 +55,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.connect.max-wait.ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.resourcemanager.connect.retry-interval.ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption", Some("false"), Flag),
+    key(Honoured, Code, "yarn.nodemanager.agent.pause.freeze-timeout-ms", Some("250"), Millis),
     key(Honoured, Code, "yarn.nodemanager.agent.pause.max-ms", Some("300000"), Millis),
     key(Honoured, Code, "yarn.nodemanager.agent.pause.memory-ceiling-mb", Some("-1"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.nodemanager.container.stderr.pattern", Some("{*stderr*,*STDERR*}"), Text),

@@ -143,6 +143,9 @@ async fn who_is_asked_to_end_is_hurried_and_not_for_ever() {
     assert!(node.is_hurried());
     eventually("it has had its time", || (!node.is_hurried()).then_some(())).await;
     assert!(confined.is_populated().unwrap());
+    // Telling it again gives it nothing.
+    confined.signal(libc::SIGTERM).unwrap();
+    assert!(!node.is_hurried());
     node.launcher.force_kill(spec.id);
     node.exited().await;
     assert!(!node.is_hurried());
