@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use records::{ApplicationAttemptId, Now};
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
@@ -61,6 +61,13 @@ pub(crate) struct Work {
     pub(crate) forwarder: RmForwarder,
 }
 
+/// Since when a call is held, and how long at most.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    began: Instant,
+    deadline: Instant,
+}
+
 /// See the module.
 pub(crate) struct Pipeline {
     pub(crate) master: Master,
@@ -101,14 +108,17 @@ impl Pipeline {
         request: Bytes,
     ) -> Result<Bytes, RemoteException> {
         let began = Instant::now();
+        // For all that a call may have to wait for: its turn, its delay, and the ResourceManager.
+        let deadline = began + HOLD_MAX;
         let message = RawMessage::parse(request).map_err(|error| {
             RemoteException::new(HadoopException::InvalidProtocolBuffer, error.to_string())
         })?;
         let _place = self.places.try_acquire().map_err(|_| self.too_many())?;
         let proxied = async {
-            let work = timeout(HOLD_MAX, self.work.lock()).await;
+            let work = timeout_at(deadline, self.work.lock()).await;
             let mut work = work.map_err(|_| self.too_many())?;
-            self.proxy(&mut work, method, presented, message, began)
+            let held = Held { began, deadline };
+            self.proxy(&mut work, method, presented, message, held)
                 .await
         };
         tokio::select! {
@@ -124,7 +134,7 @@ impl Pipeline {
         method: AmMethod,
         presented: &[u8],
         message: RawMessage,
-        began: Instant,
+        held: Held,
     ) -> Outcome {
         let mut actions = Vec::new();
         let keys = self.shared.node_keys.current();
@@ -145,17 +155,20 @@ impl Pipeline {
             Err(refusal) => Err(refusal),
             Ok(delay_ms) => {
                 if delay_ms > 0 {
-                    sleep(Duration::from_millis(delay_ms)).await;
+                    let until = Instant::now() + Duration::from_millis(delay_ms);
+                    sleep_until(until.min(held.deadline)).await;
                 }
                 let rm_began = Instant::now();
-                let outcome = self.exchange(work, &mut request, &mut actions).await;
+                let outcome = self
+                    .exchange(work, &mut request, held.deadline, &mut actions)
+                    .await;
                 rm = rm_began.elapsed();
                 outcome
             }
         };
         // And back.
         let timing = Timing {
-            total: began.elapsed(),
+            total: held.began.elapsed(),
             rm,
         };
         let renewed = self.shared.secrets.renewed(self.master.attempt, presented);
@@ -176,9 +189,9 @@ impl Pipeline {
         &self,
         work: &mut Work,
         request: &mut Request,
+        deadline: Instant,
         actions: &mut Vec<Action>,
     ) -> Outcome {
-        let deadline = Instant::now() + HOLD_MAX;
         if work.registration.on_request(request) {
             self.rejoined(work, None, request, actions);
         }

@@ -30,7 +30,8 @@ use crate::fields::{
 };
 use crate::interceptor::{AmMethod, Outcome, Request, Response};
 
-/// Longest time a call of an AM is held while no ResourceManager answers, and longest wait for the attempt's call before.
+/// Longest time a call of an AM is held: while it waits for the attempt's call before, for its delay, and while no
+/// ResourceManager answers, all together.
 pub(crate) const HOLD_MAX: Duration = Duration::from_secs(60);
 
 /// How long one try to connect may take (Hadoop: `ipc.client.connect.timeout`, there 20 s).

@@ -1,14 +1,18 @@
 //! Tests of what only this module can bring about.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use records::{EpochMillis, MonoMillis};
 use wire::credentials::Credentials;
+use wire::exception::HadoopException;
 use wire::secrets::RollTimes;
 use wire::token::kind;
 
 use super::*;
 use crate::config::{DistributedAllocatorConfig, ThrottleConfig};
 use crate::distributed_scheduler::NodeTokenKeys;
+use crate::interceptor::AmMethod;
 use crate::observe::NoObserver;
 use crate::rm_forwarder::RmConfig;
 use crate::testing::ATTEMPT;
@@ -50,7 +54,7 @@ fn proxy(store: &Arc<Records>) -> Arc<AmrmProxy> {
         rm: RmConfig {
             addresses: vec!["127.0.0.1:1".to_owned()],
             max_wait: None,
-            retry_interval: std::time::Duration::from_secs(1),
+            retry_interval: Duration::from_secs(1),
             distributed_scheduling: false,
         },
         keys: RollTimes {
@@ -95,6 +99,25 @@ fn begin(proxy: &Arc<AmrmProxy>) -> PendingStart {
         Ok(Admission::Admitted { start, .. }) => start,
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waited_for_another_is_held_no_longer_than_one_that_did_not() {
+    let proxy = proxy(&Arc::new(Records::default()));
+    begin(&proxy).succeeded();
+    let pipeline = proxy.lock().get(ATTEMPT).cloned().unwrap();
+    let held = async |after: u64| {
+        tokio::time::sleep(Duration::from_secs(after)).await;
+        let began = tokio::time::Instant::now();
+        let call = pipeline.call(AmMethod::Allocate, b"", Bytes::new());
+        let refusal = call.await.unwrap_err();
+        assert!(refusal.is(HadoopException::Retriable), "{refusal}");
+        began.elapsed().as_secs()
+    };
+    // Nobody listens where the ResourceManager should.
+    let (first, second) = tokio::join!(held(0), held(30));
+    assert!((50..=60).contains(&first), "{first}");
+    assert!((50..=60).contains(&second), "{second}");
 }
 
 #[test]
