@@ -159,8 +159,8 @@ impl DistributedScheduler {
             return Ok(());
         }
         let repeated = self.last.iter().filter(|_| is_repeat);
-        let repeated = repeated.flat_map(|last| last.given.iter().map(|given| &given.allocation));
-        Unheard::of(repeated.chain(&self.unconfirmed)).lower(&mut wanted, &limits);
+        let repeated = repeated.flat_map(|last| &last.confirmed);
+        Unheard::of(repeated.chain(self.allocator.unconfirmed())).lower(&mut wanted);
         self.allocator.update_asks(&wanted, now)?;
         self.dirty.asks = true;
         Ok(())

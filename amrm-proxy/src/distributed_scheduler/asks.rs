@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use prost::Message as _;
 use records::{NodeId, Priority, Resource, ResourceName, ResourceRequest};
-use sched::{AskError, ContainerAllocation, ResourceLimits};
+use sched::{AskError, DistributedAllocation, ResourceLimits};
 use wire::convert::{ConvertError, MEMORY_NAME, VCORES_NAME};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceProto, ResourceRequestProto};
@@ -125,15 +125,18 @@ pub(super) struct Unheard {
 }
 
 impl Unheard {
-    pub(super) fn of<'a>(allocations: impl Iterator<Item = &'a ContainerAllocation>) -> Self {
+    pub(super) fn of<'a>(given: impl Iterator<Item = &'a DistributedAllocation>) -> Self {
         let mut unheard = Self::default();
-        for allocation in allocations {
+        for DistributedAllocation {
+            container, origin, ..
+        } in given
+        {
             let key = key_of(
-                allocation.priority,
-                allocation.allocation_request_id,
-                allocation.resource,
+                container.priority,
+                container.allocation_request_id,
+                origin.capability,
             );
-            let NodeId { host, .. } = &allocation.node_id;
+            let NodeId { host, .. } = &container.node_id;
             *unheard.totals.entry(key).or_default() += 1;
             *unheard.hosts.entry((key, host.clone())).or_default() += 1;
         }
@@ -141,13 +144,12 @@ impl Unheard {
     }
 
     /// Lowers the counts that the AM states by what it has not heard of. A line for a rack stays: the total bounds it.
-    pub(super) fn lower(&mut self, asks: &mut [ResourceRequest], limits: &ResourceLimits) {
+    pub(super) fn lower(&self, asks: &mut [ResourceRequest]) {
         if self.totals.is_empty() {
             return;
         }
         for ask in asks {
-            let size = limits.normalize(ask.capability);
-            let key = key_of(ask.priority, ask.allocation_request_id, size);
+            let key = key_of(ask.priority, ask.allocation_request_id, ask.capability);
             let unheard = match &ask.resource_name {
                 ResourceName::Any => self.totals.get(&key),
                 ResourceName::Host(host) => self.hosts.get(&(key, host.clone())),
@@ -160,6 +162,8 @@ impl Unheard {
     }
 }
 
-fn key_of(priority: Priority, allocation_request_id: i64, size: Resource) -> AskKey {
-    (priority, allocation_request_id, size.memory_mb, size.vcores)
+/// By the size that is asked for: two that the same containers answer are two asks. The allocator takes none for nothing.
+fn key_of(priority: Priority, allocation_request_id: i64, asked: Resource) -> AskKey {
+    let (memory_mb, vcores) = (asked.memory_mb.max(1), asked.vcores.max(1));
+    (priority, allocation_request_id, memory_mb, vcores)
 }

@@ -284,6 +284,12 @@ impl DistributedOpportunisticContainerAllocator {
         &self.unconfirmed
     }
 
+    /// The containers that [`allocate`](Self::allocate) gave out and the ResourceManager has not confirmed.
+    #[must_use]
+    pub fn unconfirmed(&self) -> &[DistributedAllocation] {
+        &self.unconfirmed
+    }
+
     fn give(&mut self, limits: ResourceLimits, now: MonoMillis) {
         let max = self.config.max_per_heartbeat;
         let mut budget = max.map_or(ALLOCATIONS_PER_CALL_MAX, NonZeroU32::get);

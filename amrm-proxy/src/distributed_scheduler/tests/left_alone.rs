@@ -102,3 +102,20 @@ fn the_first_ids_of_a_new_epoch_are_written_down_before_they_are_used() {
     attempt.register(2 * START, 3);
     assert_eq!(floor_of(&attempt), 2 * START - 3 - ahead);
 }
+
+#[test]
+fn asks_that_the_same_containers_answer_are_lowered_by_their_own_only() {
+    let mut attempt = Attempt::registered();
+    let sized = |memory_mb| ResourceRequestProto {
+        capability: Some(Resource::new(memory_mb, 1).into()),
+        ..ask("*", 2, ExecutionType::Opportunistic)
+    };
+    // Both get containers of 256 MB. Three nodes: two for the first size, one for the second.
+    let asks = vec![sized(150), sized(200)];
+    let (_, first) = attempt.send(0, asks.clone()).unwrap();
+    assert_eq!(first.len(), 3);
+    attempt.fail();
+    let (_, again) = attempt.send(0, asks).unwrap();
+    assert_eq!(ids(&again), ids(&first));
+    assert_eq!(attempt.scheduler.gauges().containers_outstanding, 1);
+}
