@@ -198,10 +198,18 @@ impl Am {
         method: &str,
         request: impl Into<Bytes>,
     ) -> Result<Bytes, RemoteException> {
-        let answer = self.0.call_raw(method, PROTOCOL, VERSION, request.into());
-        answer.await.map_err(|error| {
+        self.try_call(method, request).await.map_err(|error| {
             let exception = error.remote().cloned();
             exception.unwrap_or_else(|| panic!("the proxy does not answer: {error}"))
         })
+    }
+
+    pub(crate) async fn try_call(
+        &self,
+        method: &str,
+        request: impl Into<Bytes>,
+    ) -> Result<Bytes, RpcError> {
+        let request = request.into();
+        self.0.call_raw(method, PROTOCOL, VERSION, request).await
     }
 }

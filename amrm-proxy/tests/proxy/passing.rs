@@ -1,17 +1,27 @@
 //! Calls that pass, and AMs that misbehave.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use amrm_proxy::config::InterceptorKind;
 use amrm_proxy::interceptor::AmMethod;
 use amrm_proxy::observe::{CallResult, Observation};
 use bytes::Bytes;
 use prost::Message as _;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
+use records::Resource;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use wire::exception::{HadoopException, RemoteException, RpcErrorCode};
-use wire::proto::hadoop_yarn::{AllocateRequestProto, AllocateResponseProto, ResourceRequestProto};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, DistributedSchedulingAllocateResponseProto,
+    ExecutionTypeProto, ExecutionTypeRequestProto, RegisterApplicationMasterResponseProto,
+    RegisterDistributedSchedulingAmResponseProto, ResourceRequestProto,
+};
 
-use crate::node::{Node, attempt, config};
-use crate::scripted_rm::{ScriptedRm, always, refuse, silent};
+use crate::node::{Node, attempt, config, connect};
+use crate::scripted_rm::{Script, ScriptedRm, always, refuse, silent};
 
 /// A field that no message of Hadoop has, number 3000, with the text `new`.
 const UNKNOWN: &[u8] = &[0xc2, 0xbb, 0x01, 3, b'n', b'e', b'w'];
@@ -91,30 +101,103 @@ async fn calls_that_are_none_are_refused() {
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
 }
 
+/// Every host of a large cluster at ten priorities, and the total of each: as long as a table of asks may be.
+fn asks_for_a_large_cluster() -> Vec<ResourceRequestProto> {
+    let ask = |priority: i32, name: String| ResourceRequestProto {
+        priority: Some(priority.into()),
+        resource_name: Some(name),
+        capability: Some(Resource::new(1024, 1).into()),
+        num_containers: Some(1),
+        execution_type_request: Some(ExecutionTypeRequestProto {
+            execution_type: Some(ExecutionTypeProto::Opportunistic.into()),
+            ..ExecutionTypeRequestProto::default()
+        }),
+        ..ResourceRequestProto::default()
+    };
+    let hosts = |priority: i32| {
+        let names = (1..10_000).map(|host| format!("worker-{host:05}.example.com"));
+        let total = ask(priority, "*".to_owned());
+        let named = names.map(move |name| ask(priority, name));
+        std::iter::once(total).chain(named)
+    };
+    (1..=10).flat_map(hosts).collect()
+}
+
+/// Grants everything and has nothing.
+fn granting() -> Arc<Script> {
+    let grant = RegisterDistributedSchedulingAmResponseProto {
+        register_response: Some(RegisterApplicationMasterResponseProto::default()),
+        min_container_resource: Some(Resource::new(128, 1).into()),
+        max_container_resource: Some(Resource::new(8192, 4).into()),
+        container_token_expiry_interval: Some(600_000),
+        container_id_start: Some(1 << 40),
+        ..RegisterDistributedSchedulingAmResponseProto::default()
+    };
+    let nothing = DistributedSchedulingAllocateResponseProto {
+        allocate_response: Some(AllocateResponseProto {
+            response_id: Some(1),
+            num_cluster_nodes: Some(0),
+            ..AllocateResponseProto::default()
+        }),
+        ..DistributedSchedulingAllocateResponseProto::default()
+    };
+    Arc::new(move |method, _| {
+        let answer = if method.starts_with("register") {
+            grant.encode_to_vec()
+        } else {
+            nothing.encode_to_vec()
+        };
+        Box::pin(async move { Ok(answer.into()) })
+    })
+}
+
 #[tokio::test]
-async fn more_asks_than_any_job_has_are_refused_and_the_next_call_passes() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
-    let node = Node::start(config(&[rm.address])).await;
+async fn more_asks_than_any_job_has_are_refused_and_as_many_as_a_large_one_has_are_taken() {
+    let rm = ScriptedRm::start(granting()).await;
+    let mut config = config(&[rm.address]);
+    config.rm.distributed_scheduling = true;
+    config
+        .pipeline
+        .insert(2, InterceptorKind::DistributedScheduler);
+    // A request of this length is held back, which is not what is tested.
+    config.throttle.calls_per_second_max = 0;
+    let node = Node::start(config).await;
     let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
     let am = node.connect(local).await.unwrap();
-    let asks = |count: usize| AllocateRequestProto {
-        ask: vec![ResourceRequestProto::default(); count],
+    am.call("registerApplicationMaster", Bytes::new())
+        .await
+        .unwrap();
+    let request = |ask| AllocateRequestProto {
+        ask,
+        response_id: Some(0),
         ..AllocateRequestProto::default()
     };
+    let asks = asks_for_a_large_cluster();
+    assert_eq!(asks.len(), 100_000);
+    let one_more = [&asks[..1], &asks].concat();
     let too_many = am
-        .call("allocate", asks(100_001).encode_to_vec())
+        .call("allocate", request(one_more).encode_to_vec())
         .await
         .unwrap_err();
     assert!(
         too_many.is(HadoopException::InvalidResourceRequest),
         "{too_many}"
     );
-    assert!(
-        am.call("allocate", asks(100_000).encode_to_vec())
-            .await
-            .is_ok()
-    );
     assert_eq!(rm.calls().len(), 1);
+    let outstanding = || node.proxy.snapshot().gauges.containers_outstanding;
+    assert_eq!(outstanding(), 0, "nothing of it is in force");
+    am.call("allocate", request(asks).encode_to_vec())
+        .await
+        .unwrap();
+    assert_eq!(outstanding(), 10);
+    assert!(
+        rm.calls()[1].request.len() < 100,
+        "what is answered here does not go on"
+    );
+    am.call("allocate", request(Vec::new()).encode_to_vec())
+        .await
+        .unwrap();
+    assert_eq!(outstanding(), 10);
 }
 
 #[tokio::test]
@@ -140,19 +223,83 @@ async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
     assert_eq!(calls.len(), 16);
 }
 
+/// A wire between an AM and the node that lets so many bytes through from the AM, and then none.
+struct Wire {
+    address: SocketAddr,
+    left: Arc<AtomicUsize>,
+}
+
+impl Wire {
+    async fn to(node: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let left = Arc::new(AtomicUsize::new(usize::MAX));
+        let of_task = Arc::clone(&left);
+        tokio::spawn(async move {
+            let (am, _) = listener.accept().await.unwrap();
+            let (mut from_am, mut to_am) = am.into_split();
+            let (mut from_node, mut to_node) = TcpStream::connect(node).await.unwrap().into_split();
+            let back =
+                tokio::spawn(async move { tokio::io::copy(&mut from_node, &mut to_am).await });
+            let mut buffer = vec![0; 4096];
+            loop {
+                let length = from_am.read(&mut buffer).await.unwrap();
+                let left = of_task.load(Ordering::Relaxed);
+                if length == 0 {
+                    break;
+                }
+                let passed = length.min(left);
+                to_node.write_all(&buffer[..passed]).await.unwrap();
+                of_task.store(left - passed, Ordering::Relaxed);
+            }
+            back.abort();
+        });
+        Self { address, left }
+    }
+}
+
 #[tokio::test]
-async fn a_half_open_master_holds_nobody_up() {
+async fn masters_that_stop_in_the_middle_hold_nobody_up() {
     let rm = ScriptedRm::start(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let mut half_open = TcpStream::connect(node.address).await.unwrap();
+    // One that says nothing, and one that has proved who it is and stops in a request of eight megabytes.
+    let silent = TcpStream::connect(node.address).await.unwrap();
     let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let wire = Wire::to(node.address).await;
+    let stuck = connect(wire.address, local.clone()).await.unwrap();
+    wire.left.store(1_000_000, Ordering::Relaxed);
+    let long = |bytes: usize| AllocateRequestProto {
+        tracking_url: Some("x".repeat(bytes)),
+        ..AllocateRequestProto::default()
+    };
+    let half =
+        tokio::spawn(async move { stuck.call("allocate", long(8 << 20).encode_to_vec()).await });
+    while wire.left.load(Ordering::Relaxed) > 0 {
+        tokio::task::yield_now().await;
+    }
+    // Its own heartbeats go on over another connection, and others may say as much as ever.
+    let again = node.connect(local).await.unwrap();
+    assert!(again.call("allocate", Bytes::new()).await.is_ok());
+    let local = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
+    let other = node.connect(local).await.unwrap();
+    let request = long(8 << 20).encode_to_vec();
+    assert!(other.call("allocate", request).await.is_ok());
+    assert_eq!(rm.calls().len(), 2);
+    assert!(!half.is_finished());
+    half.abort();
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_request_longer_than_any_master_needs_ends_its_connection_and_no_other() {
+    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let am = node.connect(local.clone()).await.unwrap();
+    let endless = Bytes::from(vec![0; 33 << 20]);
+    let lost = am.try_call("allocate", endless).await.unwrap_err();
+    assert!(lost.remote().is_none(), "{lost}");
+    assert_eq!(rm.calls().len(), 0);
     let am = node.connect(local).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
-    // It is still there: nothing has been said to it.
-    let mut byte = [0];
-    let read = tokio::time::timeout(
-        std::time::Duration::from_millis(1),
-        half_open.read(&mut byte),
-    );
-    assert!(read.await.is_err());
 }
