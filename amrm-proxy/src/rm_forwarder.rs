@@ -214,10 +214,9 @@ impl RmForwarder {
             return request.message.encode();
         }
         use distributed_allocate_request::{ALLOCATE_REQUEST, ALLOCATED_CONTAINERS};
-        let mut outer = RawMessage::default();
-        outer.push(ALLOCATE_REQUEST, &request.message.encode());
-        outer.extend(ALLOCATED_CONTAINERS, &request.allocated);
-        outer.encode()
+        let mut containers = RawMessage::default();
+        containers.extend(ALLOCATED_CONTAINERS, &request.allocated);
+        request.message.encode_within(ALLOCATE_REQUEST, &containers)
     }
 
     async fn try_once(&mut self, method: AmMethod, request: &Bytes) -> Result<Response, TryError> {

@@ -18,6 +18,9 @@ const GROUP_DEPTH_MAX: usize = 32;
 /// more than 100,000 are taken, and containers, of which there are fewer.
 pub const FIELDS_MAX: usize = 512 * 1024;
 
+/// Key and length of a field are at most that many bytes.
+const FIELD_HEAD_BYTES_MAX: usize = 5 + 10;
+
 /// Bytes that are no protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RawMessageError {
@@ -195,6 +198,20 @@ impl RawMessage {
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(self.encoded_len());
         for field in &self.fields {
+            out.put_slice(&field.whole);
+        }
+        out.freeze()
+    }
+
+    /// The bytes of a message that has this one under a number, and after it the fields of another. It is put together in
+    /// one go: this message may be long.
+    #[must_use]
+    pub fn encode_within(&self, number: u32, after: &Self) -> Bytes {
+        let length = self.encoded_len();
+        let mut out = BytesMut::with_capacity(FIELD_HEAD_BYTES_MAX + length + after.encoded_len());
+        encode_varint(u64::from(number) << 3 | 2, &mut out);
+        encode_varint(length as u64, &mut out);
+        for field in self.fields.iter().chain(&after.fields) {
             out.put_slice(&field.whole);
         }
         out.freeze()

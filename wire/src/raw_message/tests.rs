@@ -35,6 +35,20 @@ fn a_message_that_is_not_edited_keeps_its_bytes() {
 }
 
 #[test]
+fn a_message_within_another_is_what_pushing_it_makes() {
+    let inner = raw(&request());
+    let mut after = RawMessage::default();
+    after.push(2, b"one");
+    after.push(2, b"two");
+    let mut pushed = RawMessage::default();
+    pushed.push(1, &inner.encode());
+    pushed.extend(2, ["one", "two"]);
+    assert_eq!(inner.encode_within(1, &after), pushed.encode());
+    let nothing = RawMessage::default();
+    assert_eq!(nothing.encode_within(1, &nothing), &b"\x0a\x00"[..]);
+}
+
+#[test]
 fn fields_are_found_by_number() {
     let raw = raw(&request());
     assert_eq!(raw.count(1), 2);
