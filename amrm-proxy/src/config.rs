@@ -190,7 +190,8 @@ pub struct RelabelRule {
     pub priority_max: i32,
     /// How many of a hundred containers become opportunistic, 1 to 100.
     pub percent: u8,
-    /// The promotion of containers that have run for so long is asked for; `None`: never.
+    /// The promotion of containers that were given out so long ago is asked for; `None`: never. Whether they ran all the time
+    /// nobody on the way of an AM's call knows.
     pub promote_after_ms: Option<u64>,
 }
 

@@ -61,6 +61,16 @@ pub(crate) mod resource_request {
     pub(crate) const EXECUTION_TYPE_REQUEST: u32 = 7;
 }
 
+/// `UpdateContainerRequestProto`.
+pub(crate) mod update_container_request {
+    pub(crate) const CONTAINER_VERSION: u32 = 1;
+}
+
+/// `ContainerStatusProto`.
+pub(crate) mod container_status {
+    pub(crate) const EXIT_STATUS: u32 = 4;
+}
+
 /// `ExecutionTypeRequestProto`.
 pub(crate) mod execution_type_request {
     pub(crate) const EXECUTION_TYPE: u32 = 1;

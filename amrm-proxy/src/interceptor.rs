@@ -14,6 +14,7 @@ use wire::raw_message::RawMessage;
 use wire::token::Token;
 
 use crate::distributed_scheduler::NodeTokenKeys;
+use crate::node_updates::NodeUpdate;
 use crate::observe::Observation;
 use crate::store::Part;
 
@@ -107,6 +108,8 @@ pub enum Action {
     UseRmToken(Token),
     /// This part of the attempt's state must survive a restart; `None`: it need not any more.
     Persist(Part, Option<Vec<u8>>),
+    /// A node has to see newer tokens of containers, and the AM will not show them.
+    UpdateContainers(NodeUpdate),
     /// Something to count.
     Observe(Observation),
 }

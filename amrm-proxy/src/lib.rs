@@ -29,6 +29,7 @@ pub mod distributed_scheduler;
 mod fields;
 pub mod interceptor;
 pub mod masters;
+pub mod node_updates;
 pub mod observe;
 mod pipeline;
 mod pipelines;

@@ -85,7 +85,8 @@ impl MasterNumbers {
         match observation {
             Observation::Call { .. }
             | Observation::AllocatedCompleted
-            | Observation::RegisteredAgain => {}
+            | Observation::RegisteredAgain
+            | Observation::PromotionsEnded { .. } => {}
             Observation::Allocated { locality, .. } => self.given.count(*locality),
             Observation::Throttled(_) => self.throttled += 1,
             Observation::Relabelled { containers } => self.relabelled += containers,

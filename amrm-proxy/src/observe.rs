@@ -60,6 +60,13 @@ pub enum Observation {
     PromotionAsked,
     /// The ResourceManager had forgotten an attempt, and this node registered it again.
     RegisteredAgain,
+    /// Promotions that were granted have been brought to the containers' node, or given up.
+    PromotionsEnded {
+        /// Containers that their node treats as promoted.
+        reached: u64,
+        /// Containers that it still treats as opportunistic.
+        failed: u64,
+    },
 }
 
 /// Takes observations. Called for every proxied call: it must be quick and must not block.

@@ -18,6 +18,7 @@ use crate::chain::Chain;
 use crate::distributed_scheduler::NodeTokenKeys;
 use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response, Timing};
 use crate::masters::{Activity, MasterNumbers, NumbersCell};
+use crate::node_updates::{NodeUpdates, Order};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::registration::{Registration, Step};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<ReadClock>,
     pub(crate) activity: Activity,
+    pub(crate) node_updates: NodeUpdates,
 }
 
 /// Whose pipeline it is.
@@ -251,6 +253,16 @@ impl Pipeline {
                     work.forwarder.use_token(token);
                 }
                 Action::Persist(part, value) => self.keep(part, value),
+                Action::UpdateContainers(update) => {
+                    let order = Order {
+                        attempt: self.master.attempt,
+                        user: self.master.user.clone(),
+                        update,
+                        ended: self.ended.clone(),
+                    };
+                    let observer = &*self.shared.observer;
+                    self.shared.node_updates.order(order, observer);
+                }
                 Action::Observe(observation) => self.observed(&observation),
             }
         }

@@ -23,6 +23,7 @@ use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
 use crate::masters::{Activity, MasterNumbers, ProxiedMaster, ProxiedMasters, keep_first};
+use crate::node_updates::{Messenger, NodeUpdates};
 use crate::observe::{Observer, ProxySnapshot};
 use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, Work, gone};
 use crate::registration::Registration;
@@ -177,6 +178,7 @@ impl AmrmProxy {
                 observer,
                 clock,
                 activity: Activity::default(),
+                node_updates: NodeUpdates::default(),
             }),
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
@@ -312,6 +314,18 @@ impl AmrmProxy {
 
     fn all(&self) -> Vec<Arc<Pipeline>> {
         self.lock().pipelines().cloned().collect()
+    }
+
+    /// Brings promotions that rules asked for to the containers' nodes, until `stop`.
+    pub async fn update_nodes(&self, stop: CancellationToken) {
+        let messenger = Messenger {
+            node_keys: Arc::clone(&self.shared.node_keys),
+            observer: Arc::clone(&self.shared.observer),
+        };
+        self.shared
+            .node_updates
+            .run(Arc::new(messenger), stop)
+            .await;
     }
 
     /// Rolls the local key when it is time, until `stop`.

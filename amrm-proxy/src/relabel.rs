@@ -1,63 +1,84 @@
 //! Asks of AMs that know nothing of execution types become opportunistic by an operator's rule.
 //!
 //! An AM such as Spark's asks for guaranteed containers because nobody told it of others. A rule says of which
-//! applications (user, tag) and which asks (priority) how many of a hundred containers are to be opportunistic instead. An
-//! ask that names a type and enforces it is left as it is: its AM knows what it wants. Containers that have run for as long
-//! as the rule says are promoted: this node asks for it and keeps the answer to itself, since the AM did not ask. The
-//! ResourceManager must then tell the nodes itself (`yarn.resourcemanager.auto-update.containers`).
+//! applications (user, tag) and which asks (priority) how many of a hundred containers are to be opportunistic instead
+//! ([`shares`]). Left as they are: an ask that names a type and enforces it, or that the AM also has opportunistic ones of, since
+//! its AM knows what it wants; and one for more than memory and virtual cores, which no opportunistic container has.
 //!
-//! Counts are absolute, so each time the AM states one it is shared out anew, in both parts: what became of its earlier
-//! statement is overwritten.
+//! Such an AM is kept from what it does not know:
+//!
+//! - Containers that it has had for as long as the rule says are promoted ([`promotions`]): this node asks for it, keeps the
+//!   answer to itself and brings the new token to the container's node. That works whether or not the ResourceManager tells the
+//!   nodes itself (`yarn.resourcemanager.auto-update.containers`).
+//! - One that was evicted or shed ends with exit status -102, preempted, in place of -108: Spark, MapReduce and others know that
+//!   the former is nobody's fault, and count the latter as a failure.
+//!
+//! An `allocate` that the AM repeats is answered by the ResourceManager as before, without a look at what is new in it. So nothing
+//! new is put into it, and its answer is treated like the first.
+
+mod lines;
+mod promotions;
+mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use prost::Message as _;
-use records::{ContainerId, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerUpdateTypeProto, ExecutionTypeProto,
-    ResourceRequestProto, UpdateContainerErrorProto, UpdateContainerRequestProto,
+    ContainerProto, ContainerStatusProto, UpdateContainerErrorProto, UpdateContainerRequestProto,
     UpdatedContainerProto,
 };
 use wire::raw_message::RawMessage;
 
+use self::lines::{Level, Line, Share, SharedLine};
+use self::promotions::{Answer, Granted, Promotions};
+use self::shares::{AskKey, Shares, Verdict, apportion};
 use crate::config::RelabelRule;
 use crate::fields::{
-    allocate_request, allocate_response, execution_type_request, resource_request,
+    allocate_request, allocate_response, container_status, update_container_request,
 };
 use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
+use crate::node_updates::NodeUpdate;
 use crate::observe::Observation;
 
-/// Containers of one attempt that are watched for promotion; more than that stay what they are.
-const WATCHED_MAX: usize = 100_000;
-
-/// Promotions asked for in one call. Each is some 60 bytes; the rest follows with the next call.
-const PROMOTIONS_PER_CALL_MAX: usize = 1_000;
-
-/// A container that may be promoted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Watched {
-    promote_at: MonoMillis,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Not asked for.
-    Running,
-    /// In a request whose answer has not come.
-    Asking,
-    /// The ResourceManager has the request.
-    Asked,
-}
+/// Containers of one attempt that are known to be opportunistic because of a rule. Beyond, an AM sees what it sees.
+const RELABELLED_MAX: usize = 100_000;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Relabel {
     /// Those that apply to this attempt, in the operator's order.
     rules: Vec<RelabelRule>,
-    watched: BTreeMap<ContainerId, Watched>,
+    shares: Shares,
+    promotions: Promotions,
+    /// Containers that are opportunistic because of a rule, until their end is told.
+    relabelled: BTreeSet<ContainerId>,
+    /// Those whose end was told with the last answer, which may have to be told again.
+    ended: Vec<ContainerId>,
+    calls: Calls,
+}
+
+/// Where the AM is in its calls, by their response ids.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls {
+    answered: Option<i32>,
+    unanswered: Option<i32>,
+    is_repeat: bool,
+}
+
+impl Calls {
+    /// An `allocate` goes out. Whether the ResourceManager may have seen it.
+    fn begins(&mut self, id: i32) -> bool {
+        self.is_repeat = self.answered == Some(id);
+        let is_retry = self.unanswered == Some(id);
+        self.unanswered = Some(id);
+        is_retry
+    }
+
+    fn ends(&mut self) {
+        self.answered = self.unanswered.take();
+    }
 }
 
 impl Relabel {
@@ -69,9 +90,13 @@ impl Relabel {
                 && rule.tag.as_ref().is_none_or(|wanted| tags.contains(wanted))
         };
         let rules: Vec<_> = rules.iter().filter(applies).cloned().collect();
-        (!rules.is_empty()).then_some(Self {
+        (!rules.is_empty()).then(|| Self {
             rules,
-            watched: BTreeMap::new(),
+            shares: Shares::default(),
+            promotions: Promotions::default(),
+            relabelled: BTreeSet::new(),
+            ended: Vec::new(),
+            calls: Calls::default(),
         })
     }
 
@@ -82,183 +107,201 @@ impl Relabel {
     }
 
     /// Changes the lines of the request; how many containers became opportunistic.
-    fn relabel(&self, message: &mut RawMessage) -> u64 {
-        let mut added = Vec::new();
+    fn relabel(&mut self, message: &mut RawMessage) -> u64 {
+        let lines: Vec<_> = message
+            .all(allocate_request::ASK)
+            .map(|line| lines::read(line, |priority| self.rule_for(priority).is_some()))
+            .collect();
+        let mut asks: BTreeMap<AskKey, Vec<usize>> = BTreeMap::new();
+        for (place, line) in lines.iter().enumerate() {
+            match line {
+                Line::NotOurs => {}
+                Line::TheMasters(key) => self.shares.leave_to_master(*key),
+                Line::Shared(line) => asks.entry(line.key).or_default().push(place),
+            }
+        }
+        let mut shares = vec![None; lines.len()];
         let mut relabelled = 0;
-        message.edit(allocate_request::ASK, |ask| {
-            let share = self.share(ask)?;
-            let mut raw = RawMessage::parse(ask.clone()).ok()?;
-            let opportunistic = opportunistic(&raw, share.opportunistic)?;
-            if share.is_total {
-                relabelled += u64::from(share.opportunistic);
-            }
-            if share.guaranteed == 0 && share.takes_all {
-                return Some(opportunistic);
-            }
-            added.push(opportunistic);
-            raw.set_varint(
-                resource_request::NUM_CONTAINERS,
-                u64::from(share.guaranteed),
-            );
-            Some(raw.encode())
-        });
-        message.extend(allocate_request::ASK, added);
+        for (key, places) in asks {
+            let of_ask = places.iter().filter_map(|place| match &lines[*place] {
+                Line::Shared(line) => Some((*place, line)),
+                Line::NotOurs | Line::TheMasters(_) => None,
+            });
+            relabelled += self.share_out(key, &of_ask.collect::<Vec<_>>(), &mut shares);
+        }
+        lines::edit(message, &shares);
         relabelled
     }
 
-    /// How an ask is shared out; `None` when it is left as it is.
-    fn share(&self, ask: &Bytes) -> Option<Share> {
-        let ask = ResourceRequestProto::decode(ask.clone()).ok()?;
-        let kind = ask.execution_type_request.unwrap_or_default();
-        if kind.execution_type() != ExecutionTypeProto::Guaranteed || kind.enforce_execution_type()
-        {
-            return None;
-        }
-        let priority = ask
-            .priority
-            .as_ref()
-            .map_or(0, |priority| priority.priority());
-        let rule = self.rule_for(priority)?;
-        let count = u32::try_from(ask.num_containers()).ok()?;
-        let percent = u64::from(rule.percent.min(100));
-        let opportunistic = (u64::from(count) * percent + 50) / 100;
-        let opportunistic = u32::try_from(opportunistic).unwrap_or(count).min(count);
-        Some(Share {
-            opportunistic,
-            guaranteed: count - opportunistic,
-            takes_all: percent == 100,
-            is_total: ask.resource_name() == "*",
-        })
-    }
-
-    /// Adds requests for the promotions that are due; how many.
-    fn ask_promotions(&mut self, message: &mut RawMessage, now: MonoMillis) -> usize {
-        let due = self
-            .watched
-            .iter_mut()
-            .filter(|(_, watched)| watched.stage == Stage::Running && watched.promote_at <= now);
-        let mut requests = Vec::new();
-        for (id, watched) in due.take(PROMOTIONS_PER_CALL_MAX) {
-            watched.stage = Stage::Asking;
-            let request = UpdateContainerRequestProto {
-                container_version: 0,
-                container_id: (*id).into(),
-                update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
-                capability: None,
-                execution_type: Some(ExecutionTypeProto::Guaranteed.into()),
+    /// Decides about the lines of one ask; how many containers become opportunistic.
+    fn share_out(
+        &mut self,
+        key: AskKey,
+        lines: &[(usize, &SharedLine)],
+        shares: &mut [Option<Share>],
+    ) -> u64 {
+        let Some(percent) = self.rule_for(key.priority).map(|rule| rule.percent) else {
+            return 0;
+        };
+        // Of two lines for the same place the last counts, as at the ResourceManager.
+        let total = lines
+            .iter()
+            .rev()
+            .find(|(_, line)| line.level == Level::Any);
+        let total = total.map(|(_, line)| line.count);
+        let is_strict = lines.iter().any(|(_, line)| !line.relax_locality);
+        let part = match self.shares.decide(key, percent, total, is_strict) {
+            Verdict::Untouched => return 0,
+            Verdict::Whole => {
+                for (place, line) in lines {
+                    shares[*place] = Some(Share::whole(line.count));
+                }
+                return u64::from(total.unwrap_or_default());
+            }
+            Verdict::Shared(part) => part,
+        };
+        for level in [Level::Any, Level::Rack, Level::Host] {
+            let alike: Vec<_> = lines
+                .iter()
+                .filter(|(_, line)| line.level == level)
+                .collect();
+            let counts: Vec<u32> = alike.iter().map(|(_, line)| line.count).collect();
+            let parts = match level {
+                Level::Any => vec![part.opportunistic; counts.len()],
+                Level::Rack | Level::Host => apportion(&counts, part),
             };
-            requests.push(request.encode_to_vec());
-        }
-        let count = requests.len();
-        message.extend(allocate_request::UPDATE_REQUESTS, requests);
-        count
-    }
-
-    /// What was asked in a call that failed, or was given up, has to be asked again.
-    fn settle(&mut self, arrived: bool) {
-        for watched in self.watched.values_mut() {
-            if watched.stage == Stage::Asking {
-                watched.stage = if arrived {
-                    Stage::Asked
-                } else {
-                    Stage::Running
-                };
+            for ((place, line), opportunistic) in alike.into_iter().zip(parts) {
+                shares[*place] = Some(Share::part(opportunistic, line.count));
             }
         }
+        total.map_or(0, |_| u64::from(part.opportunistic))
     }
 
-    /// Watches containers that came and forgets those that ended.
+    /// Asks for the promotions that are due; how many it asks for now.
+    fn ask_promotions(
+        &mut self,
+        message: &mut RawMessage,
+        is_retry: bool,
+        now: MonoMillis,
+    ) -> usize {
+        if self.calls.is_repeat {
+            return 0;
+        }
+        let requests = if is_retry {
+            self.promotions.asking()
+        } else {
+            self.promotions.ask(now)
+        };
+        let encoded = requests.iter().map(prost::Message::encode_to_vec);
+        message.extend(allocate_request::UPDATE_REQUESTS, encoded);
+        if is_retry { 0 } else { requests.len() }
+    }
+
+    /// What the AM changes itself is its own business from then on. If there was a change that it does not know of, its request
+    /// is brought to the version that the ResourceManager knows.
+    fn leave_updates_to_master(&mut self, message: &mut RawMessage) {
+        message.edit(allocate_request::UPDATE_REQUESTS, |request| {
+            let read = UpdateContainerRequestProto::decode(request.clone()).ok()?;
+            let id = ContainerId::try_from(&read.container_id).ok()?;
+            let version = self.promotions.forget(id)?;
+            let mut raw = RawMessage::parse(request.clone()).ok()?;
+            let version = i64::from(version.max(read.container_version));
+            raw.set_varint(
+                update_container_request::CONTAINER_VERSION,
+                version.cast_unsigned(),
+            );
+            Some(raw.encode())
+        });
+    }
+
+    /// Notes containers that came.
     fn watch(&mut self, message: &RawMessage, now: MonoMillis) {
         for container in message.all(allocate_response::ALLOCATED_CONTAINERS) {
             let Ok(container) = ContainerProto::decode(container) else {
                 continue;
             };
+            let id = container.id.as_ref();
+            let id = id.and_then(|id| ContainerId::try_from(id).ok());
+            let is_relabelled = self.shares.came(&container);
+            let Some(id) = id.filter(|_| is_relabelled) else {
+                continue;
+            };
+            if self.relabelled.len() < RELABELLED_MAX {
+                self.relabelled.insert(id);
+            }
             let priority = container.priority.as_ref();
             let rule = self.rule_for(priority.map_or(0, |priority| priority.priority()));
-            let after = rule.and_then(|rule| rule.promote_after_ms);
-            let id = container
-                .id
-                .as_ref()
-                .and_then(|id| ContainerId::try_from(id).ok());
-            if let (Some(after), Some(id)) = (after, id)
-                && container.execution_type() == ExecutionTypeProto::Opportunistic
-                && self.watched.len() < WATCHED_MAX
-            {
-                let watched = Watched {
-                    promote_at: now + after,
-                    stage: Stage::Running,
-                };
-                self.watched.entry(id).or_insert(watched);
-            }
-        }
-        for status in message.all(allocate_response::COMPLETED_CONTAINERS) {
-            let id = ContainerStatusProto::decode(status)
-                .ok()
-                .and_then(|status| status.container_id);
-            if let Some(id) = id.and_then(|id| ContainerId::try_from(&id).ok()) {
-                self.watched.remove(&id);
+            if let Some(after) = rule.and_then(|rule| rule.promote_after_ms) {
+                self.promotions.watch(id, container.version(), now + after);
             }
         }
     }
 
-    /// Keeps the answers to requests that the AM did not make.
-    fn keep_answers(&mut self, message: &mut RawMessage) {
-        let asked: BTreeSet<ContainerId> = self
-            .watched
-            .iter()
-            .filter(|(_, watched)| watched.stage == Stage::Asked)
-            .map(|(id, _)| *id)
-            .collect();
-        if asked.is_empty() {
-            return;
-        }
-        let mut answered = Vec::new();
-        let mut is_ours = |id: Option<ContainerId>| {
-            let ours = id.filter(|id| asked.contains(id));
-            answered.extend(ours);
-            ours.is_some()
-        };
+    /// Notes containers that ended, and says of those of a rule that they were preempted if they had to make way.
+    fn note_ends(&mut self, message: &mut RawMessage) {
+        message.edit(allocate_response::COMPLETED_CONTAINERS, |status| {
+            let read = ContainerStatusProto::decode(status.clone()).ok()?;
+            let id = ContainerId::try_from(read.container_id.as_ref()?).ok()?;
+            let _no_version = self.promotions.forget(id);
+            if !self.relabelled.contains(&id) {
+                return None;
+            }
+            if !self.calls.is_repeat {
+                self.ended.push(id);
+            }
+            if ContainerExitStatus(read.exit_status())
+                != ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
+            {
+                return None;
+            }
+            let mut raw = RawMessage::parse(status.clone()).ok()?;
+            let preempted = i64::from(ContainerExitStatus::PREEMPTED.0);
+            raw.set_varint(container_status::EXIT_STATUS, preempted.cast_unsigned());
+            Some(raw.encode())
+        });
+    }
+
+    /// Keeps the answers to requests that the AM did not make; what nodes have to be told.
+    fn keep_answers(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
+        let mut granted: BTreeMap<NodeId, NodeUpdate> = BTreeMap::new();
         message.retain(allocate_response::UPDATED_CONTAINERS, |updated| {
-            let updated = UpdatedContainerProto::decode(updated.clone()).ok();
-            let id = updated.and_then(|updated| updated.container.id);
-            !is_ours(id.and_then(|id| ContainerId::try_from(&id).ok()))
+            let Ok(updated) = UpdatedContainerProto::decode(updated.clone()) else {
+                return true;
+            };
+            match self.promotions.granted(&updated) {
+                Answer::Masters => true,
+                Answer::Kept => false,
+                Answer::Granted(Granted { id, node, token }) => {
+                    let update = granted.entry(node.clone());
+                    update
+                        .or_insert_with(|| NodeUpdate::of(node))
+                        .containers
+                        .push((id, token));
+                    false
+                }
+            }
         });
         message.retain(allocate_response::UPDATE_ERRORS, |error| {
-            let error = UpdateContainerErrorProto::decode(error.clone()).ok();
-            let request = error.and_then(|error| error.update_request);
-            !is_ours(request.and_then(|request| ContainerId::try_from(&request.container_id).ok()))
+            let error = UpdateContainerErrorProto::decode(error.clone());
+            !error.is_ok_and(|error| self.promotions.refused(&error, now))
         });
-        for id in answered {
-            self.watched.remove(&id);
-        }
+        granted.into_values().collect()
     }
-}
 
-/// One line of an ask, shared out.
-struct Share {
-    opportunistic: u32,
-    guaranteed: u32,
-    /// There is no guaranteed part at all, so no line is needed for it.
-    takes_all: bool,
-    /// The line is that for anywhere, which has the total.
-    is_total: bool,
-}
-
-/// The same line for opportunistic containers, so many.
-fn opportunistic(ask: &RawMessage, count: u32) -> Option<Bytes> {
-    let mut ask = ask.clone();
-    ask.set_varint(resource_request::NUM_CONTAINERS, u64::from(count));
-    let kind = ask
-        .message(resource_request::EXECUTION_TYPE_REQUEST)
-        .unwrap_or_default();
-    let mut kind = RawMessage::parse(kind).ok()?;
-    let number = i32::from(ExecutionTypeProto::Opportunistic);
-    kind.set_varint(
-        execution_type_request::EXECUTION_TYPE,
-        u64::try_from(number).ok()?,
-    );
-    ask.set(resource_request::EXECUTION_TYPE_REQUEST, &kind.encode());
-    Some(ask.encode())
+    /// An `allocate` was answered.
+    fn answered(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
+        if !self.calls.is_repeat {
+            self.promotions.arrived();
+            for id in self.ended.drain(..) {
+                self.relabelled.remove(&id);
+            }
+            self.watch(message, now);
+        }
+        self.note_ends(message);
+        let granted = self.keep_answers(message, now);
+        self.calls.ends();
+        granted
+    }
 }
 
 impl Interceptor for Relabel {
@@ -268,15 +311,25 @@ impl Interceptor for Relabel {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) -> Result<Pass, RemoteException> {
-        if request.method == AmMethod::Allocate {
-            self.settle(false);
-            let containers = self.relabel(&mut request.message);
-            if containers > 0 {
-                actions.push(Action::Observe(Observation::Relabelled { containers }));
+        match request.method {
+            AmMethod::Register => {
+                self.calls = Calls::default();
+                self.promotions.registers(context.now.mono);
             }
-            for _ in 0..self.ask_promotions(&mut request.message, context.now.mono) {
-                actions.push(Action::Observe(Observation::PromotionAsked));
+            AmMethod::Allocate => {
+                let message = &mut request.message;
+                let id = message.int32(allocate_request::RESPONSE_ID).unwrap_or(0);
+                let is_retry = self.calls.begins(id);
+                let containers = self.relabel(message);
+                if containers > 0 {
+                    actions.push(Action::Observe(Observation::Relabelled { containers }));
+                }
+                self.leave_updates_to_master(message);
+                for _ in 0..self.ask_promotions(message, is_retry, context.now.mono) {
+                    actions.push(Action::Observe(Observation::PromotionAsked));
+                }
             }
+            AmMethod::Finish => {}
         }
         Ok(Pass::default())
     }
@@ -286,15 +339,11 @@ impl Interceptor for Relabel {
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        _actions: &mut Vec<Action>,
+        actions: &mut Vec<Action>,
     ) {
-        if method != AmMethod::Allocate {
-            return;
-        }
-        self.settle(outcome.is_ok());
-        if let Ok(response) = outcome {
-            self.watch(&response.message, context.now.mono);
-            self.keep_answers(&mut response.message);
+        if let (AmMethod::Allocate, Ok(response)) = (method, outcome) {
+            let granted = self.answered(&mut response.message, context.now.mono);
+            actions.extend(granted.into_iter().map(Action::UpdateContainers));
         }
     }
 }

@@ -96,8 +96,8 @@ impl Attempt {
                     self.persisted.insert(part, value);
                 }
                 Action::Observe(observation) => self.observed.push(observation),
-                Action::UseRmToken(_) => {
-                    panic!("tokens of the ResourceManager are not its business")
+                Action::UseRmToken(_) | Action::UpdateContainers(_) => {
+                    panic!("{action:?} is not its business")
                 }
             }
         }

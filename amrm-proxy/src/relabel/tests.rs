@@ -1,8 +1,11 @@
 //! Tests of the rules, without a pipeline.
 
 use proptest::prelude::*;
+use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    AllocateRequestProto, AllocateResponseProto, ContainerIdProto, ExecutionTypeRequestProto,
+    AllocateRequestProto, AllocateResponseProto, ContainerIdProto, ContainerUpdateTypeProto,
+    ExecutionTypeProto, ExecutionTypeRequestProto, ResourceInformationProto, ResourceProto,
+    ResourceRequestProto,
 };
 
 use super::*;
@@ -74,7 +77,8 @@ fn a_rule_for_all_makes_every_line_opportunistic() {
 
 #[test]
 fn a_share_states_both_parts_even_of_nothing() {
-    let lines = passed(&mut relabel(40), vec![ask(1, "*", 5)]);
+    let mut relabel = relabel(40);
+    let lines = passed(&mut relabel, vec![ask(1, "*", 5)]);
     assert_eq!(
         lines,
         [
@@ -82,7 +86,7 @@ fn a_share_states_both_parts_even_of_nothing() {
             ("*".to_owned(), 2, Opportunistic)
         ]
     );
-    let lines = passed(&mut relabel(40), vec![ask(1, "*", 0)]);
+    let lines = passed(&mut relabel, vec![ask(1, "*", 0)]);
     assert_eq!(
         lines,
         [
@@ -99,14 +103,23 @@ fn asks_outside_the_rule_or_with_a_mind_of_their_own_are_left() {
         execution_type: Some(Guaranteed.into()),
         enforce_execution_type: Some(true),
     });
-    let mut other = ask(1, "*", 6);
+    let mut other = ask(3, "*", 6);
     other.execution_type_request = Some(ExecutionTypeRequestProto {
         execution_type: Some(Opportunistic.into()),
         enforce_execution_type: Some(false),
     });
+    let mut relabel = relabel(50);
     let lines = passed(
-        &mut relabel(50),
-        vec![ask(0, "*", 1), ask(11, "*", 2), ask(1, "*", -3), own, other],
+        &mut relabel,
+        vec![
+            ask(0, "*", 1),
+            ask(11, "*", 2),
+            ask(1, "*", -3),
+            own,
+            other,
+            ask(2, "*", 7),
+            with_gpu(2, 8),
+        ],
     );
     let counts: Vec<_> = lines
         .iter()
@@ -119,8 +132,73 @@ fn asks_outside_the_rule_or_with_a_mind_of_their_own_are_left() {
             (2, Guaranteed),
             (-3, Guaranteed),
             (5, Guaranteed),
-            (6, Opportunistic)
+            (6, Opportunistic),
+            (3, Guaranteed),
+            (8, Guaranteed),
+            (4, Opportunistic),
         ]
+    );
+    // Whoever knows of types asks for them under this key.
+    let lines = passed(&mut relabel, vec![ask(3, "*", 4)]);
+    assert_eq!(lines, [("*".to_owned(), 4, Guaranteed)]);
+}
+
+fn with_gpu(priority: i32, count: i32) -> ResourceRequestProto {
+    let gpu = ResourceInformationProto {
+        key: "yarn.io/gpu".to_owned(),
+        value: Some(1),
+        ..ResourceInformationProto::default()
+    };
+    ResourceRequestProto {
+        capability: Some(ResourceProto {
+            resource_value_map: vec![gpu],
+            ..ResourceProto::default()
+        }),
+        ..ask(priority, "*", count)
+    }
+}
+
+#[test]
+fn places_are_shared_out_so_that_their_sums_match_the_whole() {
+    let mut relabel = relabel(50);
+    let asks = vec![
+        ask(1, "a", 1),
+        ask(1, "b", 1),
+        ask(1, "/r", 2),
+        ask(1, "*", 2),
+    ];
+    let lines = passed(&mut relabel, asks);
+    let of = |kind| {
+        let counts = lines.iter().filter(|(_, _, of)| *of == kind);
+        counts
+            .map(|(name, count, _)| (name.as_str(), *count))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(Guaranteed), [("a", 0), ("b", 1), ("/r", 1), ("*", 1)]);
+    assert_eq!(of(Opportunistic), [("a", 1), ("b", 0), ("/r", 1), ("*", 1)]);
+    // One place alone, later, by the share of the whole.
+    let lines = passed(&mut relabel, vec![ask(1, "a", 4)]);
+    assert_eq!(lines[1], ("a".to_owned(), 2, Opportunistic));
+}
+
+#[test]
+fn asks_that_insist_on_a_place_are_taken_whole_or_not_at_all() {
+    let strict = |name: &str| ResourceRequestProto {
+        relax_locality: Some(false),
+        ..ask(1, name, 4)
+    };
+    let asks = || vec![ask(1, "a", 4), strict("/r"), strict("*")];
+    let lines = passed(&mut relabel(50), asks());
+    assert!(
+        lines
+            .iter()
+            .all(|(_, count, kind)| (*count, *kind) == (4, Guaranteed))
+    );
+    let lines = passed(&mut relabel(100), asks());
+    assert!(
+        lines
+            .iter()
+            .all(|(_, count, kind)| (*count, *kind) == (4, Opportunistic))
     );
 }
 
@@ -141,6 +219,82 @@ fn rules_apply_to_their_users_and_tags() {
     assert_eq!(Relabel::new(&rules, "bob", &tags).unwrap().rules.len(), 2);
 }
 
+/// A master that asks, and a ResourceManager that answers.
+struct Talk {
+    relabel: Relabel,
+    response_id: i32,
+    actions: Vec<Action>,
+}
+
+impl Talk {
+    /// With ten containers asked for, all of them relabelled.
+    fn begin() -> Self {
+        let mut talk = Self {
+            relabel: relabel(100),
+            response_id: 0,
+            actions: Vec::new(),
+        };
+        let asked = AllocateRequestProto {
+            ask: vec![ask(1, "*", 10)],
+            ..AllocateRequestProto::default()
+        };
+        talk.says(0, asked);
+        talk.hears(0, &AllocateResponseProto::default());
+        talk
+    }
+
+    /// The next call, or the last again if there was no answer; what goes on.
+    fn says(&mut self, at_ms: u64, message: AllocateRequestProto) -> AllocateRequestProto {
+        let mut request = allocate(&AllocateRequestProto {
+            response_id: Some(self.response_id),
+            ..message
+        });
+        self.relabel
+            .on_request(&mut request, &context(at_ms), &mut self.actions)
+            .unwrap();
+        AllocateRequestProto::decode(request.message.encode()).unwrap()
+    }
+
+    /// What the master gets of an answer.
+    fn hears(&mut self, at_ms: u64, message: &AllocateResponseProto) -> AllocateResponseProto {
+        let mut outcome = Ok(answer(message));
+        self.relabel.on_response(
+            AmMethod::Allocate,
+            &mut outcome,
+            &context(at_ms),
+            &mut self.actions,
+        );
+        self.response_id += 1;
+        AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
+    }
+
+    /// The answer was lost on its way to the master, which makes the call again.
+    fn loses_answer(&mut self) {
+        self.response_id -= 1;
+    }
+
+    /// The promotions that a heartbeat asks for, and no answer yet.
+    fn promotions(&mut self, at_ms: u64) -> Vec<UpdateContainerRequestProto> {
+        self.says(at_ms, AllocateRequestProto::default())
+            .update_requests
+    }
+
+    /// A heartbeat with this answer.
+    fn beat(&mut self, at_ms: u64, message: &AllocateResponseProto) -> AllocateResponseProto {
+        self.says(at_ms, AllocateRequestProto::default());
+        self.hears(at_ms, message)
+    }
+
+    fn node_updates(&mut self) -> Vec<NodeUpdate> {
+        let actions = std::mem::take(&mut self.actions);
+        let update = |action| match action {
+            Action::UpdateContainers(update) => Some(update),
+            Action::UseRmToken(_) | Action::Persist(..) | Action::Observe(_) => None,
+        };
+        actions.into_iter().filter_map(update).collect()
+    }
+}
+
 fn container(id: i64) -> ContainerProto {
     ContainerProto {
         id: Some(container_id(id)),
@@ -151,36 +305,14 @@ fn container(id: i64) -> ContainerProto {
 }
 
 fn container_id(id: i64) -> ContainerIdProto {
+    known_as(id).into()
+}
+
+fn known_as(id: i64) -> ContainerId {
     ContainerId {
         attempt: ATTEMPT,
         id,
     }
-    .into()
-}
-
-fn promotions(relabel: &mut Relabel, at_ms: u64) -> Vec<UpdateContainerRequestProto> {
-    let mut request = allocate(&AllocateRequestProto::default());
-    relabel
-        .on_request(&mut request, &context(at_ms), &mut Vec::new())
-        .unwrap();
-    AllocateRequestProto::decode(request.message.encode())
-        .unwrap()
-        .update_requests
-}
-
-fn answered(
-    relabel: &mut Relabel,
-    at_ms: u64,
-    message: &AllocateResponseProto,
-) -> AllocateResponseProto {
-    let mut outcome = Ok(answer(message));
-    relabel.on_response(
-        AmMethod::Allocate,
-        &mut outcome,
-        &context(at_ms),
-        &mut Vec::new(),
-    );
-    AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
 }
 
 fn with_containers(ids: &[i64]) -> AllocateResponseProto {
@@ -190,79 +322,240 @@ fn with_containers(ids: &[i64]) -> AllocateResponseProto {
     }
 }
 
-#[test]
-fn what_has_run_long_is_promoted_once_and_the_master_hears_nothing_of_it() {
-    let mut relabel = relabel(100);
-    let response = with_containers(&[7, 8]);
-    assert_eq!(answered(&mut relabel, 0, &response), response);
-    assert_eq!(promotions(&mut relabel, 999), []);
-    let ended = AllocateResponseProto {
+fn node() -> NodeId {
+    NodeId {
+        host: "host".to_owned(),
+        port: 8041,
+    }
+}
+
+fn token() -> TokenProto {
+    TokenProto {
+        identifier: b"newer".as_slice().into(),
+        ..TokenProto::default()
+    }
+}
+
+fn promoted(id: i64, version: i32) -> UpdatedContainerProto {
+    UpdatedContainerProto {
+        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+        container: ContainerProto {
+            node_id: Some((&node()).into()),
+            container_token: Some(token()),
+            version: Some(version),
+            execution_type: Some(Guaranteed.into()),
+            ..container(id)
+        },
+    }
+}
+
+fn with_promoted(updated: &[UpdatedContainerProto]) -> AllocateResponseProto {
+    AllocateResponseProto {
+        updated_containers: updated.to_vec(),
+        ..AllocateResponseProto::default()
+    }
+}
+
+fn with_end(id: i64, exit_status: i32) -> AllocateResponseProto {
+    AllocateResponseProto {
         completed_container_statuses: vec![ContainerStatusProto {
-            container_id: Some(container_id(8)),
+            container_id: Some(container_id(id)),
+            exit_status: Some(exit_status),
+            diagnostics: Some("why".to_owned()),
             ..ContainerStatusProto::default()
         }],
         ..AllocateResponseProto::default()
-    };
-    assert_eq!(answered(&mut relabel, 999, &ended), ended);
-    let asked = promotions(&mut relabel, 1000);
+    }
+}
+
+fn refusal(
+    request: &UpdateContainerRequestProto,
+    reason: &str,
+    current: i32,
+) -> AllocateResponseProto {
+    AllocateResponseProto {
+        update_errors: vec![UpdateContainerErrorProto {
+            reason: Some(reason.to_owned()),
+            update_request: Some(request.clone()),
+            current_container_version: Some(current),
+        }],
+        ..AllocateResponseProto::default()
+    }
+}
+
+#[test]
+fn what_is_old_is_promoted_once_its_node_is_told_and_the_master_hears_nothing_of_it() {
+    let mut talk = Talk::begin();
+    let response = with_containers(&[7, 8]);
+    assert_eq!(talk.beat(0, &response), response);
+    assert_eq!(talk.promotions(999), []);
+    let ended = with_end(8, 0);
+    assert_eq!(talk.hears(999, &ended), ended);
+    let asked = talk.promotions(1000);
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].container_id, container_id(7));
     assert_eq!(
         asked[0].update_type(),
         ContainerUpdateTypeProto::PromoteExecutionType
     );
-    let promoted = |id| UpdatedContainerProto {
-        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
-        container: container(id),
+    // The grant comes when there is room for it, some heartbeats later.
+    talk.hears(1000, &AllocateResponseProto::default());
+    assert_eq!(talk.promotions(2000), []);
+    let told = talk.hears(2000, &with_promoted(&[promoted(7, 1), promoted(9, 1)]));
+    assert_eq!(told.updated_containers, [promoted(9, 1)]);
+    let update = NodeUpdate {
+        node: node(),
+        containers: vec![(known_as(7), token())],
+    };
+    assert_eq!(talk.node_updates(), [update]);
+    assert_eq!(talk.promotions(3000), []);
+    talk.hears(3000, &with_end(7, 0));
+    assert!(talk.relabel.promotions.is_empty());
+}
+
+#[test]
+fn an_answer_that_the_master_asks_for_again_is_kept_from_it_again_and_no_node_told_twice() {
+    let mut talk = Talk::begin();
+    talk.beat(0, &with_containers(&[7, 8]));
+    talk.promotions(1000);
+    let mut evicted = with_end(8, -108);
+    evicted.updated_containers = vec![promoted(7, 1)];
+    let first = talk.hears(1000, &evicted);
+    assert_eq!(talk.node_updates().len(), 1);
+    talk.loses_answer();
+    assert_eq!(talk.promotions(5000), []);
+    let again = talk.hears(5000, &evicted);
+    assert_eq!(again, first);
+    assert_eq!(again.updated_containers, []);
+    assert_eq!(talk.node_updates(), []);
+}
+
+#[test]
+fn only_containers_that_a_rule_made_opportunistic_are_promoted() {
+    let mut talk = Talk::begin();
+    let guaranteed = ContainerProto {
+        execution_type: Some(Guaranteed.into()),
+        ..container(8)
+    };
+    let of_its_own = ContainerProto {
+        priority: Some(2.into()),
+        ..container(9)
     };
     let response = AllocateResponseProto {
-        updated_containers: vec![promoted(7), promoted(9)],
+        allocated_containers: vec![guaranteed, of_its_own],
         ..AllocateResponseProto::default()
     };
-    let told = answered(&mut relabel, 1001, &response);
-    assert_eq!(told.updated_containers, [promoted(9)]);
-    assert_eq!(promotions(&mut relabel, 2000), []);
-    assert!(relabel.watched.is_empty());
+    talk.beat(0, &response);
+    assert_eq!(talk.promotions(9999), []);
+    // What the master has changed by itself is its own business, answers too.
+    let response = with_promoted(&[promoted(9, 1)]);
+    assert_eq!(talk.hears(9999, &response), response);
 }
 
 #[test]
-fn a_promotion_whose_call_failed_is_asked_again() {
-    let mut relabel = relabel(100);
-    answered(&mut relabel, 0, &with_containers(&[7]));
-    assert_eq!(promotions(&mut relabel, 1000).len(), 1);
+fn a_promotion_whose_call_failed_is_asked_for_again_and_no_other_in_the_same_call() {
+    let mut talk = Talk::begin();
+    talk.beat(0, &with_containers(&[7]));
+    assert_eq!(talk.promotions(1000).len(), 1);
     let refusal = RemoteException::new(wire::exception::HadoopException::YarnException, "no");
-    relabel.on_response(
-        AmMethod::Allocate,
-        &mut Err(refusal),
-        &context(1000),
-        &mut Vec::new(),
-    );
-    assert_eq!(promotions(&mut relabel, 1000).len(), 1);
+    let context = context(1000);
+    let method = AmMethod::Allocate;
+    talk.relabel
+        .on_response(method, &mut Err(refusal), &context, &mut Vec::new());
+    assert_eq!(talk.promotions(1000).len(), 1);
     // Given up without an answer.
-    assert_eq!(promotions(&mut relabel, 1000).len(), 1);
+    assert_eq!(talk.promotions(1000).len(), 1);
+    talk.hears(1000, &AllocateResponseProto::default());
+    assert_eq!(talk.promotions(1000), []);
 }
 
 #[test]
-fn an_error_to_a_promotion_of_ours_is_kept_too() {
-    let mut relabel = relabel(100);
-    answered(&mut relabel, 0, &with_containers(&[7]));
-    let asked = promotions(&mut relabel, 1000);
-    let error = |request: &UpdateContainerRequestProto| UpdateContainerErrorProto {
-        reason: Some("INVALID_CONTAINER_ID".to_owned()),
-        update_request: Some(request.clone()),
-        ..UpdateContainerErrorProto::default()
+fn a_resource_manager_that_has_forgotten_is_asked_again() {
+    let mut talk = Talk::begin();
+    talk.beat(0, &with_containers(&[7]));
+    assert_eq!(talk.promotions(1000).len(), 1);
+    talk.hears(1000, &AllocateResponseProto::default());
+    let mut register = Request {
+        method: AmMethod::Register,
+        ..allocate(&AllocateRequestProto::default())
     };
+    talk.relabel
+        .on_request(&mut register, &context(2000), &mut Vec::new())
+        .unwrap();
+    talk.response_id = 0;
+    assert_eq!(talk.promotions(2000).len(), 1);
+}
+
+#[test]
+fn refusals_are_kept_and_what_has_another_version_is_asked_for_with_that() {
+    let mut talk = Talk::begin();
+    talk.beat(0, &with_containers(&[7, 8]));
+    let asked = talk.promotions(1000);
+    let mut response = refusal(&asked[0], "INCORRECT_CONTAINER_VERSION_ERROR", 3);
+    response
+        .update_errors
+        .extend(refusal(&asked[1], "INVALID_CONTAINER_ID", -1).update_errors);
     let others = UpdateContainerRequestProto {
         container_id: container_id(99),
         ..asked[0].clone()
     };
-    let response = AllocateResponseProto {
-        update_errors: vec![error(&asked[0]), error(&others)],
-        ..AllocateResponseProto::default()
+    let of_others = refusal(&others, "INVALID_CONTAINER_ID", -1);
+    response
+        .update_errors
+        .extend(of_others.update_errors.clone());
+    let told = talk.hears(1000, &response);
+    assert_eq!(told.update_errors, of_others.update_errors);
+    let again = talk.promotions(1001);
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].container_id, container_id(7));
+    assert_eq!(again[0].container_version, 3);
+    // It has the request already: the answer will come.
+    let told = talk.hears(1001, &refusal(&again[0], "UPDATE_OUTSTANDING_ERROR", 3));
+    assert_eq!(told.update_errors, []);
+    assert_eq!(talk.promotions(1002), []);
+    talk.hears(1002, &with_promoted(&[promoted(7, 4)]));
+    assert_eq!(talk.node_updates().len(), 1);
+}
+
+#[test]
+fn a_master_that_changes_a_promoted_container_is_spared_the_version_that_it_does_not_know() {
+    let mut talk = Talk::begin();
+    talk.beat(0, &with_containers(&[7]));
+    talk.promotions(1000);
+    talk.hears(1000, &with_promoted(&[promoted(7, 1)]));
+    let larger = UpdateContainerRequestProto {
+        container_version: 0,
+        container_id: container_id(7),
+        update_type: ContainerUpdateTypeProto::IncreaseResource.into(),
+        capability: Some(ResourceProto::default()),
+        execution_type: None,
     };
-    let told = answered(&mut relabel, 1001, &response);
-    assert_eq!(told.update_errors, [error(&others)]);
-    assert!(relabel.watched.is_empty());
+    let request = AllocateRequestProto {
+        update_requests: vec![larger.clone()],
+        ..AllocateRequestProto::default()
+    };
+    let passed = talk.says(2000, request).update_requests;
+    let newer = UpdateContainerRequestProto {
+        container_version: 1,
+        ..larger
+    };
+    assert_eq!(passed, [newer]);
+}
+
+#[test]
+fn who_has_to_make_way_was_preempted_unless_the_master_knows_of_types() {
+    let mut talk = Talk::begin();
+    talk.beat(0, &with_containers(&[7, 8]));
+    let told = talk.beat(1, &with_end(7, -108));
+    assert_eq!(told, with_end(7, -102));
+    for response in [with_end(8, 1), with_end(9, -108)] {
+        assert_eq!(talk.beat(2, &response), response);
+    }
+    assert!(
+        talk.relabel.relabelled.len() <= 1,
+        "{:?}",
+        talk.relabel.relabelled
+    );
 }
 
 proptest! {

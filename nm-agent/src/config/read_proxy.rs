@@ -28,7 +28,6 @@ const PIPELINE: &str = "yarn.nodemanager.amrmproxy.interceptor-class.pipeline";
 const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs";
 const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
 const RULES: &str = "yarn.nodemanager.agent.amrmproxy.relabel.rules";
-const AUTO_UPDATE: &str = "yarn.resourcemanager.auto-update.containers";
 
 pub(super) fn amrm_proxy(
     reader: &mut PropertyReader<'_>,
@@ -153,7 +152,6 @@ fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
         reader.problem(RULES, Expected::AtMost(RULES_MAX));
         return Vec::new();
     }
-    let mut promotes = false;
     let mut rules = Vec::new();
     for name in names {
         if !is_service_name(&name) {
@@ -166,7 +164,6 @@ fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
             .integer_if_set(&of("percent"), 1..=100)
             .unwrap_or(100);
         let promote_after = reader.integer_if_set(&of("promote-after-ms"), 0..=i64::MAX);
-        promotes |= promote_after.is_some();
         rules.push(RelabelRule {
             user: reader.text(&of("user")),
             tag: reader.text(&of("tag")),
@@ -176,12 +173,6 @@ fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
             promote_after_ms: promote_after.and_then(|after| u64::try_from(after).ok()),
             name,
         });
-    }
-    if !reader.flag(AUTO_UPDATE) && promotes {
-        reader.otherwise(
-            AUTO_UPDATE,
-            "nodes learn of the promotions that relabelling rules ask for only when the ResourceManager has this set to true",
-        );
     }
     rules
 }

@@ -33,6 +33,7 @@ pub(super) struct ProxySeries {
     relabelled: IntCounter,
     promotions: IntCounter,
     registrations_again: IntCounter,
+    promotions_ended: PerLabel<CallOutcome, IntCounter>,
     pipelines: IntGauge,
     outstanding: IntGauge,
     live: IntGauge,
@@ -98,6 +99,10 @@ impl ProxySeries {
                 "nm_agent_amrmproxy_registrations_again_total",
                 "Registrations that this node made again because the RM had forgotten an ApplicationMaster.",
             ),
+            promotions_ended: maker.counters(
+                "nm_agent_amrmproxy_promotions_ended_total",
+                "Promotions that the RM granted and that this node brought to the containers' nodes, or could not.",
+            ),
             pipelines: maker.gauge(
                 "nm_agent_amrmproxy_pipelines",
                 "ApplicationMasters that speak to the RM through this node.",
@@ -145,6 +150,10 @@ impl ProxySeries {
             Observation::Relabelled { containers } => self.relabelled.inc_by(*containers),
             Observation::PromotionAsked => self.promotions.inc(),
             Observation::RegisteredAgain => self.registrations_again.inc(),
+            Observation::PromotionsEnded { reached, failed } => {
+                self.promotions_ended.of(CallOutcome::Ok).inc_by(*reached);
+                self.promotions_ended.of(CallOutcome::Error).inc_by(*failed);
+            }
         }
     }
 

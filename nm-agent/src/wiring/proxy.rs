@@ -101,6 +101,11 @@ impl ProxyPort {
             self.server.serve(server_stop).await;
             "the AMRMProxy's server"
         });
+        let (proxy, updates_stop) = (Arc::clone(&self.proxy), stop.clone());
+        tasks.spawn(async move {
+            proxy.update_nodes(updates_stop).await;
+            "the AMRMProxy's word to nodes"
+        });
         let proxy = self.proxy;
         tasks.spawn(async move {
             proxy.roll_keys(keys_stop).await;

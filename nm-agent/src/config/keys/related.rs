@@ -36,7 +36,6 @@ pub(super) const RELATED: &[Key] = &[
     key(Later, YarnDefault, "yarn.resource-types", None, List),
     key(Honoured, YarnDefault, "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
     key(Honoured, YarnDefault, "yarn.am.liveness-monitor.expiry-interval-ms", Some("900000"), Millis),
-    key(Honoured, YarnDefault, "yarn.resourcemanager.auto-update.containers", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.federation.enabled", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat", Some("-1"), Count),
 ];

@@ -1,0 +1,129 @@
+//! The lines of an ask: read, and rewritten on their bytes. Pure.
+
+use bytes::Bytes;
+use prost::Message as _;
+use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceRequestProto};
+use wire::raw_message::RawMessage;
+
+use super::shares::{AskKey, wants_other_resources};
+use crate::fields::{allocate_request, execution_type_request, resource_request};
+
+/// What a line of an ask is to a rule.
+#[derive(Clone, Debug)]
+pub(super) enum Line {
+    /// Nothing, or nothing that can be read.
+    NotOurs,
+    /// Of an ask for opportunistic containers.
+    TheMasters(AskKey),
+    /// To be shared out.
+    Shared(SharedLine),
+}
+
+/// A line that a rule may share out.
+#[derive(Clone, Debug)]
+pub(super) struct SharedLine {
+    pub(super) key: AskKey,
+    pub(super) count: u32,
+    pub(super) relax_locality: bool,
+    pub(super) level: Level,
+}
+
+/// What the count of a line is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// The whole ask.
+    Any,
+    /// What is preferred on a rack.
+    Rack,
+    /// What is preferred on a host.
+    Host,
+}
+
+/// What becomes of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    opportunistic: u32,
+    /// `None`: there is no guaranteed part at all, so no line is needed for it.
+    guaranteed: Option<u32>,
+}
+
+impl Share {
+    pub(super) const fn whole(count: u32) -> Self {
+        Self {
+            opportunistic: count,
+            guaranteed: None,
+        }
+    }
+
+    pub(super) fn part(opportunistic: u32, count: u32) -> Self {
+        let opportunistic = opportunistic.min(count);
+        Self {
+            opportunistic,
+            guaranteed: Some(count - opportunistic),
+        }
+    }
+}
+
+/// Rewrites the lines that are shared out, each in its place, and adds the opportunistic parts.
+pub(super) fn edit(message: &mut RawMessage, shares: &[Option<Share>]) {
+    let mut shares = shares.iter();
+    let mut added = Vec::new();
+    message.edit(allocate_request::ASK, |ask| {
+        let share = (*shares.next()?)?;
+        let mut raw = RawMessage::parse(ask.clone()).ok()?;
+        let opportunistic = opportunistic(&raw, share.opportunistic)?;
+        let Some(guaranteed) = share.guaranteed else {
+            return Some(opportunistic);
+        };
+        added.push(opportunistic);
+        raw.set_varint(resource_request::NUM_CONTAINERS, u64::from(guaranteed));
+        Some(raw.encode())
+    });
+    message.extend(allocate_request::ASK, added);
+}
+
+/// The same line for opportunistic containers, so many.
+fn opportunistic(ask: &RawMessage, count: u32) -> Option<Bytes> {
+    let mut ask = ask.clone();
+    ask.set_varint(resource_request::NUM_CONTAINERS, u64::from(count));
+    let kind = ask
+        .message(resource_request::EXECUTION_TYPE_REQUEST)
+        .unwrap_or_default();
+    let mut kind = RawMessage::parse(kind).ok()?;
+    let number = i32::from(ExecutionTypeProto::Opportunistic);
+    kind.set_varint(
+        execution_type_request::EXECUTION_TYPE,
+        u64::try_from(number).ok()?,
+    );
+    ask.set(resource_request::EXECUTION_TYPE_REQUEST, &kind.encode());
+    Some(ask.encode())
+}
+
+/// Reads a line. `has_rule` says whether there is one for asks of a priority.
+pub(super) fn read(line: Bytes, has_rule: impl FnOnce(i32) -> bool) -> Line {
+    let Ok(ask) = ResourceRequestProto::decode(line) else {
+        return Line::NotOurs;
+    };
+    let key = AskKey::of(&ask);
+    let Ok(count) = u32::try_from(ask.num_containers()) else {
+        return Line::NotOurs;
+    };
+    if !has_rule(key.priority) || wants_other_resources(&ask) {
+        return Line::NotOurs;
+    }
+    let kind = ask.execution_type_request.unwrap_or_default();
+    match kind.execution_type() {
+        ExecutionTypeProto::Opportunistic => Line::TheMasters(key),
+        ExecutionTypeProto::Guaranteed if kind.enforce_execution_type() => Line::NotOurs,
+        ExecutionTypeProto::Guaranteed => Line::Shared(SharedLine {
+            key,
+            count,
+            relax_locality: ask.relax_locality(),
+            level: match ask.resource_name() {
+                "*" => Level::Any,
+                name if name.starts_with('/') => Level::Rack,
+                _ => Level::Host,
+            },
+        }),
+    }
+}
