@@ -40,6 +40,7 @@ mod links;
 mod map_reduce;
 mod proxied;
 mod registration;
+mod relabelled;
 mod restart;
 mod shell;
 mod shutdown;
