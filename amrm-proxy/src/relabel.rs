@@ -38,7 +38,9 @@ use crate::config::RelabelRule;
 use crate::fields::{
     allocate_request, allocate_response, container_status, update_container_request,
 };
-use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
+use crate::interceptor::{
+    Action, AmMethod, Context, Interceptor, Outcome, Pass, Request, Response,
+};
 use crate::node_updates::NodeUpdate;
 use crate::observe::Observation;
 
@@ -332,6 +334,18 @@ impl Interceptor for Relabel {
             AmMethod::Finish => {}
         }
         Ok(Pass::default())
+    }
+
+    /// What it asks for on its own is stated again with all else that is outstanding.
+    fn on_rejoin(
+        &mut self,
+        _grant: Option<&Response>,
+        _request: &mut Request,
+        _context: &Context<'_>,
+        _actions: &mut Vec<Action>,
+    ) {
+        // To this ResourceManager the call is new, and so is its answer.
+        self.calls.is_repeat = false;
     }
 
     fn on_response(
