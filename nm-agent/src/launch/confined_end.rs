@@ -7,8 +7,8 @@ use cgroup::CgroupError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::exit_watch::GIVE_UP;
 use super::registry::Order;
+use super::sweep::GIVE_UP;
 use crate::isolation::Confined;
 
 /// The longest wait for an end before it is looked whether a stronger order has come.

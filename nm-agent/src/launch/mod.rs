@@ -32,6 +32,7 @@ mod registry;
 mod scanner;
 mod script;
 mod spawn;
+mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -1,0 +1,144 @@
+//! The end of processes that a leader left behind: who is signalled with what, and when it is looked again.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::process::{open_process, signal_group, signal_process};
+use super::process_tree::Process;
+
+/// Left-over processes waited for at once; each takes a descriptor. The rest is found by the next scan.
+pub(super) const WAITED_FOR_MAX: usize = 64;
+/// After SIGKILL, the time until it is looked again who is left: somebody may have forked meanwhile.
+const RESCAN: Duration = Duration::from_millis(100);
+/// How long what ignores even SIGKILL (it waits for a device) may hold back the end of its container.
+pub(super) const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// How far the end of left-over processes has come.
+pub(super) struct Sweep {
+    delay: Duration,
+    terminated: Option<Instant>,
+    killed: Option<Instant>,
+    force: bool,
+    asked: BTreeSet<Process>,
+}
+
+impl Sweep {
+    pub(super) fn new(delay: Duration) -> Self {
+        Self {
+            delay,
+            terminated: None,
+            killed: None,
+            force: delay.is_zero(),
+            asked: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn kill_now(&mut self) {
+        self.force = true;
+    }
+
+    fn kills(&self, now: Instant) -> bool {
+        self.force || self.terminated.is_some_and(|at| now >= at + self.delay)
+    }
+
+    pub(super) fn gives_up(&self, now: Instant) -> bool {
+        self.killed.is_some_and(|at| now >= at + GIVE_UP)
+    }
+
+    pub(super) fn look_again(&self, now: Instant) -> Instant {
+        match (self.killed, self.terminated) {
+            (None, Some(at)) => at + self.delay,
+            (Some(_), _) | (None, None) => now + RESCAN,
+        }
+    }
+
+    /// SIGTERM for each once, or SIGKILL for all. Handles on some of them to wait for.
+    pub(super) fn signal(
+        &mut self,
+        leader: i32,
+        members: &[Process],
+        now: Instant,
+    ) -> Vec<OwnedFd> {
+        let signal = if self.kills(now) {
+            self.killed.get_or_insert(now);
+            // Also hits what a member has forked since the scan.
+            signal_group(leader, libc::SIGKILL);
+            libc::SIGKILL
+        } else {
+            self.terminated.get_or_insert(now);
+            libc::SIGTERM
+        };
+        let mut handles = Vec::new();
+        for member in members {
+            let is_new = self.asked.insert(*member);
+            let signal = if is_new || signal == libc::SIGKILL {
+                signal
+            } else {
+                0
+            };
+            if let Some(handle) = signal_member(member, signal)
+                && handles.len() < WAITED_FOR_MAX
+            {
+                handles.push(handle);
+            }
+        }
+        handles
+    }
+}
+
+/// Signals exactly the process that was seen. `None`: it has gone, or may not be signalled.
+pub(super) fn signal_member(member: &Process, signal: i32) -> Option<OwnedFd> {
+    let handle = open_process(member.pid).ok()?;
+    // The handle may be on a later process with the same pid; the start time tells.
+    let now = Process::read(member.pid)?;
+    if now.start_time != member.start_time || !signal_process(handle.as_fd(), signal) {
+        return None;
+    }
+    Some(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn left_overs_are_terminated_first_and_killed_after_the_delay() {
+        let start = Instant::now();
+        let mut sweep = Sweep::new(Duration::from_millis(250));
+        assert!(!sweep.kills(start));
+        sweep.terminated = Some(start);
+        assert!(!sweep.kills(start + Duration::from_millis(249)));
+        assert!(sweep.kills(start + Duration::from_millis(250)));
+        assert_eq!(sweep.look_again(start), start + Duration::from_millis(250));
+    }
+
+    #[test]
+    fn a_force_kill_or_no_delay_kills_at_once() {
+        assert!(Sweep::new(Duration::ZERO).kills(Instant::now()));
+        let mut sweep = Sweep::new(Duration::from_secs(9));
+        sweep.kill_now();
+        assert!(sweep.kills(Instant::now()));
+    }
+
+    #[test]
+    fn what_survives_sigkill_does_not_hold_its_container_back_for_ever() {
+        let start = Instant::now();
+        let mut sweep = Sweep::new(Duration::ZERO);
+        assert!(!sweep.gives_up(start + GIVE_UP));
+        sweep.killed = Some(start);
+        assert!(!sweep.gives_up(start));
+        assert!(sweep.gives_up(start + GIVE_UP));
+    }
+
+    #[test]
+    fn a_pid_that_changed_hands_is_not_signalled() {
+        let own_pid = i32::try_from(std::process::id()).unwrap();
+        let mut own = Process::read(own_pid).unwrap();
+        assert!(signal_member(&own, 0).is_some());
+        own.start_time += 1;
+        assert!(signal_member(&own, libc::SIGKILL).is_none());
+    }
+}
