@@ -13,7 +13,7 @@ use records::{ContainerExitStatus, ContainerId};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::confined_end;
 use super::context::LaunchEvent;
@@ -25,7 +25,7 @@ use super::process_tree::Process;
 use super::registry::{Order, Registry};
 use super::scanner::{Scanner, Scope};
 use super::spawn::Leader;
-use super::sweep::{GIVE_UP, Sweep, signal_member};
+use super::sweep::{GIVE_UP, Sweep, WAITED_FOR_MAX, signal_member};
 use crate::isolation::{Confined, is_of_its_limit, oom_message};
 
 /// The longest that an order waits to learn who else must be signalled. A scan takes milliseconds; when `/proc` hangs,
@@ -33,8 +33,16 @@ use crate::isolation::{Confined, is_of_its_limit, oom_message};
 const SCAN_WAIT: Duration = Duration::from_secs(1);
 /// Between two looks when there is nothing to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Processes outside the leader's group that are remembered from one order to the end.
+/// Processes that are remembered from one order to the end.
 const SEEN_MAX: usize = 4_096;
+/// So long before SIGKILL is due it is looked who will be killed, so that whoever waits for the room does not wait for a look at
+/// all of `/proc` too: about 10 µs for each process of the machine.
+const LOOK_BEFORE_KILL: Duration = Duration::from_millis(50);
+/// That look does for a SIGKILL that comes no later. What a container has started since, outside its group, is still found when the
+/// leader has ended, unless it has dropped its session and its environment too.
+const LATELY: Duration = Duration::from_millis(100);
+/// For the rest of a group to end after its leader.
+const SETTLE: Duration = Duration::from_millis(5);
 /// Exits whose files are written and read at the same time.
 const FINISHING_MAX: usize = 4;
 
@@ -72,9 +80,11 @@ pub(super) struct Watch {
     pub(super) debug_info: Option<DebugTicket>,
     /// Its cgroups. Nobody in them needs to be looked for, and nobody can be overlooked.
     pub(super) confined: Option<Confined>,
-    /// Processes outside the leader's group that were there when an order came. Once their parents are gone, nothing
-    /// but this may tell whose they are.
+    /// Its processes when it was last looked, those of earlier looks behind them. Once their parents are gone, nothing but this
+    /// may tell whose they are.
     pub(super) seen: Vec<Process>,
+    /// When it was looked for a SIGKILL to come.
+    pub(super) foreseen: Option<Instant>,
 }
 
 /// Registers a leader with the runtime, in whose context this must be called. On failure it is killed.
@@ -144,25 +154,60 @@ impl Watch {
 
     async fn until_leader_ends(&mut self, shared: &Shared) {
         let mut obeyed = Order::Run;
+        let mut look_at = None;
         loop {
             let order = *self.orders.borrow_and_update();
             if order > obeyed {
                 self.obey(order, shared).await;
                 obeyed = order;
+                let foresees_kill = order == Order::Terminate && self.confined.is_none();
+                let wait = shared.sigkill_delay.checked_sub(LOOK_BEFORE_KILL);
+                look_at = wait
+                    .filter(|_| foresees_kill)
+                    .map(|wait| Instant::now() + wait);
             }
+            let look_due = async {
+                match look_at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = ended(&self.leader) => return,
                 changed = self.orders.changed() => if changed.is_err() {
                     ended(&self.leader).await;
                     return;
+                },
+                () = look_due => {
+                    look_at = None;
+                    self.foreseen = self.look(shared).await.then(Instant::now);
                 }
             }
         }
     }
 
-    /// Signals the group and, by name, whoever left it. They are looked for first: when their parent is gone, some
-    /// could no longer be found.
+    /// Looks who belongs to it; whether it could be seen in time.
+    async fn look(&mut self, shared: &Shared) -> bool {
+        let leader = self.leader.get_ref().pid();
+        let search = shared.scanner.members(self.id, leader, Scope::Everything);
+        let Ok(mut found) = timeout(SCAN_WAIT, search).await else {
+            return false;
+        };
+        let is_new = |old: &&Process| {
+            let key = (old.pid, old.start_time);
+            let place = found.binary_search_by_key(&key, |member| (member.pid, member.start_time));
+            place.is_err()
+        };
+        let before: Vec<Process> = self.seen.iter().filter(is_new).copied().collect();
+        found.extend(before);
+        found.truncate(SEEN_MAX);
+        self.seen = found;
+        true
+    }
+
+    /// Signals the group and, by name, whoever left it. They are looked for first, if that was not just done: when their
+    /// parent is gone, some could no longer be found.
     async fn obey(&mut self, order: Order, shared: &Shared) {
         let leader = self.leader.get_ref().pid();
         if let Some(confined) = &self.confined {
@@ -180,16 +225,26 @@ impl Watch {
                 }
             }
         }
-        let search = shared.scanner.members(self.id, leader, Scope::Everything);
-        let members = timeout(SCAN_WAIT, search).await.unwrap_or_default();
+        if self.foreseen.is_none_or(|at| at.elapsed() > LATELY) {
+            self.look(shared).await;
+        }
         let signal = signal_of(order);
         signal_group(leader, signal);
-        let elsewhere = members.into_iter().filter(|member| member.group != leader);
-        for member in elsewhere.take(SEEN_MAX) {
-            signal_member(&member, signal);
-            self.seen.push(member);
+        for member in self.seen.iter().filter(|member| member.group != leader) {
+            signal_member(member, signal);
         }
-        self.seen.truncate(SEEN_MAX);
+    }
+
+    /// Most of a group ends together with its leader: a moment's patience spares another look at all of `/proc`.
+    async fn settle(&self) {
+        let handles = self.seen.iter().take(WAITED_FOR_MAX);
+        let handles: Vec<_> = handles
+            .filter_map(|member| signal_member(member, 0))
+            .collect();
+        if !handles.is_empty() {
+            // Who has not ended by then is found by the look that follows.
+            let _ended = timeout(SETTLE, ended_all(handles)).await;
+        }
     }
 
     /// Ends what the leader left behind: SIGTERM, SIGKILL after the configured delay (Hadoop: `ContainerCleanup`, which
@@ -200,6 +255,7 @@ impl Watch {
             // And then, as without a cgroup, what left it.
         }
         let leader = self.leader.get_ref().pid();
+        self.settle().await;
         let mut sweep = Sweep::new(shared.sigkill_delay);
         loop {
             let members = self.left_overs(shared, leader).await;

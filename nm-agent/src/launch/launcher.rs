@@ -424,6 +424,7 @@ impl Worker {
                 .as_ref()
                 .map(|isolation| isolation.confined(container_id)),
             seen: Vec::new(),
+            foreseen: None,
         }
     }
 }

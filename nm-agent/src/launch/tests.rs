@@ -230,6 +230,26 @@ async fn a_child_that_changed_session_and_environment_is_killed_with_its_parent(
 }
 
 #[tokio::test]
+async fn what_was_started_on_sigterm_and_hides_is_killed_with_its_parent() {
+    let mut node = Node::start();
+    let plan = node.plan(
+        "trap 'env -i setsid sleep 1000 & echo \\$! >child' TERM; echo x >ready; while :; do sleep 0.01; done",
+    );
+    let (ready, child) = (
+        plan.dirs.work_dir.join("ready"),
+        plan.dirs.work_dir.join("child"),
+    );
+    let id = node.launch(plan);
+    node.launched().await;
+    eventually("the trap", || ready.exists().then_some(())).await;
+    node.launcher.terminate(id);
+    let child = written_pid(child).await;
+    node.launcher.force_kill(id);
+    assert_eq!(node.exited().await.0, 137);
+    assert!(!is_alive(child));
+}
+
+#[tokio::test]
 async fn daemons_do_not_outlive_a_container_that_ends_by_itself() {
     let mut node = Node::start();
     // Two forks and a new session: its parent is gone at once.
