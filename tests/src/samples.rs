@@ -1,6 +1,6 @@
 //! Measured times and their quantiles.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Times in milliseconds, of which there is at least one.
 #[derive(Debug, Clone)]
@@ -13,6 +13,20 @@ impl Samples {
     /// When that is never.
     pub fn take(count: usize, measure: impl FnMut(usize) -> Duration) -> Self {
         (0..count).map(measure).collect()
+    }
+
+    /// Calls `measure` so many times, but not again once `limit` has passed since the first.
+    ///
+    /// # Panics
+    /// When that is never.
+    pub fn take_within(
+        count: usize,
+        limit: Duration,
+        measure: impl FnMut(usize) -> Duration,
+    ) -> Self {
+        let begin = Instant::now();
+        let is_due = |number: &usize| *number == 0 || begin.elapsed() < limit;
+        (0..count).take_while(is_due).map(measure).collect()
     }
 
     /// The ones with the shorter median.
@@ -58,5 +72,19 @@ impl FromIterator<Duration> for Samples {
         assert!(!samples.is_empty(), "nothing was measured");
         samples.sort_by(f64::total_cmp);
         Self(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_measured_once() {
+        let samples = Samples::take_within(9, Duration::ZERO, |_| Duration::from_millis(3));
+        assert_eq!((samples.count(), samples.p99()), (1, 3.0));
+        let limit = Duration::from_secs(3600);
+        let samples = Samples::take_within(9, limit, |_| Duration::ZERO);
+        assert_eq!(samples.count(), 9);
     }
 }

@@ -15,6 +15,9 @@ use crate::measure::{Bench, NODE_MB, now, site};
 /// Opportunistic containers that hold the node.
 const HOLDERS: usize = 8;
 
+/// For all guaranteed starts of one kind. A slow node, or a slow machine, then makes fewer figures and not a longer run.
+const STARTS_LIMIT: Duration = Duration::from_secs(30);
+
 /// How often things are measured.
 pub(crate) struct Effort {
     /// Launches for what a cgroup adds to one, each time.
@@ -29,10 +32,10 @@ pub(crate) struct Effort {
 impl Effort {
     pub(crate) fn agent(quick: bool) -> Self {
         Self {
-            launches: if quick { 30 } else { 400 },
-            sustained: Duration::from_secs(if quick { 2 } else { 10 }),
-            freezing: if quick { 5 } else { 200 },
-            killing: if quick { 3 } else { 100 },
+            launches: if quick { 30 } else { 200 },
+            sustained: Duration::from_secs(if quick { 2 } else { 5 }),
+            freezing: if quick { 5 } else { 150 },
+            killing: if quick { 3 } else { 60 },
         }
     }
 
@@ -106,6 +109,8 @@ pub(crate) struct Confined {
     pub(crate) freezing: Samples,
     /// The same when all of them burn processor time.
     pub(crate) freezing_burners: Samples,
+    /// The same when one is killed that does not end at SIGTERM.
+    pub(crate) killing_deaf: Samples,
 }
 
 impl Confined {
@@ -133,6 +138,9 @@ impl Confined {
             confined: confined_first.or_better(confined()),
             freezing: freezing(Holder::Sleeps),
             freezing_burners: freezing(Holder::Burns),
+            killing_deaf: guaranteed_starts(kind, effort.killing, Holder::IgnoresSigterm, |site| {
+                hierarchy.configure(site)
+            }),
         })
     }
 }
@@ -149,7 +157,7 @@ impl Holder {
     fn context(self) -> LaunchContext {
         LaunchContext::command(match self {
             Self::Sleeps => "exec sleep 6000",
-            // What it starts is told to end too, and it starts another.
+            // What it starts inherits that.
             Self::IgnoresSigterm => "trap '' TERM; while :; do sleep 6000; done",
             Self::Burns => "while :; do :; done",
         })
@@ -173,7 +181,7 @@ fn guaranteed_starts(
     let bench = Bench::new(&rm, &am, &node);
     let slot_mb = NODE_MB / u64::try_from(HOLDERS).expect("a small number");
     let mut holders: Vec<ContainerId> = Vec::new();
-    Samples::take(count, |number| {
+    Samples::take_within(count, STARTS_LIMIT, |number| {
         // Killed ones are replaced; frozen ones come back by themselves.
         holders.retain(|id| rm.with(|tracker| !tracker.completed.contains_key(id)));
         for _ in holders.len()..HOLDERS {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use tests::samples::Samples;
+
 use crate::classes::{Confined, GuaranteedStarts};
 use crate::limits::Limits;
 use crate::measure::Figures;
@@ -87,7 +89,27 @@ pub(crate) fn render_classes(
             "", "samples", "p50", "p99"
         ),
     );
-    let rows = confined
+    for (what, samples) in start_rows(confined, starts, java) {
+        line(
+            &mut text,
+            format_args!(
+                "{what:<52} {:>8} {:>11.1} {:>11.1}",
+                samples.count(),
+                samples.p50(),
+                samples.p99()
+            ),
+        );
+    }
+    text
+}
+
+/// Each kind of guaranteed start with its name.
+fn start_rows<'a>(
+    confined: Option<&'a Confined>,
+    starts: &'a GuaranteedStarts,
+    java: Option<&'a GuaranteedStarts>,
+) -> impl Iterator<Item = (&'static str, &'a Samples)> {
+    confined
         .into_iter()
         .flat_map(|confined| {
             [
@@ -98,6 +120,10 @@ pub(crate) fn render_classes(
                 (
                     "nm-agent freezes one of eight that burn (goal 50)",
                     &confined.freezing_burners,
+                ),
+                (
+                    "nm-agent kills one in a cgroup that ignores SIGTERM",
+                    &confined.killing_deaf,
                 ),
             ]
         })
@@ -113,19 +139,7 @@ pub(crate) fn render_classes(
                 ("Java NM kills one that sleeps", &java.killing),
                 ("Java NM kills one that ignores SIGTERM", &java.killing_deaf),
             ]
-        }));
-    for (what, samples) in rows {
-        line(
-            &mut text,
-            format_args!(
-                "{what:<52} {:>8} {:>11.1} {:>11.1}",
-                samples.count(),
-                samples.p50(),
-                samples.p99()
-            ),
-        );
-    }
-    text
+        }))
 }
 
 /// What a row shows of a node.
