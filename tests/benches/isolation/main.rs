@@ -2,8 +2,8 @@
 //! its default executor, from one run.
 //!
 //! `cargo bench -p tests --bench isolation` prints the table. A job with a thread for each processor runs alone, then
-//! beside containers that burn processor time and containers that hold all the memory that is left and write to it, in turn,
-//! several times. One job computes, one writes to every page of the memory that it was promised. The limit is that
+//! beside containers that burn processor time and containers that want more memory than is left, so that the kernel keeps taking
+//! theirs back, in turn, several times. One job computes, one writes to every page of the memory that it was promised. The limit is that
 //! it loses nothing. Nothing here passes or fails by a time; a job that is killed ends the bench.
 //!
 //! Needs cgroups that this user may divide. Hadoop's NodeManager is left out with `--no-java`, and where there is no Java.

@@ -2,8 +2,9 @@
 //!
 //! Jobs work for a given time and write their rate to a file; loads work until they are killed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hint::black_box;
+use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -59,7 +60,8 @@ pub(crate) enum Work {
     Fill { seconds: u64, mib: usize },
     /// A load of arithmetic.
     Burn,
-    /// A load that holds so many MiB and writes to each page of them, again and again.
+    /// A load that wants more than the so many MiB that it has: it holds most of them, writes to each page of those, and reads as much
+    /// again from a file, so that the kernel takes pages of the file back all the time.
     Eat { mib: usize },
 }
 
@@ -103,10 +105,13 @@ impl Work {
                 }
             }
             Self::Eat { mib } => {
-                let mut memory = pages(mib);
+                let mut memory = pages(mib - mib / 4);
+                let mut hole = hole(mib);
+                read_through(&mut hole);
                 ready(file);
                 loop {
                     touch(&mut memory);
+                    read_through(&mut hole);
                 }
             }
         }
@@ -200,6 +205,22 @@ fn touch(memory: &mut [u8]) {
         page[0] = page[0].wrapping_add(1);
     }
     black_box(memory);
+}
+
+/// A file that takes no room on its disk, but does in memory once it is read; gone with its last user. Memory-backed file systems,
+/// whose pages cannot be taken back, are seldom here.
+fn hole(mib: usize) -> File {
+    let file = tempfile::tempfile_in("/var/tmp").expect("temporary files can be made");
+    let length = u64::try_from(mib << 20).expect("a machine has so much memory");
+    file.set_len(length)
+        .expect("a file may be as long as memory");
+    file
+}
+
+fn read_through(file: &mut File) {
+    let mut buffer = vec![0; 1 << 20];
+    file.rewind().expect("a file can be read again");
+    while file.read(&mut buffer).expect("a file can be read") > 0 {}
 }
 
 fn resident_mib() -> f64 {
