@@ -39,39 +39,46 @@ const BEAT: Duration = Duration::from_millis(500);
 /// For everything that one master does.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// The containers that the ResourceManager was told of, by attempt; each in one call that it answered.
+/// The containers that the ResourceManager was told of, by attempt, and whether in a call that it answered: those of a call
+/// that it refused come again with the next, whether it took note of them or not.
 #[derive(Default)]
-struct Told(Mutex<BTreeMap<String, BTreeSet<i64>>>);
+struct Told(Mutex<BTreeMap<String, BTreeMap<i64, bool>>>);
 
 impl Told {
-    fn note(&self, call: &SchedulerCall<'_>) {
+    fn note(&self, call: &SchedulerCall<'_>, is_answered: bool) {
         let request: DistributedSchedulingAllocateRequestProto =
             prost::Message::decode(call.request.clone()).unwrap();
         let mut told = self.0.lock().unwrap();
         for container in request.allocated_containers {
             let id = container.id.unwrap_or_default().id();
-            let is_new = told.entry(call.attempt.to_owned()).or_default().insert(id);
-            assert!(is_new, "{id} of {} was told twice", call.attempt);
+            let of_attempt = told.entry(call.attempt.to_owned()).or_default();
+            let before = of_attempt.insert(id, is_answered);
+            assert_ne!(before, Some(true), "{id} of {} came again", call.attempt);
         }
     }
 
     fn of(&self, attempt: &str) -> BTreeSet<i64> {
         let told = self.0.lock().unwrap();
-        told.get(attempt).cloned().unwrap_or_default()
+        let of_attempt = told.get(attempt).into_iter().flatten();
+        of_attempt.map(|(id, _)| *id).collect()
     }
 }
 
-/// Answers with nothing but nodes, refuses some calls, and notes what the others tell.
+/// Answers with nothing but nodes, and refuses some calls: every second of these when it has taken note of its containers,
+/// as the real one does when it finds the rest of the call wanting.
 fn failing_now_and_then(nothing: Nothing, told: Arc<Told>) -> Arc<Script> {
     let count = AtomicU32::new(0);
     Arc::new(move |call| {
         if call.method == "allocateForDistributedScheduling" {
             let number = count.fetch_add(1, Ordering::Relaxed);
             if number.is_multiple_of(REFUSED_OF) {
+                if number.is_multiple_of(2 * REFUSED_OF) {
+                    told.note(call, false);
+                }
                 let exception = HadoopException::YarnException;
                 return Err(RemoteException::new(exception, "not now".to_owned()));
             }
-            told.note(call);
+            told.note(call, true);
         }
         nothing.answer(call)
     })
