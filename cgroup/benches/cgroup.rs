@@ -145,6 +145,7 @@ fn run(arguments: &[&std::ffi::CStr], group: Option<&Cgroup>) -> Child {
         environment: &environment,
         directory: directory.as_fd(),
         stdio: [None, None, None],
+        open_files: None,
     };
     spawn(&command, group).unwrap()
 }

@@ -44,6 +44,8 @@ pub struct Command<'a> {
     pub directory: BorrowedFd<'a>,
     /// Standard input, output and error; `None`: `/dev/null`.
     pub stdio: [Option<BorrowedFd<'a>>; 3],
+    /// Its limits of open files, soft and hard; `None`: those of this process.
+    pub open_files: Option<(u64, u64)>,
 }
 
 /// A process that was started. It is a child to be waited for.
@@ -145,6 +147,7 @@ struct Plan {
     environment: *const *const c_char,
     directory: c_int,
     stdio: [c_int; 3],
+    open_files: Option<libc::rlimit>,
     joins: *const c_int,
     joins_length: usize,
     /// What failed, in the child: a [`Step`] by its place, and the error's number. 0: nothing yet.
@@ -180,6 +183,9 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
             environment: environment.as_ptr(),
             directory: directory.as_raw_fd(),
             stdio: stdio.each_ref().map(AsRawFd::as_raw_fd),
+            open_files: command
+                .open_files
+                .map(|(rlim_cur, rlim_max)| libc::rlimit { rlim_cur, rlim_max }),
             joins: joins.as_ptr(),
             joins_length: joins.len(),
             failed_step: AtomicI32::new(0),
@@ -312,6 +318,13 @@ fn become_program(plan: &Plan) -> c_int {
     // SAFETY: these take integers only.
     if unsafe { libc::setsid() < 0 || libc::fchdir(plan.directory) < 0 } {
         return PREPARE;
+    }
+    if let Some(limit) = &plan.open_files {
+        // SAFETY: the kernel reads a structure that the plan keeps alive. Limits are this process's own, not shared with
+        // ours.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, ptr::from_ref(limit)) } != 0 {
+            return PREPARE;
+        }
     }
     // As late as possible: from now on it has the processor time of its cgroup, which may be next to nothing. Before the
     // standard descriptors are replaced, since these files may have their numbers.

@@ -22,6 +22,7 @@ mod logging;
 pub mod metrics;
 pub mod monitor;
 pub mod node_identity;
+pub mod open_files;
 pub mod quickstart;
 pub mod resource_manager;
 pub mod secrets;

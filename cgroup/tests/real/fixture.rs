@@ -183,6 +183,7 @@ pub(crate) fn run(
         environment: &environment,
         directory: directory.as_fd(),
         stdio: [None, Some(output.as_fd()), None],
+        open_files: None,
     };
     spawn(&command, group)
 }

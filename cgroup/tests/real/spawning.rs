@@ -98,6 +98,7 @@ fn a_program_that_is_not_there_is_an_error_and_no_process() {
         environment: &[],
         directory: directory.as_fd(),
         stdio: [None, Some(write.as_fd()), None],
+        open_files: None,
     };
     let error = cgroup::spawn(&command, None).unwrap_err();
     let SpawnError::Child { step, source } = error else {

@@ -84,6 +84,7 @@ pub(super) fn spawn(command: &Command<'_>) -> Result<Leader, SpawnError> {
             output.as_ref().map(AsFd::as_fd),
             error.as_ref().map(AsFd::as_fd),
         ],
+        open_files: crate::open_files::of_containers(),
     };
     let Child { pid, handle } = cgroup::spawn(&request, command.group)?;
     Ok(Leader { pid, handle })
