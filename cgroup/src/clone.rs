@@ -1,9 +1,11 @@
 //! `clone3` with a stack of its own for the child, and `clone` where the kernel has no such call.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The child's stack. It calls a handful of C functions; glibc's own spawn gives 32 KiB.
 const STACK_BYTES: usize = 64 * 1024;
@@ -20,9 +22,23 @@ pub(crate) struct Request {
     pub(crate) cgroup: Option<RawFd>,
 }
 
+/// Whether the kernel was asked to make a child in a cgroup and does not know how.
+static CANNOT_MAKE_INSIDE: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The stack of this thread's last child: it has left it when [`clone`] returns, and the next one can have it.
+    static STACK: Cell<Option<Stack>> = const { Cell::new(None) };
+}
+
 /// Whether this build can ask the kernel to make a child in a cgroup. Whether the kernel can is seen when it is asked.
-pub(crate) const fn can_make_inside_cgroups() -> bool {
+pub(crate) fn can_make_inside_cgroups() -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
+        && !CANNOT_MAKE_INSIDE.load(Ordering::Relaxed)
+}
+
+/// The kernel cannot. It is not asked again.
+pub(crate) fn never_make_inside_cgroups() {
+    CANNOT_MAKE_INSIDE.store(true, Ordering::Relaxed);
 }
 
 /// Whether the kernel, or a filter before it, does not know the call or its flags.
@@ -40,15 +56,17 @@ pub(crate) fn is_refusal_of_call(error: &io::Error) -> bool {
 /// nor unwind, nor change what others rely on. The caller has blocked signals.
 #[expect(unsafe_code, reason = "system calls that make processes")]
 pub(crate) unsafe fn clone(request: &Request) -> io::Result<(i32, OwnedFd)> {
-    let stack = Stack::new()?;
+    let stack = STACK.take().map_or_else(Stack::new, Ok)?;
     let mut handle: c_int = -1;
     // SAFETY: passed on from the caller; the stack lives until the child has left it.
     let pid = unsafe {
         match request.cgroup {
-            Some(cgroup) => clone_inside(request, &stack, cgroup, &raw mut handle)?,
-            None => clone_plain(request, &stack, &raw mut handle)?,
+            Some(cgroup) => clone_inside(request, &stack, cgroup, &raw mut handle),
+            None => clone_plain(request, &stack, &raw mut handle),
         }
     };
+    STACK.set(Some(stack));
+    let pid = pid?;
     // SAFETY: the kernel has made this descriptor for us, close-on-exec, and nobody else knows it.
     Ok((pid, unsafe { OwnedFd::from_raw_fd(handle) }))
 }

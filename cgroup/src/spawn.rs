@@ -15,6 +15,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::fcntl::{FcntlArg, fcntl};
@@ -160,11 +161,7 @@ struct Plan {
 /// # Errors
 /// [`SpawnError`]; then no process is left.
 pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, SpawnError> {
-    let null = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .map_err(SpawnError::Prepare)?;
+    let null = null().map_err(SpawnError::Prepare)?;
     let stdio = command
         .stdio
         .map(|file| high(file.unwrap_or_else(|| null.as_fd())));
@@ -174,6 +171,7 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
     let arguments = pointers(command.arguments.iter().copied());
     let environment = pointers(command.environment.iter().map(CString::as_c_str));
     let mut made_inside = clone::can_make_inside_cgroups();
+    let mut refused = false;
     loop {
         let entry = Entry::open(group, made_inside)?;
         let joins = entry.joins();
@@ -194,11 +192,27 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
         match start(&plan, entry.unified.as_ref().map(AsFd::as_fd)) {
             Err(SpawnError::Clone(error)) if made_inside && clone::is_refusal_of_call(&error) => {
                 // An older kernel, or one behind a filter that knows no such call.
-                made_inside = false;
+                (made_inside, refused) = (false, true);
             }
-            result => return result,
+            result => {
+                if refused && result.is_ok() {
+                    // What the one call cannot and the other can is not asked for again.
+                    clone::never_make_inside_cgroups();
+                }
+                return result;
+            }
         }
     }
+}
+
+/// `/dev/null`, opened once.
+fn null() -> io::Result<&'static File> {
+    static NULL: OnceLock<File> = OnceLock::new();
+    if let Some(null) = NULL.get() {
+        return Ok(null);
+    }
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    Ok(NULL.get_or_init(|| null))
 }
 
 /// The descriptors 0 to 2 are about to be replaced in the child: what it needs must lie above.
