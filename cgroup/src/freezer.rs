@@ -13,8 +13,16 @@ use crate::layout::Controller;
 use crate::place::{Folder, Kind};
 use crate::text::value;
 
-/// Between two looks at what the kernel does not tell of by itself, or tells of late.
+/// Between two looks at what the kernel does not tell of by itself, or tells of late, at first.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+/// The same after a while.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// The time until the next look: what is quick is seen at once, and what is slow is not looked at a thousand times a
+/// second, nor seen late by more than an eighth of its time.
+fn pause_after(waited: Duration) -> Duration {
+    (waited / 8).clamp(PAUSE, PAUSE_MAX)
+}
 
 impl Cgroup {
     /// Stops all its processes, and returns when all have stopped.
@@ -106,7 +114,7 @@ impl Cgroup {
         const EVENTS: &str = "cgroup.events";
         let file = folder.open(EVENTS)?;
         let mut buffer = [0; 256];
-        let deadline = Instant::now() + patience;
+        let begin = Instant::now();
         loop {
             let length = file
                 .read_at(&mut buffer, 0)
@@ -118,10 +126,11 @@ impl Cgroup {
             if holds(&String::from_utf8_lossy(&buffer[..length])) {
                 return Ok(());
             }
-            if Instant::now() >= deadline {
+            let waited = begin.elapsed();
+            if waited >= patience {
                 return Err(self.late(operation, patience));
             }
-            wait_for_message(file.as_fd());
+            wait_for_message(file.as_fd(), pause_after(waited).min(patience - waited));
         }
     }
 
@@ -131,15 +140,16 @@ impl Cgroup {
         patience: Duration,
         holds: impl Fn() -> Result<bool, CgroupError>,
     ) -> Result<(), CgroupError> {
-        let deadline = Instant::now() + patience;
+        let begin = Instant::now();
         loop {
             if holds()? {
                 return Ok(());
             }
-            if Instant::now() >= deadline {
+            let waited = begin.elapsed();
+            if waited >= patience {
                 return Err(self.late(operation, patience));
             }
-            thread::sleep(PAUSE);
+            thread::sleep(pause_after(waited).min(patience - waited));
         }
     }
 
@@ -153,9 +163,28 @@ impl Cgroup {
 }
 
 /// Until the kernel has something to say of a file, or a moment has passed.
-fn wait_for_message(file: BorrowedFd<'_>) {
+fn wait_for_message(file: BorrowedFd<'_>, moment: Duration) {
     let mut files = [PollFd::new(file, PollFlags::POLLPRI)];
-    let timeout = PollTimeout::try_from(PAUSE).unwrap_or(PollTimeout::ZERO);
+    // Whole milliseconds, and never none: it would not wait at all.
+    let timeout = PollTimeout::try_from(moment.max(PAUSE)).unwrap_or(PollTimeout::ZERO);
     // Whether it said something or was interrupted: the caller looks again.
     let _ = poll(&mut files, timeout);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_wait_is_looked_at_rarely_and_a_short_one_at_once() {
+        let mut waited = Duration::ZERO;
+        let mut looks = 0;
+        while waited < Duration::from_secs(1) {
+            let pause = pause_after(waited);
+            assert!(pause <= PAUSE.max(waited / 8), "{pause:?} after {waited:?}");
+            waited += pause;
+            looks += 1;
+        }
+        assert!(looks < 100, "{looks}");
+    }
 }
