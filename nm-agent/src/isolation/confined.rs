@@ -111,18 +111,10 @@ impl Confined {
         groups.all(|group| group.wait_empty(patience).is_ok())
     }
 
-    /// Reads what happened to its memory, removes its cgroups and forgets it.
-    pub(crate) fn finish(&self) -> MemoryEvents {
-        let patience = Duration::from_millis(self.shared.rules.config.delete_timeout_ms);
-        let taken = self.shared.with_groups(self.id, |_, groups| {
-            let taken = std::mem::take(groups);
-            groups.ending = true;
-            taken
-        });
-        self.shared.calm_for(self.id);
-        let mut events = MemoryEvents::default();
-        // Without the lock: removing may take as long as a process that waits for a device.
-        if let Some(groups) = taken {
+    /// What happened to its memory. Nothing, once it is finished.
+    pub(crate) fn memory_events(&self) -> MemoryEvents {
+        let events = self.shared.with_groups(self.id, |_, groups| {
+            let mut events = MemoryEvents::default();
             for group in groups.all() {
                 match group.memory_events() {
                     Ok(more) => events = together(events, more),
@@ -132,18 +124,30 @@ impl Confined {
                     }
                 }
             }
-            for group in groups.all() {
-                if let Err(error) = group.destroy(patience) {
-                    tracing::warn!(
-                        error = crate::error_chain(&error),
-                        "a cgroup is left behind"
-                    );
-                }
+            events
+        });
+        events.unwrap_or_default()
+    }
+
+    /// Removes its cgroups and forgets it.
+    pub(crate) fn finish(&self) {
+        let patience = Duration::from_millis(self.shared.rules.config.delete_timeout_ms);
+        let taken = self.shared.with_groups(self.id, |_, groups| {
+            let taken = std::mem::take(groups);
+            groups.ending = true;
+            taken
+        });
+        self.shared.calm_for(self.id);
+        // Without the lock: removing may take as long as a process that waits for a device.
+        for group in taken.iter().flat_map(Groups::all) {
+            if let Err(error) = group.destroy(patience) {
+                let error = crate::error_chain(&error);
+                tracing::warn!(error, "a cgroup is left behind and tried again");
+                self.orders.leftovers.leave(group.clone());
             }
         }
         self.shared.table.remove(self.id);
         self.orders.classes(&self.shared);
-        events
     }
 }
 

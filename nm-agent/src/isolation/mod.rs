@@ -13,7 +13,8 @@
 //! - `applied`: what was last written to a class; `hurry`: whom the class of opportunistic ones gets processor time for
 //! - `shared`: cgroups and table together; `confined`: one container as its watch sees it
 //! - `birth`: a process that is being made in its class
-//! - the threads: `freezing` never waits; `changing`, limits and moves, and `pressing`, memory of frozen ones, may
+//! - the threads: `freezing` never waits; `changing`, limits and moves, `pressing`, memory of frozen ones, and `leftovers`,
+//!   cgroups that could not be removed, may
 //! - `oom`: what is said of a container that the kernel killed
 //! - `standing`: whether and why cgroups are not used
 
@@ -23,6 +24,7 @@ mod changing;
 mod confined;
 mod freezing;
 mod hurry;
+mod leftovers;
 mod oom;
 mod pressing;
 mod rules;
@@ -57,6 +59,7 @@ use crate::hands::Effect;
 use crate::monitor::PressureFiles;
 use changing::{Change, Changer};
 use freezing::{FreezeOrder, Freezer};
+use leftovers::Leftovers;
 use pressing::{RECLAIM_QUEUE_MAX, Reclaimer};
 use rules::Rules;
 use shared::{Places, Shared};
@@ -76,6 +79,7 @@ pub struct Isolation {
 struct Orders {
     freeze: Sender<FreezeOrder>,
     change: Sender<Change>,
+    leftovers: Leftovers,
 }
 
 impl Orders {
@@ -143,6 +147,12 @@ impl Isolation {
         let shared = Arc::new(Shared::new(rules, places));
         shared.apply_classes();
         let orders = start_threads(&shared, effects)?;
+        // No container has been announced yet: what is there is of an earlier run, and did not go in time.
+        for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
+            for group in shared.parent(class).children().unwrap_or_default() {
+                orders.leftovers.leave(group);
+            }
+        }
         Ok((Some(Self { shared, orders }), standing))
     }
 
@@ -263,7 +273,13 @@ fn start_threads(
     start("cgroup-freeze").spawn(move || freezer.serve(&freeze_orders))?;
     start("cgroup-limits").spawn(move || changer.serve(&changes))?;
     start("cgroup-reclaim").spawn(move || reclaimer.serve(&frozen))?;
-    Ok(Orders { freeze, change })
+    let (leftovers, retried) = Leftovers::new();
+    start("cgroup-leftover").spawn(move || leftovers::serve(&retried))?;
+    Ok(Orders {
+        freeze,
+        change,
+        leftovers,
+    })
 }
 
 /// The hierarchies that the configuration lets be used.

@@ -385,10 +385,12 @@ impl Finished {
 
     /// Removes its cgroups. The message, if the kernel killed it or a part of it for its memory and it failed of that.
     fn killed_for_memory(&self) -> Option<String> {
-        let events = self.confined.as_ref()?.finish();
-        let killed = is_of_its_limit(&events);
-        let failed_of_it = !self.ordered && self.status != ContainerExitStatus::SUCCESS;
-        (killed && failed_of_it).then(|| oom_message(self.id, self.pid, &events))
+        let confined = self.confined.as_ref()?;
+        let failed_by_itself = !self.ordered && self.status != ContainerExitStatus::SUCCESS;
+        let events = failed_by_itself.then(|| confined.memory_events());
+        confined.finish();
+        let events = events?;
+        is_of_its_limit(&events).then(|| oom_message(self.id, self.pid, &events))
     }
 }
 
