@@ -2,12 +2,12 @@
 //!
 //! An AM such as Spark's asks for guaranteed containers because nobody told it of others. A rule says of which
 //! applications (user, tag) and which asks (priority) how many of a hundred containers are to be opportunistic instead
-//! ([`shares`]). Left as they are: an ask that names a type and enforces it, or that the AM also has opportunistic ones of, since
+//! (`shares`). Left as they are: an ask that names a type and enforces it, or that the AM also has opportunistic ones of, since
 //! its AM knows what it wants; and one for more than memory and virtual cores, which no opportunistic container has.
 //!
 //! Such an AM is kept from what it does not know:
 //!
-//! - Containers that it has had for as long as the rule says are promoted ([`promotions`]): this node asks for it, keeps the
+//! - Containers that it has had for as long as the rule says are promoted (`promotions`): this node asks for it, keeps the
 //!   answer to itself and brings the new token to the container's node. That works whether or not the ResourceManager tells the
 //!   nodes itself (`yarn.resourcemanager.auto-update.containers`).
 //! - One that was evicted or shed ends with exit status -102, preempted, in place of -108: Spark, MapReduce and others know that

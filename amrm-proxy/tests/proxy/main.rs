@@ -8,6 +8,7 @@
 mod masters;
 mod node;
 mod passing;
+mod promotions;
 mod recovery;
 mod restarted_rm;
 mod rm_trouble;

@@ -102,6 +102,20 @@ impl Node {
         store: Arc<dyn Store>,
         found: BTreeMap<RecordKey, Vec<u8>>,
     ) -> Self {
+        Self::start_keyed(config, store, found, Arc::new(Unregistered)).await
+    }
+
+    /// One that can sign.
+    pub(crate) async fn start_signing(config: ProxyConfig, keys: Arc<dyn NodeKeys>) -> Self {
+        Self::start_keyed(config, Arc::new(NoStore), BTreeMap::new(), keys).await
+    }
+
+    async fn start_keyed(
+        config: ProxyConfig,
+        store: Arc<dyn Store>,
+        found: BTreeMap<RecordKey, Vec<u8>>,
+        node_keys: Arc<dyn NodeKeys>,
+    ) -> Self {
         let seen = Arc::new(Seen::default());
         let clock_ms = Arc::new(AtomicU64::new(0));
         let of_clock = Arc::clone(&clock_ms);
@@ -110,7 +124,7 @@ impl Node {
             ProxyParts {
                 store,
                 found,
-                node_keys: Arc::new(Unregistered),
+                node_keys,
                 observer: Arc::clone(&seen) as Arc<_>,
                 clock: Arc::new(move || Now {
                     mono: MonoMillis(of_clock.load(Ordering::Relaxed)),

@@ -1,0 +1,297 @@
+//! Promotions that a rule asks for, as the container's node sees them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use amrm_proxy::NodeKeys;
+use amrm_proxy::config::{InterceptorKind, ProxyConfig, RelabelRule};
+use amrm_proxy::distributed_scheduler::NodeTokenKeys;
+use amrm_proxy::observe::Observation;
+use bytes::Bytes;
+use prost::Message;
+use records::{ContainerId, NodeId};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, ContainerExceptionMapProto, ContainerProto,
+    ContainerStatusProto, ContainerUpdateRequestProto, ContainerUpdateResponseProto,
+    ContainerUpdateTypeProto, ExecutionTypeProto, GetContainerStatusesResponseProto,
+    NmTokenIdentifierProto, ResourceRequestProto, UpdatedContainerProto,
+};
+use wire::protocol::container_management;
+use wire::rpc::{BoxFuture, Caller, RpcServer, SecretManager, Service, Verified};
+use wire::server::ServerAuth;
+use wire::token::{MasterKey, kind};
+
+use crate::node::{Node, attempt, config};
+use crate::scripted_rm::{Script, ScriptedRm};
+
+/// Knows the NMTokens of the cluster's key.
+struct NmTokens(MasterKey);
+
+impl SecretManager for NmTokens {
+    fn kind(&self) -> &'static str {
+        kind::NM_TOKEN
+    }
+
+    fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
+        let read = NmTokenIdentifierProto::decode(identifier).unwrap();
+        Ok(Verified {
+            password: self.0.sign(identifier).to_vec(),
+            user: format!(
+                "{:?} of {}",
+                read.node_id.as_ref().unwrap().host(),
+                read.app_submitter()
+            ),
+        })
+    }
+}
+
+/// How the node takes an update, and what it then says of the container.
+#[derive(Clone, Copy)]
+enum Taking {
+    Well,
+    RefusedAsKnown,
+    Refused,
+}
+
+/// Whose call each was, and the identifiers of the tokens that it showed.
+type Told = Vec<(String, Vec<Bytes>)>;
+
+/// A node that containers run on.
+struct Host {
+    address: SocketAddr,
+    told: Arc<Mutex<Told>>,
+    _stop: DropGuard,
+}
+
+struct Hosted {
+    taking: Taking,
+    told: Arc<Mutex<Told>>,
+}
+
+impl Service for Hosted {
+    fn protocol(&self) -> &'static str {
+        container_management::PROTOCOL
+    }
+
+    fn version(&self) -> u64 {
+        container_management::VERSION
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        method: &'a str,
+        request: Bytes,
+    ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
+        Box::pin(async move {
+            let kind = match self.taking {
+                Taking::Well | Taking::RefusedAsKnown => ExecutionTypeProto::Guaranteed,
+                Taking::Refused => ExecutionTypeProto::Opportunistic,
+            };
+            if method == "getContainerStatuses" {
+                let status = ContainerStatusProto {
+                    container_id: Some(container().into()),
+                    execution_type: Some(kind.into()),
+                    ..ContainerStatusProto::default()
+                };
+                let answer = GetContainerStatusesResponseProto {
+                    status: vec![status],
+                    ..GetContainerStatusesResponseProto::default()
+                };
+                return Ok(answer.encode_to_vec().into());
+            }
+            assert_eq!(method, "updateContainer");
+            let update = ContainerUpdateRequestProto::decode(request).unwrap();
+            let tokens = update.update_container_token.into_iter();
+            let shown = tokens.map(|token| token.identifier).collect();
+            self.told.lock().unwrap().push((caller.user.clone(), shown));
+            let mut answer = ContainerUpdateResponseProto::default();
+            match self.taking {
+                Taking::Well => answer.succeeded_requests.push(container().into()),
+                Taking::RefusedAsKnown | Taking::Refused => {
+                    let why = RemoteException::new(HadoopException::YarnException, "version");
+                    answer.failed_requests.push(ContainerExceptionMapProto {
+                        container_id: Some(container().into()),
+                        exception: Some(why.into()),
+                    });
+                }
+            }
+            Ok(answer.encode_to_vec().into())
+        })
+    }
+}
+
+impl Host {
+    async fn start(key: MasterKey, taking: Taking) -> Self {
+        let told = Arc::default();
+        let hosted = Hosted {
+            taking,
+            told: Arc::clone(&told),
+        };
+        let (server, address) = RpcServer::builder(ServerAuth::Token(Arc::new(NmTokens(key))))
+            .service(hosted)
+            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .unwrap();
+        let stop = CancellationToken::new();
+        tokio::spawn(server.serve(stop.clone()));
+        Self {
+            address,
+            told,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    fn id(&self) -> NodeId {
+        NodeId {
+            host: self.address.ip().to_string(),
+            port: self.address.port(),
+        }
+    }
+}
+
+struct Keys(NodeTokenKeys);
+
+impl NodeKeys for Keys {
+    fn current(&self) -> Option<NodeTokenKeys> {
+        Some(self.0.clone())
+    }
+}
+
+fn key() -> MasterKey {
+    MasterKey::new(7, Bytes::from_static(b"of the cluster"))
+}
+
+fn container() -> ContainerId {
+    ContainerId {
+        attempt: attempt(1, 1),
+        id: 7,
+    }
+}
+
+/// Everything becomes opportunistic and is promoted at once.
+fn ruled(rm: SocketAddr) -> ProxyConfig {
+    let mut config = config(&[rm]);
+    config.pipeline.insert(0, InterceptorKind::Relabel);
+    config.relabel = vec![RelabelRule {
+        name: "all".to_owned(),
+        user: None,
+        tag: None,
+        priority_min: i32::MIN,
+        priority_max: i32::MAX,
+        percent: 100,
+        promote_after_ms: Some(0),
+    }];
+    config
+}
+
+/// Gives a container to whoever asks, and grants what is asked for it.
+fn granting(host: NodeId) -> Arc<Script> {
+    Arc::new(move |_, request| {
+        let request = AllocateRequestProto::decode(request).unwrap();
+        let given = ContainerProto {
+            id: Some(container().into()),
+            node_id: Some((&host).into()),
+            execution_type: Some(ExecutionTypeProto::Opportunistic.into()),
+            ..ContainerProto::default()
+        };
+        let promoted = ContainerProto {
+            execution_type: Some(ExecutionTypeProto::Guaranteed.into()),
+            version: Some(1),
+            container_token: Some(TokenProto {
+                identifier: Bytes::from_static(b"newer"),
+                ..TokenProto::default()
+            }),
+            ..given.clone()
+        };
+        let updated = request
+            .update_requests
+            .iter()
+            .map(|_| UpdatedContainerProto {
+                update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+                container: promoted.clone(),
+            });
+        let answer = AllocateResponseProto {
+            response_id: Some(request.response_id() + 1),
+            allocated_containers: request.ask.iter().map(|_| given.clone()).collect(),
+            updated_containers: updated.collect(),
+            ..AllocateResponseProto::default()
+        };
+        Box::pin(async move { Ok(answer.encode_to_vec().into()) })
+    })
+}
+
+/// An AM gets a container, and its promotion is brought to its node; what came of it, and what the node was told.
+async fn promoted(taking: Taking) -> (Observation, Told) {
+    let host = Host::start(key(), taking).await;
+    let rm = ScriptedRm::start(granting(host.id())).await;
+    let keys = NodeTokenKeys {
+        container_token: key(),
+        nm_token: key(),
+        rm_identifier: 1,
+    };
+    let node = Node::start_signing(ruled(rm.address), Arc::new(Keys(keys))).await;
+    let proxy = Arc::clone(&node.proxy);
+    let stop = CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    tokio::spawn(async move { proxy.update_nodes(stop).await });
+    let am = node
+        .connect(node.admit(attempt(1, 1), rm.token(attempt(1, 1))))
+        .await
+        .unwrap();
+    for response_id in 0..2 {
+        let line = ResourceRequestProto {
+            resource_name: Some("*".to_owned()),
+            num_containers: Some(1),
+            ..ResourceRequestProto::default()
+        };
+        let request = AllocateRequestProto {
+            response_id: Some(response_id),
+            ask: if response_id == 0 {
+                vec![line]
+            } else {
+                Vec::new()
+            },
+            ..AllocateRequestProto::default()
+        };
+        let answer = am.call("allocate", request.encode_to_vec()).await.unwrap();
+        let answer = AllocateResponseProto::decode(answer).unwrap();
+        assert_eq!(answer.updated_containers, []);
+    }
+    let ended = loop {
+        let mut seen = node.seen.all().into_iter();
+        let ended = seen.find(|seen| matches!(seen, Observation::PromotionsEnded { .. }));
+        if let Some(ended) = ended {
+            break ended;
+        }
+        tokio::task::yield_now().await;
+    };
+    let told = host.told.lock().unwrap().clone();
+    (ended, told)
+}
+
+const fn ended(reached: u64, failed: u64) -> Observation {
+    Observation::PromotionsEnded { reached, failed }
+}
+
+#[tokio::test]
+async fn the_node_is_shown_the_new_token_in_the_attempts_name() {
+    let (outcome, told) = promoted(Taking::Well).await;
+    assert_eq!(outcome, ended(1, 0));
+    let who = "\"127.0.0.1\" of alice".to_owned();
+    assert_eq!(told, [(who, vec![Bytes::from_static(b"newer")])]);
+}
+
+#[tokio::test]
+async fn a_node_that_knows_already_is_as_good_as_told() {
+    assert_eq!(promoted(Taking::RefusedAsKnown).await.0, ended(1, 0));
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_is_counted_and_not_asked_for_ever() {
+    let (outcome, told) = promoted(Taking::Refused).await;
+    assert_eq!((outcome, told.len()), (ended(0, 1), 1));
+}
