@@ -187,11 +187,22 @@ impl From<NodeId> for NodeIdProto {
 impl TryFrom<&NodeIdProto> for NodeId {
     type Error = ConvertError;
 
-    /// An empty host is no host, and port 0 nobody listens on.
     fn try_from(proto: &NodeIdProto) -> Result<Self, Self::Error> {
+        proto.clone().try_into()
+    }
+}
+
+impl TryFrom<NodeIdProto> for NodeId {
+    type Error = ConvertError;
+
+    /// An empty host is no host, and port 0 nobody listens on.
+    fn try_from(proto: NodeIdProto) -> Result<Self, Self::Error> {
         const MESSAGE: &str = "NodeIdProto";
-        let host = proto.host.as_ref().filter(|host| !host.is_empty());
-        let host = required(host, MESSAGE, "host")?;
+        let host = proto.host.filter(|host| !host.is_empty());
+        let host = host.ok_or(ConvertError::Missing {
+            message: MESSAGE,
+            field: "host",
+        })?;
         let port = required(proto.port, MESSAGE, "port")?;
         let out_of_range = ConvertError::OutOfRange {
             message: MESSAGE,
@@ -200,10 +211,7 @@ impl TryFrom<&NodeIdProto> for NodeId {
         };
         match u16::try_from(port) {
             Ok(0) | Err(_) => Err(out_of_range),
-            Ok(port) => Ok(Self {
-                host: host.clone(),
-                port,
-            }),
+            Ok(port) => Ok(Self { host, port }),
         }
     }
 }

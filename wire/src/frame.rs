@@ -32,6 +32,9 @@ const LENGTH_BYTES: usize = 4;
 /// Room made for one read from the socket. Most frames fit in one, and every connection keeps as much while it is silent.
 const READ_CHUNK_BYTES: usize = 2 * 1024;
 
+/// So many times the bytes that have come of a long frame are made room for, if it lacks as many.
+const GROWTH: usize = 3;
+
 /// Longest frame whose memory the buffer may use again, in bytes.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
@@ -149,11 +152,17 @@ impl FrameDecoder {
         self.length_max = length_max;
     }
 
-    /// Where the next bytes go: the buffer, with room for at least one chunk.
+    /// Where the next bytes go: the buffer, with room for at least one chunk, and for the rest of a long frame as far as
+    /// that is no more than a few times what has come of it. So such a frame costs few reads and amortised constant work
+    /// per byte, and one that is only announced costs nothing.
     pub fn read_buffer(&mut self) -> &mut BytesMut {
-        // `reserve` at least doubles a full buffer, so a long frame costs amortised constant work per byte.
         if self.buffer.capacity() - self.buffer.len() < READ_CHUNK_BYTES / 2 {
-            self.buffer.reserve(READ_CHUNK_BYTES);
+            let come = self.buffer.len();
+            let whole = self
+                .declared_length()
+                .map_or(0, |length| length.saturating_add(LENGTH_BYTES));
+            let missing = whole.saturating_sub(come).min(GROWTH * come);
+            self.buffer.reserve(missing.max(READ_CHUNK_BYTES));
         }
         &mut self.buffer
     }
@@ -391,6 +400,24 @@ mod tests {
             .put_i32(i32::try_from(FRAME_LENGTH_MAX).unwrap());
         assert_eq!(decoder.frame(), Ok(Decoded::Incomplete));
         assert!(decoder.read_buffer().capacity() <= 2 * READ_CHUNK_BYTES);
+    }
+
+    #[test]
+    fn long_frame_takes_few_reads_and_room_for_a_few_times_what_came() {
+        let mut sent = BytesMut::new();
+        put_frame(&mut sent, |out| out.put_bytes(1, 30_000)).unwrap();
+        let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
+        let mut reads = 0;
+        while decoder.frame() == Ok(Decoded::Incomplete) {
+            let come = decoder.buffered_bytes();
+            let buffer = decoder.read_buffer();
+            assert!(buffer.capacity() <= (1 + GROWTH) * come + 2 * READ_CHUNK_BYTES);
+            let room = buffer.capacity() - buffer.len();
+            buffer.put_slice(&sent.split_to(room.min(sent.len())));
+            reads += 1;
+        }
+        assert!(sent.is_empty());
+        assert!(reads <= 3, "{reads}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! field that is itself a message can be parsed and edited in turn.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use prost::encoding::{decode_varint, encode_varint};
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
 /// Groups within groups that are followed. Nobody writes groups any more, and none of Hadoop's messages has one.
 const GROUP_DEPTH_MAX: usize = 32;
@@ -62,9 +62,12 @@ enum WireType {
 
 impl Field {
     fn new(number: u32, content: &[u8]) -> Self {
-        let mut whole = BytesMut::with_capacity(content.len() + 10);
-        encode_varint(u64::from(number) << 3 | 2, &mut whole);
-        encode_varint(content.len() as u64, &mut whole);
+        let (key, length) = (u64::from(number) << 3 | 2, content.len() as u64);
+        // To the byte: then freezing it allocates nothing more.
+        let head = encoded_len_varint(key) + encoded_len_varint(length);
+        let mut whole = BytesMut::with_capacity(head + content.len());
+        encode_varint(key, &mut whole);
+        encode_varint(length, &mut whole);
         let content_at = u32::try_from(whole.len()).expect("two varints are at most twenty bytes");
         whole.put_slice(content);
         Self {

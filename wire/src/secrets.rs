@@ -11,11 +11,12 @@ use prost::Message as _;
 use records::{ApplicationAttemptId, MonoMillis, NodeId};
 
 use crate::exception::{HadoopException, RemoteException};
+use crate::proto::hadoop_common::TokenProto;
 use crate::proto::hadoop_yarn::{
     AmrmTokenIdentifierProto, ContainerTokenIdentifierProto, NmTokenIdentifierProto,
 };
 use crate::rpc::{SecretManager, Verified};
-use crate::token::{MasterKey, Token, kind};
+use crate::token::{MasterKey, Signer, Token, kind};
 
 /// Bytes of a key: as long as what HMAC-SHA1 makes with it.
 const KEY_LENGTH: usize = 20;
@@ -149,10 +150,24 @@ pub fn nm_token(
 /// The right to start the container that `identifier` describes; the key's id is filled in here.
 #[must_use]
 pub fn container_token(key: &MasterKey, mut identifier: ContainerTokenIdentifierProto) -> Token {
-    identifier.master_key_id = Some(key.key_id);
-    let service = identifier.nm_host_addr().to_owned();
-    let identifier = Bytes::from(identifier.encode_to_vec());
-    Token::sign(key, identifier, kind::CONTAINER_TOKEN, &service)
+    let mut token = TokenProto::default();
+    put_container_token(&key.signer(), &mut identifier, &mut token);
+    token.into()
+}
+
+/// The same into the place of another token, whose texts' memory is used again: for who signs many.
+pub fn put_container_token(
+    signer: &Signer,
+    identifier: &mut ContainerTokenIdentifierProto,
+    token: &mut TokenProto,
+) {
+    identifier.master_key_id = Some(signer.key_id());
+    token.kind.clear();
+    token.kind.push_str(kind::CONTAINER_TOKEN);
+    token.service.clear();
+    token.service.push_str(identifier.nm_host_addr());
+    token.identifier = identifier.encode_to_vec().into();
+    token.password = Bytes::copy_from_slice(&signer.sign(&token.identifier));
 }
 
 /// The AMRMTokens: made for attempts, verified when a master connects, void once the attempt has ended.
