@@ -27,11 +27,12 @@ mod rejoin;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use bytes::Bytes;
 use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
 use sched::{
-    ContainerAllocation, DistributedAllocation, DistributedAllocatorConfig,
-    DistributedAllocatorState, DistributedOpportunisticContainerAllocator,
+    DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
+    DistributedOpportunisticContainerAllocator,
 };
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
@@ -42,7 +43,7 @@ use wire::raw_message::RawMessage;
 
 use self::asks::{BadAsk, BadBlacklist, Unheard};
 pub use self::containers::NodeTokenKeys;
-use self::containers::Terms;
+use self::containers::{ContainerWriter, Terms};
 use self::grants::{read_grant, read_node};
 use self::kept::IdFloor;
 use self::nm_tokens::NmTokens;
@@ -64,28 +65,24 @@ const WRITE_INTERVAL_MS: u64 = 1_000;
 /// See [`WRITE_INTERVAL_MS`]. More than all but the largest jobs have.
 const WRITE_LINES: usize = 10_000;
 
-/// A container that goes to the AM.
-#[derive(Clone, Debug)]
-struct Given {
-    allocation: ContainerAllocation,
-    message: Vec<u8>,
-}
-
 /// What the answer to a call brought the AM, in case it calls again because it did not get it.
 #[derive(Debug)]
 struct Round {
     request_id: i32,
-    given: Vec<Given>,
-    /// The same as the allocator had them.
-    confirmed: Vec<DistributedAllocation>,
+    given: Vec<DistributedAllocation>,
+    /// The same containers as messages.
+    containers: Vec<Bytes>,
     nm_tokens: Vec<Vec<u8>>,
 }
 
 /// What the call under way is.
 #[derive(Debug)]
 enum Underway {
-    /// The AM's next call, with these containers.
-    Next { request_id: i32, given: Vec<Given> },
+    /// The AM's next call. With it go, as messages, the containers that the allocator has unconfirmed, or none.
+    Next {
+        request_id: i32,
+        containers: Vec<Bytes>,
+    },
     /// The call of the last round again.
     Repeat,
 }
@@ -103,8 +100,6 @@ struct Dirty {
 pub struct DistributedScheduler {
     config: DistributedAllocatorConfig,
     allocator: DistributedOpportunisticContainerAllocator,
-    /// Containers of calls that have failed, as the allocator has them.
-    unconfirmed: Vec<ContainerAllocation>,
     underway: Option<Underway>,
     /// The call that went out last, while no answer to it has come.
     unanswered: Option<i32>,
@@ -124,7 +119,6 @@ impl DistributedScheduler {
         Self {
             config,
             allocator: DistributedOpportunisticContainerAllocator::new(attempt, config),
-            unconfirmed: Vec::new(),
             underway: None,
             unanswered: None,
             last: None,
@@ -159,7 +153,7 @@ impl DistributedScheduler {
             return Ok(());
         }
         let repeated = self.last.iter().filter(|_| is_repeat);
-        let repeated = repeated.flat_map(|last| &last.confirmed);
+        let repeated = repeated.flat_map(|last| &last.given);
         Unheard::of(repeated.chain(self.allocator.unconfirmed())).lower(&mut wanted);
         self.allocator.update_asks(&wanted, now)?;
         self.dirty.asks = true;
@@ -198,10 +192,10 @@ impl DistributedScheduler {
         request: &mut Request,
         context: &Context<'_>,
         actions: &mut Vec<Action>,
-    ) -> Vec<Given> {
+    ) -> Vec<Bytes> {
         let token_life_ms = self.allocator.grant().map(|grant| grant.token_life_ms);
         let is_sent_again = self.unanswered == Some(request_id);
-        if is_sent_again && self.unconfirmed.is_empty() {
+        if is_sent_again && self.allocator.unconfirmed().is_empty() {
             // The ResourceManager may have carried the call out, and then looks at nothing that is new in it.
             return Vec::new();
         }
@@ -211,36 +205,35 @@ impl DistributedScheduler {
         let (Some(keys), Some(token_life_ms)) = (keys, token_life_ms) else {
             return Vec::new();
         };
-        let terms = Terms {
-            user: context.user,
-            now: context.now.wall,
-            token_life_ms,
-        };
-        let given: Vec<Given> = self
-            .allocator
-            .allocate(context.now.mono)
+        let given = self.allocator.allocate(context.now.mono);
+        let Some(lowest) = given
             .iter()
-            .map(|allocation| Given {
-                allocation: allocation.container.clone(),
-                message: containers::encode(allocation, keys, terms),
-            })
-            .collect();
-        let allocations = given.iter().map(|given| given.allocation.clone());
-        self.unconfirmed = allocations.collect();
-        let lowest = self.unconfirmed.iter().map(|given| given.container_id.id);
-        if let Some(record) = lowest.min().and_then(|lowest| self.id_floor.used(lowest)) {
+            .map(|given| given.container.container_id.id)
+            .min()
+        else {
+            return Vec::new();
+        };
+        let mut writer = ContainerWriter::new(
+            keys,
+            Terms {
+                user: context.user,
+                now: context.now.wall,
+                token_life_ms,
+            },
+        );
+        let containers: Vec<Bytes> = given.iter().map(|given| writer.encode(given)).collect();
+        if let Some(record) = self.id_floor.used(lowest) {
             actions.push(Action::Persist(Part::NextId, Some(record)));
         }
-        self.dirty.asks |= !given.is_empty();
-        let messages = given.iter().map(|given| given.message.clone().into());
-        request.allocated.extend(messages);
-        given
+        self.dirty.asks = true;
+        request.allocated.extend(containers.iter().cloned());
+        containers
     }
 
     /// The ResourceManager has registered the attempt and says what it may have.
     fn granted(&mut self, scheduling: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
         let answer = RegisterDistributedSchedulingAmResponseProto::decode(scheduling.encode());
-        let Some((grant, nodes)) = answer.ok().as_ref().and_then(read_grant) else {
+        let Some((grant, nodes)) = answer.ok().and_then(read_grant) else {
             tracing::warn!("the ResourceManager grants no opportunistic containers to this node");
             return;
         };
@@ -271,46 +264,64 @@ impl DistributedScheduler {
             .scheduling
             .all(distributed_allocate_response::NODES)
             .filter_map(|node| RemoteNodeProto::decode(node).ok())
-            .filter_map(|node| read_node(&node))
+            .filter_map(read_node)
             .collect();
         match underway {
-            Underway::Next { request_id, given } => {
+            Underway::Next {
+                request_id,
+                containers,
+            } => {
                 self.unanswered = None;
-                let confirmed = self.allocator.confirmed(nodes, context.now.mono);
-                self.unconfirmed.clear();
-                let nodes = given.iter().map(|given| &given.allocation.node_id);
-                let nm_tokens = self.nm_tokens.missing(&nodes.collect(), context);
-                for Given { allocation, .. } in &given {
-                    if self.live.len() < LIVE_MAX {
-                        self.live.insert(allocation.container_id.id);
-                    }
-                    let latency_ms = context.now.mono.since(allocation.asked_at);
-                    actions.push(Action::Observe(Observation::Allocated {
-                        locality: allocation.locality,
-                        latency: Duration::from_millis(latency_ms),
-                    }));
-                }
+                let given = if containers.is_empty() && !self.allocator.unconfirmed().is_empty() {
+                    // They could not go along with this call.
+                    Vec::new()
+                } else {
+                    self.allocator.confirmed(nodes, context.now.mono)
+                };
                 self.last = Some(Round {
                     request_id,
+                    nm_tokens: self.note_given(&given, context, actions),
                     given,
-                    confirmed,
-                    nm_tokens,
+                    containers,
                 });
             }
-            Underway::Repeat if self.unconfirmed.is_empty() => {
+            Underway::Repeat if self.allocator.unconfirmed().is_empty() => {
                 self.allocator.confirmed(nodes, context.now.mono);
             }
             Underway::Repeat => {}
         }
         if let Some(Round {
-            given, nm_tokens, ..
+            containers,
+            nm_tokens,
+            ..
         }) = &self.last
         {
             let message = &mut response.message;
-            let containers = given.iter().map(|given| &given.message);
             message.extend(allocate_response::ALLOCATED_CONTAINERS, containers);
             message.extend(allocate_response::NM_TOKENS, nm_tokens);
         }
+    }
+
+    /// Counts containers that the AM gets now, and answers with the NMTokens that it lacks for them.
+    fn note_given(
+        &mut self,
+        given: &[DistributedAllocation],
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Vec<Vec<u8>> {
+        actions.reserve(given.len());
+        for DistributedAllocation { container, .. } in given {
+            if self.live.len() < LIVE_MAX {
+                self.live.insert(container.container_id.id);
+            }
+            let latency_ms = context.now.mono.since(container.asked_at);
+            actions.push(Action::Observe(Observation::Allocated {
+                locality: container.locality,
+                latency: Duration::from_millis(latency_ms),
+            }));
+        }
+        let nodes = given.iter().map(|given| &given.container.node_id);
+        self.nm_tokens.missing(&nodes.collect(), context)
     }
 
     fn note_ends(&mut self, message: &RawMessage, actions: &mut Vec<Action>) {
@@ -375,9 +386,12 @@ impl Interceptor for DistributedScheduler {
             self.underway = Some(if is_repeat {
                 Underway::Repeat
             } else {
-                let given = self.allocate(request_id, request, context, actions);
+                let containers = self.allocate(request_id, request, context, actions);
                 self.unanswered = Some(request_id);
-                Underway::Next { request_id, given }
+                Underway::Next {
+                    request_id,
+                    containers,
+                }
             });
         }
         Ok(Pass::default())

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use prost::Message as _;
+use prost::Message;
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::{ContainerProto, ResourceRequestProto};
+use wire::proto::hadoop_yarn::{PriorityProto, ResourceRequestProto};
 
 use crate::config::ThrottleConfig;
 use crate::fields::{allocate_request, allocate_response};
@@ -127,6 +127,15 @@ impl Throttle {
     }
 }
 
+/// Of a `ContainerProto` what tells which ask it answers. The rest is skipped: an answer may bring thousands.
+#[derive(Clone, PartialEq, Message)]
+struct Answering {
+    #[prost(message, optional, tag = "5")]
+    priority: Option<PriorityProto>,
+    #[prost(int64, optional, tag = "8", default = "-1")]
+    allocation_request_id: Option<i64>,
+}
+
 /// The key and count of a line for anywhere, which has the total of an ask. What does not parse is the ResourceManager's to
 /// refuse.
 fn read_total(ask: Bytes) -> Option<(AskKey, u64)> {
@@ -198,13 +207,10 @@ impl Interceptor for Throttle {
             .message
             .all(allocate_response::ALLOCATED_CONTAINERS)
         {
-            let Ok(container) = ContainerProto::decode(container) else {
+            let Ok(container) = Answering::decode(container) else {
                 continue;
             };
-            let priority = container
-                .priority
-                .as_ref()
-                .map_or(0, |priority| priority.priority());
+            let priority = container.priority.map_or(0, |priority| priority.priority());
             // Its size may have been rounded up, so only the rest of the key tells which ask it answers.
             let id = container.allocation_request_id();
             let keys = (priority, id, i64::MIN, i32::MIN)..=(priority, id, i64::MAX, i32::MAX);

@@ -3,15 +3,18 @@
 //! The tokens work on other nodes because the ResourceManager gives all of them the same keys. Source:
 //! `OpportunisticContainerAllocator.buildContainer`, `NMTokenSecretManagerInNM.generateNMToken`.
 
+use std::fmt::Write as _;
+
+use bytes::Bytes;
 use prost::Message as _;
-use records::{ApplicationAttemptId, EpochMillis, NodeId};
-use sched::{ContainerAllocation, DistributedAllocation};
+use records::{ApplicationAttemptId, EpochMillis, NodeId, Resource};
+use sched::DistributedAllocation;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerTokenIdentifierProto, ContainerTypeProto, ExecutionTypeProto,
     NmTokenProto,
 };
-use wire::secrets::{container_token, nm_token};
-use wire::token::MasterKey;
+use wire::secrets::{nm_token, put_container_token};
+use wire::token::{MasterKey, Signer};
 
 /// What a node signs with: as its ResourceManager told it, the same on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,63 +35,83 @@ pub(super) struct Terms<'a> {
     pub(super) token_life_ms: u64,
 }
 
-/// A container with its token, encoded.
-pub(super) fn encode(
-    allocation: &DistributedAllocation,
-    keys: &NodeTokenKeys,
-    terms: Terms<'_>,
-) -> Vec<u8> {
-    let DistributedAllocation {
-        container,
-        http_address,
-        partition,
-        origin: _,
-    } = allocation;
-    let ContainerAllocation {
-        container_id,
-        node_id,
-        resource,
-        priority,
-        allocation_request_id,
-        execution_type,
-        ..
-    } = container;
-    let life = i64::try_from(terms.token_life_ms).unwrap_or(i64::MAX);
-    let kind = i32::from(ExecutionTypeProto::from(*execution_type));
-    let token = container_token(
-        &keys.container_token,
-        ContainerTokenIdentifierProto {
-            container_id: Some((*container_id).into()),
-            nm_host_addr: Some(node_id.to_string()),
-            app_submitter: Some(terms.user.to_owned()),
-            resource: Some((*resource).into()),
-            expiry_time_stamp: Some(terms.now.0.saturating_add(life)),
-            // Filled in where it is signed.
-            master_key_id: None,
-            rm_identifier: Some(keys.rm_identifier),
-            priority: Some(priority.0.into()),
-            creation_time: Some(terms.now.0),
-            log_aggregation_context: None,
-            node_label_expression: Some(partition.clone()),
-            container_type: Some(ContainerTypeProto::Task.into()),
-            execution_type: Some(kind),
-            version: Some(0),
-            allocation_request_id: Some(*allocation_request_id),
-            allocation_tags: Vec::new(),
-        },
-    );
-    ContainerProto {
-        id: Some((*container_id).into()),
-        node_id: Some(node_id.into()),
-        node_http_address: Some(http_address.clone()),
-        resource: Some((*resource).into()),
-        priority: Some(priority.0.into()),
-        container_token: Some(token.into()),
-        execution_type: Some(kind),
-        allocation_request_id: Some(*allocation_request_id),
-        ..ContainerProto::default()
+/// Writes the containers of one call, each with its token. What they have in common is made once, and the messages are
+/// filled again and again: a call may bring thousands.
+pub(super) struct ContainerWriter {
+    signer: Signer,
+    identifier: ContainerTokenIdentifierProto,
+    container: ContainerProto,
+    /// The size that both messages have.
+    size: Option<Resource>,
+}
+
+impl ContainerWriter {
+    pub(super) fn new(keys: &NodeTokenKeys, terms: Terms<'_>) -> Self {
+        let life = i64::try_from(terms.token_life_ms).unwrap_or(i64::MAX);
+        Self {
+            signer: keys.container_token.signer(),
+            // What is absent here is filled in for each container, and where it is signed.
+            identifier: ContainerTokenIdentifierProto {
+                app_submitter: Some(terms.user.to_owned()),
+                expiry_time_stamp: Some(terms.now.0.saturating_add(life)),
+                rm_identifier: Some(keys.rm_identifier),
+                creation_time: Some(terms.now.0),
+                container_type: Some(ContainerTypeProto::Task.into()),
+                version: Some(0),
+                ..ContainerTokenIdentifierProto::default()
+            },
+            container: ContainerProto::default(),
+            size: None,
+        }
     }
-    .encode_to_vec()
+
+    /// A container with its token, encoded.
+    pub(super) fn encode(&mut self, allocation: &DistributedAllocation) -> Bytes {
+        let DistributedAllocation {
+            container: given,
+            http_address,
+            partition,
+            origin: _,
+        } = allocation;
+        let Self {
+            signer,
+            identifier,
+            container,
+            size,
+        } = self;
+        let kind = i32::from(ExecutionTypeProto::from(given.execution_type));
+        let id = Some(given.container_id.into());
+        if *size != Some(given.resource) {
+            identifier.resource = Some(given.resource.into());
+            container.resource = Some(given.resource.into());
+            *size = Some(given.resource);
+        }
+
+        identifier.container_id = id;
+        let address = identifier.nm_host_addr.get_or_insert_default();
+        address.clear();
+        write!(address, "{}", given.node_id).expect("a String grows as needed");
+        identifier.priority = Some(given.priority.0.into());
+        let label = identifier.node_label_expression.get_or_insert_default();
+        label.clone_from(partition);
+        identifier.execution_type = Some(kind);
+        identifier.allocation_request_id = Some(given.allocation_request_id);
+
+        container.id = id;
+        let node = container.node_id.get_or_insert_default();
+        node.host
+            .get_or_insert_default()
+            .clone_from(&given.node_id.host);
+        node.port = Some(given.node_id.port.into());
+        let address = container.node_http_address.get_or_insert_default();
+        address.clone_from(http_address);
+        container.priority = Some(given.priority.0.into());
+        let token = container.container_token.get_or_insert_default();
+        put_container_token(signer, identifier, token);
+        container.execution_type = Some(kind);
+        container.allocation_request_id = Some(given.allocation_request_id);
+        container.encode_to_vec().into()
+    }
 }
 
 /// The right of an attempt to talk to a node, encoded.

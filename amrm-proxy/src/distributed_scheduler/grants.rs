@@ -5,18 +5,18 @@ use sched::{DistributedGrant, RemoteNode, ResourceLimits};
 use wire::proto::hadoop_yarn::{RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto};
 
 /// A node on offer; `None` when it has no id.
-pub(super) fn read_node(node: &RemoteNodeProto) -> Option<RemoteNode> {
+pub(super) fn read_node(node: RemoteNodeProto) -> Option<RemoteNode> {
     Some(RemoteNode {
-        node_id: NodeId::try_from(node.node_id.as_ref()?).ok()?,
-        http_address: node.http_address().to_owned(),
-        rack: node.rack_name().to_owned(),
-        partition: node.node_partition().to_owned(),
+        node_id: NodeId::try_from(node.node_id?).ok()?,
+        http_address: node.http_address.unwrap_or_default(),
+        rack: node.rack_name.unwrap_or_default(),
+        partition: node.node_partition.unwrap_or_default(),
     })
 }
 
 /// What a registration grants; an absent increment is the minimum, as in Hadoop.
 pub(super) fn read_grant(
-    answer: &RegisterDistributedSchedulingAmResponseProto,
+    answer: RegisterDistributedSchedulingAmResponseProto,
 ) -> Option<(DistributedGrant, Vec<RemoteNode>)> {
     let size = |size: Option<&_>| Resource::try_from(size?).ok();
     let minimum = size(answer.min_container_resource.as_ref())?;
@@ -30,6 +30,9 @@ pub(super) fn read_grant(
         token_life_ms: u64::try_from(answer.container_token_expiry_interval()).ok()?,
         container_id_start: answer.container_id_start?,
     };
-    let nodes = answer.nodes_for_scheduling.iter().filter_map(read_node);
+    let nodes = answer
+        .nodes_for_scheduling
+        .into_iter()
+        .filter_map(read_node);
     Some((grant, nodes.collect()))
 }

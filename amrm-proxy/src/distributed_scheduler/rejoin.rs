@@ -75,21 +75,20 @@ impl DistributedScheduler {
         let repeated = self
             .last
             .take_if(|last| request_id == Some(last.request_id));
-        let unheard = repeated.map_or_else(Vec::new, |last| last.confirmed);
+        let unheard = repeated.map_or_else(Vec::new, |last| last.given);
         for given in &unheard {
             self.live.remove(&given.container.container_id.id);
         }
         self.unanswered = request_id;
         self.underway = request_id.map(|request_id| Underway::Next {
             request_id,
-            given: Vec::new(),
+            containers: Vec::new(),
         });
         self.begin_again(unheard, context);
     }
 
     fn begin_again(&mut self, unheard: Vec<DistributedAllocation>, context: &Context<'_>) {
-        self.dirty.asks |= !unheard.is_empty() || !self.unconfirmed.is_empty();
-        self.unconfirmed.clear();
+        self.dirty.asks |= !unheard.is_empty() || !self.allocator.unconfirmed().is_empty();
         if let Err(error) = self.allocator.take_back(unheard) {
             tracing::warn!(attempt = %context.attempt, %error, "containers of a ResourceManager that is no more cannot be asked for again");
         }

@@ -408,6 +408,49 @@ fn a_node_that_is_not_registered_gives_nothing_and_forgets_nothing() {
 }
 
 #[test]
+fn containers_that_could_not_go_along_go_with_a_later_call() {
+    let mut attempt = Attempt::registered();
+    let (_, first) = attempt.send(0, opportunistic(2)).unwrap();
+    attempt.fail();
+    attempt.keys = None;
+    assert_eq!(attempt.call(0, opportunistic(2)).allocated_containers, []);
+    attempt.keys = Some(keys(1));
+    let told = attempt.call(1, Vec::new());
+    assert_eq!(ids(&told.allocated_containers), ids(&first));
+}
+
+#[test]
+fn containers_of_one_call_each_carry_a_token_of_their_own() {
+    let mut attempt = Attempt::registered();
+    let other = ResourceRequestProto {
+        priority: Some(7.into()),
+        capability: Some(Resource::new(1024, 2).into()),
+        ..ask("*", 1, ExecutionType::Opportunistic)
+    };
+    let mut asks = opportunistic(2);
+    asks.insert(0, other);
+    let told = attempt.call(0, asks).allocated_containers;
+    let of = |container: &ContainerProto| {
+        let size = container.resource.as_ref().unwrap().virtual_cores();
+        (container.priority.unwrap().priority(), size)
+    };
+    let kinds: Vec<_> = told.iter().map(of).collect();
+    assert_eq!(kinds, [(2, 1), (7, 2), (2, 1)]);
+    for container in &told {
+        let token = container.container_token.as_ref().unwrap();
+        let key = keys(1).container_token;
+        assert!(key.verify(&token.identifier, &token.password));
+        let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
+        let node = NodeId::try_from(container.node_id.as_ref().unwrap()).unwrap();
+        assert_eq!(identifier.nm_host_addr(), node.to_string());
+        assert_eq!(token.service, node.to_string());
+        assert_eq!(identifier.container_id, container.id);
+        assert_eq!(identifier.resource, container.resource);
+        assert_eq!(identifier.priority, container.priority);
+    }
+}
+
+#[test]
 fn hosts_on_the_blacklist_get_nothing_and_the_list_goes_on() {
     let mut attempt = Attempt::registered();
     let list = ResourceBlacklistRequestProto {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wire::proto::hadoop_yarn::{
-    AllocateRequestProto, AllocateResponseProto, PriorityProto, ResourceProto,
+    AllocateRequestProto, AllocateResponseProto, ContainerProto, ResourceProto,
 };
 
 use super::*;
