@@ -3,7 +3,7 @@
 use tests::wait;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::CssRunning;
 
-use crate::stories::{DEADLINE, Isolated, isolated};
+use crate::stories::{DEADLINE, isolated};
 
 const KILLED_EXCEEDED_PMEM: i32 = -104;
 
@@ -64,29 +64,4 @@ fn a_fork_bomb_stays_within_its_tasks_and_ends_with_its_container() {
     am.stop(id).unwrap();
     assert_eq!(node.cluster.rm.wait_completed(id).exit_status, -105);
     assert_eq!(node.processes().len(), 0);
-}
-
-#[test]
-fn promotion_and_a_new_size_reach_the_running_container() {
-    let test = "promotion_and_a_new_size_reach_the_running_container";
-    let Some(node) = isolated(test, |_| {}) else {
-        return;
-    };
-    let am = &node.cluster.am;
-    let gate = node.cluster.gate("end");
-    let mut allocation = am.allocate().opportunistic();
-    let command = format!("echo \\$\\$ > <LOG_DIR>/pid; {}", gate.then("exit 5"));
-    let id = am.start(&allocation, &command);
-    let pid = node.line(id, "pid");
-    let path = Isolated::memory_cgroup(&pid);
-    assert!(path.ends_with(&format!("/opportunistic/{id}")), "{path}");
-    allocation.execution_type = records::ExecutionType::Guaranteed;
-    allocation.version = 1;
-    am.update(&allocation).unwrap();
-    wait::until("the promotion", DEADLINE, || {
-        let path = Isolated::memory_cgroup(&pid);
-        wait::check(path.ends_with(&format!("/guaranteed/{id}")), path)
-    });
-    gate.open();
-    assert_eq!(node.cluster.rm.wait_completed(id).exit_status, 5);
 }

@@ -5,6 +5,7 @@
 
 #![cfg(test)]
 
+mod classes;
 mod eviction;
 mod limits;
 mod pressure;

@@ -47,11 +47,12 @@ fn agent() -> String {
     }
 }
 
-/// Freezes instead of killing, however little memory this machine has.
+/// Freezes instead of killing, however little memory this machine has, and however slow it is.
 pub(crate) fn pausing(site: &mut Properties) {
     let name = "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption";
     site.set(name, true);
     site.set("yarn.nodemanager.agent.pause.memory-ceiling-mb", 1 << 20);
+    site.set("yarn.nodemanager.agent.pause.freeze-timeout-ms", 60_000);
 }
 
 impl Isolated {
