@@ -37,6 +37,7 @@ pub mod registration;
 pub mod relabel;
 pub mod rm_forwarder;
 mod service;
+mod sizes;
 pub mod store;
 #[cfg(test)]
 mod testing;

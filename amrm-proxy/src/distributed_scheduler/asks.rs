@@ -6,12 +6,13 @@ use bytes::Bytes;
 use prost::Message as _;
 use records::{NodeId, Priority, Resource, ResourceName, ResourceRequest};
 use sched::{AskError, DistributedAllocation, ResourceLimits};
-use wire::convert::{ConvertError, MEMORY_NAME, VCORES_NAME};
+use wire::convert::ConvertError;
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceProto, ResourceRequestProto};
+use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceRequestProto};
 use wire::raw_message::RawMessage;
 
 use crate::fields::{allocate_request, execution_type_request, resource_request};
+use crate::sizes::wants_other_resources;
 
 /// Why asks are not taken; the AM is told as Hadoop's ResourceManager tells it of guaranteed ones.
 #[derive(Debug, thiserror::Error)]
@@ -63,18 +64,10 @@ fn is_opportunistic(ask: &Bytes) -> bool {
     kind == Some(ExecutionTypeProto::Opportunistic.into())
 }
 
-/// Whether a size has more than memory and virtual cores, for example GPUs. Containers are given without these here, and
-/// the nodes on offer are not known to have any.
-fn has_other_types(size: &ResourceProto) -> bool {
-    size.resource_value_map
-        .iter()
-        .any(|each| each.value() != 0 && each.key != MEMORY_NAME && each.key != VCORES_NAME)
-}
-
 /// Reads an opportunistic line; `None` if it is the ResourceManager's to answer.
 fn read_line(line: &Bytes, limits: &ResourceLimits) -> Result<Option<ResourceRequest>, BadAsk> {
     let proto = ResourceRequestProto::decode(&**line)?;
-    if proto.capability.as_ref().is_some_and(has_other_types) {
+    if wants_other_resources(&proto) {
         return Ok(None);
     }
     let ask = ResourceRequest::try_from(&proto)?;

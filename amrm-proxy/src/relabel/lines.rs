@@ -5,8 +5,9 @@ use prost::Message as _;
 use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceRequestProto};
 use wire::raw_message::RawMessage;
 
-use super::shares::{AskKey, wants_other_resources};
+use super::shares::AskKey;
 use crate::fields::{allocate_request, execution_type_request, resource_request};
+use crate::sizes::wants_other_resources;
 
 /// What a line of an ask is to a rule.
 #[derive(Clone, Debug)]

@@ -14,9 +14,6 @@ use wire::proto::hadoop_yarn::{
 /// of its resource profiles.
 const ASKS_MAX: usize = 10_000;
 
-/// What is in a map of resources beside the fields for them, or is counted under another name.
-const COMMON_RESOURCES: [&str; 2] = ["memory-mb", "vcores"];
-
 /// What tells asks of an attempt apart: priority, allocation request id, memory and virtual cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AskKey {
@@ -59,15 +56,6 @@ impl AskKey {
     fn fits_in(&self, other: &Self) -> bool {
         self.memory_mb <= other.memory_mb && self.vcores <= other.vcores
     }
-}
-
-/// Whether an ask is for more than memory and virtual cores. Opportunistic containers are given without that.
-pub(super) fn wants_other_resources(ask: &ResourceRequestProto) -> bool {
-    let size = ask.capability.as_ref();
-    size.is_some_and(|size| {
-        let mut others = size.resource_value_map.iter();
-        others.any(|each| each.value() > 0 && !COMMON_RESOURCES.contains(&each.key.as_str()))
-    })
 }
 
 /// A part of a whole.

@@ -128,26 +128,6 @@ fn asks_that_are_over_make_room_for_others_and_live_ones_do_not() {
     assert_eq!(shares.asks.len(), ASKS_MAX);
 }
 
-#[test]
-fn other_resources_are_more_than_memory_and_cores() {
-    use wire::proto::hadoop_yarn::ResourceInformationProto;
-    let ask = |key: &str, value| ResourceRequestProto {
-        capability: Some(ResourceProto {
-            resource_value_map: vec![ResourceInformationProto {
-                key: key.to_owned(),
-                value: Some(value),
-                ..ResourceInformationProto::default()
-            }],
-            ..ResourceProto::default()
-        }),
-        ..ResourceRequestProto::default()
-    };
-    assert!(wants_other_resources(&ask("yarn.io/gpu", 1)));
-    assert!(!wants_other_resources(&ask("yarn.io/gpu", 0)));
-    assert!(!wants_other_resources(&ask("memory-mb", 1024)));
-    assert!(!wants_other_resources(&ResourceRequestProto::default()));
-}
-
 proptest! {
     #[test]
     fn places_are_shared_out_like_their_sum(
