@@ -754,6 +754,20 @@ fn records_that_cannot_be_read_leave_it_to_the_am() {
 }
 
 #[test]
+fn an_attempt_that_wants_nothing_takes_hardly_more_than_its_register_request() {
+    let mut attempt = Attempt::registered();
+    attempt.call(&says(0, vec![ask(1, "*", 1)]), &gives(1, vec![]));
+    assert!(attempt.registration.outstanding.is_some());
+    attempt.call(&says(1, vec![ask(1, "*", 0)]), &gives(2, vec![]));
+    let registration = &attempt.registration;
+    assert!(registration.outstanding.is_none());
+    assert_eq!(registration.unheard.capacity(), 0);
+    assert!(size_of::<Registration>() <= 160);
+    let request = registration.request.as_deref();
+    assert_eq!(request, Some(&*register_request().encode_to_vec()));
+}
+
+#[test]
 fn tokens_are_not_shown() {
     let mut attempt = Attempt::registered();
     attempt.registration.nm_tokens = vec![Bytes::from_static(b"hush")];
