@@ -17,12 +17,16 @@ use super::table::locked;
 /// a birth on a machine that is busy but not full.
 const PATIENCE: Duration = Duration::from_millis(20);
 
+/// How long its class is hurried for it at most: one that waits for a disk is not helped by processor time.
+const HURRIED_MAX: Duration = Duration::from_secs(1);
+
 /// How far a birth is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     UnderWay,
     /// Its class is hurried for it.
     Hurried,
+    /// Nothing is done for it any more.
     Over,
 }
 
@@ -47,10 +51,11 @@ impl Birth {
         let alarm = runtime.spawn(async move {
             // Whichever comes first.
             let _in_time = tokio::time::timeout(PATIENCE, sooner).await;
-            let hurry = tokio::task::spawn_blocking(move || hurry(&late_shared, &late_stage));
-            if let Err(error) = hurry.await {
-                tracing::debug!(%error, "a late birth is not hurried");
-            }
+            let (shared, stage) = (Arc::clone(&late_shared), Arc::clone(&late_stage));
+            // Writes to kernel files. Cancelled only when the runtime ends.
+            let _hurried = tokio::task::spawn_blocking(move || hurry(&shared, &stage)).await;
+            tokio::time::sleep(HURRIED_MAX).await;
+            let _calmed = tokio::task::spawn_blocking(move || end(&late_shared, &late_stage)).await;
         });
         Self {
             shared: Arc::clone(shared),
@@ -68,12 +73,16 @@ fn hurry(shared: &Shared, stage: &Mutex<Stage>) {
     }
 }
 
+fn end(shared: &Shared, stage: &Mutex<Stage>) {
+    let before = std::mem::replace(&mut *locked(stage), Stage::Over);
+    if before == Stage::Hurried {
+        shared.calm();
+    }
+}
+
 impl Drop for Birth {
     fn drop(&mut self) {
         self.alarm.abort();
-        let before = std::mem::replace(&mut *locked(&self.stage), Stage::Over);
-        if before == Stage::Hurried {
-            self.shared.calm();
-        }
+        end(&self.shared, &self.stage);
     }
 }

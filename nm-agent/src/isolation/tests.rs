@@ -311,6 +311,13 @@ async fn a_birth_that_is_late_hurries_its_class_and_only_as_long_as_it_lasts() {
         (node.weight_of_opportunistic() != calm).then_some(())
     })
     .await;
+    // And one that waits for something else than processor time is given up.
+    tokio::time::pause();
+    eventually("it is not hurried for ever", || {
+        (node.weight_of_opportunistic() == calm).then_some(())
+    })
+    .await;
+    tokio::time::resume();
     drop(birth);
     assert_eq!(node.weight_of_opportunistic(), calm);
     let none = node
