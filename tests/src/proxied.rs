@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,8 +144,31 @@ impl ProxiedPeers {
         let am = start_master(&self.rm, application, |attempt| {
             Some(self.scheduler.token(attempt))
         });
+        self.wait_launched(am.attempt())
+    }
+
+    /// The same for the masters of all these applications, which start at once.
+    ///
+    /// # Panics
+    /// When the node refuses one.
+    #[must_use]
+    #[track_caller]
+    pub fn launch_all(&self, applications: RangeInclusive<i32>) -> Vec<Launched> {
+        let started = applications.map(|application| {
+            let token = |attempt| Some(self.scheduler.token(attempt));
+            start_master(&self.rm, application, token).attempt()
+        });
+        let attempts: Vec<_> = started.collect();
+        let launched = attempts
+            .into_iter()
+            .map(|attempt| self.wait_launched(attempt));
+        launched.collect()
+    }
+
+    #[track_caller]
+    fn wait_launched(&self, attempt: ApplicationAttemptId) -> Launched {
         let local_dirs = [self.node.local_dir()];
-        wait_launched(&local_dirs, am.attempt().application_id).1
+        wait_launched(&local_dirs, attempt.application_id).1
     }
 }
 

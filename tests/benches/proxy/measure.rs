@@ -1,30 +1,19 @@
 //! The figures of one node.
 
 use std::fs;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use records::{ContainerId, NodeId, Resource};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 use tests::node::NodeKind;
-use tests::peer::{Nothing, Script};
-use tests::played::open;
 use tests::proc::processor_time;
 use tests::proxied::{ProxiedPeers, start_master};
 use tests::samples::Samples;
-use tests::simulated::{Launched, SimulatedMaster, opportunistic_container};
+use tests::simulated::Launched;
 use tokio::runtime::Runtime;
-use wire::proto::hadoop_yarn::{
-    AllocateRequestProto, DistributedSchedulingAllocateRequestProto, ExecutionTypeProto,
-    RegisterApplicationMasterRequestProto, RemoteNodeProto,
-};
-use wire::protocol::application_master::{Allocate, RegisterApplicationMaster};
-use wire::protocol::distributed_scheduling_am::AllocateForDistributedScheduling;
-use wire::rpc::RpcClient;
-use wire::token::Token;
+use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
-/// Containers of one ask.
-const HUNDRED: i32 = 100;
+use crate::masters::{LastTold, Master, offering};
 
 /// Nodes that the ResourceManager offers; Hadoop's default.
 const NODES: u16 = 10;
@@ -32,16 +21,20 @@ const NODES: u16 = 10;
 /// Nodes when a hundred containers are asked for: a node gets one for each call that does not name its host.
 const NODES_FOR_HUNDRED: u16 = 100;
 
-/// What a container takes.
-const SIZE: Resource = Resource::new(128, 1);
-
-/// Masters before anything is measured, so that what a process needs once is there.
+/// Masters before anything is measured, so that what a process needs once is there. The first of them is connected.
 const FIRST: i32 = 20;
+
+/// Between two heartbeats of the node, milliseconds: Hadoop's default. Each tells of every master's container.
+const HEARTBEAT_MS: i64 = 1_000;
+
+/// Rounds in which containers without and with a pipeline take turns, so that what the process needs once for more of
+/// either falls on both.
+const ROUNDS: i32 = 5;
 
 /// How much is done.
 pub(crate) struct Effort {
-    /// Masters that call at once.
-    pub(crate) masters: i32,
+    /// Masters that are connected. A multiple of [`ROUNDS`].
+    masters: i32,
     warm_up: usize,
     empty: usize,
     hundred: usize,
@@ -49,69 +42,77 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    pub(crate) const QUICK: Self = Self {
-        masters: 20,
-        warm_up: 20,
-        empty: 200,
-        hundred: 20,
-        period: Duration::from_secs(2),
-    };
-    pub(crate) const FULL: Self = Self {
-        masters: 500,
-        warm_up: 2_000,
-        empty: 5_000,
-        hundred: 300,
-        period: Duration::from_secs(20),
-    };
+    /// For a node of ours.
+    pub(crate) const fn agent(quick: bool) -> Self {
+        if quick {
+            return Self {
+                masters: 100,
+                warm_up: 20,
+                empty: 500,
+                hundred: 50,
+                period: Duration::from_secs(2),
+            };
+        }
+        Self {
+            masters: 500,
+            warm_up: 1_000,
+            empty: 5_000,
+            hundred: 500,
+            period: Duration::from_secs(15),
+        }
+    }
+
+    /// For Hadoop's, which starts a dozen containers a second. It has warmed up after as many calls as ours.
+    pub(crate) const fn java(quick: bool) -> Self {
+        if quick {
+            return Self {
+                masters: 20,
+                ..Self::agent(true)
+            };
+        }
+        Self {
+            masters: 200,
+            empty: 2_000,
+            hundred: 100,
+            ..Self::agent(false)
+        }
+    }
+
+    /// A call for a hundred containers warms up what a hundred empty ones do.
+    fn hundred_warm_up(&self) -> usize {
+        self.warm_up.min(50)
+    }
 }
 
 /// See the table.
 pub(crate) struct Figures {
+    /// Masters connected when there are many.
+    pub(crate) masters: i32,
     /// The ResourceManager's answer to a call without asks.
     pub(crate) direct: Samples,
-    /// The same through the proxy.
-    pub(crate) empty: Samples,
     /// The ResourceManager's answer to a node that gave out a hundred.
-    pub(crate) hundred_direct: Samples,
-    /// A call of a master that gets a hundred.
-    pub(crate) hundred: Samples,
+    pub(crate) direct_hundred: Samples,
+    /// Calls of the only master.
+    pub(crate) alone: Calls,
+    /// Calls of one master while all are connected.
+    pub(crate) among_all: Calls,
+    /// Calls without asks of one master after the other.
+    pub(crate) in_turn: Samples,
     pub(crate) calls_per_s: f64,
     pub(crate) processors: f64,
     /// Without and with a master that has registered; of ours only, a JVM's memory says little.
     pub(crate) pipeline_kib: Option<(f64, f64)>,
 }
 
-/// A master that does one thing after the other.
-struct Master {
-    client: RpcClient,
-    response_id: i32,
-}
-
-impl Master {
-    async fn register(scheduler: SocketAddr, token: &Token) -> Self {
-        let client = open(scheduler, token).await.expect("the token is good");
-        let request = RegisterApplicationMasterRequestProto::default();
-        let answer = client.call::<RegisterApplicationMaster>(&request).await;
-        answer.expect("a master may register");
-        Self {
-            client,
-            response_id: 0,
-        }
-    }
-
-    /// One call; how long it took and how many containers it brought.
-    async fn allocate(&mut self, request: AllocateRequestProto) -> (Duration, usize) {
-        let request = AllocateRequestProto {
-            response_id: Some(self.response_id),
-            ..request
-        };
-        let begin = Instant::now();
-        let answer = self.client.call::<Allocate>(&request).await;
-        let elapsed = begin.elapsed();
-        let answer = answer.expect("a registered master may call");
-        self.response_id = answer.response_id();
-        (elapsed, answer.allocated_containers.len())
-    }
+/// Calls of one master.
+pub(crate) struct Calls {
+    pub(crate) empty: Samples,
+    /// Processor time of the node for each, in milliseconds.
+    pub(crate) empty_processor_ms: f64,
+    /// Those that get a hundred containers.
+    pub(crate) hundred: Samples,
+    /// Processor time of the node for each, in milliseconds.
+    pub(crate) hundred_processor_ms: f64,
 }
 
 /// Measures a node of this kind.
@@ -119,155 +120,170 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     let peers = ProxiedPeers::start(kind, offering(NODES), |site| {
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true);
     });
+    peers
+        .rm
+        .with(|tracker| tracker.heartbeat_interval_ms = HEARTBEAT_MS);
     let runtime = Runtime::new().expect("threads can be made");
-    let (pipeline_kib, launched) = launch_all(kind, &peers, effort);
+    let first = peers.launch_all(1..=FIRST);
+    let (direct, direct_hundred, alone) = runtime.block_on(async {
+        let mut master = Master::register(peers.proxy, &first[0].token).await;
+        let alone = Calls::measure(&peers, &mut master, effort).await;
+        let (direct, direct_hundred) = direct(&peers, &mut master, effort).await;
+        (direct, direct_hundred, alone)
+    });
+    let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
-    let mut masters = runtime.block_on(register_all(&peers, &launched));
+    let mut masters = runtime.block_on(Master::register_all(peers.proxy, &launched));
     let registered_kib = (rss_kib(&peers) - before) / f64::from(effort.masters);
-    let (direct, hundred_direct) = runtime.block_on(direct(&peers, effort));
-    let first = &mut masters[0];
-    let empty = runtime.block_on(empty(first, effort));
-    peers.scheduler.say(offering(NODES_FOR_HUNDRED));
-    let hundred = runtime.block_on(hundred(first, effort));
-    peers.scheduler.say(offering(NODES));
+    let among_all = runtime.block_on(Calls::measure(&peers, &mut masters[0], effort));
+    let in_turn = runtime.block_on(in_turn(&mut masters, effort));
     let (calls_per_s, processors) = runtime.block_on(rate(&peers, masters, effort));
     Figures {
+        masters: effort.masters,
         direct,
-        empty,
-        hundred_direct,
-        hundred,
+        direct_hundred,
+        alone,
+        among_all,
+        in_turn,
         calls_per_s,
         processors,
         pipeline_kib: pipeline_kib.map(|kib| (kib, kib + registered_kib)),
     }
 }
 
-/// A ResourceManager with nothing but so many nodes.
-fn offering(nodes: u16) -> Arc<Script> {
-    let nodes = (1..=nodes).map(remote_node).collect();
-    Nothing { nodes }.into_script()
-}
-
-fn remote_node(number: u16) -> RemoteNodeProto {
-    let id = NodeId {
-        // Hadoop's node looks names up, so there are none.
-        host: format!("127.0.1.{number}"),
-        port: number,
-    };
-    RemoteNodeProto {
-        node_id: Some((&id).into()),
-        http_address: Some(format!("127.0.1.{number}:1")),
-        rack_name: Some("/default-rack".to_owned()),
-        node_partition: None,
-    }
-}
-
-/// As many containers with a pipeline as without, so that the difference is the pipelines'.
-fn launch_all(
+/// Launches the masters; of ours as many containers without a pipeline as with one, so that the difference is the
+/// pipelines'.
+fn launch_rest(
     kind: &NodeKind,
     peers: &ProxiedPeers,
     effort: &Effort,
 ) -> (Option<f64>, Vec<Launched>) {
-    let mut next = 0;
-    let mut numbers = |count: i32| {
-        next += count;
-        next - count + 1..=next
+    let mut last = FIRST;
+    let mut next = |count: i32| {
+        last += count;
+        last - count + 1..=last
     };
-    for number in numbers(FIRST) {
-        let _ = peers.launch(number);
+    if *kind == NodeKind::Java {
+        return (None, peers.launch_all(next(effort.masters)));
     }
-    let without = matches!(kind, NodeKind::Agent(_)).then(|| {
+    let batch = effort.masters / ROUNDS;
+    let without = |numbers: RangeInclusive<i32>| {
+        let started = numbers.map(|number| start_master(&peers.rm, number, |_| None).first().id);
+        let started: Vec<_> = started.collect();
+        wait_running(peers, &started);
+    };
+    without(next(batch));
+    let (mut added_kib, mut launched) = (0.0, Vec::new());
+    for _ in 0..ROUNDS {
         let before = rss_kib(peers);
-        for number in numbers(effort.masters) {
-            start_master(&peers.rm, number, |_| None);
-        }
-        peers.rm.wait_heartbeats(3);
-        rss_kib(peers) - before
-    });
-    let before = rss_kib(peers);
-    let launched = numbers(effort.masters).map(|number| peers.launch(number));
-    let launched: Vec<_> = launched.collect();
-    peers.rm.wait_heartbeats(3);
-    let with = rss_kib(peers) - before;
-    let each = without.map(|without| (with - without) / f64::from(effort.masters));
-    (each, launched)
-}
-
-async fn register_all(peers: &ProxiedPeers, launched: &[Launched]) -> Vec<Master> {
-    let mut masters = Vec::new();
-    for launched in launched {
-        masters.push(Master::register(peers.proxy, &launched.token).await);
+        without(next(batch));
+        let between = rss_kib(peers);
+        let masters = peers.launch_all(next(batch));
+        let containers: Vec<_> = masters.iter().map(|master| master.container).collect();
+        wait_running(peers, &containers);
+        added_kib += (rss_kib(peers) - between) - (between - before);
+        launched.extend(masters);
     }
-    masters
+    (Some(added_kib / f64::from(effort.masters)), launched)
 }
 
-/// What the ResourceManager takes without a proxy: for a call without asks, and for one that tells of a hundred containers.
-async fn direct(peers: &ProxiedPeers, effort: &Effort) -> (Samples, Samples) {
-    let application_id = records::ApplicationId {
+/// Until all of these have a process, and the node has told of it.
+fn wait_running(peers: &ProxiedPeers, containers: &[ContainerId]) {
+    for id in containers {
+        let running = ContainerSubStateProto::CssRunning;
+        peers.rm.wait_sub_state(*id, running);
+    }
+}
+
+impl Calls {
+    async fn measure(peers: &ProxiedPeers, master: &mut Master, effort: &Effort) -> Self {
+        for _ in 0..effort.warm_up {
+            master.empty().await;
+        }
+        let mut times = Vec::new();
+        let before = processor_time(peers.node.process.id());
+        for _ in 0..effort.empty {
+            times.push(master.empty().await);
+        }
+        let empty_processor_ms = used_ms(peers, before, effort.empty);
+        let empty = times.drain(..).collect();
+
+        peers.scheduler.say(offering(NODES_FOR_HUNDRED));
+        // The answer brings the new list of nodes.
+        master.empty().await;
+        for _ in 0..effort.hundred_warm_up() {
+            master.hundred().await;
+        }
+        let before = processor_time(peers.node.process.id());
+        for _ in 0..effort.hundred {
+            times.push(master.hundred().await);
+        }
+        let hundred_processor_ms = used_ms(peers, before, effort.hundred);
+        peers.scheduler.say(offering(NODES));
+        Self {
+            empty,
+            empty_processor_ms,
+            hundred: times.into_iter().collect(),
+            hundred_processor_ms,
+        }
+    }
+}
+
+/// Processor time of the node since `before` for each of so many calls.
+fn used_ms(peers: &ProxiedPeers, before: Duration, calls: usize) -> f64 {
+    let used = processor_time(peers.node.process.id()).saturating_sub(before);
+    let calls = u32::try_from(calls).expect("a small number");
+    used.as_secs_f64() * 1000.0 / f64::from(calls)
+}
+
+/// What the ResourceManager takes without a proxy: for a call without asks, and for the message of a node that gave
+/// `proxied` a hundred containers, with the same list of nodes in the answer.
+async fn direct(peers: &ProxiedPeers, proxied: &mut Master, effort: &Effort) -> (Samples, Samples) {
+    let application_id = ApplicationId {
         cluster_timestamp: 1,
         id: 1,
     };
-    let attempt = records::ApplicationAttemptId {
+    let token = peers.scheduler.token(ApplicationAttemptId {
         application_id,
         attempt_id: 1,
-    };
-    let token = peers.scheduler.token(attempt);
-    let mut master = Master::register(peers.scheduler.address, &token).await;
-    let samples = empty(&mut master, effort).await;
-    let node = NodeId {
-        host: "127.0.1.1".to_owned(),
-        port: 1,
-    };
-    let given = (1..=HUNDRED).map(|number| {
-        let id = ContainerId {
-            attempt,
-            id: (1 << 40) - i64::from(number),
-        };
-        opportunistic_container(id, &node, SIZE)
     });
-    let request = DistributedSchedulingAllocateRequestProto {
-        allocate_request: Some(AllocateRequestProto::default()),
-        allocated_containers: given.collect(),
-    };
+    let mut master = Master::register(peers.scheduler.address, &token).await;
+    for _ in 0..effort.warm_up {
+        master.empty().await;
+    }
     let mut times = Vec::new();
+    for _ in 0..effort.empty {
+        times.push(master.empty().await);
+    }
+    let empty = times.drain(..).collect();
+
+    let told = LastTold::default();
+    peers.scheduler.say(told.kept_by(NODES_FOR_HUNDRED));
+    proxied.empty().await;
+    proxied.hundred().await;
+    peers.scheduler.say(offering(NODES_FOR_HUNDRED));
+    for _ in 0..effort.hundred_warm_up() {
+        master.tell(told.message()).await;
+    }
     for _ in 0..effort.hundred {
-        let begin = Instant::now();
-        let answer = master
-            .client
-            .call::<AllocateForDistributedScheduling>(&request);
-        answer.await.expect("a node may tell");
-        times.push(begin.elapsed());
+        times.push(master.tell(told.message()).await);
     }
-    (samples, times.into_iter().collect())
+    peers.scheduler.say(offering(NODES));
+    (empty, times.into_iter().collect())
 }
 
-async fn empty(master: &mut Master, effort: &Effort) -> Samples {
-    let mut times = Vec::new();
-    for _ in 0..effort.warm_up + effort.empty {
-        times.push(master.allocate(AllocateRequestProto::default()).await.0);
+/// Calls without asks, each of another master than the one before.
+async fn in_turn(masters: &mut [Master], effort: &Effort) -> Samples {
+    for master in masters.iter_mut() {
+        master.empty().await;
     }
-    times.split_off(effort.warm_up).into_iter().collect()
-}
-
-async fn hundred(master: &mut Master, effort: &Effort) -> Samples {
-    // The answer brings the new list of nodes.
-    master.allocate(AllocateRequestProto::default()).await;
     let mut times = Vec::new();
-    for _ in 0..effort.warm_up.min(100) + effort.hundred {
-        let kind = ExecutionTypeProto::Opportunistic;
-        let request = AllocateRequestProto {
-            ask: vec![SimulatedMaster::ask(HUNDRED, SIZE, kind)],
-            ..AllocateRequestProto::default()
-        };
-        let (elapsed, containers) = master.allocate(request).await;
-        let wanted = usize::try_from(HUNDRED).expect("a small number");
-        assert_eq!(containers, wanted, "the node did not answer at once");
-        times.push(elapsed);
+    while times.len() < effort.empty {
+        for master in masters.iter_mut() {
+            times.push(master.empty().await);
+        }
     }
-    times
-        .split_off(effort.warm_up.min(100))
-        .into_iter()
-        .collect()
+    times.into_iter().collect()
 }
 
 /// Calls in a second of all masters together, each making one after the other, and the processors that the node used.
@@ -282,7 +298,7 @@ async fn rate(peers: &ProxiedPeers, masters: Vec<Master>, effort: &Effort) -> (f
             tokio::spawn(async move {
                 let mut calls = 0_u32;
                 while begin.elapsed() < period {
-                    master.allocate(AllocateRequestProto::default()).await;
+                    master.empty().await;
                     calls += 1;
                 }
                 calls

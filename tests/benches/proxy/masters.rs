@@ -1,0 +1,141 @@
+//! The masters, and the ResourceManager that has nothing for them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use records::{NodeId, Resource};
+use tests::peer::{Nothing, Script};
+use tests::played::open;
+use tests::simulated::{Launched, SimulatedMaster};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, ExecutionTypeProto, RegisterApplicationMasterRequestProto,
+    RemoteNodeProto, ResourceRequestProto,
+};
+use wire::protocol::application_master::{Allocate, RegisterApplicationMaster};
+use wire::protocol::distributed_scheduling_am::AllocateForDistributedScheduling;
+use wire::rpc::{Method as _, RpcClient};
+use wire::token::Token;
+
+/// Containers of one ask.
+const HUNDRED: usize = 100;
+
+/// What a container takes.
+const SIZE: Resource = Resource::new(128, 1);
+
+/// A ResourceManager with nothing but so many nodes.
+pub(crate) fn offering(nodes: u16) -> Arc<Script> {
+    nothing(nodes).into_script()
+}
+
+fn nothing(nodes: u16) -> Nothing {
+    Nothing {
+        nodes: (1..=nodes).map(remote_node).collect(),
+    }
+}
+
+fn remote_node(number: u16) -> RemoteNodeProto {
+    let id = NodeId {
+        // Hadoop's node looks names up, so there are none.
+        host: format!("127.0.1.{number}"),
+        port: number,
+    };
+    RemoteNodeProto {
+        node_id: Some((&id).into()),
+        http_address: Some(format!("127.0.1.{number}:1")),
+        rack_name: Some("/default-rack".to_owned()),
+        node_partition: None,
+    }
+}
+
+/// The last message in which a node told a ResourceManager of its containers.
+#[derive(Clone, Default)]
+pub(crate) struct LastTold(Arc<Mutex<Bytes>>);
+
+impl LastTold {
+    /// A ResourceManager like [`offering`] that keeps it.
+    pub(crate) fn kept_by(&self, nodes: u16) -> Arc<Script> {
+        let (told, nothing) = (Arc::clone(&self.0), nothing(nodes));
+        Arc::new(move |call| {
+            if call.method == AllocateForDistributedScheduling::NAME {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = call.request.clone();
+            }
+            nothing.answer(call)
+        })
+    }
+
+    pub(crate) fn message(&self) -> Bytes {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.clone()
+    }
+}
+
+/// A master that does one thing after the other.
+pub(crate) struct Master {
+    client: RpcClient,
+    response_id: i32,
+}
+
+impl Master {
+    pub(crate) async fn register(scheduler: SocketAddr, token: &Token) -> Self {
+        let client = open(scheduler, token).await.expect("the token is good");
+        let request = RegisterApplicationMasterRequestProto::default();
+        let answer = client.call::<RegisterApplicationMaster>(&request).await;
+        answer.expect("a master may register");
+        Self {
+            client,
+            response_id: 0,
+        }
+    }
+
+    pub(crate) async fn register_all(scheduler: SocketAddr, launched: &[Launched]) -> Vec<Self> {
+        let mut masters = Vec::new();
+        for launched in launched {
+            masters.push(Self::register(scheduler, &launched.token).await);
+        }
+        masters
+    }
+
+    /// One call without asks.
+    pub(crate) async fn empty(&mut self) -> Duration {
+        self.allocate(Vec::new()).await.0
+    }
+
+    /// One call that asks for a hundred containers and gets them.
+    pub(crate) async fn hundred(&mut self) -> Duration {
+        let count = i32::try_from(HUNDRED).expect("a small number");
+        let ask = SimulatedMaster::ask(count, SIZE, ExecutionTypeProto::Opportunistic);
+        let (elapsed, containers) = self.allocate(vec![ask]).await;
+        assert_eq!(containers, HUNDRED, "the node did not answer at once");
+        elapsed
+    }
+
+    /// One call; how long it took and how many containers it brought.
+    async fn allocate(&mut self, ask: Vec<ResourceRequestProto>) -> (Duration, usize) {
+        let request = AllocateRequestProto {
+            ask,
+            response_id: Some(self.response_id),
+            ..AllocateRequestProto::default()
+        };
+        let begin = Instant::now();
+        let answer = self.client.call::<Allocate>(&request).await;
+        let elapsed = begin.elapsed();
+        let answer = answer.expect("a registered master may call");
+        self.response_id = answer.response_id();
+        (elapsed, answer.allocated_containers.len())
+    }
+
+    /// A node's message on this connection, as it is.
+    pub(crate) async fn tell(&self, message: Bytes) -> Duration {
+        let begin = Instant::now();
+        let answer = self.client.call_raw(
+            AllocateForDistributedScheduling::NAME,
+            AllocateForDistributedScheduling::PROTOCOL,
+            AllocateForDistributedScheduling::VERSION,
+            message,
+        );
+        answer.await.expect("a node may tell");
+        begin.elapsed()
+    }
+}
