@@ -104,7 +104,7 @@ pub struct Context<'a> {
 /// Something that an interceptor wants done. Performed in the order given, before the AM gets its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// From the next connection on the ResourceManager wants to see this token.
+    /// The ResourceManager wants to see this token; it says so until it does.
     UseRmToken(Token),
     /// This part of the attempt's state must survive a restart; `None`: it need not any more.
     Persist(Part, Option<Vec<u8>>),

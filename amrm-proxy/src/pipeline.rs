@@ -248,9 +248,10 @@ impl Pipeline {
         for action in actions.drain(..) {
             match action {
                 Action::UseRmToken(token) => {
-                    tracing::info!(attempt = %self.master.attempt, "the ResourceManager has renewed the AMRMToken");
-                    self.keep_master(&token);
-                    work.forwarder.use_token(token);
+                    if work.forwarder.use_token(token.clone()) {
+                        tracing::info!(attempt = %self.master.attempt, "the ResourceManager has renewed the AMRMToken");
+                        self.keep_master(&token);
+                    }
                 }
                 Action::Persist(part, value) => self.keep(part, value),
                 Action::UpdateContainers(update) => {

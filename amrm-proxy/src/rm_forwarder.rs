@@ -155,9 +155,15 @@ impl RmForwarder {
         }
     }
 
-    /// Signs in with this token from the next connection on. The open one stays good.
-    pub fn use_token(&mut self, token: Token) {
+    /// Signs in with this token from the next call on; whether it is a new one. The open connection would do until the old
+    /// key ends, but on it the ResourceManager sends the token again with each answer, for that long.
+    pub fn use_token(&mut self, token: Token) -> bool {
+        if token == self.token {
+            return false;
+        }
         self.token = token;
+        self.client = None;
+        true
     }
 
     /// Makes a call, as often as it takes, until `deadline` at the latest.
@@ -329,6 +335,20 @@ mod tests {
         let rms = managers(1);
         rms.turn_from(0);
         assert_eq!(rms.active(), 0);
+    }
+
+    #[test]
+    fn a_token_that_is_sent_again_is_no_news() {
+        let token = |identifier: &'static [u8]| Token {
+            identifier: identifier.into(),
+            password: Bytes::new(),
+            kind: wire::token::kind::AM_RM_TOKEN.to_owned(),
+            service: String::new(),
+        };
+        let mut forwarder = RmForwarder::new(Arc::new(managers(1)), token(b"first"));
+        assert!(!forwarder.use_token(token(b"first")));
+        assert!(forwarder.use_token(token(b"second")));
+        assert!(!forwarder.use_token(token(b"second")));
     }
 
     #[test]
