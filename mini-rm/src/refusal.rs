@@ -79,7 +79,7 @@ pub enum Refusal {
     AlreadyRegistered(ApplicationId),
     /// A call whose number is neither the next nor the last.
     #[error(
-        "Invalid responseId in AllocateRequest from application attempt: {attempt}, expect responseId to be {expected}, but get {received}"
+        "Invalid responseId in AllocateRequest from application attempt: {attempt} expect responseId to be {expected} but get {received}"
     )]
     OutOfOrder {
         /// Whose.
