@@ -1,49 +1,16 @@
 //! Orphans of containers when the agent adopts them, as `main` has it. One test, since adoption is for a whole process.
 
-use std::collections::BTreeMap;
+mod container;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nm_agent::config::Config;
-use nm_agent::launch::{LaunchConfig, LaunchEvent, LaunchPlan, Launcher, adopt_orphans};
-use nm_agent::localize::ContainerDirs;
-use records::{ApplicationId, NodeId};
+use nm_agent::launch::{LaunchEvent, Launcher, adopt_orphans};
 use tokio::sync::mpsc;
 
+use crate::container::{config, plan};
+
 const DEADLINE: Duration = Duration::from_secs(30);
-
-fn config() -> LaunchConfig {
-    let defaults = Config::load(&[], &BTreeMap::new()).expect("Hadoop's defaults are valid");
-    let node_id = NodeId {
-        host: "localhost".to_owned(),
-        port: 8041,
-    };
-    LaunchConfig::new(&defaults.launch, node_id, 8042, BTreeMap::new(), None)
-}
-
-fn plan(root: &Path, number: i64, command: &str) -> Box<LaunchPlan> {
-    let container_id = ApplicationId::new(i64::from(std::process::id()), 8)
-        .attempt(1)
-        .container(number);
-    let root = root.join(number.to_string());
-    let directory = |name: &str| {
-        let path = root.join(name);
-        std::fs::create_dir_all(&path).expect("a temporary directory is writable");
-        path
-    };
-    let dirs = ContainerDirs {
-        work_dir: directory("work"),
-        log_dir: directory("log"),
-        nm_private_dir: directory("private"),
-        local_dirs: Vec::new(),
-        local_user_dirs: Vec::new(),
-        log_dirs: Vec::new(),
-    };
-    Box::new(LaunchPlan {
-        commands: vec![command.to_owned()],
-        ..LaunchPlan::new(container_id, "alice".to_owned(), dirs)
-    })
-}
 
 /// State letter and parent of a process.
 fn state(pid: i32) -> Option<(char, i32)> {

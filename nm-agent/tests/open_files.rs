@@ -1,15 +1,15 @@
 //! The limit of open files of an agent and of its containers. One test, since the limit is a whole process's.
 
-use std::collections::BTreeMap;
+mod container;
+
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nm_agent::config::Config;
-use nm_agent::launch::{LaunchConfig, LaunchEvent, LaunchPlan, Launcher};
-use nm_agent::localize::ContainerDirs;
+use nm_agent::launch::{LaunchEvent, Launcher};
 use nm_agent::open_files;
-use records::{ApplicationId, NodeId};
 use tokio::sync::mpsc;
+
+use crate::container::{config, plan};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -24,30 +24,11 @@ async fn the_agent_takes_all_that_it_may_and_containers_get_what_it_was_started_
     assert_eq!(open_files::raise().unwrap(), hard);
 
     let root = tempfile::tempdir().unwrap();
-    let directory = |name: &str| {
-        let path = root.path().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        path
-    };
-    let dirs = ContainerDirs {
-        work_dir: directory("work"),
-        log_dir: directory("log"),
-        nm_private_dir: directory("private"),
-        local_dirs: Vec::new(),
-        local_user_dirs: Vec::new(),
-        log_dirs: Vec::new(),
-    };
-    let said = dirs.work_dir.join("said");
-    let id = ApplicationId::new(i64::from(std::process::id()), 9)
-        .attempt(1)
-        .container(1);
-    let plan = LaunchPlan {
-        commands: vec!["(ulimit -Sn; ulimit -Hn) > said".to_owned()],
-        ..LaunchPlan::new(id, "alice".to_owned(), dirs)
-    };
+    let plan = plan(root.path(), 1, "(ulimit -Sn; ulimit -Hn) > said");
+    let said = plan.dirs.work_dir.join("said");
     let (sender, mut events) = mpsc::channel(16);
     let launcher = Launcher::start(config(), sender, tokio::runtime::Handle::current()).unwrap();
-    launcher.launch(Box::new(plan)).unwrap();
+    launcher.launch(plan).unwrap();
     loop {
         let event = tokio::time::timeout(DEADLINE, events.recv()).await;
         if let LaunchEvent::Exited { status, .. } = event.unwrap().unwrap() {
@@ -57,13 +38,4 @@ async fn the_agent_takes_all_that_it_may_and_containers_get_what_it_was_started_
     }
     let said = std::fs::read_to_string(said).unwrap();
     assert_eq!(said, format!("{given}\n{hard}\n"));
-}
-
-fn config() -> LaunchConfig {
-    let defaults = Config::load(&[], &BTreeMap::new()).expect("Hadoop's defaults are valid");
-    let node_id = NodeId {
-        host: "localhost".to_owned(),
-        port: 8041,
-    };
-    LaunchConfig::new(&defaults.launch, node_id, 8042, BTreeMap::new(), None)
 }

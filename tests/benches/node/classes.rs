@@ -57,13 +57,7 @@ pub(crate) struct Launches {
 
 impl Launches {
     fn measure(kind: &NodeKind, effort: &Effort, change: impl FnOnce(&mut Properties)) -> Self {
-        let rm = PeerRm::start();
-        rm.with(|tracker| tracker.acknowledge_all = true);
-        let node = PeerNode::start(kind, &rm, |properties| {
-            site(properties);
-            change(properties);
-        });
-        let am = PeerAm::connect(&rm, 1);
+        let (rm, node, am) = begin(kind, change);
         let bench = Bench::new(&rm, &am, &node);
         Self {
             first_instruction: bench.one_at_a_time(effort.launches),
@@ -164,13 +158,8 @@ impl Holder {
     }
 }
 
-/// Times guaranteed starts on a node that is full before each of them.
-fn guaranteed_starts(
-    kind: &NodeKind,
-    count: usize,
-    holder: Holder,
-    change: impl FnOnce(&mut Properties),
-) -> Samples {
+/// A ResourceManager, a node with the sizes of this bench and more, and a master.
+fn begin(kind: &NodeKind, change: impl FnOnce(&mut Properties)) -> (PeerRm, PeerNode, PeerAm) {
     let rm = PeerRm::start();
     rm.with(|tracker| tracker.acknowledge_all = true);
     let node = PeerNode::start(kind, &rm, |properties| {
@@ -178,6 +167,17 @@ fn guaranteed_starts(
         change(properties);
     });
     let am = PeerAm::connect(&rm, 1);
+    (rm, node, am)
+}
+
+/// Times guaranteed starts on a node that is full before each of them.
+fn guaranteed_starts(
+    kind: &NodeKind,
+    count: usize,
+    holder: Holder,
+    change: impl FnOnce(&mut Properties),
+) -> Samples {
+    let (rm, node, am) = begin(kind, change);
     let bench = Bench::new(&rm, &am, &node);
     let slot_mb = NODE_MB / u64::try_from(HOLDERS).expect("a small number");
     let mut holders: Vec<ContainerId> = Vec::new();

@@ -9,6 +9,13 @@ use wire::rpc::{LossReason, RpcError};
 
 use super::*;
 
+/// Until a call of `wait` is being carried out.
+async fn until_one_waits(server: &Running) {
+    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn connection_over_the_bound_waits_for_a_place() {
     let limits = ServerLimits {
@@ -67,9 +74,7 @@ async fn shutdown_answers_calls_in_flight_and_then_closes() {
         let client = client.clone();
         tokio::spawn(async move { call(&client, "wait", b"slow").await })
     };
-    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_one_waits(&server).await;
     server.shutdown.cancel();
     // The listener is gone at once, the call is not.
     while TcpStream::connect(server.address).await.is_ok() {}
@@ -167,9 +172,7 @@ async fn call_outlives_its_connection() {
     let server = start(ServerAuth::Simple).await;
     let mut raw = Raw::ready(server.address).await;
     raw.send(&call_frame(1, "wait", b"")).await;
-    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_one_waits(&server).await;
     drop(raw);
     // The server has seen the end of the connection by the time it has served another one.
     let client = connect(&server, simple()).await.unwrap();
@@ -191,9 +194,7 @@ async fn large_requests_share_a_bounded_memory() {
     let server = start_with(ServerAuth::Simple, limits).await;
     let mut holder = Raw::ready(server.address).await;
     holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
-    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_one_waits(&server).await;
     let client = connect(&server, simple()).await.unwrap();
     let large = {
         let client = client.clone();
@@ -224,9 +225,7 @@ async fn large_requests_of_one_user_leave_memory_for_others() {
     let server = start_with(ServerAuth::Simple, limits).await;
     let mut holder = Raw::ready(server.address).await;
     holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
-    while server.echo.waiting.load(Ordering::Relaxed) == 0 {
-        tokio::task::yield_now().await;
-    }
+    until_one_waits(&server).await;
     // The same user's next one waits, on whichever connection; another user's does not.
     let mut waiting = Raw::ready(server.address).await;
     waiting.send(&call_frame(1, "wait", &[1; 900_000])).await;
