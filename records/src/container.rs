@@ -1,19 +1,21 @@
-//! What Hadoop says of a container: its type, its states as peers see them, its exit status.
+//! A container's execution type, its states as peers see them, and its exit status.
 
 use std::fmt;
 
-/// Whether a container's resources are promised to it (Hadoop: `ExecutionType`).
+/// Guarantee class of a container's resources (Hadoop: `ExecutionType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ExecutionType {
-    /// Starts at once; nothing is taken from it. What an unset field means.
+    /// Resources are reserved: the container starts at once and is never evicted. Default of an
+    /// unset field.
     #[default]
     Guaranteed,
-    /// Runs in room that is left over, may wait in the node's queue, and makes way for guaranteed containers.
+    /// Uses resources that are free at the moment: the container may wait in the node's queue and
+    /// is evicted when a guaranteed container needs its resources.
     Opportunistic,
 }
 
 impl ExecutionType {
-    /// Hadoop's name, as in REST and logs.
+    /// Returns Hadoop's name of the type, as used in REST responses and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -29,67 +31,70 @@ impl fmt::Display for ExecutionType {
     }
 }
 
-/// The coarse state in heartbeats and status replies (Hadoop: `ContainerState`). A NodeManager never sends `NEW`.
+/// Coarse container state in heartbeats and status replies (Hadoop: `ContainerState`). A
+/// NodeManager never sends `NEW`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContainerState {
     /// Known and not finished, whether or not a process exists.
     Running,
-    /// Finished; the exit status is final.
+    /// Finished, with a final exit status.
     Complete,
 }
 
-/// The fine state beside [`ContainerState`] (Hadoop: `ContainerSubState`).
+/// Fine container state, reported beside [`ContainerState`] (Hadoop: `ContainerSubState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContainerSubState {
-    /// Localizing, queued or about to be launched.
+    /// Localizing, queued, or about to be launched.
     Scheduled,
-    /// Its process exists.
+    /// Launched: a process exists.
     Running,
-    /// Frozen to make room.
+    /// Frozen, to make room for a guaranteed container.
     Paused,
-    /// Its process is gone, what it used is being given back.
+    /// Ended: no process is left, and directories and cache references are being released.
     Completing,
-    /// Finished.
+    /// Finished and cleaned up.
     Done,
 }
 
-/// How a container ended (Hadoop: `ContainerExitStatus`). 0 to 255 are the process's own, negative ones are YARN's.
+/// Exit status of a container (Hadoop: `ContainerExitStatus`). Values from 0 to 255 come from the
+/// process; negative ones are defined by YARN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerExitStatus(pub i32);
 
 impl ContainerExitStatus {
-    /// The process ended with 0.
+    /// Normal exit: the process returned 0.
     pub const SUCCESS: Self = Self(0);
-    /// Nothing has set a status yet; also how a localization failure is reported.
+    /// Initial value, until a status is set. Localization failures are reported with it too.
     pub const INVALID: Self = Self(-1000);
-    /// The launch failed before a process existed.
+    /// Failed launch: no process was created.
     pub const LAUNCH_FAILED: Self = Self(-1);
-    /// The node or the container was lost.
+    /// Lost node or lost container.
     pub const ABORTED: Self = Self(-100);
-    /// Too many disks of the node are bad.
+    /// Too many bad disks on the node.
     pub const DISKS_FAILED: Self = Self(-101);
     /// Preempted by the scheduler.
     pub const PREEMPTED: Self = Self(-102);
-    /// Used more virtual memory than allowed.
+    /// Killed: used more virtual memory than allowed.
     pub const KILLED_EXCEEDED_VMEM: Self = Self(-103);
-    /// Used more physical memory than allowed.
+    /// Killed: used more physical memory than allowed.
     pub const KILLED_EXCEEDED_PMEM: Self = Self(-104);
-    /// `stopContainers`.
+    /// Killed with `stopContainers` by the ApplicationMaster.
     pub const KILLED_BY_APPMASTER: Self = Self(-105);
-    /// Ordered by the ResourceManager.
+    /// Killed by order of the ResourceManager.
     pub const KILLED_BY_RESOURCEMANAGER: Self = Self(-106);
-    /// Its application ended.
+    /// Killed because the application ended.
     pub const KILLED_AFTER_APP_COMPLETION: Self = Self(-107);
     /// Rejected, shed or evicted by the node's container scheduler.
     pub const KILLED_BY_CONTAINER_SCHEDULER: Self = Self(-108);
-    /// Its logs grew too large.
+    /// Killed because the container's logs grew too large.
     pub const KILLED_FOR_EXCESS_LOGS: Self = Self(-109);
-    /// The process was ended by SIGKILL (128 + 9).
+    /// Process ended by SIGKILL (128 + 9).
     pub const FORCE_KILLED: Self = Self(137);
-    /// The process was ended by SIGTERM (128 + 15).
+    /// Process ended by SIGTERM (128 + 15).
     pub const TERMINATED: Self = Self(143);
 
-    /// Whether the process ended by SIGTERM or SIGKILL: then the reason for the kill says more than the status does.
+    /// Returns whether SIGTERM or SIGKILL ended the process. If this node sent the signal, the
+    /// reason for the kill is more informative than this status.
     #[must_use]
     pub fn is_signalled(self) -> bool {
         self == Self::FORCE_KILLED || self == Self::TERMINATED

@@ -1,4 +1,5 @@
-//! Hadoop's identifiers. `Display` and `FromStr` are Hadoop's text forms, so they appear in paths, logs and URLs.
+//! Hadoop's identifiers. `Display` and `FromStr` use Hadoop's text forms, which appear in paths,
+//! logs and URLs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,19 +10,19 @@ use thiserror::Error;
 const CONTAINER_NUMBER_BITS: u32 = 40;
 const CONTAINER_NUMBER_MASK: i64 = (1 << CONTAINER_NUMBER_BITS) - 1;
 
-/// A text that is not the id it was taken for.
+/// Error for a text that is not a valid id of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid {kind}, {text}")]
 pub struct ParseIdError {
-    /// What was expected: `application id`, `container id`, …
+    /// Kind of id that was expected: `application id`, `container id`, …
     pub kind: &'static str,
-    /// The text as given, cut to a length that fits a log line.
+    /// The rejected text, cut to a length that fits a log line.
     pub text: String,
 }
 
 impl ParseIdError {
     fn new(kind: &'static str, text: &str) -> Self {
-        // A peer chooses this text; 128 characters name any real id with room to spare.
+        // The text may come from a peer. 128 characters are more than any valid id needs.
         Self {
             kind,
             text: text.chars().take(128).collect(),
@@ -29,44 +30,47 @@ impl ParseIdError {
     }
 }
 
-/// An application: the RM's start time and a number it counts up (`application_1700000000000_0007`).
+/// Id of an application: the RM's start time and a sequence number
+/// (`application_1700000000000_0007`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplicationId {
-    /// The RM's start, in milliseconds since the epoch.
+    /// Start time of the RM, in milliseconds since the epoch.
     pub cluster_timestamp: i64,
-    /// Counts up from 1.
+    /// Sequence number, from 1.
     pub id: i32,
 }
 
-/// One try at running an application's master (`appattempt_1700000000000_0007_000001`).
+/// Id of one attempt to run an application's master (`appattempt_1700000000000_0007_000001`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplicationAttemptId {
-    /// Which application.
+    /// Application that the attempt belongs to.
     pub application_id: ApplicationId,
-    /// Counts up from 1.
+    /// Sequence number within the application, from 1.
     pub attempt_id: i32,
 }
 
-/// A container of an attempt (`container_1700000000000_0007_01_000002`, or `container_e03_…` after RM restarts).
+/// Id of an attempt's container (`container_1700000000000_0007_01_000002`, or `container_e03_…`
+/// after RM restarts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerId {
-    /// The attempt it was allocated to.
+    /// Attempt that the container was allocated to.
     pub attempt: ApplicationAttemptId,
-    /// The RM's epoch in the bits above the 40th, the container's number below.
+    /// RM epoch in the bits above the lowest 40, container number in the lowest 40.
     pub id: i64,
 }
 
-/// A NodeManager by the host and port of its container management service (`host:port`).
+/// Id of a NodeManager: host and port of its container management service (`host:port`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId {
     /// Host name exactly as registered: tokens are compared by this text.
     pub host: String,
-    /// The port that really listens, never 0.
+    /// Port that the service is bound to, never 0.
     pub port: u16,
 }
 
 impl ApplicationId {
-    /// The application of this number, from an RM that started then: milliseconds since the epoch.
+    /// Returns the id with this number from the RM that started at `cluster_timestamp`, in
+    /// milliseconds since the epoch.
     #[must_use]
     pub const fn new(cluster_timestamp: i64, id: i32) -> Self {
         Self {
@@ -75,7 +79,7 @@ impl ApplicationId {
         }
     }
 
-    /// Its try of this number, from 1.
+    /// Returns the id of the attempt with this number, from 1.
     #[must_use]
     pub const fn attempt(self, attempt_id: i32) -> ApplicationAttemptId {
         ApplicationAttemptId {
@@ -86,7 +90,8 @@ impl ApplicationId {
 }
 
 impl ApplicationAttemptId {
-    /// Its container of this number, the RM's epoch in the bits above the 40th.
+    /// Returns the id of the container with this number; the bits from the 40th up are the RM's
+    /// epoch.
     #[must_use]
     pub const fn container(self, id: i64) -> ContainerId {
         ContainerId { attempt: self, id }
@@ -94,13 +99,13 @@ impl ApplicationAttemptId {
 }
 
 impl ContainerId {
-    /// The application it belongs to.
+    /// Returns the application that the container belongs to.
     #[must_use]
     pub const fn application_id(&self) -> ApplicationId {
         self.attempt.application_id
     }
 
-    /// How often the RM had been restarted when it made this id.
+    /// Returns the number of RM restarts before this id was created.
     #[must_use]
     pub const fn epoch(&self) -> i64 {
         self.id >> CONTAINER_NUMBER_BITS
@@ -152,7 +157,8 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Digits only: `FromStr` of the integers would also take a sign, and then two texts would name one id.
+/// Parses digits only. `FromStr` of the integers also accepts a sign, so two texts would name one
+/// id.
 fn digits<T: FromStr>(part: Option<&str>) -> Option<T> {
     let part = part?;
     if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,6 +1,7 @@
 //! YARN's value types: ids, resources, asks, execution types, exit statuses, times.
 //!
-//! Plain values with Hadoop's text forms. No I/O, no clock, no protobuf: conversions from the wire live in `wire`.
+//! Plain values with Hadoop's text forms. No I/O, no clock, no protobuf: conversions from and to
+//! the wire format live in `wire`.
 
 mod container;
 mod ids;

@@ -1,14 +1,15 @@
-//! What an ApplicationMaster asks the scheduler for: how many containers of which size, where, and how binding that is.
+//! An ApplicationMaster's request to the scheduler: number, size and placement of containers, and
+//! how binding the placement is.
 
 use std::fmt;
 
 use crate::{ExecutionType, Resource};
 
-/// The name that stands for any place at all (Hadoop: `ResourceRequest.ANY`).
+/// Resource name of the line for any place (Hadoop: `ResourceRequest.ANY`).
 const ANY: &str = "*";
 
-/// How urgent an ask is among those of its application (Hadoop: `Priority`). The order of the type is that of the
-/// number, and the smaller number is the more urgent: 0 is served before 1.
+/// Urgency of an ask among those of its application (Hadoop: `Priority`). Ordered by number, and
+/// the smaller number is the more urgent: 0 is served before 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub i32);
 
@@ -18,19 +19,19 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Where containers are wanted (Hadoop: the resource name of a `ResourceRequest`, a text).
+/// Placement of an ask (Hadoop: the resource name of a `ResourceRequest`, a text).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceName {
-    /// Anywhere; the count here is the total of the ask. `*` on the wire.
+    /// Any place; the count of this line is the total of the ask. `*` on the wire.
     Any,
-    /// On a rack, by its path, which begins with `/`.
+    /// Rack, by its path, which begins with `/`.
     Rack(String),
-    /// On a host, by the name its node registered with. Several nodes may share it.
+    /// Host, by the name that its node registered with. Several nodes may share it.
     Host(String),
 }
 
 impl ResourceName {
-    /// Hadoop's text.
+    /// Returns Hadoop's text form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -41,7 +42,8 @@ impl ResourceName {
 }
 
 impl From<String> for ResourceName {
-    /// Reads Hadoop's text, which is never wrong: what is neither `*` nor begins with `/` is a host.
+    /// Reads Hadoop's text form and never fails: any text except `*` and those that begin with `/`
+    /// is a host.
     fn from(name: String) -> Self {
         if name == ANY {
             Self::Any
@@ -59,36 +61,39 @@ impl fmt::Display for ResourceName {
     }
 }
 
-/// Which execution type is asked for (Hadoop: `ExecutionTypeRequest`). Unset on the wire it is the default: guaranteed,
-/// not enforced.
+/// Execution type that an ask wants (Hadoop: `ExecutionTypeRequest`). Default, and meaning of an
+/// unset field: guaranteed, not enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExecutionTypeRequest {
-    /// The type asked for.
+    /// Requested execution type.
     pub execution_type: ExecutionType,
-    /// Whether another type is no answer to the ask.
+    /// Whether only a container of this type satisfies the ask.
     pub enforce_execution_type: bool,
 }
 
-/// One line of what an application wants (Hadoop: `ResourceRequest`, the "ask"). Asks are absolute: the last count for
-/// a priority, allocation request id, size and place replaces the one before it, and 0 takes it back.
+/// A line of an application's request (Hadoop: `ResourceRequest`, the "ask"). Asks are absolute:
+/// the last count for a priority, allocation request id, size and place replaces the one before it,
+/// and 0 withdraws it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceRequest {
-    /// How urgent.
+    /// Urgency among the asks of the application.
     pub priority: Priority,
-    /// Where.
+    /// Place that the count applies to.
     pub resource_name: ResourceName,
-    /// How large each container.
+    /// Size of each container.
     pub capability: Resource,
-    /// How many. The wire's type is signed; a negative count is an invalid request and never gets here.
+    /// Number of containers. The wire's type is signed; requests with a negative count are rejected
+    /// before this type is built.
     pub num_containers: u32,
-    /// At a host or rack: whether its count may be met there. At `*`: whether containers may go where no line names
-    /// the place. The default on the wire is true.
+    /// At a host or rack: whether any node there may satisfy its count. At `*`: whether containers
+    /// may go to places that no line names. The default on the wire is true.
     pub relax_locality: bool,
-    /// The application's own number for the ask, repeated with every container that answers it. -1 if it gave none.
+    /// Number that the application gave the ask, repeated with every container that satisfies it.
+    /// -1 if unset.
     pub allocation_request_id: i64,
-    /// Guaranteed or opportunistic.
+    /// Execution type of the containers.
     pub execution_type_request: ExecutionTypeRequest,
-    /// The node partition; `None` if unset, which is the default partition.
+    /// Node partition; `None` if unset, which means the default partition.
     pub node_label_expression: Option<String>,
 }
 

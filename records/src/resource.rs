@@ -1,33 +1,33 @@
-//! An amount of memory and processor that a container asks for or a node offers.
+//! An amount of memory and virtual cores that a container asks for or a node offers.
 
 use std::fmt;
 
 /// Memory and virtual cores (Hadoop: `org.apache.hadoop.yarn.api.records.Resource`).
 ///
-/// Only the two types that decide whether a container may start are here. Further resource types travel unread in the
-/// bytes of the container token.
+/// Covers only the two resource types that decide whether a container may start. Further resource
+/// types stay in the bytes of the container token, unread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
-    /// Mebibytes.
+    /// Memory in mebibytes.
     pub memory_mb: u64,
-    /// Virtual cores, whole.
+    /// Whole virtual cores.
     pub vcores: u32,
 }
 
 impl Resource {
-    /// An amount of `memory_mb` mebibytes and `vcores` virtual cores.
+    /// Returns an amount of `memory_mb` mebibytes and `vcores` virtual cores.
     #[must_use]
     pub const fn new(memory_mb: u64, vcores: u32) -> Self {
         Self { memory_mb, vcores }
     }
 
-    /// Whether `self` is at most `room` in every type.
+    /// Returns whether `self` is at most `room` in every type.
     #[must_use]
     pub fn fits_in(self, room: Self) -> bool {
         self.memory_mb <= room.memory_mb && self.vcores <= room.vcores
     }
 
-    /// The sum, clamped to what the types hold.
+    /// Returns the sum, clamped to what the types hold.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Resource {
         }
     }
 
-    /// The difference, each type at least 0.
+    /// Returns the difference, each type at least 0.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Resource {
         }
     }
 
-    /// The difference, or `None` if any type would fall below 0.
+    /// Returns the difference, or `None` if any type would fall below 0.
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         Some(Self {
@@ -56,7 +56,7 @@ impl Resource {
 }
 
 impl fmt::Display for Resource {
-    /// Hadoop's text: `<memory:1024, vCores:1>`.
+    /// Writes Hadoop's text: `<memory:1024, vCores:1>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<memory:{}, vCores:{}>", self.memory_mb, self.vcores)
     }

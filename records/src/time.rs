@@ -1,29 +1,31 @@
 //! Time as plain numbers, so that an event trace can be stored and replayed.
 //!
-//! Nothing here reads a clock: the process that owns one makes a [`Now`] and hands it down.
+//! Nothing here reads a clock: the process that owns one creates a [`Now`] and passes it on.
 
 use std::ops::Add;
 use std::time::Duration;
 
-/// Milliseconds since the agent started. Monotonic: never goes back, unaffected by changes of the wall clock.
+/// Milliseconds since the agent started. Monotonic: never decreases, unaffected by changes of the
+/// wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonoMillis(pub u64);
 
-/// Milliseconds since 1970-01-01 UTC, as Hadoop writes times on the wire. May jump when the clock is set.
+/// Milliseconds since 1970-01-01 UTC, as Hadoop writes times on the wire. May jump when the clock
+/// is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EpochMillis(pub i64);
 
-/// One reading of both clocks, taken together.
+/// A reading of both clocks, taken together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// For durations and deadlines.
+    /// Time for durations and deadlines.
     pub mono: MonoMillis,
-    /// For what Hadoop peers compare with their own clocks.
+    /// Time that Hadoop peers compare with their own clocks.
     pub wall: EpochMillis,
 }
 
 impl MonoMillis {
-    /// Milliseconds from `earlier` to `self`; 0 if `earlier` is later.
+    /// Returns the milliseconds from `earlier` to `self`; 0 if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -31,14 +33,14 @@ impl MonoMillis {
 }
 
 impl From<Duration> for MonoMillis {
-    /// From the time since the start; saturates.
+    /// Converts the time since the start; saturates.
     fn from(since_start: Duration) -> Self {
         Self(u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
 impl From<Duration> for EpochMillis {
-    /// From the time since 1970-01-01 UTC; saturates.
+    /// Converts the time since 1970-01-01 UTC; saturates.
     fn from(since_epoch: Duration) -> Self {
         Self(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
     }
@@ -47,7 +49,7 @@ impl From<Duration> for EpochMillis {
 impl Add<u64> for MonoMillis {
     type Output = Self;
 
-    /// The time `delay_ms` milliseconds later; saturates instead of wrapping.
+    /// Returns the time `delay_ms` milliseconds later; saturates instead of wrapping.
     fn add(self, delay_ms: u64) -> Self {
         Self(self.0.saturating_add(delay_ms))
     }
