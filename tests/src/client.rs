@@ -15,7 +15,7 @@ use wire::protocol::application_client::{
 use wire::rpc::{ClientAuth, ClientOptions, Method, RpcClient, RpcError};
 
 use crate::lab::Lab;
-use crate::peer::{LaunchContext, current_user};
+use test_support::{LaunchContext, current_user};
 
 /// A connection of the user that the tests run as.
 #[derive(Debug)]

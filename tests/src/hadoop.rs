@@ -11,8 +11,7 @@ use std::time::Instant;
 
 use crate::requirements::say;
 
-/// The Hadoop release that the tests run against.
-pub const VERSION: &str = "3.4.2";
+pub use test_support::HADOOP_VERSION as VERSION;
 
 /// Names the folder of [`cache_dir`] when set.
 pub const CACHE_VARIABLE: &str = "NM_AGENT_TEST_CACHE";

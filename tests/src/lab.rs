@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use test_support::current_user;
+
 use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
 use crate::ports::Port;
 use crate::rm::RmKind;
@@ -297,12 +299,4 @@ fn reserve_node_ports() -> NodePorts {
 fn reserve<const N: usize>() -> [u16; N] {
     let ports: [Port; N] = std::array::from_fn(|_| Port::reserve());
     ports.map(Port::release)
-}
-
-fn current_user() -> String {
-    let uid = nix::unistd::Uid::effective();
-    let user = nix::unistd::User::from_uid(uid);
-    let user = user.unwrap_or_else(|error| panic!("cannot look up the user {uid}: {error}"));
-    user.unwrap_or_else(|| panic!("the user {uid} has no name, which Hadoop needs"))
-        .name
 }

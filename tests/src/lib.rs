@@ -9,8 +9,8 @@
 //! |---|---|
 //! | `NM_AGENT_TEST_CACHE` | folder for Hadoop's jars and the locks; `~/.cache/nm-agent-tests` otherwise |
 //! | `NM_AGENT_REQUIRE_ALL=1` | a test that lacks something (Java, Maven) fails instead of skipping itself |
-//! | `NM_AGENT_SCREENSHOTS` | for `page`: a folder that gets pictures of the live page |
-//! | `NM_AGENT_TEST_NODE` | for `interop`: `java` runs the tests on Hadoop's NodeManager, a path on that agent |
+//! | `NM_AGENT_SCREENSHOTS` | for `tools`: a folder for pictures of the live page |
+//! | `NM_AGENT_TEST_NODE` | `java` runs tests on Hadoop's NodeManager, a path on that agent |
 //!
 //! The helpers panic instead of returning errors: a cluster that does not come up fails the test, and the panic
 //! makes each process print the tail of its log.
@@ -36,15 +36,14 @@ pub mod native_shell;
 pub mod network;
 pub mod node;
 pub mod node_logs;
-pub mod peer;
-pub mod played;
+pub mod node_process;
 pub mod ports;
 pub mod proc;
 pub mod process;
 pub mod prometheus;
-pub mod proxied;
+pub mod proxy_cluster;
 pub mod requirements;
 pub mod rm;
 pub mod samples;
-pub mod simulated;
+pub mod scripted_cluster;
 pub mod wait;

@@ -12,5 +12,4 @@ mod promotions;
 mod recovery;
 mod restarted_rm;
 mod rm_trouble;
-mod scripted_rm;
 mod tokens;

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::node::{Node, attempt, config};
-use crate::scripted_rm::{ScriptedRm, always, silent};
+use crate::node::{Node, config, start_scheduler};
+use test_support::ids::attempt;
+use test_support::scripted::{always, silent};
 
 const ANSWER: &[u8] = &[0x10, 7];
 
 #[tokio::test]
 async fn what_is_known_of_an_attempt_stays_while_the_resource_manager_holds_its_call() {
-    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let rm = start_scheduler(always(ANSWER)).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     node.set_clock_ms(5_000);
     let _ = am.call("allocate", Bytes::new()).await.unwrap();
@@ -23,7 +24,7 @@ async fn what_is_known_of_an_attempt_stays_while_the_resource_manager_holds_its_
     assert_eq!(numbers.last_call_at.map(|at| at.0), Some(5_000));
     assert!(numbers.took.total >= numbers.took.rm);
     assert!(numbers.took.rm > Duration::ZERO);
-    rm.say(silent());
+    rm.set_script(silent());
     let held = tokio::spawn(async move { am.call("allocate", Bytes::new()).await });
     while rm.calls().len() < 2 {
         tokio::task::yield_now().await;
@@ -34,15 +35,15 @@ async fn what_is_known_of_an_attempt_stays_while_the_resource_manager_holds_its_
 
 #[tokio::test]
 async fn those_that_called_most_recently_are_listed_in_the_order_of_their_ids() {
-    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let rm = start_scheduler(always(ANSWER)).await;
     let node = Node::start(config(&[rm.address])).await;
     for (application, at_ms) in [(1, 300), (2, 100), (3, 200)] {
-        let attempt = attempt(application, 1);
+        let attempt = attempt(application);
         let am = node.connect(node.admit(attempt, rm.token(attempt))).await;
         node.set_clock_ms(at_ms);
         let _ = am.unwrap().call("allocate", Bytes::new()).await.unwrap();
     }
-    let silent = attempt(4, 1);
+    let silent = attempt(4);
     node.admit(silent, rm.token(silent));
     let listed = |max| {
         let masters = node.proxy.masters(max);
@@ -58,18 +59,18 @@ async fn those_that_called_most_recently_are_listed_in_the_order_of_their_ids() 
 
 #[tokio::test]
 async fn who_watches_hears_of_calls_starts_and_ends() {
-    let rm = ScriptedRm::start(always(ANSWER)).await;
+    let rm = start_scheduler(always(ANSWER)).await;
     let node = Node::start(config(&[rm.address])).await;
     let activity = node.proxy.activity();
     let mut watching = activity.watch();
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     assert!(watching.has_changed().unwrap());
     watching.mark_unchanged();
     let am = node.connect(local).await.unwrap();
     let _ = am.call("allocate", Bytes::new()).await.unwrap();
     assert!(watching.has_changed().unwrap());
     watching.mark_unchanged();
-    node.proxy.application_ended(attempt(1, 1).application_id);
+    node.proxy.application_ended(attempt(1).application_id);
     assert!(watching.has_changed().unwrap());
     assert_eq!(node.proxy.masters(10).total, 0);
 }

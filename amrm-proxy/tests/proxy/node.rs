@@ -16,7 +16,7 @@ use amrm_proxy::{
     ProxyParts,
 };
 use bytes::Bytes;
-use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
+use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
 use sched::DistributedAllocatorConfig;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
@@ -26,16 +26,11 @@ use wire::protocol::application_master::{PROTOCOL, VERSION};
 use wire::server::{RpcServer, ServerAuth};
 use wire::token::{Token, kind};
 
-use crate::scripted_rm::KEYS;
+use test_support::scripted::{KEYS, Script, ScriptedScheduler};
 
-pub(crate) fn attempt(application: i32, attempt_id: i32) -> ApplicationAttemptId {
-    ApplicationAttemptId {
-        application_id: ApplicationId {
-            cluster_timestamp: 1_700_000_000_000,
-            id: application,
-        },
-        attempt_id,
-    }
+/// A scheduler on a free port that records calls.
+pub(crate) async fn start_scheduler(script: Arc<Script>) -> ScriptedScheduler {
+    ScriptedScheduler::open(script).await.record_calls()
 }
 
 /// Every interceptor that needs nothing more.

@@ -20,8 +20,9 @@ use wire::proto::hadoop_yarn::{
     RegisterDistributedSchedulingAmResponseProto, ResourceRequestProto,
 };
 
-use crate::node::{Node, attempt, config, connect};
-use crate::scripted_rm::{Script, ScriptedRm, always, refuse, silent};
+use crate::node::{Node, config, connect, start_scheduler};
+use test_support::ids::attempt;
+use test_support::scripted::{Script, always, answering, refuse, silent};
 
 /// A field that no message of Hadoop has, number 3000, with the text `new`.
 const UNKNOWN: &[u8] = &[0xc2, 0xbb, 0x01, 3, b'n', b'e', b'w'];
@@ -38,9 +39,9 @@ async fn a_masters_life_passes_with_fields_that_nobody_knows() {
         ..AllocateResponseProto::default()
     };
     let answer = with_unknown(&response);
-    let rm = ScriptedRm::start(always(answer.clone())).await;
+    let rm = start_scheduler(always(answer.clone())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     let ask = ResourceRequestProto {
         resource_name: Some("*".to_owned()),
@@ -77,18 +78,18 @@ async fn exceptions_of_the_rm_pass_unchanged_whatever_their_class() {
         message: "because\n\tat Somewhere".to_owned(),
         code: RpcErrorCode::Application,
     };
-    let rm = ScriptedRm::start(refuse(exception.clone())).await;
+    let rm = start_scheduler(refuse(exception.clone())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await, Err(exception));
 }
 
 #[tokio::test]
 async fn calls_that_are_none_are_refused() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     let refusal = am.call("promote", Bytes::new()).await.unwrap_err();
     assert!(refusal.is(HadoopException::NoSuchMethod), "{refusal}");
@@ -141,19 +142,19 @@ fn granting() -> Arc<Script> {
         }),
         ..DistributedSchedulingAllocateResponseProto::default()
     };
-    Arc::new(move |method, _| {
-        let answer = if method.starts_with("register") {
+    answering(move |call| {
+        let answer = if call.method.starts_with("register") {
             grant.encode_to_vec()
         } else {
             nothing.encode_to_vec()
         };
-        Box::pin(async move { Ok(answer.into()) })
+        Ok(answer.into())
     })
 }
 
 #[tokio::test]
 async fn more_asks_than_any_job_has_are_refused_and_as_many_as_a_large_one_has_are_taken() {
-    let rm = ScriptedRm::start(granting()).await;
+    let rm = start_scheduler(granting()).await;
     let mut config = config(&[rm.address]);
     config.rm.distributed_scheduling = true;
     config
@@ -162,7 +163,7 @@ async fn more_asks_than_any_job_has_are_refused_and_as_many_as_a_large_one_has_a
     // A request of this length is held back, which is not what is tested.
     config.throttle.calls_per_second_max = 0;
     let node = Node::start(config).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     am.call("registerApplicationMaster", Bytes::new())
         .await
@@ -202,9 +203,9 @@ async fn more_asks_than_any_job_has_are_refused_and_as_many_as_a_large_one_has_a
 
 #[tokio::test]
 async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
-    let rm = ScriptedRm::start(silent()).await;
+    let rm = start_scheduler(silent()).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     let mut calls = JoinSet::new();
     for _ in 0..40 {
@@ -216,8 +217,8 @@ async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
         let refusal = calls.join_next().await.unwrap().unwrap().unwrap_err();
         assert!(refusal.is(HadoopException::Retriable), "{refusal}");
     }
-    let other = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
-    rm.say(always(Bytes::new()));
+    let other = node.admit(attempt(2), rm.token(attempt(2)));
+    rm.set_script(always(Bytes::new()));
     let am = node.connect(other).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
     assert_eq!(calls.len(), 16);
@@ -260,11 +261,11 @@ impl Wire {
 
 #[tokio::test]
 async fn masters_that_stop_in_the_middle_hold_nobody_up() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
     // One that says nothing, and one that has proved who it is and stops in a request of eight megabytes.
     let silent = TcpStream::connect(node.address).await.unwrap();
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let wire = Wire::to(node.address).await;
     let stuck = connect(wire.address, local.clone()).await.unwrap();
     wire.left.store(1_000_000, Ordering::Relaxed);
@@ -280,7 +281,7 @@ async fn masters_that_stop_in_the_middle_hold_nobody_up() {
     // Its own heartbeats go on over another connection, and others may say as much as ever.
     let again = node.connect(local).await.unwrap();
     assert!(again.call("allocate", Bytes::new()).await.is_ok());
-    let local = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
+    let local = node.admit(attempt(2), rm.token(attempt(2)));
     let other = node.connect(local).await.unwrap();
     let request = long(8 << 20).encode_to_vec();
     assert!(other.call("allocate", request).await.is_ok());
@@ -292,9 +293,9 @@ async fn masters_that_stop_in_the_middle_hold_nobody_up() {
 
 #[tokio::test]
 async fn a_request_longer_than_any_master_needs_ends_its_connection_and_no_other() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local.clone()).await.unwrap();
     let endless = Bytes::from(vec![0; 33 << 20]);
     let lost = am.try_call("allocate", endless).await.unwrap_err();

@@ -24,8 +24,9 @@ use wire::rpc::{BoxFuture, Caller, RpcServer, SecretManager, Service, Verified};
 use wire::server::ServerAuth;
 use wire::token::{MasterKey, kind};
 
-use crate::node::{Node, attempt, config};
-use crate::scripted_rm::{Script, ScriptedRm};
+use crate::node::{Node, config, start_scheduler};
+use test_support::ids::attempt;
+use test_support::scripted::{Script, answering};
 
 /// Knows the NMTokens of the cluster's key.
 struct NmTokens(MasterKey);
@@ -167,7 +168,7 @@ fn key() -> MasterKey {
 
 fn container() -> ContainerId {
     ContainerId {
-        attempt: attempt(1, 1),
+        attempt: attempt(1),
         id: 7,
     }
 }
@@ -190,8 +191,8 @@ fn ruled(rm: SocketAddr) -> ProxyConfig {
 
 /// Gives a container to whoever asks, and grants what is asked for it.
 fn granting(host: NodeId) -> Arc<Script> {
-    Arc::new(move |_, request| {
-        let request = AllocateRequestProto::decode(request).unwrap();
+    answering(move |call| {
+        let request = AllocateRequestProto::decode(call.request.clone()).unwrap();
         let given = ContainerProto {
             id: Some(container().into()),
             node_id: Some((&host).into()),
@@ -220,14 +221,14 @@ fn granting(host: NodeId) -> Arc<Script> {
             updated_containers: updated.collect(),
             ..AllocateResponseProto::default()
         };
-        Box::pin(async move { Ok(answer.encode_to_vec().into()) })
+        Ok(answer.encode_to_vec().into())
     })
 }
 
 /// An AM gets a container, and its promotion is brought to its node; what came of it, and what the node was told.
 async fn promoted(taking: Taking) -> (Observation, Told) {
     let host = Host::start(key(), taking).await;
-    let rm = ScriptedRm::start(granting(host.id())).await;
+    let rm = start_scheduler(granting(host.id())).await;
     let keys = NodeTokenKeys {
         container_token: key(),
         nm_token: key(),
@@ -239,7 +240,7 @@ async fn promoted(taking: Taking) -> (Observation, Told) {
     let _stopped = stop.clone().drop_guard();
     tokio::spawn(async move { proxy.update_nodes(stop).await });
     let am = node
-        .connect(node.admit(attempt(1, 1), rm.token(attempt(1, 1))))
+        .connect(node.admit(attempt(1), rm.token(attempt(1))))
         .await
         .unwrap();
     for response_id in 0..2 {

@@ -8,27 +8,28 @@ use prost::Message as _;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::AllocateResponseProto;
 
-use crate::node::{Node, attempt, config};
-use crate::scripted_rm::{ScriptedRm, always};
+use crate::node::{Node, config, start_scheduler};
+use test_support::ids::attempt;
+use test_support::scripted::always;
 
 #[tokio::test]
 async fn a_master_goes_on_with_its_token_and_the_rms_newest() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.redb");
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
-    let rm_token = rm.token(attempt(1, 1));
+    let rm = start_scheduler(always(Bytes::new())).await;
+    let rm_token = rm.token(attempt(1));
     let (local, ended) = {
         let (store, found) = Database::open(&path).unwrap();
         let node = Node::start_with(config(&[rm.address]), Arc::new(store), found).await;
-        let local = node.admit(attempt(1, 1), rm_token);
-        let ended = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
-        node.proxy.application_ended(attempt(2, 1).application_id);
+        let local = node.admit(attempt(1), rm_token);
+        let ended = node.admit(attempt(2), rm.token(attempt(2)));
+        node.proxy.application_ended(attempt(2).application_id);
         rm.secrets.tick(records::MonoMillis(1_000_000));
         let renewing = AllocateResponseProto {
-            am_rm_token: Some(TokenProto::from(rm.secrets.token_for(attempt(1, 1)))),
+            am_rm_token: Some(TokenProto::from(rm.secrets.token_for(attempt(1)))),
             ..AllocateResponseProto::default()
         };
-        rm.say(always(renewing.encode_to_vec()));
+        rm.set_script(always(renewing.encode_to_vec()));
         let am = node.connect(local.clone()).await.unwrap();
         am.call("allocate", Bytes::new()).await.unwrap();
         (local, ended)
@@ -44,7 +45,7 @@ async fn a_master_goes_on_with_its_token_and_the_rms_newest() {
     assert!(node.connect(ended).await.is_err());
     let am = node.connect(local).await.unwrap();
     am.call("allocate", Bytes::new()).await.unwrap();
-    let newest = rm.secrets.token_for(attempt(1, 1)).identifier;
+    let newest = rm.secrets.token_for(attempt(1)).identifier;
     assert_eq!(rm.calls().last().unwrap().identifier, newest);
 }
 
@@ -53,20 +54,20 @@ async fn records_that_cannot_be_read_are_dropped() {
     use amrm_proxy::store::Part;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.redb");
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let (store, _) = Database::open(&path).unwrap();
     store.put(RecordKey::Keys, Some(vec![99]));
     store.put(
-        RecordKey::Attempt(attempt(1, 1), Part::Master),
+        RecordKey::Attempt(attempt(1), Part::Master),
         Some(vec![1, 0xff]),
     );
-    store.put(RecordKey::Attempt(attempt(2, 1), Part::Asks), Some(vec![]));
+    store.put(RecordKey::Attempt(attempt(2), Part::Asks), Some(vec![]));
     drop(store);
     let (store, found) = Database::open(&path).unwrap();
     assert_eq!(found.len(), 3);
     let node = Node::start_with(config(&[rm.address]), Arc::new(store), found).await;
     assert_eq!(node.proxy.snapshot().pipelines, 0);
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
 }

@@ -14,8 +14,9 @@ use wire::proto::hadoop_yarn::{
     RegisterDistributedSchedulingAmResponseProto, ResourceRequestProto,
 };
 
-use crate::node::{Am, Node, attempt, config};
-use crate::scripted_rm::{Script, ScriptedRm};
+use crate::node::{Am, Node, config, start_scheduler};
+use test_support::ids::attempt;
+use test_support::scripted::{ScriptedScheduler, answering};
 
 /// What a ResourceManager knows of its one attempt.
 #[derive(Default)]
@@ -30,7 +31,7 @@ struct Known {
 /// A ResourceManager that numbers calls as Hadoop's does.
 struct Rm {
     known: Arc<Mutex<Known>>,
-    scripted: ScriptedRm,
+    scripted: ScriptedScheduler,
 }
 
 fn refused<T>(kind: HadoopException, text: impl Into<String>) -> Result<T, RemoteException> {
@@ -38,7 +39,7 @@ fn refused<T>(kind: HadoopException, text: impl Into<String>) -> Result<T, Remot
 }
 
 fn wrong_id(expected: i32, received: i32) -> String {
-    let attempt = attempt(1, 1);
+    let attempt = attempt(1);
     format!(
         "Invalid responseId in AllocateRequest from application attempt: {attempt} expect responseId to be {expected} but get {received}"
     )
@@ -123,13 +124,13 @@ impl Rm {
             ..Known::default()
         }));
         let of_script = Arc::clone(&known);
-        let script: Arc<Script> = Arc::new(move |method, request| {
-            let answer = of_script.lock().unwrap().answer(method, request);
-            Box::pin(async move { answer })
+        let script = answering(move |call| {
+            let mut known = of_script.lock().unwrap();
+            known.answer(call.method, call.request.clone())
         });
         Self {
             known,
-            scripted: ScriptedRm::start(script).await,
+            scripted: start_scheduler(script).await,
         }
     }
 
@@ -165,8 +166,8 @@ impl Rm {
     }
 
     async fn am_on(&self, node: &Node) -> Am {
-        let token = self.scripted.token(attempt(1, 1));
-        let am = node.connect(node.admit(attempt(1, 1), token)).await;
+        let token = self.scripted.token(attempt(1));
+        let am = node.connect(node.admit(attempt(1), token)).await;
         let am = am.unwrap();
         register(&am).await;
         am
@@ -371,15 +372,12 @@ async fn an_attempt_that_the_resource_manager_does_not_want_again_is_told_why() 
     let rm = Rm::start().await;
     let (_node, am) = rm.with_am().await;
     let gone = HadoopException::ApplicationAttemptNotFound;
-    rm.scripted.say(Arc::new(move |method, _| {
-        let is_register = method == "registerApplicationMaster";
-        Box::pin(async move {
-            if is_register {
-                refused(gone, "gone")
-            } else {
-                refused(HadoopException::ApplicationMasterNotRegistered, "register")
-            }
-        })
+    rm.scripted.set_script(answering(move |call| {
+        if call.method == "registerApplicationMaster" {
+            refused(gone, "gone")
+        } else {
+            refused(HadoopException::ApplicationMasterNotRegistered, "register")
+        }
     }));
     let told = allocate(&am, 0, Vec::new()).await.unwrap_err();
     assert!(told.is(gone), "{told}");

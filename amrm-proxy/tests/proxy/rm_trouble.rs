@@ -8,8 +8,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use wire::exception::{HadoopException, RemoteException};
 
-use crate::node::{Node, attempt, config};
-use crate::scripted_rm::{ScriptedRm, always, refuse, silent};
+use crate::node::{Node, config, start_scheduler};
+use test_support::ids::attempt;
+use test_support::scripted::{ScriptedScheduler, always, refuse, silent};
 
 const ANSWER: &[u8] = &[0x10, 7];
 
@@ -20,15 +21,16 @@ async fn free_address() -> SocketAddr {
 }
 
 /// Two ResourceManagers of one cluster.
-async fn standby_and_active() -> (ScriptedRm, ScriptedRm) {
+async fn standby_and_active() -> (ScriptedScheduler, ScriptedScheduler) {
     let exception = RemoteException::new(HadoopException::Standby, "on standby");
-    let standby = ScriptedRm::start(refuse(exception)).await;
-    let active = ScriptedRm::start_with(
+    let standby = start_scheduler(refuse(exception)).await;
+    let active = ScriptedScheduler::open_at(
         SocketAddr::from(([127, 0, 0, 1], 0)),
         standby.secrets.clone(),
         always(ANSWER),
     )
-    .await;
+    .await
+    .record_calls();
     (standby, active)
 }
 
@@ -37,15 +39,15 @@ async fn a_standby_is_left_for_the_active_one() {
     let (standby, active) = standby_and_active().await;
     let absent = free_address().await;
     let node = Node::start(config(&[absent, standby.address, active.address])).await;
-    let rm_token = standby.token(attempt(1, 1));
-    let local = node.admit(attempt(1, 1), rm_token);
+    let rm_token = standby.token(attempt(1));
+    let local = node.admit(attempt(1), rm_token);
     let am = node.connect(local).await.unwrap();
     for _ in 0..3 {
         assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
     }
     assert_eq!(standby.calls().len(), 1);
     // The next attempt goes to the active one at once.
-    let local = node.admit(attempt(2, 1), standby.token(attempt(2, 1)));
+    let local = node.admit(attempt(2), standby.token(attempt(2)));
     let am = node.connect(local).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
     assert_eq!((standby.calls().len(), active.calls().len()), (1, 4));
@@ -53,10 +55,10 @@ async fn a_standby_is_left_for_the_active_one() {
 
 #[tokio::test]
 async fn a_call_waits_for_a_resource_manager_that_comes_back() {
-    let first = ScriptedRm::start(always(ANSWER)).await;
+    let first = start_scheduler(always(ANSWER)).await;
     let (address, secrets) = (first.address, first.secrets.clone());
     let node = Node::start(config(&[address])).await;
-    let local = node.admit(attempt(1, 1), first.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), first.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
     drop(first);
@@ -64,31 +66,31 @@ async fn a_call_waits_for_a_resource_manager_that_comes_back() {
     while TcpListener::bind(address).await.is_err() {
         tokio::task::yield_now().await;
     }
-    let _second = ScriptedRm::start_with(address, secrets, always(ANSWER)).await;
+    let _second = ScriptedScheduler::open_at(address, secrets, always(ANSWER)).await;
     assert_eq!(calling.await.unwrap().unwrap(), ANSWER);
 }
 
 #[tokio::test]
 async fn a_retriable_refusal_is_tried_again() {
     let exception = RemoteException::new(HadoopException::Retriable, "starting");
-    let rm = ScriptedRm::start(refuse(exception)).await;
+    let rm = start_scheduler(refuse(exception)).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     let calling = tokio::spawn(async move { am.call("allocate", Bytes::new()).await });
     while rm.calls().len() < 3 {
         tokio::task::yield_now().await;
     }
-    rm.say(always(ANSWER));
+    rm.set_script(always(ANSWER));
     assert_eq!(calling.await.unwrap().unwrap(), ANSWER);
 }
 
 /// An AM whose ResourceManager does this is told to try again, and another whose ResourceManager is well notices nothing.
-async fn assert_told_to_try_again(bad: SocketAddr, token_of: &ScriptedRm) {
+async fn assert_told_to_try_again(bad: SocketAddr, token_of: &ScriptedScheduler) {
     let mut config = config(&[bad]);
     config.rm.max_wait = Some(Duration::from_millis(300));
     let node = Node::start(config).await;
-    let local = node.admit(attempt(1, 1), token_of.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), token_of.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
     assert!(refusal.is(HadoopException::Retriable), "{refusal}");
@@ -96,26 +98,26 @@ async fn assert_told_to_try_again(bad: SocketAddr, token_of: &ScriptedRm) {
 
 #[tokio::test]
 async fn a_resource_manager_that_answers_nothing_does_not_hold_a_master_for_ever() {
-    let rm = ScriptedRm::start(silent()).await;
+    let rm = start_scheduler(silent()).await;
     assert_told_to_try_again(rm.address, &rm).await;
 }
 
 #[tokio::test]
 async fn a_resource_manager_that_is_absent_does_not_hold_a_master_for_ever() {
-    let keys = ScriptedRm::start(silent()).await;
+    let keys = start_scheduler(silent()).await;
     assert_told_to_try_again(free_address().await, &keys).await;
 }
 
 #[tokio::test]
 async fn an_answer_that_is_no_message_is_no_answer() {
-    let rm = ScriptedRm::start(always(&b"\x0a\x7f"[..])).await;
+    let rm = start_scheduler(always(&b"\x0a\x7f"[..])).await;
     assert_told_to_try_again(rm.address, &rm).await;
     assert!(rm.calls().len() > 1, "it is tried again");
 }
 
 #[tokio::test]
 async fn a_port_that_talks_garbage_is_no_resource_manager() {
-    let keys = ScriptedRm::start(silent()).await;
+    let keys = start_scheduler(silent()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
@@ -132,7 +134,8 @@ async fn a_port_that_talks_garbage_is_no_resource_manager() {
 
 #[tokio::test]
 async fn a_silent_resource_manager_holds_one_master_and_not_the_others() {
-    let rm = ScriptedRm::start(std::sync::Arc::new(|_, request: Bytes| {
+    let rm = start_scheduler(std::sync::Arc::new(|call| {
+        let request = call.request.clone();
         Box::pin(async move {
             if request.is_empty() {
                 std::future::pending::<()>().await;
@@ -142,13 +145,13 @@ async fn a_silent_resource_manager_holds_one_master_and_not_the_others() {
     }))
     .await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let stuck = node.connect(local).await.unwrap();
     let stuck = tokio::spawn(async move { stuck.call("allocate", Bytes::new()).await });
     while rm.calls().is_empty() {
         tokio::task::yield_now().await;
     }
-    let local = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
+    let local = node.admit(attempt(2), rm.token(attempt(2)));
     let am = node.connect(local).await.unwrap();
     for _ in 0..20 {
         assert_eq!(am.call("allocate", ANSWER).await.unwrap(), ANSWER);
@@ -159,10 +162,10 @@ async fn a_silent_resource_manager_holds_one_master_and_not_the_others() {
 
 #[tokio::test]
 async fn a_token_that_the_rm_does_not_know_is_told_to_the_master() {
-    let rm = ScriptedRm::start(always(ANSWER)).await;
-    let other = ScriptedRm::start(always(ANSWER)).await;
+    let rm = start_scheduler(always(ANSWER)).await;
+    let other = start_scheduler(always(ANSWER)).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), other.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), other.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
@@ -174,8 +177,8 @@ async fn many_masters_find_the_active_one_together() {
     let node = Node::start(config(&[standby.address, active.address])).await;
     let mut calls = tokio::task::JoinSet::new();
     for application in 1..=50 {
-        let rm_token = standby.token(attempt(application, 1));
-        let local = node.admit(attempt(application, 1), rm_token);
+        let rm_token = standby.token(attempt(application));
+        let local = node.admit(attempt(application), rm_token);
         let am = node.connect(local).await.unwrap();
         calls.spawn(async move { am.call("allocate", Bytes::new()).await });
     }

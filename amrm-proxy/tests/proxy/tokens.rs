@@ -10,8 +10,9 @@ use wire::proto::hadoop_yarn::AllocateResponseProto;
 use wire::secrets::RollTimes;
 use wire::token::Token;
 
-use crate::node::{Node, attempt, config, connect};
-use crate::scripted_rm::{ScriptedRm, always, silent};
+use crate::node::{Node, config, connect, start_scheduler};
+use test_support::ids::{application, attempt};
+use test_support::scripted::{always, silent};
 
 fn assert_invalid_token<T>(result: Result<T, RpcError>) {
     let error = result.err().expect("such a token opens nothing");
@@ -21,10 +22,10 @@ fn assert_invalid_token<T>(result: Result<T, RpcError>) {
 
 #[tokio::test]
 async fn each_token_opens_its_own_door_only() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let rm_token = rm.token(attempt(1, 1));
-    let local = node.admit(attempt(1, 1), rm_token.clone());
+    let rm_token = rm.token(attempt(1));
+    let local = node.admit(attempt(1), rm_token.clone());
     assert_invalid_token(connect(rm.address, local.clone()).await);
     assert_invalid_token(node.connect(rm_token.clone()).await);
     assert!(node.connect(local).await.is_ok());
@@ -33,13 +34,13 @@ async fn each_token_opens_its_own_door_only() {
 
 #[tokio::test]
 async fn the_rms_new_token_stays_here_and_is_used_at_once() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let old = rm.token(attempt(1, 1));
-    let local = node.admit(attempt(1, 1), old.clone());
+    let old = rm.token(attempt(1));
+    let local = node.admit(attempt(1), old.clone());
     let am = node.connect(local).await.unwrap();
     rm.secrets.tick(records::MonoMillis(1_000_000));
-    let new = rm.secrets.token_for(attempt(1, 1));
+    let new = rm.secrets.token_for(attempt(1));
     assert_ne!(new.identifier, old.identifier);
     let renewing = AllocateResponseProto {
         response_id: Some(1),
@@ -47,7 +48,7 @@ async fn the_rms_new_token_stays_here_and_is_used_at_once() {
         num_cluster_nodes: Some(1),
         ..AllocateResponseProto::default()
     };
-    rm.say(always(renewing.encode_to_vec()));
+    rm.set_script(always(renewing.encode_to_vec()));
     let answer = am.call("allocate", Bytes::new()).await.unwrap();
     let expected = AllocateResponseProto {
         am_rm_token: None,
@@ -67,14 +68,14 @@ async fn the_rms_new_token_stays_here_and_is_used_at_once() {
 
 #[tokio::test]
 async fn a_roll_of_the_local_key_reaches_the_master_until_it_comes_back_with_it() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let mut config = config(&[rm.address]);
     config.keys = RollTimes {
         interval: 1000,
         overlap: 300,
     };
     let node = Node::start(config).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local.clone()).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await, Ok(Bytes::new()));
     let secrets = node.proxy.secrets();
@@ -99,7 +100,7 @@ async fn a_roll_of_the_local_key_reaches_the_master_until_it_comes_back_with_it(
 
 #[tokio::test(start_paused = true)]
 async fn the_keys_task_rolls_by_the_clock_and_ends_when_told() {
-    let rm = ScriptedRm::start(silent()).await;
+    let rm = start_scheduler(silent()).await;
     let mut config = config(&[rm.address]);
     config.keys = RollTimes {
         interval: 1000,
@@ -124,10 +125,10 @@ async fn the_keys_task_rolls_by_the_clock_and_ends_when_told() {
 
 #[tokio::test]
 async fn the_end_of_an_application_ends_its_tokens_and_the_call_under_way() {
-    let rm = ScriptedRm::start(silent()).await;
+    let rm = start_scheduler(silent()).await;
     let node = Node::start(config(&[rm.address])).await;
-    let local = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
-    let other = node.admit(attempt(2, 1), rm.token(attempt(2, 1)));
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
+    let other = node.admit(attempt(2), rm.token(attempt(2)));
     let am = node.connect(local.clone()).await.unwrap();
     let calling = {
         let am = am.clone();
@@ -136,7 +137,7 @@ async fn the_end_of_an_application_ends_its_tokens_and_the_call_under_way() {
     while rm.calls().is_empty() {
         tokio::task::yield_now().await;
     }
-    node.proxy.application_ended(attempt(1, 1).application_id);
+    node.proxy.application_ended(attempt(1).application_id);
     let ended = calling.await.unwrap().unwrap_err();
     assert!(
         ended.is(HadoopException::ApplicationAttemptNotFound),
@@ -154,11 +155,14 @@ async fn the_end_of_an_application_ends_its_tokens_and_the_call_under_way() {
 
 #[tokio::test]
 async fn a_second_attempt_takes_the_place_of_the_first() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let first = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let first = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(first.clone()).await.unwrap();
-    let second = node.admit(attempt(1, 2), rm.token(attempt(1, 2)));
+    let second = node.admit(
+        application(1).attempt(2),
+        rm.token(application(1).attempt(2)),
+    );
     let refusal = am.call("allocate", Bytes::new()).await.unwrap_err();
     assert!(
         refusal.is(HadoopException::ApplicationAttemptNotFound),
@@ -172,10 +176,10 @@ async fn a_second_attempt_takes_the_place_of_the_first() {
 
 #[tokio::test]
 async fn a_start_that_was_refused_leaves_nothing() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let token = rm.token(attempt(1, 1));
-    let (local, start) = node.begin(attempt(1, 1), token).unwrap();
+    let token = rm.token(attempt(1));
+    let (local, start) = node.begin(attempt(1), token).unwrap();
     // It may speak as soon as it runs.
     let am = node.connect(local.clone()).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
@@ -186,11 +190,14 @@ async fn a_start_that_was_refused_leaves_nothing() {
 
 #[tokio::test]
 async fn a_later_attempt_whose_start_is_refused_leaves_the_running_one_alone() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let first = node.admit(attempt(1, 1), rm.token(attempt(1, 1)));
+    let first = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(first.clone()).await.unwrap();
-    let second = node.begin(attempt(1, 2), rm.token(attempt(1, 2)));
+    let second = node.begin(
+        application(1).attempt(2),
+        rm.token(application(1).attempt(2)),
+    );
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
     drop(second);
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
@@ -199,23 +206,29 @@ async fn a_later_attempt_whose_start_is_refused_leaves_the_running_one_alone() {
 
 #[tokio::test]
 async fn an_earlier_attempt_that_comes_late_is_refused() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let second = node.admit(attempt(1, 2), rm.token(attempt(1, 2)));
+    let second = node.admit(
+        application(1).attempt(2),
+        rm.token(application(1).attempt(2)),
+    );
     let am = node.connect(second).await.unwrap();
-    let late = node.begin(attempt(1, 1), rm.token(attempt(1, 1)));
+    let late = node.begin(attempt(1), rm.token(attempt(1)));
     let refusal = late.expect_err("a later attempt has started").to_string();
-    assert!(refusal.contains(&attempt(1, 2).to_string()), "{refusal}");
+    assert!(
+        refusal.contains(&application(1).attempt(2).to_string()),
+        "{refusal}"
+    );
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
 }
 
 #[tokio::test]
 async fn of_two_deliveries_of_one_start_the_refused_one_leaves_the_master_alone() {
-    let rm = ScriptedRm::start(always(Bytes::new())).await;
+    let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    let token = rm.token(attempt(1, 1));
-    let (_, refused) = node.begin(attempt(1, 1), token.clone()).unwrap();
-    let local = node.admit(attempt(1, 1), token);
+    let token = rm.token(attempt(1));
+    let (_, refused) = node.begin(attempt(1), token.clone()).unwrap();
+    let local = node.admit(attempt(1), token);
     drop(refused);
     let am = node.connect(local).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());

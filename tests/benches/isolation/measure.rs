@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use records::ContainerId;
+use test_support::LaunchContext;
+use test_support::scripted::{ScriptedAm, ScriptedRm};
 use tests::conf::Properties;
 use tests::node::NodeKind;
-use tests::peer::{LaunchContext, PeerAm, PeerNode, PeerRm};
+use tests::node_process::NodeProcess;
 use tests::wait;
 
 use crate::work::{Report, Work, threads};
@@ -73,13 +75,13 @@ impl Figures {
         effort: Effort,
         change: impl FnOnce(&mut Properties),
     ) -> Self {
-        let rm = PeerRm::start();
+        let rm = ScriptedRm::start();
         rm.with(|tracker| tracker.acknowledge_all = true);
-        let node = PeerNode::start(kind, &rm, |site| {
+        let node = NodeProcess::start(kind, &rm, |site| {
             site.set("yarn.nodemanager.resource.memory-mb", NODE_MB);
             change(site);
         });
-        let am = PeerAm::connect(&rm, 1);
+        let am = ScriptedAm::connect(&rm, 1);
         let bench = Bench {
             rm: &rm,
             am: &am,
@@ -107,8 +109,8 @@ fn loads() -> Vec<(Work, usize)> {
 }
 
 struct Bench<'a> {
-    rm: &'a PeerRm,
-    am: &'a PeerAm,
+    rm: &'a ScriptedRm,
+    am: &'a ScriptedAm,
     folder: PathBuf,
 }
 

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use records::ContainerId;
+use test_support::LaunchContext;
+use test_support::scripted::{ScriptedAm, ScriptedRm};
 use tests::cgroups::Hierarchy;
 use tests::conf::Properties;
 use tests::node::NodeKind;
-use tests::peer::{LaunchContext, PeerAm, PeerNode, PeerRm};
+use tests::node_process::NodeProcess;
 use tests::samples::Samples;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
@@ -159,14 +161,17 @@ impl Holder {
 }
 
 /// A ResourceManager, a node with the sizes of this bench and more, and a master.
-fn begin(kind: &NodeKind, change: impl FnOnce(&mut Properties)) -> (PeerRm, PeerNode, PeerAm) {
-    let rm = PeerRm::start();
+fn begin(
+    kind: &NodeKind,
+    change: impl FnOnce(&mut Properties),
+) -> (ScriptedRm, NodeProcess, ScriptedAm) {
+    let rm = ScriptedRm::start();
     rm.with(|tracker| tracker.acknowledge_all = true);
-    let node = PeerNode::start(kind, &rm, |properties| {
+    let node = NodeProcess::start(kind, &rm, |properties| {
         site(properties);
         change(properties);
     });
-    let am = PeerAm::connect(&rm, 1);
+    let am = ScriptedAm::connect(&rm, 1);
     (rm, node, am)
 }
 

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use records::ContainerId;
+use test_support::scripted::{ScriptedAm, ScriptedRm};
+use test_support::{Allocation, LaunchContext};
 use tests::conf::Properties;
 use tests::node::NodeKind;
-use tests::peer::{Allocation, LaunchContext, PeerAm, PeerNode, PeerRm};
+use tests::node_process::NodeProcess;
 use tests::samples::Samples;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
@@ -96,10 +98,10 @@ pub(crate) struct Figures {
 impl Figures {
     pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Self {
         let (registration, stop_idle) = starts(kind, effort.starts);
-        let rm = PeerRm::start();
+        let rm = ScriptedRm::start();
         rm.with(|tracker| tracker.acknowledge_all = true);
         let mut node = start(kind, &rm);
-        let am = PeerAm::connect(&rm, 1);
+        let am = ScriptedAm::connect(&rm, 1);
         let bench = Bench::new(&rm, &am, &node);
         rm.wait_heartbeats(SETTLED_HEARTBEATS);
         let pid = node.process.id();
@@ -128,8 +130,8 @@ impl Figures {
     }
 }
 
-fn start(kind: &NodeKind, rm: &PeerRm) -> PeerNode {
-    PeerNode::start(kind, rm, site)
+fn start(kind: &NodeKind, rm: &ScriptedRm) -> NodeProcess {
+    NodeProcess::start(kind, rm, site)
 }
 
 /// What every node of this bench offers.
@@ -146,7 +148,7 @@ pub(crate) fn site(site: &mut Properties) {
 fn starts(kind: &NodeKind, count: usize) -> (Samples, Samples) {
     let times: Vec<(Duration, Duration)> = (0..count)
         .map(|_| {
-            let rm = PeerRm::start();
+            let rm = ScriptedRm::start();
             let mut node = start(kind, &rm);
             rm.wait("the registration", |tracker| {
                 tracker.node().is_some().then_some(())
@@ -163,7 +165,7 @@ fn starts(kind: &NodeKind, count: usize) -> (Samples, Samples) {
 }
 
 /// From SIGTERM until the process is gone.
-fn stop(node: &mut PeerNode) -> Duration {
+fn stop(node: &mut NodeProcess) -> Duration {
     let begin = Instant::now();
     node.process.terminate();
     while node.process.exit().is_none() {
@@ -175,13 +177,13 @@ fn stop(node: &mut PeerNode) -> Duration {
 
 /// A node under load.
 pub(crate) struct Bench<'a> {
-    rm: &'a PeerRm,
-    am: &'a PeerAm,
+    rm: &'a ScriptedRm,
+    am: &'a ScriptedAm,
     folder: std::path::PathBuf,
 }
 
 impl<'a> Bench<'a> {
-    pub(crate) fn new(rm: &'a PeerRm, am: &'a PeerAm, node: &PeerNode) -> Self {
+    pub(crate) fn new(rm: &'a ScriptedRm, am: &'a ScriptedAm, node: &NodeProcess) -> Self {
         Self {
             rm,
             am,

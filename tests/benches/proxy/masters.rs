@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use records::{NodeId, Resource};
-use tests::peer::{Nothing, Script};
-use tests::played::open;
-use tests::simulated::{Launched, SimulatedMaster};
+use test_support::scripted::connect_scheduler;
+use test_support::scripted::{IdleScheduler, Script, answering};
+use test_support::scripted::{Launched, ScriptedAmRmClient};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, ExecutionTypeProto, RegisterApplicationMasterRequestProto,
     RemoteNodeProto, ResourceRequestProto,
@@ -29,8 +29,8 @@ pub(crate) fn offering(nodes: u16) -> Arc<Script> {
     nothing(nodes).into_script()
 }
 
-fn nothing(nodes: u16) -> Nothing {
-    Nothing {
+fn nothing(nodes: u16) -> IdleScheduler {
+    IdleScheduler {
         nodes: (1..=nodes).map(remote_node).collect(),
     }
 }
@@ -57,7 +57,7 @@ impl LastTold {
     /// A ResourceManager like [`offering`] that keeps it.
     pub(crate) fn kept_by(&self, nodes: u16) -> Arc<Script> {
         let (told, nothing) = (Arc::clone(&self.0), nothing(nodes));
-        Arc::new(move |call| {
+        answering(move |call| {
             if call.method == AllocateForDistributedScheduling::NAME {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = call.request.clone();
             }
@@ -79,7 +79,9 @@ pub(crate) struct Master {
 
 impl Master {
     pub(crate) async fn register(scheduler: SocketAddr, token: &Token) -> Self {
-        let client = open(scheduler, token).await.expect("the token is good");
+        let client = connect_scheduler(scheduler, token)
+            .await
+            .expect("the token is good");
         let request = RegisterApplicationMasterRequestProto::default();
         let answer = client.call::<RegisterApplicationMaster>(&request).await;
         answer.expect("a master may register");
@@ -105,7 +107,7 @@ impl Master {
     /// One call that asks for a hundred containers and gets them.
     pub(crate) async fn hundred(&mut self) -> Duration {
         let count = i32::try_from(HUNDRED).expect("a small number");
-        let ask = SimulatedMaster::ask(count, SIZE, ExecutionTypeProto::Opportunistic);
+        let ask = ScriptedAmRmClient::ask(count, SIZE, ExecutionTypeProto::Opportunistic);
         let (elapsed, containers) = self.allocate(vec![ask]).await;
         assert_eq!(containers, HUNDRED, "the node did not answer at once");
         elapsed

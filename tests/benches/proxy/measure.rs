@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+use test_support::scripted::Launched;
 use tests::node::NodeKind;
 use tests::proc::processor_time;
-use tests::proxied::{ProxiedPeers, start_master};
+use tests::proxy_cluster::{ProxyCluster, start_master};
 use tests::samples::Samples;
-use tests::simulated::Launched;
 use tokio::runtime::Runtime;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
@@ -117,7 +117,7 @@ pub(crate) struct Calls {
 
 /// Measures a node of this kind.
 pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
-    let peers = ProxiedPeers::start(kind, offering(NODES), |site| {
+    let peers = ProxyCluster::start(kind, offering(NODES), |site| {
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true);
     });
     peers
@@ -155,7 +155,7 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
 /// pipelines'.
 fn launch_rest(
     kind: &NodeKind,
-    peers: &ProxiedPeers,
+    peers: &ProxyCluster,
     effort: &Effort,
 ) -> (Option<f64>, Vec<Launched>) {
     let mut last = FIRST;
@@ -188,7 +188,7 @@ fn launch_rest(
 }
 
 /// Until all of these have a process, and the node has told of it.
-fn wait_running(peers: &ProxiedPeers, containers: &[ContainerId]) {
+fn wait_running(peers: &ProxyCluster, containers: &[ContainerId]) {
     for id in containers {
         let running = ContainerSubStateProto::CssRunning;
         peers.rm.wait_sub_state(*id, running);
@@ -196,7 +196,7 @@ fn wait_running(peers: &ProxiedPeers, containers: &[ContainerId]) {
 }
 
 impl Calls {
-    async fn measure(peers: &ProxiedPeers, master: &mut Master, effort: &Effort) -> Self {
+    async fn measure(peers: &ProxyCluster, master: &mut Master, effort: &Effort) -> Self {
         for _ in 0..effort.warm_up {
             master.empty().await;
         }
@@ -208,7 +208,7 @@ impl Calls {
         let empty_processor_ms = used_ms(peers, before, effort.empty);
         let empty = times.drain(..).collect();
 
-        peers.scheduler.say(offering(NODES_FOR_HUNDRED));
+        peers.scheduler.set_script(offering(NODES_FOR_HUNDRED));
         // The answer brings the new list of nodes.
         master.empty().await;
         for _ in 0..effort.hundred_warm_up() {
@@ -219,7 +219,7 @@ impl Calls {
             times.push(master.hundred().await);
         }
         let hundred_processor_ms = used_ms(peers, before, effort.hundred);
-        peers.scheduler.say(offering(NODES));
+        peers.scheduler.set_script(offering(NODES));
         Self {
             empty,
             empty_processor_ms,
@@ -230,7 +230,7 @@ impl Calls {
 }
 
 /// Processor time of the node since `before` for each of so many calls.
-fn used_ms(peers: &ProxiedPeers, before: Duration, calls: usize) -> f64 {
+fn used_ms(peers: &ProxyCluster, before: Duration, calls: usize) -> f64 {
     let used = processor_time(peers.node.process.id()).saturating_sub(before);
     let calls = u32::try_from(calls).expect("a small number");
     used.as_secs_f64() * 1000.0 / f64::from(calls)
@@ -238,7 +238,7 @@ fn used_ms(peers: &ProxiedPeers, before: Duration, calls: usize) -> f64 {
 
 /// What the ResourceManager takes without a proxy: for a call without asks, and for the message of a node that gave
 /// `proxied` a hundred containers, with the same list of nodes in the answer.
-async fn direct(peers: &ProxiedPeers, proxied: &mut Master, effort: &Effort) -> (Samples, Samples) {
+async fn direct(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> (Samples, Samples) {
     let application_id = ApplicationId {
         cluster_timestamp: 1,
         id: 1,
@@ -258,17 +258,17 @@ async fn direct(peers: &ProxiedPeers, proxied: &mut Master, effort: &Effort) -> 
     let empty = times.drain(..).collect();
 
     let told = LastTold::default();
-    peers.scheduler.say(told.kept_by(NODES_FOR_HUNDRED));
+    peers.scheduler.set_script(told.kept_by(NODES_FOR_HUNDRED));
     proxied.empty().await;
     proxied.hundred().await;
-    peers.scheduler.say(offering(NODES_FOR_HUNDRED));
+    peers.scheduler.set_script(offering(NODES_FOR_HUNDRED));
     for _ in 0..effort.hundred_warm_up() {
         master.tell(told.message()).await;
     }
     for _ in 0..effort.hundred {
         times.push(master.tell(told.message()).await);
     }
-    peers.scheduler.say(offering(NODES));
+    peers.scheduler.set_script(offering(NODES));
     (empty, times.into_iter().collect())
 }
 
@@ -287,7 +287,7 @@ async fn in_turn(masters: &mut [Master], effort: &Effort) -> Samples {
 }
 
 /// Calls in a second of all masters together, each making one after the other, and the processors that the node used.
-async fn rate(peers: &ProxiedPeers, masters: Vec<Master>, effort: &Effort) -> (f64, f64) {
+async fn rate(peers: &ProxyCluster, masters: Vec<Master>, effort: &Effort) -> (f64, f64) {
     let id = peers.node.process.id();
     let before = processor_time(id);
     let begin = Instant::now();
@@ -315,7 +315,7 @@ async fn rate(peers: &ProxiedPeers, masters: Vec<Master>, effort: &Effort) -> (f
 }
 
 /// Resident memory of the node.
-fn rss_kib(peers: &ProxiedPeers) -> f64 {
+fn rss_kib(peers: &ProxyCluster) -> f64 {
     let path = format!("/proc/{}/status", peers.node.process.id());
     let status = fs::read_to_string(&path).expect("the node runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

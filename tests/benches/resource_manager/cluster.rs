@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use records::{ContainerId, NodeId, Resource};
 use tempfile::TempDir;
+use test_support::scripted::{LaunchRecorder, ScriptedAmRmClient, submit};
+use test_support::simulated::SimulatedNode;
 use tests::conf::{self, Properties};
 use tests::process::Process;
-use tests::simulated::{LaunchPad, SimulatedMaster, SimulatedNode, submit};
 use tests::wait;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +38,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// See the module. Fields are dropped in this order.
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Arc<Mutex<SimulatedNode>>>,
-    pub(crate) masters: Vec<SimulatedMaster>,
+    pub(crate) masters: Vec<ScriptedAmRmClient>,
     stop: CancellationToken,
     pub(crate) process: Process,
     _folder: TempDir,
@@ -58,14 +59,14 @@ impl Cluster {
         let scheduler = address(&mut process, "scheduler");
         let tracker = address(&mut process, "tracker");
         let stop = CancellationToken::new();
-        let mut pad = LaunchPad::open(stop.clone()).await;
+        let mut pad = LaunchRecorder::open(stop.clone()).await;
         let first = SimulatedNode::register(tracker, pad.node_id(), OFFERS).await;
         pad.trust(first.keys.0.clone().expect("a registration has keys"));
         let mut nodes = vec![first];
         let mut masters = Vec::new();
         for _ in 0..MASTERS {
             submit(client, SIZE).await;
-            let master = SimulatedMaster::connect(scheduler, pad.launched().await).await;
+            let master = ScriptedAmRmClient::connect(scheduler, pad.launched().await).await;
             // Which protocol the first call is of makes no difference to later ones.
             master.register().await;
             masters.push(master);
@@ -106,7 +107,7 @@ impl Cluster {
             ExecutionTypeProto::Opportunistic,
         ] {
             let request = AllocateRequestProto {
-                ask: vec![SimulatedMaster::ask(wanted, SIZE, kind)],
+                ask: vec![ScriptedAmRmClient::ask(wanted, SIZE, kind)],
                 ..AllocateRequestProto::default()
             };
             let answer = self.masters[0].allocate(request).await;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use records::{ContainerId, NodeId};
+use test_support::scripted::{ScriptedAmRmClient, opportunistic_container};
+use test_support::simulated::SimulatedNode;
 use tests::proc::processor_time;
 use tests::samples::Samples;
-use tests::simulated::{SimulatedMaster, SimulatedNode, opportunistic_container};
 use tokio::sync::Mutex;
 use wire::proto::hadoop_yarn::{AllocateRequestProto, ContainerIdProto, ExecutionTypeProto};
 
@@ -134,11 +135,11 @@ pub(crate) async fn allocation_rate(
 }
 
 async fn ask_and_give_back(
-    mut master: SimulatedMaster,
+    mut master: ScriptedAmRmClient,
     way: Way,
     place: NodeId,
     period: Duration,
-) -> (SimulatedMaster, usize, Vec<Duration>) {
+) -> (ScriptedAmRmClient, usize, Vec<Duration>) {
     let begin = Instant::now();
     let (mut got, mut times, mut release) = (0, Vec::new(), Vec::new());
     while begin.elapsed() < period {
@@ -149,7 +150,7 @@ async fn ask_and_give_back(
         let sent = Instant::now();
         release = match way {
             Way::Scheduler(kind) => {
-                request.ask = vec![SimulatedMaster::ask(BATCH, SIZE, kind)];
+                request.ask = vec![ScriptedAmRmClient::ask(BATCH, SIZE, kind)];
                 let answer = master.allocate(request).await.expect("asks are good");
                 ids(answer.allocated_containers)
             }
@@ -166,7 +167,7 @@ async fn ask_and_give_back(
     }
     let last = AllocateRequestProto {
         ask: match way {
-            Way::Scheduler(kind) => vec![SimulatedMaster::ask(0, SIZE, kind)],
+            Way::Scheduler(kind) => vec![ScriptedAmRmClient::ask(0, SIZE, kind)],
             Way::Node => Vec::new(),
         },
         release,
@@ -182,7 +183,7 @@ fn ids(containers: Vec<wire::proto::hadoop_yarn::ContainerProto>) -> Vec<Contain
 
 /// The next containers of the master's node.
 fn give_out(
-    master: &mut SimulatedMaster,
+    master: &mut ScriptedAmRmClient,
     place: &NodeId,
 ) -> Vec<wire::proto::hadoop_yarn::ContainerProto> {
     (0..BATCH)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use records::ContainerId;
 use tests::cgroups::Hierarchy;
 use tests::conf::Properties;
-use tests::peer::PeerCluster;
+use tests::scripted_cluster::ScriptedCluster;
 use tests::{guest, proc, wait};
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
@@ -16,7 +16,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A node between both peers, with cgroups. Fields are dropped in this order.
 pub(crate) struct Isolated {
-    pub(crate) cluster: PeerCluster,
+    pub(crate) cluster: ScriptedCluster,
     _hierarchy: Hierarchy,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn isolated(test: &str, change: impl FnOnce(&mut Properties)) -> Opti
             return None;
         }
     };
-    let cluster = PeerCluster::start_with(&agent(), |site| {
+    let cluster = ScriptedCluster::start_with(&agent(), |site| {
         hierarchy.configure(site);
         change(site);
     });

@@ -1,0 +1,177 @@
+//! The node of a [`ScriptedRm`], the agent or Hadoop's own NodeManager: a process with folders of its own, on free ports.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use test_support::current_user;
+use test_support::scripted::ScriptedRm;
+
+use crate::conf::{self, NodePorts, Options, Properties};
+use crate::lab::{LOCALHOST, NodeSite};
+use crate::node::NodeKind;
+use crate::process::Process;
+use crate::{java, java_nm, proc};
+
+/// Which program is the node: the agent at this path, unless `NM_AGENT_TEST_NODE` says `java`, for Hadoop's own
+/// NodeManager, or names another agent by its path. A test that fails with `java` where the contract is Hadoop's is wrong.
+#[must_use]
+pub fn node_kind(agent: &str) -> NodeKind {
+    match std::env::var("NM_AGENT_TEST_NODE") {
+        Ok(java) if java == "java" => NodeKind::Java,
+        Ok(program) => NodeKind::Agent(program.into()),
+        Err(_) => NodeKind::Agent(agent.into()),
+    }
+}
+
+/// Ports that the node chooses by itself; the ResourceManager learns those that matter.
+const ANY_PORTS: NodePorts = NodePorts {
+    container_management: 0,
+    localizer: 0,
+    web: 0,
+    amrm_proxy: 0,
+};
+
+/// A node's process and files. Both are gone when it is dropped; after a failure the files stay.
+#[derive(Debug)]
+pub struct NodeProcess {
+    /// The process.
+    pub process: Process,
+    /// Right before it was spawned.
+    pub started_at: Instant,
+    site: NodeSite,
+}
+
+impl NodeProcess {
+    /// Starts a node of 1024 MiB and 64 virtual cores that queues up to 20 opportunistic containers, with a second between a
+    /// failed try to reach `rm` and the next. `change` may change its `yarn-site.xml`.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(kind: &NodeKind, rm: &ScriptedRm, change: impl FnOnce(&mut Properties)) -> Self {
+        Self::start_toward(kind, rm.address().port(), change)
+    }
+
+    /// Starts a node toward a ResourceManager that need not be there yet.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_toward(
+        kind: &NodeKind,
+        rm_port: u16,
+        change: impl FnOnce(&mut Properties),
+    ) -> Self {
+        let site = make_site(rm_port, change);
+        let mut command = match kind {
+            NodeKind::Java => java_nm::command(&site),
+            NodeKind::Agent(program) => agent_command(program, &site),
+        };
+        let started_at = Instant::now();
+        let process = Process::start(&site.name, &mut command, &site.log_folder);
+        Self {
+            process,
+            started_at,
+            site,
+        }
+    }
+
+    /// The folder that all of this node lies in. Tests may put files of their own into it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.site.folder
+    }
+
+    /// Where the node keeps its containers' folders.
+    #[must_use]
+    pub fn local_dir(&self) -> PathBuf {
+        self.site.local_dir()
+    }
+
+    /// Where the node keeps its containers' logs.
+    #[must_use]
+    pub fn log_dir(&self) -> PathBuf {
+        self.site.log_dir()
+    }
+
+    /// The processes of its containers.
+    #[must_use]
+    pub fn container_processes(&self) -> Vec<proc::Found> {
+        proc::containers(self.folder())
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        self.process.kill();
+        // Containers outlive a node that is killed.
+        proc::kill_mentioning(&self.site.folder);
+        if std::thread::panicking() {
+            eprintln!("what the node left is in {}", self.site.folder.display());
+        } else {
+            // A folder that a dying process still writes to is litter, not a failure of the test.
+            drop(fs::remove_dir_all(&self.site.folder));
+        }
+    }
+}
+
+fn make_site(rm_port: u16, change: impl FnOnce(&mut Properties)) -> NodeSite {
+    let folder = tempfile::Builder::new()
+        .prefix("nm-agent-node-")
+        .tempdir()
+        .unwrap_or_else(|error| panic!("cannot create a folder: {error}"))
+        .keep();
+    let log_folder = folder.join("log");
+    fs::create_dir(&log_folder)
+        .unwrap_or_else(|error| panic!("cannot create {}: {error}", log_folder.display()));
+    let site = NodeSite {
+        name: "node".to_owned(),
+        host: LOCALHOST.to_owned(),
+        folder,
+        log_folder,
+        ports: ANY_PORTS,
+    };
+    let core_site = conf::core_site(&site.folder, &current_user());
+    let mut yarn_site = Properties::default();
+    yarn_site
+        .set(
+            "yarn.resourcemanager.resource-tracker.address",
+            format!("127.0.0.1:{rm_port}"),
+        )
+        .set("yarn.resourcemanager.connect.retry-interval.ms", 1000)
+        .set(
+            "yarn.nodemanager.opportunistic-containers-max-queue-length",
+            20,
+        );
+    let options = Options {
+        node_memory_mb: 1024,
+        ..Options::default()
+    };
+    conf::node_site(
+        &mut yarn_site,
+        &site.host,
+        &site.folder,
+        ANY_PORTS,
+        &options,
+    );
+    change(&mut yarn_site);
+    conf::write(&site.conf(), &core_site, &yarn_site);
+    site
+}
+
+/// Unlike for a node that runs Hadoop's ApplicationMasters, Java need not be there.
+fn agent_command(program: &Path, site: &NodeSite) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg("run")
+        .arg("--conf")
+        .arg(site.conf())
+        .env("HADOOP_CONF_DIR", site.conf())
+        .current_dir(&site.folder);
+    if let Ok(home) = java::home() {
+        command.env("JAVA_HOME", home);
+    }
+    command
+}

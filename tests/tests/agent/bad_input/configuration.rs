@@ -1,0 +1,106 @@
+//! Configurations that the agent cannot run with: it ends at once and says which property, and in which file.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use test_support::scripted::ScriptedRm;
+use tests::conf::Properties;
+use tests::node::NodeKind;
+use tests::node_process::NodeProcess;
+
+use crate::AGENT;
+
+/// For an agent that does not even start, on a machine that is busy building.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Bad configuration, as `nm-agent --help` says.
+const BAD_CONFIGURATION: i32 = 2;
+
+/// Any other failure.
+const FAILURE: i32 = 1;
+
+/// Starts the agent with a changed configuration, expects this exit status, and returns what it said.
+#[track_caller]
+fn ends_with(status: i32, change: impl FnOnce(&mut Properties)) -> String {
+    let rm = ScriptedRm::start();
+    let kind = NodeKind::Agent(AGENT.into());
+    let mut node = NodeProcess::start(&kind, &rm, change);
+    let exit = node.process.wait_exit(DEADLINE);
+    let log = node.process.log();
+    assert_eq!(exit.code(), Some(status), "{log}");
+    log
+}
+
+#[test]
+fn a_value_of_an_unknown_word_is_told_with_its_file() {
+    let policy = "yarn.nodemanager.opportunistic-containers-queue-policy";
+    let log = ends_with(BAD_CONFIGURATION, |site| {
+        site.set(policy, "BY_MAGIC");
+    });
+    for part in [policy, "BY_MAGIC", "yarn-site.xml"] {
+        assert!(log.contains(part), "{log}");
+    }
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let problems = [
+        ("yarn.nodemanager.resource.memory-mb", "plenty"),
+        ("yarn.nodemanager.address", "localhost:port"),
+        ("yarn.nodemanager.sleep-delay-before-sigkill.ms", "soon"),
+    ];
+    let log = ends_with(BAD_CONFIGURATION, |site| {
+        for (name, value) in problems {
+            site.set(name, value);
+        }
+    });
+    for (name, _) in problems {
+        assert!(log.contains(name), "{name} in {log}");
+    }
+}
+
+#[test]
+fn an_agent_without_a_usable_local_directory_says_so() {
+    let log = ends_with(FAILURE, |site| {
+        site.set("yarn.nodemanager.local-dirs", "/dev/null/local");
+    });
+    assert!(log.contains("local-dirs"), "{log}");
+    assert!(log.contains("/dev/null/local"), "{log}");
+}
+
+#[test]
+fn one_bad_local_directory_among_good_ones_is_told_and_left_out() {
+    let rm = ScriptedRm::start();
+    let kind = NodeKind::Agent(AGENT.into());
+    let good = tempfile::tempdir().unwrap();
+    let mut node = NodeProcess::start(&kind, &rm, |site| {
+        let both = format!("/dev/null/local,{}", good.path().display());
+        site.set("yarn.nodemanager.local-dirs", both);
+    });
+    rm.wait_registered();
+    node.process.wait_log("/dev/null/local", DEADLINE);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_its_property() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for property in [
+        "yarn.nodemanager.address",
+        "yarn.nodemanager.webapp.address",
+    ] {
+        let log = ends_with(FAILURE, |site| {
+            site.set(property, &address);
+        });
+        assert!(log.contains(property), "{log}");
+        assert!(log.contains("in use"), "{log}");
+    }
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_named() {
+    let log = ends_with(FAILURE, |site| {
+        site.set("yarn.nodemanager.address", "no-such-host.invalid:0");
+    });
+    assert!(log.contains("no-such-host.invalid"), "{log}");
+}

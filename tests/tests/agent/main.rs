@@ -1,0 +1,22 @@
+//! The agent as a process of its own: as a node, as a ResourceManager, as a client. Needs nothing installed.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`bad_input`] | what peers, users and operators get wrong |
+//! | [`contract`] | what a ResourceManager, an ApplicationMaster and dashboards may rely on |
+//! | [`many_masters`] | hundreds of masters on one node's AMRMProxy |
+//! | [`mini_rm`] | `nm-agent rm` with simulated nodes and masters |
+//! | [`quickstart`] | `nm-agent quickstart` |
+//! | [`shell`] | `nm-agent shell` |
+//!
+//! Most of [`bad_input`] and [`contract`] also runs against Hadoop's NodeManager with `NM_AGENT_TEST_NODE=java`.
+
+mod bad_input;
+mod contract;
+mod many_masters;
+mod mini_rm;
+mod quickstart;
+mod shell;
+
+/// The program under test, with all its commands.
+const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");

@@ -1,0 +1,216 @@
+//! Five hundred masters on one node, whose key rolls while they ask and whose ResourceManager fails now and then.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "functions that tests share are tests too: a panic is a failed test"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use records::Resource;
+use test_support::scripted::connect_scheduler;
+use test_support::scripted::{IdleScheduler, SchedulerCall, Script, answering};
+use test_support::scripted::{Launched, ScriptedAmRmClient};
+use tests::node::NodeKind;
+use tests::proxy_cluster::ProxyCluster;
+use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, DistributedSchedulingAllocateRequestProto,
+    ExecutionTypeProto, FinishApplicationMasterRequestProto, RegisterApplicationMasterRequestProto,
+    ResourceRequestProto,
+};
+use wire::protocol::application_master::{
+    Allocate, FinishApplicationMaster, RegisterApplicationMaster,
+};
+use wire::token::Token;
+
+use crate::AGENT;
+
+const MASTERS: i32 = 500;
+
+/// Asks of each master, and containers of each ask.
+const ROUNDS: i32 = 5;
+const PER_ROUND: i32 = 4;
+
+/// Of so many heartbeats the ResourceManager refuses one.
+const REFUSED_OF: u32 = 7;
+
+/// Between two heartbeats of a master.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// For everything that one master does.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// The containers that the ResourceManager was told of, by attempt, and whether in a call that it answered: those of a call
+/// that it refused come again with the next, whether it took note of them or not.
+#[derive(Default)]
+struct Told(Mutex<BTreeMap<String, BTreeMap<i64, bool>>>);
+
+impl Told {
+    fn note(&self, call: &SchedulerCall<'_>, is_answered: bool) {
+        let request: DistributedSchedulingAllocateRequestProto =
+            prost::Message::decode(call.request.clone()).unwrap();
+        let mut told = self.0.lock().unwrap();
+        for container in request.allocated_containers {
+            let id = container.id.unwrap_or_default().id();
+            let of_attempt = told.entry(call.attempt.to_owned()).or_default();
+            let before = of_attempt.insert(id, is_answered);
+            assert_ne!(before, Some(true), "{id} of {} came again", call.attempt);
+        }
+    }
+
+    fn of(&self, attempt: &str) -> BTreeSet<i64> {
+        let told = self.0.lock().unwrap();
+        let of_attempt = told.get(attempt).into_iter().flatten();
+        of_attempt.map(|(id, _)| *id).collect()
+    }
+}
+
+/// Answers with nothing but nodes, and refuses some calls: every second of these when it has taken note of its containers,
+/// as the real one does when it finds the rest of the call wanting.
+fn failing_now_and_then(nothing: IdleScheduler, told: Arc<Told>) -> Arc<Script> {
+    let count = AtomicU32::new(0);
+    answering(move |call| {
+        if call.method == "allocateForDistributedScheduling" {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            if number.is_multiple_of(REFUSED_OF) {
+                if number.is_multiple_of(2 * REFUSED_OF) {
+                    told.note(call, false);
+                }
+                let exception = HadoopException::YarnException;
+                return Err(RemoteException::new(exception, "not now".to_owned()));
+            }
+            told.note(call, true);
+        }
+        nothing.answer(call)
+    })
+}
+
+/// A master and what it was given.
+struct Master {
+    proxy: SocketAddr,
+    client: wire::rpc::RpcClient,
+    response_id: i32,
+    got: BTreeSet<i64>,
+    renewals: u32,
+}
+
+impl Master {
+    async fn register(proxy: SocketAddr, token: &Token) -> Self {
+        let client = connect_scheduler(proxy, token).await.unwrap();
+        let request = RegisterApplicationMasterRequestProto::default();
+        client
+            .call::<RegisterApplicationMaster>(&request)
+            .await
+            .unwrap();
+        Self {
+            proxy,
+            client,
+            response_id: 0,
+            got: BTreeSet::new(),
+            renewals: 0,
+        }
+    }
+
+    /// One heartbeat, made again as often as the ResourceManager refuses it.
+    async fn beat(&mut self, ask: Vec<ResourceRequestProto>) {
+        let request = AllocateRequestProto {
+            response_id: Some(self.response_id),
+            ask,
+            ..AllocateRequestProto::default()
+        };
+        let answer = loop {
+            match self.client.call::<Allocate>(&request).await {
+                Ok(answer) => break answer,
+                Err(error) => {
+                    let exception = error.remote();
+                    let exception =
+                        exception.unwrap_or_else(|| panic!("the node is lost: {error}"));
+                    assert_eq!(exception.message, "not now");
+                }
+            }
+        };
+        self.take(answer).await;
+    }
+
+    async fn take(&mut self, answer: AllocateResponseProto) {
+        self.response_id = answer.response_id();
+        for container in answer.allocated_containers {
+            let id = container.id.unwrap_or_default().id();
+            assert!(self.got.insert(id), "{id} came twice");
+        }
+        if let Some(token) = answer.am_rm_token {
+            self.client = connect_scheduler(self.proxy, &token.into()).await.unwrap();
+            self.renewals += 1;
+        }
+    }
+
+    async fn live(mut self) -> BTreeSet<i64> {
+        let kind = ExecutionTypeProto::Opportunistic;
+        for round in 0..ROUNDS {
+            let ask = ResourceRequestProto {
+                priority: Some((round + 1).into()),
+                ..ScriptedAmRmClient::ask(PER_ROUND, Resource::new(128, 1), kind)
+            };
+            self.beat(vec![ask]).await;
+            let wanted = usize::try_from((round + 1) * PER_ROUND).unwrap();
+            // The last rounds are with a new key.
+            let is_rolled = |master: &Self| round + 2 < ROUNDS || master.renewals > 0;
+            while self.got.len() < wanted || !is_rolled(&self) {
+                tokio::time::sleep(BEAT).await;
+                self.beat(Vec::new()).await;
+            }
+        }
+        let request = FinishApplicationMasterRequestProto::default();
+        self.client
+            .call::<FinishApplicationMaster>(&request)
+            .await
+            .unwrap();
+        self.got
+    }
+}
+
+#[test]
+fn five_hundred_masters_get_what_they_ask_for_once_while_the_nodes_key_rolls() {
+    let told = Arc::new(Told::default());
+    let script = failing_now_and_then(IdleScheduler::default(), Arc::clone(&told));
+    let peers = ProxyCluster::start(&NodeKind::Agent(AGENT.into()), script, |site| {
+        site.set("yarn.nodemanager.distributed-scheduling.enabled", true)
+            // A new key counts after one and a half of this, when each master must have spoken.
+            .set("yarn.am.liveness-monitor.expiry-interval-ms", 20_000)
+            .set(
+                "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
+                61,
+            );
+    });
+    let nothing = IdleScheduler {
+        nodes: vec![peers.remote_node()],
+    };
+    peers
+        .scheduler
+        .set_script(failing_now_and_then(nothing, Arc::clone(&told)));
+    let launched: Vec<Launched> = (1..=MASTERS).map(|number| peers.launch(number)).collect();
+    let proxy = peers.proxy;
+    let lives: Vec<_> = launched
+        .into_iter()
+        .map(|launched| {
+            let life = async move {
+                let master = Master::register(proxy, &launched.token).await;
+                (launched.attempt, master.live().await)
+            };
+            let bounded = async move { tokio::time::timeout(DEADLINE, life).await };
+            peers.rm.runtime().spawn(bounded)
+        })
+        .collect();
+    for life in lives {
+        let (attempt, got) = peers.rm.runtime().block_on(life).unwrap().unwrap();
+        assert_eq!(got.len(), usize::try_from(ROUNDS * PER_ROUND).unwrap());
+        assert_eq!(got, told.of(&attempt.to_string()), "{attempt}");
+        let counted_down = (1 << 40) - 1_000..1 << 40;
+        assert!(got.iter().all(|id| counted_down.contains(id)), "{got:?}");
+    }
+}

@@ -1,0 +1,291 @@
+//! `nm-agent rm` and agents, on free ports, and `nm-agent shell` beside them. No Java is needed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::conf::{self, Properties};
+use tests::ports::Port;
+use tests::process::Process;
+use tests::{http, proc, wait};
+
+use crate::AGENT;
+
+/// For anything to happen on a machine that may be busy building.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Memory of a node: two masters and two containers of [`SLOT_MB`].
+pub(crate) const NODE_MB: u32 = 2 * MASTER_MB + 2 * SLOT_MB;
+
+/// Memory of a container in tests that count places.
+pub(crate) const SLOT_MB: u32 = 512;
+
+const MASTER_MB: u32 = 128;
+
+/// A ResourceManager and its nodes. Fields are dropped in this order.
+pub(crate) struct Cluster {
+    nodes: Vec<Node>,
+    rm: Option<Process>,
+    web: u16,
+    folder: TempDir,
+}
+
+struct Node {
+    _process: Process,
+    web: u16,
+}
+
+impl Cluster {
+    /// Starts so many nodes and waits until they are registered.
+    #[track_caller]
+    pub(crate) fn start(nodes: usize) -> Self {
+        Self::start_with(nodes, |_| {})
+    }
+
+    /// The same with changes of everybody's `yarn-site.xml`.
+    #[track_caller]
+    pub(crate) fn start_with(nodes: usize, change: impl FnOnce(&mut Properties)) -> Self {
+        let folder = TempDir::new().expect("a folder can be made");
+        let mut site = Properties::default();
+        let ports: [Port; 4] = std::array::from_fn(|_| Port::reserve());
+        let ports = ports.map(Port::release);
+        let services = ["", "scheduler.", "resource-tracker.", "webapp."];
+        for (service, port) in services.into_iter().zip(ports) {
+            let name = format!("yarn.resourcemanager.{service}address");
+            site.set(name, format!("localhost:{port}"));
+        }
+        let enabled = "yarn.resourcemanager.opportunistic-container-allocation.enabled";
+        let queuing = "yarn.resourcemanager.nm-container-queuing";
+        site.set(enabled, true)
+            .set("yarn.scheduler.minimum-allocation-mb", MASTER_MB)
+            .set(
+                "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms",
+                100,
+            )
+            .set(format!("{queuing}.sorting-nodes-interval-ms"), 100)
+            .set(format!("{queuing}.min-queue-length"), 20)
+            .set(format!("{queuing}.max-queue-length"), 20)
+            .set("yarn.resourcemanager.connect.retry-interval.ms", 200)
+            .set(
+                "yarn.nodemanager.opportunistic-containers-max-queue-length",
+                20,
+            )
+            .set("yarn.nodemanager.resource.memory-mb", NODE_MB)
+            .set("yarn.nodemanager.resource.cpu-vcores", 64)
+            .set(
+                "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage",
+                100,
+            );
+        change(&mut site);
+        let core_site = conf::core_site(folder.path(), "nobody");
+        conf::write(&folder.path().join("conf"), &core_site, &site);
+        let mut cluster = Self {
+            nodes: Vec::new(),
+            rm: None,
+            web: ports[3],
+            folder,
+        };
+        cluster.start_rm();
+        for number in 0..nodes {
+            let node = cluster.start_node(number, &core_site, site.clone());
+            cluster.nodes.push(node);
+        }
+        cluster.wait_nodes(nodes);
+        cluster
+    }
+
+    /// Starts the ResourceManager, also after [`kill_rm`](Self::kill_rm): then it remembers nothing.
+    #[track_caller]
+    pub(crate) fn start_rm(&mut self) {
+        let mut command = self.command("rm", &self.conf());
+        self.rm = Some(Process::start("rm", &mut command, self.folder()));
+        wait::until("the ResourceManager", DEADLINE, || self.rest("info"));
+    }
+
+    /// Waits until the ResourceManager counts on so many nodes.
+    #[track_caller]
+    pub(crate) fn wait_nodes(&self, nodes: usize) {
+        wait::until("the nodes", DEADLINE, || {
+            let metrics = self.rest("metrics")?;
+            let active = metrics["clusterMetrics"]["activeNodes"].as_u64();
+            wait::check(active == u64::try_from(nodes).ok(), format!("{metrics}"))
+        });
+    }
+
+    /// Ends the last node with SIGKILL, as a machine ends that loses power; the processes of its containers live on.
+    pub(crate) fn kill_last_node(&mut self) {
+        drop(self.nodes.pop());
+    }
+
+    fn start_node(&self, number: usize, core_site: &Properties, mut site: Properties) -> Node {
+        let name = format!("node{number}");
+        let folder = self.folder().join(&name);
+        let [port, web] = [Port::reserve(), Port::reserve()].map(Port::release);
+        site.set("yarn.nodemanager.address", format!("localhost:{port}"))
+            .set(
+                "yarn.nodemanager.webapp.address",
+                format!("localhost:{web}"),
+            )
+            .set(
+                "yarn.nodemanager.local-dirs",
+                folder.join("local").display(),
+            )
+            .set("yarn.nodemanager.log-dirs", folder.join("logs").display());
+        conf::write(&folder.join("conf"), core_site, &site);
+        let mut command = self.command("run", &folder.join("conf"));
+        Node {
+            _process: Process::start(&name, &mut command, self.folder()),
+            web,
+        }
+    }
+
+    fn command(&self, subcommand: &str, conf: &Path) -> Command {
+        let mut command = Command::new(AGENT);
+        command.arg(subcommand).arg("--conf").arg(conf);
+        command.current_dir(self.folder());
+        command
+    }
+
+    /// Runs `nm-agent shell` with these arguments.
+    pub(crate) fn shell(&self, name: &str, arguments: &[&str]) -> Process {
+        let mut command = self.command("shell", &self.conf());
+        command.args(arguments);
+        Process::start(name, &mut command, self.folder())
+    }
+
+    /// Runs it to its end: its exit status, and all that it said.
+    #[track_caller]
+    pub(crate) fn shell_to_end(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        ended(self.shell("shell", arguments))
+    }
+
+    /// Ends the ResourceManager with SIGKILL.
+    pub(crate) fn kill_rm(&mut self) {
+        self.rm = None;
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn conf(&self) -> PathBuf {
+        self.folder().join("conf")
+    }
+
+    fn rest(&self, path: &str) -> Result<Value, String> {
+        http::get_json(&format!(
+            "http://localhost:{}/ws/v1/cluster/{path}",
+            self.web
+        ))
+    }
+
+    /// The states of all applications.
+    pub(crate) fn application_states(&self) -> Vec<String> {
+        let apps = self.rest("apps").expect("the ResourceManager answers");
+        let list = apps["apps"]["app"].as_array().cloned().unwrap_or_default();
+        let state = |app: &Value| app["state"].as_str().unwrap_or("?").to_owned();
+        list.iter().map(state).collect()
+    }
+
+    /// The execution types of the containers on all nodes, in order.
+    pub(crate) fn execution_types(&self) -> Result<Vec<String>, String> {
+        let mut types = Vec::new();
+        for node in &self.nodes {
+            let url = format!("http://localhost:{}/ws/v1/node/containers", node.web);
+            let answer = http::get_json(&url)?;
+            let list = answer["containers"]["container"].as_array().cloned();
+            let running = list.unwrap_or_default();
+            let running = running
+                .iter()
+                .filter(|container| container["state"] == "RUNNING");
+            types.extend(running.map(|c| c["executionType"].as_str().unwrap_or("?").to_owned()));
+        }
+        types.sort();
+        Ok(types)
+    }
+
+    /// What containers wrote to standard output, in any order.
+    pub(crate) fn outputs(&self) -> Vec<String> {
+        let mut outputs = Vec::new();
+        let mut folders = vec![self.folder().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)
+                .expect("a folder can be read")
+                .flatten()
+            {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.file_name().is_some_and(|name| name == "stdout") {
+                    outputs.push(fs::read_to_string(path).expect("the output is text"));
+                }
+            }
+        }
+        // A master writes nothing there.
+        outputs.retain(|output| !output.is_empty());
+        outputs
+    }
+
+    /// No container has a process, and no application is alive.
+    #[track_caller]
+    pub(crate) fn assert_nothing_is_left(&self) {
+        self.assert_no_process_is_left();
+        wait::until("the end of all applications", DEADLINE, || {
+            let states = self.application_states();
+            let is_over =
+                |state: &String| ["FINISHED", "FAILED", "KILLED"].contains(&state.as_str());
+            wait::check(states.iter().all(is_over), format!("{states:?}"))
+        });
+    }
+
+    /// No container has a process.
+    #[track_caller]
+    pub(crate) fn assert_no_process_is_left(&self) {
+        wait::until("the end of all containers", DEADLINE, || {
+            let found = proc::containers(self.folder());
+            wait::check(found.is_empty(), format!("{found:?}"))
+        });
+    }
+
+    /// A command that says that it runs and then waits for the gate of this name.
+    pub(crate) fn waiting_command(&self, gate: &str) -> String {
+        let folder = self.folder().display();
+        format!(
+            "touch {folder}/{gate}.$YARN_SHELL_ID; while [ ! -e {folder}/{gate} ]; do sleep 0.02; done"
+        )
+    }
+
+    /// Waits until so many of the commands that wait for a gate run.
+    #[track_caller]
+    pub(crate) fn wait_waiting(&self, gate: &str, count: u32) {
+        for number in 1..=count {
+            let file = self.folder().join(format!("{gate}.{number}"));
+            wait::until(format!("{gate}.{number}"), DEADLINE, || {
+                wait::check(file.exists(), "it does not run")
+            });
+        }
+    }
+
+    /// Lets the commands go on that wait for a gate.
+    pub(crate) fn open(&self, gate: &str) {
+        File::create(self.folder().join(gate)).expect("a file can be made");
+    }
+}
+
+/// The exit status of a process once it has ended, and all that it said.
+#[track_caller]
+pub(crate) fn ended(mut process: Process) -> (Option<i32>, String) {
+    let status = process.wait_exit(DEADLINE);
+    (status.code(), process.log())
+}
+
+/// The number in the row of this name of a summary.
+#[track_caller]
+pub(crate) fn row(log: &str, name: &str) -> u32 {
+    let line = log.lines().find(|line| line.trim_start().starts_with(name));
+    let number = line.and_then(|line| line.split_whitespace().last()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no row {name:?} in\n{log}"))
+}

@@ -1,0 +1,222 @@
+//! Each node in a network of its own: an ApplicationMaster finds the proxy of the node that it happens to run on at
+//! `localhost:8049`, which is all that its configuration says.
+
+use records::ContainerId;
+use tests::cluster::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
+use tests::conf::Options;
+use tests::distributed_shell::{self, ContainerType, Job};
+use tests::gate::Gate;
+use tests::lab::Lab;
+use tests::map_reduce;
+use tests::network::{HUB, NodeNetwork, isolated};
+use tests::node::{Node, NodeKind};
+use tests::rm::{ResourceManager, RmKind};
+use tests::{require, wait};
+
+use crate::proxy_interop::{agent, distributed};
+
+/// Containers of a job of several.
+const CONTAINERS: usize = 10;
+
+/// A container id has 40 bits within an epoch; nodes count down from where the epoch begins, so what is printed begins right
+/// below this.
+const NODE_IDS_END: i64 = 1 << 40;
+
+/// A node and its network. Fields are dropped in this order.
+struct Place {
+    node: Node,
+    _network: NodeNetwork,
+}
+
+/// Fields are dropped in this order.
+struct Cluster {
+    places: Vec<Place>,
+    rm: ResourceManager,
+    lab: Lab,
+}
+
+impl Cluster {
+    /// A ResourceManager and no node. In [`isolated`].
+    fn start(options: Options) -> Self {
+        let mut lab = Lab::new(&RmKind::Hadoop, options);
+        lab.set_rm_host(HUB);
+        Self {
+            rm: ResourceManager::start(&lab, &RmKind::Hadoop),
+            places: Vec::new(),
+            lab,
+        }
+    }
+
+    fn add_node(&mut self, kind: &NodeKind) {
+        let number = u8::try_from(self.places.len() + 1).unwrap();
+        let network = NodeNetwork::connect(number);
+        let name = format!("node{number}");
+        let node = Node::start_registered_in(&network, &self.lab, kind, &name, &self.rm);
+        self.places.push(Place {
+            node,
+            _network: network,
+        });
+    }
+
+    fn job(&self, name: &str, command: &str, containers: usize, kind: ContainerType) -> String {
+        let job = Job {
+            command,
+            containers: u32::try_from(containers).unwrap(),
+            memory_mb: SLOT_MB,
+            container_type: kind,
+        };
+        let mut shell = distributed_shell::start(&self.lab, name, &job);
+        let id = shell.application_id();
+        shell.assert_succeeds(JOB_DEADLINE);
+        id
+    }
+
+    /// What the nodes say of themselves, added up over ours.
+    fn metric(&self, series: &str) -> f64 {
+        let values = self.places.iter().map(|place| place.node.metric(series));
+        // A Java node has no such page.
+        values.map(|value| value.unwrap_or_default()).sum()
+    }
+
+    fn allocate_calls(&self) -> f64 {
+        self.metric("nm_agent_amrmproxy_calls_total{method=\"allocate\",outcome=\"ok\"}")
+    }
+
+    fn given_out(&self) -> f64 {
+        let localities = ["node_local", "rack_local", "off_switch"];
+        localities
+            .map(|locality| {
+                let name = "nm_agent_amrmproxy_allocated_containers_total";
+                self.metric(&format!("{name}{{locality=\"{locality}\"}}"))
+            })
+            .iter()
+            .sum()
+    }
+
+    /// Of each node the containers that wrote something, by their printed numbers, without the masters.
+    fn used(&self, application_id: &str) -> Vec<Vec<i64>> {
+        let number = |id: &String| id.rsplit('_').next()?.parse::<i64>().ok();
+        let of = |place: &Place| {
+            let files = place.node.logs(application_id).files("stdout");
+            files
+                .keys()
+                .filter_map(number)
+                .filter(|id| *id > 1)
+                .collect()
+        };
+        self.places.iter().map(of).collect()
+    }
+
+    /// All containers are there once, none of the ResourceManager's own numbers, on every node some.
+    #[track_caller]
+    fn assert_given_out_by_nodes(&self, application_id: &str) {
+        let used = self.used(application_id);
+        let mut all = used.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), CONTAINERS, "{used:?}");
+        let counted_down = NODE_IDS_END - 10 * i64::try_from(CONTAINERS).unwrap()..NODE_IDS_END;
+        assert!(all.iter().all(|id| counted_down.contains(id)), "{used:?}");
+        assert!(used.iter().all(|on_node| !on_node.is_empty()), "{used:?}");
+    }
+}
+
+#[test]
+fn masters_on_any_node_reach_their_own_nodes_proxy_and_use_both_nodes() {
+    require!(java, hadoop, network_namespaces);
+    isolated(|| {
+        let mut cluster = Cluster::start(distributed());
+        cluster.add_node(&agent());
+        cluster.add_node(&agent());
+        // From here on it is the configuration of clients, and a job of MapReduce carries its client's.
+        let scheduler = "yarn.resourcemanager.scheduler.address";
+        cluster.lab.set(scheduler, "localhost:8049");
+
+        let id = cluster.job("guaranteed", "echo", CONTAINERS, ContainerType::Guaranteed);
+        assert_eq!(cluster.used(&id).concat().len(), CONTAINERS);
+        let calls = cluster.allocate_calls();
+        assert!(calls > 0.0, "no call of the master went through a node");
+        assert!(
+            cluster.given_out() == 0.0,
+            "guaranteed ones are the ResourceManager's"
+        );
+
+        // Long enough that one node cannot take all before the other is heard of.
+        let id = cluster.job(
+            "opportunistic",
+            "echo; sleep 1",
+            CONTAINERS,
+            ContainerType::Opportunistic,
+        );
+        assert!(
+            cluster.given_out() >= 10.0,
+            "{} given out",
+            cluster.given_out()
+        );
+        cluster.assert_given_out_by_nodes(&id);
+
+        let calls = cluster.allocate_calls();
+        let mut pi = map_reduce::start_pi(&cluster.lab, "pi", 1);
+        let id = pi.application_id();
+        let _ = cluster.rm.wait_application(&id, "RUNNING", STATE_DEADLINE);
+        wait::until("a map of MapReduce", STATE_DEADLINE, || {
+            let used = cluster.used(&id);
+            let through = cluster.allocate_calls() - calls;
+            let began = through > 0.0 && !cluster.containers(&id)?.is_empty();
+            wait::check(began, format!("{through} calls; {used:?}"))
+        });
+        cluster.rm.kill_application(&cluster.lab, &id);
+        let _ = cluster.rm.wait_application(&id, "KILLED", STATE_DEADLINE);
+    });
+}
+
+impl Cluster {
+    /// The containers of an application beside its master that its first attempt has now.
+    fn containers(&self, application_id: &str) -> Result<Vec<String>, String> {
+        let attempts = self.rm.attempts(application_id)?;
+        let attempt = attempts
+            .first()
+            .and_then(|attempt| attempt["appAttemptId"].as_str());
+        let attempt = attempt.ok_or("no attempt")?;
+        let containers = self.rm.containers(application_id, attempt)?;
+        let ids = containers
+            .iter()
+            .filter_map(|container| container["containerId"].as_str());
+        let is_master = |id: &str| {
+            id.parse::<ContainerId>()
+                .is_ok_and(|id| id.id & 0xff_ffff == 1)
+        };
+        Ok(ids.filter(|id| !is_master(id)).map(str::to_owned).collect())
+    }
+}
+
+#[test]
+fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
+    require!(java, hadoop, network_namespaces);
+    isolated(|| {
+        let mut cluster = Cluster::start(distributed());
+        cluster.add_node(&agent());
+        // The gate keeps the master on our node until the other is there.
+        let gate = Gate::at(cluster.lab.folder().join("gate"));
+        let command = format!("echo; {}", gate.wait_command());
+        let job = Job {
+            command: &command,
+            containers: 40,
+            memory_mb: SLOT_MB,
+            container_type: ContainerType::Opportunistic,
+        };
+        let mut shell = distributed_shell::start(&cluster.lab, "to-java", &job);
+        let id = shell.application_id();
+        wait::until("a container given out by our node", STATE_DEADLINE, || {
+            wait::check(cluster.given_out() >= 1.0, cluster.given_out().to_string())
+        });
+        cluster.add_node(&NodeKind::Java);
+        wait::until("a container on the Java node", STATE_DEADLINE, || {
+            let used = cluster.used(&id);
+            wait::check(!used[1].is_empty(), format!("{used:?}"))
+        });
+        gate.open();
+        shell.assert_succeeds(JOB_DEADLINE);
+        assert!(cluster.given_out() >= 40.0, "{}", cluster.given_out());
+    });
+}
