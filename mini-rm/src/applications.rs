@@ -1,4 +1,4 @@
-//! Applications and their attempts: what state they are in and what follows from an end. No I/O, no clock.
+//! Applications and their attempts: states, and the consequences of a completion. No I/O, no clock.
 
 mod attempt;
 
@@ -13,30 +13,31 @@ use wire::proto::hadoop_yarn::{
 
 pub use attempt::{Attempt, AttemptState};
 
-/// Attempts of one application, those included that do not count as its fault. Nodes that lose masters this often have
-/// an illness that another attempt does not cure.
+/// Limit on attempts of one application, including those that are not its own failures. Nodes that
+/// lose AMs this often have a fault that another attempt does not cure.
 const ATTEMPTS_MAX: usize = 100;
 
-/// Characters of a text of a peer that are kept: diagnostics above all. A peer may send any amount.
+/// Length, in characters, to which a peer's text is cut, diagnostics above all. A peer may send any
+/// amount.
 const TEXT_CHARS_MAX: usize = 64 * 1024;
 
-/// The life of an application, as clients see it from its submission on (Hadoop: `RMAppState`).
+/// States of an application, as clients see them from its submission on (Hadoop: `RMAppState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationState {
-    /// Its master is not there yet.
+    /// The AM has not registered.
     Accepted,
-    /// Its master has registered.
+    /// The AM has registered.
     Running,
-    /// Its master has said how it went.
+    /// The AM has unregistered with a final status.
     Finished,
-    /// It ended without that.
+    /// The last attempt ended before its AM unregistered.
     Failed,
-    /// Somebody ended it.
+    /// Killed by a client.
     Killed,
 }
 
 impl ApplicationState {
-    /// Hadoop's name, as in REST.
+    /// Returns Hadoop's name of the state, as in REST.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +49,7 @@ impl ApplicationState {
         }
     }
 
-    /// Whether it stays so.
+    /// Returns whether the state never changes again.
     #[must_use]
     pub const fn is_final(self) -> bool {
         match self {
@@ -70,50 +71,50 @@ impl From<ApplicationState> for YarnApplicationStateProto {
     }
 }
 
-/// What an attempt's end means for its application.
+/// Consequence of an attempt's end for its application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aftermath {
-    /// Another attempt has been made; it waits for a node.
+    /// Another attempt exists and waits for a node.
     Retry,
-    /// The application is over.
+    /// The application has ended.
     Over,
 }
 
 /// An application from its submission on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Application {
-    /// Its id.
+    /// Id of the application.
     pub id: ApplicationId,
-    /// Who submitted it.
+    /// User who submitted the application.
     pub user: String,
-    /// As submitted.
+    /// Submission as the client sent it; the launch context is dropped at the end.
     pub submission: ApplicationSubmissionContextProto,
-    /// What its master's container gets.
+    /// Size of the AM's container.
     pub master_size: Resource,
-    /// Where its containers have been: these nodes are told of its end.
+    /// Nodes that ran a container of the application and are notified of its end.
     pub nodes: BTreeSet<NodeId>,
-    /// Where it is in its life.
+    /// State in the life cycle.
     pub state: ApplicationState,
-    /// How it says it ended.
+    /// Final status from the AM.
     pub final_status: FinalApplicationStatusProto,
-    /// Why it ended.
+    /// Reason for the end.
     pub diagnostics: String,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: EpochMillis,
-    /// When its first master started.
+    /// Time at which the first AM started.
     pub launched: Option<EpochMillis>,
-    /// When it ended.
+    /// Time of the end.
     pub finished: Option<EpochMillis>,
-    /// Its attempts, the running one last; at least one.
+    /// Attempts, the current one last; at least one.
     attempts: Vec<Attempt>,
-    /// Attempts that failed by the application's own fault.
+    /// Number of attempts that count towards `attempts_max`.
     failures: u32,
     attempts_max: u32,
 }
 
 impl Application {
-    /// An application that has just been submitted, with its first attempt. It gets at most `attempts_max` attempts, fewer if the
-    /// submission says so.
+    /// Returns an application that has just been submitted, with its first attempt. It gets at most
+    /// `attempts_max` attempts, fewer if the submission says so.
     #[must_use]
     pub fn new(
         id: ApplicationId,
@@ -148,13 +149,13 @@ impl Application {
         }
     }
 
-    /// All attempts, first one first.
+    /// Returns all attempts, the first one first.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// The attempt that counts.
+    /// Returns the current attempt.
     #[must_use]
     pub fn attempt(&self) -> &Attempt {
         self.attempts
@@ -162,20 +163,20 @@ impl Application {
             .expect("an application has an attempt from the beginning")
     }
 
-    /// The attempt that counts.
+    /// Returns the current attempt.
     pub fn attempt_mut(&mut self) -> &mut Attempt {
         self.attempts
             .last_mut()
             .expect("an application has an attempt from the beginning")
     }
 
-    /// The attempt of this id, if it is the one that counts and has not ended.
+    /// Returns the attempt of this id if it is the current one and has not ended.
     pub fn live_mut(&mut self, id: ApplicationAttemptId) -> Option<&mut Attempt> {
         let attempt = self.attempt_mut();
         (attempt.id == id && !attempt.state.is_final()).then_some(attempt)
     }
 
-    /// The master has registered.
+    /// Records the AM's registration.
     pub fn register(&mut self, host: String, rpc_port: i32, tracking_url: String) {
         self.state = ApplicationState::Running;
         let attempt = self.attempt_mut();
@@ -185,7 +186,7 @@ impl Application {
         attempt.tracking_url = tracking_url;
     }
 
-    /// The master has said how it went; its container may still run.
+    /// Records the final status from the AM, whose container may still run.
     pub fn finish(
         &mut self,
         status: FinalApplicationStatusProto,
@@ -205,7 +206,7 @@ impl Application {
         }
     }
 
-    /// The master's container has ended, or could not be started, or its node is lost.
+    /// Records the end of the AM's container: it completed, failed to start, or its node is lost.
     pub fn master_ended(
         &mut self,
         exit_status: ContainerExitStatus,
@@ -243,7 +244,7 @@ impl Application {
         Aftermath::Over
     }
 
-    /// Somebody ends it. Nothing happens when it has ended already.
+    /// Kills the application. No effect on one that has ended.
     pub fn kill(&mut self, diagnostics: &str, wall: EpochMillis) {
         let attempt = self.attempt_mut();
         if !attempt.state.is_final() {
@@ -279,7 +280,8 @@ impl Application {
     }
 }
 
-/// Whether a master that ended so did it itself (Hadoop: `shouldCountTowardsMaxAttemptRetry`).
+/// Returns whether an AM with this exit status counts towards the attempts (Hadoop:
+/// `shouldCountTowardsMaxAttemptRetry`).
 fn counts_as_failure(exit_status: ContainerExitStatus) -> bool {
     ![
         ContainerExitStatus::PREEMPTED,
@@ -290,7 +292,7 @@ fn counts_as_failure(exit_status: ContainerExitStatus) -> bool {
     .contains(&exit_status)
 }
 
-/// As much of a text as is kept.
+/// Returns the kept part of a text.
 #[must_use]
 pub fn cut(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()

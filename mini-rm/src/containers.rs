@@ -2,55 +2,55 @@
 
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, NodeId, Resource};
 
-/// How far a container is. Finished ones are forgotten: what is left of them is the status their master gets.
+/// Progress of a container. Completed ones are forgotten: only their status for the AM remains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerStage {
-    /// Promised, and the master has not heard of it.
+    /// Allocated; the AM has not fetched it.
     Allocated,
-    /// The master knows it since then and has not started it.
+    /// Fetched by the AM at this time, and not started.
     Acquired(MonoMillis),
-    /// Its node has reported it.
+    /// Reported by its node.
     Running,
 }
 
-/// What an update asks for that is waiting for room.
+/// Update that waits for capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PendingUpdate {
-    /// Nothing.
+    /// No update.
     None,
-    /// To be promised its resources.
+    /// Promotion from opportunistic to guaranteed.
     Promotion,
 }
 
-/// A container that has not finished.
+/// A container that has not completed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Container {
-    /// Its id.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Where it is.
+    /// Node that it is allocated on.
     pub node: NodeId,
-    /// What it may use.
+    /// Resources that it may use.
     pub resource: Resource,
-    /// That of its ask.
+    /// Priority of its ask.
     pub priority: i32,
-    /// That of its ask; -1 when the ask had none.
+    /// Allocation request id of its ask; -1 when the ask had none.
     pub allocation_request_id: i64,
-    /// What it is promised.
+    /// Execution type, guaranteed or opportunistic.
     pub execution_type: ExecutionType,
-    /// Counts its updates, from 0.
+    /// Number of updates so far.
     pub version: i32,
-    /// How far it is.
+    /// Progress towards running.
     pub stage: ContainerStage,
-    /// Whether it is an application's master.
+    /// Whether the container runs an AM.
     pub is_master: bool,
-    /// When it was allocated.
+    /// Time of allocation.
     pub created: EpochMillis,
-    /// What it waits for.
+    /// Update that waits for capacity.
     pub pending: PendingUpdate,
 }
 
 impl Container {
-    /// Whether the time to start it has run out.
+    /// Returns whether the AM fetched the container too long ago without starting it.
     #[must_use]
     pub fn is_expired(&self, now: MonoMillis, expiry_ms: u64) -> bool {
         match self.stage {

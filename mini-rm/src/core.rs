@@ -1,15 +1,15 @@
-//! All state of the ResourceManager and everything that changes it. No I/O and no clock: calls and the time come in,
-//! answers go out, and [`Effect`]s say what has to be done outside.
+//! State of the ResourceManager and all code that changes it. No I/O and no clock: calls and the
+//! time come in, answers go out, and [`Effect`]s describe the work to do outside.
 //!
-//! | module | who calls |
+//! | module | callers and subject |
 //! |---|---|
-//! | `nodes` | nodes: registration, heartbeats, good-bye |
+//! | `nodes` | nodes: register, heartbeat, unregister |
 //! | `clients` | clients: submission, kill |
-//! | `masters` | masters: registration, allocate, finish |
-//! | `distributed` | masters on nodes that allocate: the same, with what the node needs and gave out |
-//! | `placing` | all of them: who gets room, through `sched` |
-//! | `lifecycle` | all of them: ends of containers, attempts and applications |
-//! | `reports` | clients and the web: how everything is |
+//! | `masters` | AMs: register, allocate, finish |
+//! | `distributed` | AMs behind a proxy that allocates: the same, with the node's containers |
+//! | `placing` | all of them: allocation through `sched` |
+//! | `lifecycle` | all of them: completion of containers, attempts and applications |
+//! | `reports` | clients and web pages: read-only views |
 
 mod clients;
 mod distributed;
@@ -41,51 +41,52 @@ use crate::tokens::{KeyRing, MasterSecrets, container_token};
 
 pub use self::nodes::RM_VERSION;
 
-/// The only queue.
+/// Name of the only queue.
 pub const QUEUE: &str = "default";
 
-/// Milliseconds between two looks for the silent: each goes over all that is known.
+/// Milliseconds between two checks for expired peers: each check visits every node, AM and
+/// container.
 const EXPIRY_INTERVAL_MS: u64 = 1000;
 
-/// Something to do outside.
+/// Work that the core leaves to its task.
 #[derive(Debug)]
 pub enum Effect {
-    /// Start a master on its node.
+    /// Launch of an AM on its node.
     Launch(Box<Launch>),
 }
 
-/// All state. See the module.
+/// The whole state, with the time and the random numbers injected.
 #[derive(Debug)]
 pub struct Core {
     config: Arc<Config>,
-    /// When this run began: names applications and stands in container tokens.
+    /// Start time of this run: part of application ids and of container tokens.
     started: EpochMillis,
     container_keys: KeyRing,
     nm_keys: KeyRing,
     master_secrets: Arc<MasterSecrets>,
     nodes: BTreeMap<NodeId, Node>,
-    /// How many nodes run: every answer to a master says it.
+    /// Number of running nodes, which every answer to an AM states.
     running: usize,
-    /// Room, and who wants it.
+    /// Allocator of guaranteed containers, with each node's capacity and the pending asks.
     guaranteed: GuaranteedAllocator,
     load: NodeLoadMonitor,
     applications: BTreeMap<ApplicationId, Application>,
-    /// What live attempts have asked for and not heard yet.
+    /// Sessions of live attempts: pending asks and what the next answer carries.
     sessions: BTreeMap<ApplicationId, Session>,
     containers: BTreeMap<ContainerId, Container>,
     last_application: i32,
-    /// Applications that have ended, oldest first.
+    /// Finished applications, oldest first.
     ended: VecDeque<ApplicationId>,
-    /// Containers that wait to be promised their resources, first come first.
+    /// Opportunistic containers that wait for a promotion, first come first served.
     promotions: Vec<ContainerId>,
     random: SplitMix64,
-    /// When the silent are looked for again.
+    /// Time of the next check for expired peers.
     next_expiry: MonoMillis,
     effects: Vec<Effect>,
 }
 
 impl Core {
-    /// A ResourceManager that starts now.
+    /// Returns a ResourceManager that starts now.
     #[must_use]
     pub fn new(config: Arc<Config>, master_secrets: Arc<MasterSecrets>, now: Now) -> Self {
         Self {
@@ -110,16 +111,16 @@ impl Core {
         }
     }
 
-    /// What has to be done outside since the last time.
+    /// Takes the effects since the last call, in the order in which they arose.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Does what is due: keys roll, the silent expire, nodes are sorted.
+    /// Does what is due: rolls keys, expires silent peers, sorts nodes, places asks.
     pub fn tick(&mut self, now: Now) {
         self.container_keys.tick(now.mono);
         if self.nm_keys.tick(now.mono) {
-            // Tokens of the old key stop to count, so every master gets new ones.
+            // Tokens of the previous key expire, so every AM is sent new ones.
             for session in self.sessions.values_mut() {
                 session.nm_tokens.clear();
             }
@@ -135,7 +136,7 @@ impl Core {
         self.place(now);
     }
 
-    /// A container as its master is told of it, with a fresh token.
+    /// Returns a container as its AM receives it, with a fresh token.
     fn container_proto(&self, container: &Container, now: Now) -> ContainerProto {
         let http_address = self.nodes.get(&container.node);
         ContainerProto {

@@ -1,5 +1,5 @@
-//! The task that owns the [`Core`]: runs what others hand it, one after the other, lets the core do what is due, and sees
-//! to its effects. Everybody else holds a [`Handle`].
+//! Task that owns the [`Core`]: runs jobs from other tasks one after the other, ticks the core, and
+//! performs its effects. Other tasks hold a [`Handle`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,16 +15,18 @@ use wire::exception::{HadoopException, RemoteException};
 use crate::am_launcher::{self, Launch};
 use crate::core::{Core, Effect};
 
-/// Jobs under way. They come from RPC calls, whose number the servers bound; a sender waits when it is full.
+/// Capacity of the job queue. RPC calls fill it, whose number the servers bound; a sender waits
+/// while it is full.
 const JOBS_MAX: usize = 1024;
 
-/// How often the core looks at what is due. All its times are longer.
+/// Interval between ticks of the core, below all of its timeouts.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Masters that are being started at once; more wait. Hadoop: `yarn.resourcemanager.amlauncher.thread-count`.
+/// Limit on concurrent launches of AMs; more wait. Hadoop:
+/// `yarn.resourcemanager.amlauncher.thread-count`.
 const LAUNCHES_MAX: usize = 50;
 
-/// The only reader of a clock.
+/// The only reader of a clock in this crate.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     started: Instant,
@@ -40,7 +42,7 @@ impl Clock {
     }
 }
 
-/// The task has ended: the ResourceManager is stopping.
+/// Error of a job whose task has ended, since the ResourceManager is stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the ResourceManager is stopping")]
 pub struct Stopped;
@@ -60,7 +62,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Runs `work` on the core and answers with what it answers.
+    /// Runs `work` on the core and returns its result.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -70,17 +72,17 @@ impl Handle {
     ) -> Result<T, Stopped> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |core, now| {
-            // Whoever asked may have gone away; the work counts all the same.
+            // The caller may have gone away; the work has been done all the same.
             let _ = reply.send(work(core, now));
         });
         self.jobs.send(job).await.map_err(|_| Stopped)?;
         answer.await.map_err(|_| Stopped)
     }
 
-    /// The same for work that may be refused, as an RPC call wants it.
+    /// Runs work that may be refused, with the error type of an RPC call.
     ///
     /// # Errors
-    /// The refusal, or that the ResourceManager is stopping.
+    /// The refusal by `work`, or a retriable one when the ResourceManager is stopping.
     pub async fn call<T: Send + 'static, E: Into<RemoteException> + Send + 'static>(
         &self,
         work: impl FnOnce(&mut Core, Now) -> Result<T, E> + Send + 'static,
@@ -89,7 +91,8 @@ impl Handle {
     }
 }
 
-/// Starts the task with the core that `make` makes. It ends with `stop`; what it started is in `tasks`.
+/// Starts the task with the core that `make` returns. The task ends when `stop` is cancelled;
+/// `tasks` tracks it and the launches that it spawns.
 pub fn start(
     make: impl FnOnce(Now) -> Core,
     tasks: &TaskTracker,
@@ -108,7 +111,8 @@ pub fn start(
         stop: stop.clone(),
     };
     tasks.spawn(async move {
-        // Whatever ends this task, a defect included, ends the rest: without it everybody would be refused for ever.
+        // When this task ends, even by a panic, the other tasks must end too: without the core they
+        // would refuse every call for ever.
         let _end = stop.clone().drop_guard();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -128,7 +132,7 @@ pub fn start(
     handle
 }
 
-/// Runs launches beside the core and brings their outcome back.
+/// Runs AM launches beside the core and reports their outcome to it.
 struct Launcher {
     handle: Handle,
     places: Arc<Semaphore>,
@@ -137,7 +141,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// There is at most one for each unfinished application.
+    /// Spawns a launch. At most one runs for each unfinished application.
     fn spawn(&self, launch: Launch) {
         let attempt = launch.attempt;
         let (handle, places) = (self.handle.clone(), Arc::clone(&self.places));
@@ -151,7 +155,7 @@ impl Launcher {
                 () = stop.cancelled() => return,
                 outcome = launched => outcome.map_err(|error| format!("{:#}", anyhow::Error::new(error))),
             };
-            // Only a stopping ResourceManager does not take it.
+            // Fails only while the ResourceManager is stopping.
             let _ = handle
                 .run(move |core, now| core.master_launched(attempt, outcome, now))
                 .await;

@@ -1,29 +1,29 @@
-//! Nodes: what each said last, what is to be told it next, and which heartbeat is a repetition
-//! (Hadoop: `RMNodeImpl`, `ResourceTrackerService`).
+//! Nodes: the last report of each, the orders for its next heartbeat's answer, and the check
+//! whether a heartbeat is a repetition (Hadoop: `RMNodeImpl`, `ResourceTrackerService`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, NodeId, Resource};
 use wire::proto::hadoop_yarn::{ContainerProto, NodeHeartbeatResponseProto, NodeStateProto};
 
-/// The rack of a node that nothing is known of (Hadoop: `NetworkTopology.DEFAULT_RACK`).
+/// Rack of a node for which no rack is configured (Hadoop: `NetworkTopology.DEFAULT_RACK`).
 pub const DEFAULT_RACK: &str = "/default-rack";
 
-/// Where a node is in its life.
+/// State of a node in its life cycle (Hadoop: `NodeState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// Reports, and gets containers.
+    /// Sends heartbeats and is given containers.
     Running,
-    /// Reports that it is ill, and gets no containers.
+    /// Sends heartbeats that report bad health, and is given no containers.
     Unhealthy,
-    /// Has been silent for too long.
+    /// Sent no heartbeat for the expiry interval.
     Lost,
-    /// Has said good-bye.
+    /// Unregistered.
     Shutdown,
 }
 
 impl NodeState {
-    /// Whether it reports.
+    /// Returns whether a node in this state sends heartbeats.
     #[must_use]
     pub const fn is_active(self) -> bool {
         match self {
@@ -32,7 +32,7 @@ impl NodeState {
         }
     }
 
-    /// Hadoop's name, as in REST.
+    /// Returns Hadoop's name of the state, as in REST.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,38 +55,40 @@ impl From<NodeState> for NodeStateProto {
     }
 }
 
-/// What a node shall do; it hears of it with the answer to its next heartbeat. Bounded by the containers and
-/// applications that the node has had.
+/// Orders to a node that go out with the answer to its next heartbeat. Bounded by the number of
+/// containers and applications that the node has had.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Orders {
-    /// Containers to end.
+    /// Containers to kill.
     pub cleanup: BTreeSet<ContainerId>,
-    /// Finished containers whose end has been heard.
+    /// Finished containers whose completion the AM has acknowledged, so that the node may forget
+    /// them.
     pub forget: BTreeSet<ContainerId>,
-    /// Applications that have ended.
+    /// Applications that have finished, whose files and logs the node may clean up.
     pub applications: BTreeSet<ApplicationId>,
-    /// Containers with a new type, each as it is now: a master may change its mind many times between two heartbeats.
+    /// Containers with a new execution type, each in its latest version: an AM may change its mind
+    /// many times between two heartbeats.
     pub updates: BTreeMap<ContainerId, ContainerProto>,
 }
 
-/// What the sequence number of a heartbeat, or of a master's call, says about it.
+/// Place of a heartbeat or of an allocate call in its sequence, judged by its response id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The answer to the last one was lost: give it again.
+    /// Call whose answer was lost; the same answer is sent again.
     Repeated,
-    /// The next one.
+    /// The next call in the sequence.
     Next,
-    /// Neither: the two sides have lost each other.
+    /// Call that is neither, so that the peer has to register again.
     OutOfOrder,
 }
 
-/// The number after this one. Wraps to 0.
+/// Returns the response id that follows this one. Wraps to 0.
 #[must_use]
 pub const fn next_response_id(id: i32) -> i32 {
     id.wrapping_add(1) & i32::MAX
 }
 
-/// Judges a call that carries the number `sent`, where the last answer carried `last`.
+/// Compares the response id `sent` in a call with the id `last` in the last answer.
 #[must_use]
 pub const fn turn(sent: i32, last: i32) -> Turn {
     if sent == last {
@@ -98,50 +100,51 @@ pub const fn turn(sent: i32, last: i32) -> Turn {
     }
 }
 
-/// Opportunistic containers of a node, as it said last.
+/// Opportunistic containers of a node, as of its last heartbeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opportunistic {
-    /// Those that run.
+    /// Number of containers that run.
     pub running: i32,
-    /// Those that wait.
+    /// Number of containers that are queued.
     pub queued: i32,
-    /// What those that run may use, in gibibytes, as nodes count it, and virtual cores.
+    /// Resources that the running ones may use: gibibytes, since that is the unit nodes report, and
+    /// virtual cores.
     pub used: (i64, i32),
 }
 
 /// A node that has registered at least once.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its id.
+    /// Id of the node.
     pub id: NodeId,
-    /// Where its pages are, as `host:port`.
+    /// Address of the node's web pages, as `host:port`.
     pub http_address: String,
-    /// Its rack, a path.
+    /// Rack of the node, a path.
     pub rack: String,
-    /// What it offers.
+    /// Resources that the node registered with.
     pub capability: Resource,
-    /// Its version of Hadoop.
+    /// Version of Hadoop that the node reports.
     pub version: String,
-    /// Where it is in its life.
+    /// State in the life cycle.
     pub state: NodeState,
-    /// Unfinished containers on it.
+    /// Unfinished containers on the node.
     pub containers: BTreeSet<ContainerId>,
-    /// What it shall do.
+    /// Orders for the answer to the next heartbeat.
     pub orders: Orders,
-    /// When it was last heard of.
+    /// Time of the last registration or heartbeat.
     pub heard: MonoMillis,
-    /// The same for people.
+    /// Wall-clock time of the last registration or heartbeat, for reports.
     pub heard_wall: EpochMillis,
-    /// What it says of its health.
+    /// Health report of the last heartbeat.
     pub health_report: String,
-    /// Its opportunistic containers.
+    /// Opportunistic containers, as of the last heartbeat.
     pub opportunistic: Opportunistic,
     response_id: i32,
     last_response: Option<NodeHeartbeatResponseProto>,
 }
 
 impl Node {
-    /// A node that registers.
+    /// Returns a node that registers now.
     #[must_use]
     pub fn new(id: NodeId, rack: String, capability: Resource) -> Self {
         Self {
@@ -162,25 +165,25 @@ impl Node {
         }
     }
 
-    /// Starts counting heartbeats again, as after a registration.
+    /// Restarts the sequence of heartbeats, as a registration does.
     pub fn restart_responses(&mut self) {
         self.response_id = 0;
         self.last_response = None;
     }
 
-    /// What to do with a heartbeat that carries this number.
+    /// Returns the place of a heartbeat with this response id in the sequence.
     #[must_use]
     pub fn turn(&self, sent: i32) -> Turn {
         turn(sent, self.response_id)
     }
 
-    /// The answer to the last heartbeat, once there was one.
+    /// Returns the answer to the last heartbeat; `None` before the first.
     #[must_use]
     pub const fn last_response(&self) -> Option<&NodeHeartbeatResponseProto> {
         self.last_response.as_ref()
     }
 
-    /// Takes the orders into an answer, numbers it and keeps it for a repetition.
+    /// Moves the orders into an answer, numbers it and keeps a copy for a repetition.
     pub fn answer(
         &mut self,
         mut response: NodeHeartbeatResponseProto,

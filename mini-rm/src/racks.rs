@@ -1,18 +1,18 @@
-//! Which rack a node is in: Hadoop's table file (`org.apache.hadoop.net.TableMapping`). Scripts are not run; without a
-//! table every node is in the default rack, as in Hadoop.
+//! Rack of each node, read from Hadoop's table file (`org.apache.hadoop.net.TableMapping`).
+//! Topology scripts are not run; without a table every node is in the default rack, as in Hadoop.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::nodes::DEFAULT_RACK;
 
-/// The table. Empty where there is none.
+/// Racks by host name or address, as in the table file. Empty without a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Racks(BTreeMap<String, String>);
 
 impl Racks {
-    /// Reads lines of a host's name or address and a rack, apart from empty ones and comments (`#`). A line that is
-    /// neither is passed over with a warning, as in Hadoop.
+    /// Reads lines of two columns: a host's name or address, and its rack. Skips empty lines and
+    /// comments (`#`). Skips any other line with a warning, as Hadoop does.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut racks = BTreeMap::new();
@@ -25,14 +25,14 @@ impl Racks {
                 [host, rack] if rack.starts_with('/') => {
                     racks.insert((*host).to_owned(), (*rack).to_owned());
                 }
-                _ => tracing::warn!(line, "not a host and a rack: passed over"),
+                _ => tracing::warn!(line, "skipping a line that is not a host and a rack"),
             }
         }
         Self(racks)
     }
 
-    /// The rack of a node that registers under this name from this address. Hadoop looks for the address, its manual
-    /// says that names may stand in the table too.
+    /// Returns the rack of a node that registers under this name from this address. Hadoop looks up
+    /// the address only; its manual allows names in the table too, so the name is tried first.
     #[must_use]
     pub fn of(&self, host: &str, address: IpAddr) -> &str {
         let rack = self.0.get(host);

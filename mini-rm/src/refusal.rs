@@ -1,4 +1,4 @@
-//! Why a call is refused, and the Hadoop exception that says so.
+//! Refusals of calls, and the Hadoop exception for each.
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, Resource};
 use sched::AskError;
@@ -6,118 +6,118 @@ use thiserror::Error;
 use wire::convert::ConvertError;
 use wire::exception::{HadoopException, RemoteException};
 
-/// What a caller did that cannot be.
+/// Reason for which a call is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Refusal {
-    /// A message without what it is about.
+    /// Message that lacks a field or has one that does not parse.
     #[error(transparent)]
     Message(#[from] ConvertError),
-    /// Nobody submitted it, or it ended so long ago that it is forgotten.
+    /// Application that was never submitted, or that finished so long ago that it is forgotten.
     #[error("Application with id '{0}' doesn't exist in RM.")]
     UnknownApplication(ApplicationId),
-    /// It is not the attempt that counts.
+    /// Attempt that is not the application's current one.
     #[error("Application attempt {0} doesn't exist in ApplicationMasterService cache.")]
     UnknownAttempt(ApplicationAttemptId),
-    /// The container has ended or never was.
+    /// Container that has completed or never existed.
     #[error("Container with id '{0}' doesn't exist in RM.")]
     UnknownContainer(ContainerId),
-    /// The id is not one that this ResourceManager gave out.
+    /// Application id that this ResourceManager did not assign.
     #[error("{0} was not given out by this ResourceManager")]
     ForeignApplication(ApplicationId),
-    /// As many as are taken.
+    /// Submission above the limit on unfinished applications.
     #[error("{0} applications are unfinished; no more are taken")]
     TooManyApplications(usize),
-    /// As many as are taken.
+    /// Registration above the limit on nodes.
     #[error("{0} nodes are registered; no more are taken")]
     TooManyNodes(usize),
-    /// There is one queue.
+    /// Submission to a queue other than the only one.
     #[error("Application {application} submitted by user {user} to unknown queue: {queue}")]
     UnknownQueue {
-        /// Which.
+        /// Application that was submitted.
         application: ApplicationId,
-        /// Whose.
+        /// User who submitted it.
         user: String,
-        /// To which.
+        /// Queue that was named.
         queue: String,
     },
-    /// Something that a larger cluster manager does.
+    /// Feature of larger cluster managers.
     #[error("{0} is not supported by this ResourceManager")]
     NotSupported(&'static str),
-    /// More than is kept of one application.
+    /// Submission above the limit in bytes.
     #[error("the submission is longer than {0} bytes")]
     TooLong(usize),
-    /// The tokens of a launch context do not parse.
+    /// Launch context whose tokens do not parse.
     #[error("the credentials of {0} cannot be read")]
     BadCredentials(ApplicationId),
-    /// A container of a size that does not exist.
+    /// Ask for a container above the largest size.
     #[error(
         "Invalid resource request! Cannot allocate containers: requested {asked}, the largest is {max}"
     )]
     TooLarge {
-        /// What is asked for.
+        /// Size that was asked for.
         asked: Resource,
-        /// The most there is.
+        /// Largest size.
         max: Resource,
     },
-    /// A size that is none, as one below 0.
+    /// Size that is invalid, such as one below 0.
     #[error("Invalid resource request, {0}")]
     Size(ConvertError),
-    /// Fewer than none.
+    /// Negative number of containers.
     #[error("Invalid resource request, {0} containers")]
     NegativeCount(i32),
-    /// No size at all.
+    /// Submission without a size for the AM.
     #[error("Invalid resource request, no size for the master of {0}")]
     NoMasterSize(ApplicationId),
-    /// More or longer asks than are kept.
+    /// Asks above the limits on their number or length.
     #[error("Invalid resource request, {0}")]
     Ask(#[from] AskError),
-    /// A master speaks before it has registered.
+    /// Call of an AM that has not registered.
     #[error("AM is not registered for known application attempt: {0}")]
     NotRegistered(ApplicationAttemptId),
-    /// A master registers again.
+    /// Second registration of an AM.
     #[error("Application Master is already registered : {0}")]
     AlreadyRegistered(ApplicationId),
-    /// A call whose number is neither the next nor the last.
+    /// Call whose response id is neither the next nor the last.
     #[error(
         "Invalid responseId in AllocateRequest from application attempt: {attempt} expect responseId to be {expected} but get {received}"
     )]
     OutOfOrder {
-        /// Whose.
+        /// Attempt that called.
         attempt: ApplicationAttemptId,
-        /// The number of the last answer.
+        /// Response id of the last answer.
         expected: i32,
-        /// The number that came.
+        /// Response id in the call.
         received: i32,
     },
-    /// A master gives back what it never had.
+    /// Release of a container that the attempt never had.
     #[error("Cannot release container : {0} not belonging to this application attempt")]
     ForeignRelease(ContainerId),
-    /// A blacklist that names any host.
+    /// Blacklist of any host.
     #[error("Cannot add * to the blacklist!")]
     BlacklistOfAny,
-    /// A node says it has given out what it cannot have.
+    /// Container that a node reports as its own allocation and cannot have allocated.
     #[error("no node can have allocated {container}: {fault}")]
     ForeignAllocation {
-        /// Which.
+        /// Id of the container.
         container: ContainerId,
-        /// Why not.
+        /// Defect of the allocation.
         fault: AllocationFault,
     },
-    /// As many as are kept.
+    /// Allocation above the limit on unfinished containers.
     #[error("{0} containers are allocated; no more are taken")]
     TooManyContainers(usize),
 }
 
-/// Why a container cannot come from a node.
+/// Defect for which a node cannot have allocated a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AllocationFault {
-    /// The call is another attempt's.
+    /// Container of another attempt than the caller's.
     #[error("it belongs to another attempt")]
     OtherAttempt,
-    /// Its id is not below those that nodes count down from.
+    /// Id outside the range from which nodes count down.
     #[error("its id is the ResourceManager's to give")]
     IdOfResourceManager,
-    /// It is said to be guaranteed.
+    /// Container that is not opportunistic.
     #[error("it is not opportunistic")]
     NotOpportunistic,
 }

@@ -1,5 +1,5 @@
-//! What one master asked for and has not heard, around `sched`'s allocators: asks are read and checked here, answers wait
-//! here. No decision is made here.
+//! One AM's session around `sched`'s allocators: reads and checks asks, and queues what the next
+//! allocate answer carries. Makes no scheduling decision.
 
 use std::collections::BTreeSet;
 
@@ -15,41 +15,43 @@ use wire::proto::hadoop_yarn::{
 use crate::config::Config;
 use crate::refusal::Refusal;
 
-/// Bits of a container id below the epoch (Hadoop: `ResourceManager.EPOCH_BIT_SHIFT`).
+/// Number of bits of a container id below the epoch (Hadoop: `ResourceManager.EPOCH_BIT_SHIFT`).
 pub const EPOCH_SHIFT: u32 = 40;
 
-/// A container that has ended and whose node still keeps it, until the master has heard.
+/// A completed container that its node keeps until the AM has acknowledged the completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedContainer {
-    /// Which.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Where.
+    /// Node that ran the container.
     pub node: NodeId,
-    /// What the master gets.
+    /// Status for the AM.
     pub status: ContainerStatusProto,
 }
 
-/// The conversation with one attempt's master. It grows by containers that ended or were allocated between two calls,
-/// which are bounded by what was allocated.
+/// Session with one attempt's AM. Grows with the containers that complete or are allocated between
+/// two calls, which are bounded by the number allocated.
 #[derive(Debug)]
 pub struct Session {
-    /// Whose.
+    /// Attempt whose AM it is.
     pub attempt: ApplicationAttemptId,
-    /// The number of the last answer.
+    /// Response id of the last answer.
     pub response_id: i32,
-    /// The last answer, for a repetition.
+    /// Last answer, for a repetition.
     pub last_response: Option<Box<AllocateResponseProto>>,
-    /// What it wants of opportunistic containers.
+    /// Opportunistic containers that the AM asks for.
     pub opportunistic: OpportunisticContainerContext,
-    /// Nodes it has an NMToken for.
+    /// Nodes for which the AM has an NMToken.
     pub nm_tokens: BTreeSet<NodeId>,
-    /// Updates it has not heard of.
+    /// Container updates for the next answer.
     pub updated: Vec<UpdatedContainerProto>,
-    /// Updates it asked for in vain.
+    /// Refused container updates for the next answer.
     pub update_errors: Vec<UpdateContainerErrorProto>,
-    /// Nodes that came or went since its last call; `None` before it has registered, when it is nobody's concern.
+    /// Nodes that came or went since the last call; `None` before the AM has registered, as it
+    /// needs no report then.
     changed_nodes: Option<BTreeSet<NodeId>>,
-    /// The lowest container id that its node has given out; the start of nodes' ids when it has given out none.
+    /// Lowest container id that a node of the attempt allocated itself; initially the upper end of
+    /// that range.
     pub lowest_of_nodes: i64,
     last_container: i64,
     allocated: Vec<ContainerId>,
@@ -58,7 +60,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// With an attempt that has not asked for anything, in this epoch of the ResourceManager.
+    /// Returns a session that has asked for nothing, in this epoch of the ResourceManager.
     #[must_use]
     pub const fn new(attempt: ApplicationAttemptId, epoch: i32) -> Self {
         Self {
@@ -78,26 +80,26 @@ impl Session {
         }
     }
 
-    /// The attempt's next container id. The master's own is the first.
+    /// Returns the attempt's next container id. The first is the AM's own.
     pub const fn next_container(&mut self) -> ContainerId {
         self.last_container += 1;
         self.attempt.container(self.last_container)
     }
 
-    /// The master has registered: from now on it hears of nodes. Applications that wait for theirs may be many, and so
-    /// may nodes.
+    /// Starts the collection of node changes, when the AM registers. Not earlier: many applications
+    /// may wait for their AM while many nodes come and go.
     pub fn begin(&mut self) {
         self.changed_nodes.get_or_insert_default();
     }
 
-    /// A node came or went.
+    /// Notes that a node came or went.
     pub fn note_node(&mut self, node: &NodeId) {
         if let Some(changed) = &mut self.changed_nodes {
             changed.insert(node.clone());
         }
     }
 
-    /// The nodes that came or went since the last call.
+    /// Takes the nodes that came or went since the last call.
     pub fn take_changed_nodes(&mut self) -> BTreeSet<NodeId> {
         self.changed_nodes
             .as_mut()
@@ -105,33 +107,34 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// A container was allocated; the master hears of it with its next call.
+    /// Queues an allocated container for the next answer.
     pub fn allocate(&mut self, id: ContainerId) {
         self.allocated.push(id);
     }
 
-    /// What was allocated since the last call.
+    /// Takes the containers that were allocated since the last call.
     pub fn take_allocated(&mut self) -> Vec<ContainerId> {
         std::mem::take(&mut self.allocated)
     }
 
-    /// A container has ended; the master hears of it with its next call.
+    /// Queues a completed container for the next answer.
     pub fn end(&mut self, ended: EndedContainer) {
         self.ends.push(ended);
     }
 
-    /// The statuses of containers that have ended since the last call.
+    /// Moves the completed containers to the unacknowledged ones and returns their statuses for an
+    /// answer.
     pub fn tell_ends(&mut self) -> Vec<ContainerStatusProto> {
         self.told = std::mem::take(&mut self.ends);
         self.told.iter().map(|ended| ended.status.clone()).collect()
     }
 
-    /// The last answer has arrived; the ends that were in it.
+    /// Takes the completed containers of the last answer, which has arrived.
     pub fn acknowledge(&mut self) -> Vec<EndedContainer> {
         std::mem::take(&mut self.told)
     }
 
-    /// Whether the master has not heard of this container's end, or may not have.
+    /// Returns whether the AM has not acknowledged this container's completion.
     #[must_use]
     pub fn has_unheard_end(&self, id: ContainerId) -> bool {
         self.ends
@@ -140,24 +143,24 @@ impl Session {
             .any(|ended| ended.id == id)
     }
 
-    /// The ends that nobody will hear of.
+    /// Returns the completed containers that the AM never acknowledged.
     pub fn into_unheard(self) -> impl Iterator<Item = EndedContainer> {
         self.ends.into_iter().chain(self.told)
     }
 }
 
-/// What an allocate request asks for, checked as a whole before anything of it counts.
+/// An allocate request's contents, checked as a whole before any part takes effect.
 #[derive(Debug)]
 pub struct Validated {
-    /// Lines for guaranteed containers.
+    /// Asks for guaranteed containers.
     pub guaranteed: Vec<ResourceRequest>,
-    /// Lines for opportunistic containers.
+    /// Asks for opportunistic containers.
     pub opportunistic: Vec<ResourceRequest>,
-    /// Containers given back.
+    /// Containers that the AM releases.
     pub releases: Vec<ContainerId>,
-    /// Hosts to avoid from now on.
+    /// Hosts to add to the blacklist.
     pub blacklist_additions: Vec<String>,
-    /// Hosts to avoid no longer.
+    /// Hosts to remove from the blacklist.
     pub blacklist_removals: Vec<String>,
 }
 
@@ -169,10 +172,10 @@ const fn limits(config: &Config) -> ResourceLimits {
     }
 }
 
-/// The size that an ask for a guaranteed container gets.
+/// Normalizes the size of an ask for a guaranteed container.
 ///
 /// # Errors
-/// When no container is that large.
+/// [`Refusal::TooLarge`] above the maximum allocation.
 pub fn normalized(asked: Resource, config: &Config) -> Result<Resource, Refusal> {
     let max = config.allocation_max;
     if !asked.fits_in(max) {
@@ -184,7 +187,7 @@ pub fn normalized(asked: Resource, config: &Config) -> Result<Resource, Refusal>
 /// Reads and checks an allocate request.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first defect found.
 pub fn validated(request: &AllocateRequestProto, config: &Config) -> Result<Validated, Refusal> {
     if !request.scheduling_requests.is_empty() {
         return Err(Refusal::NotSupported("placement by constraints"));
@@ -204,7 +207,8 @@ pub fn validated(request: &AllocateRequestProto, config: &Config) -> Result<Vali
     for ask in &request.ask {
         let mut ask = read_ask(ask)?;
         let asked_type = ask.execution_type_request.execution_type;
-        // A scheduler that does not give out opportunistic containers takes every ask for a guaranteed one, as Hadoop's.
+        // A scheduler without opportunistic containers treats every ask as one for a guaranteed
+        // container, as Hadoop's does.
         if config.opportunistic.is_enabled && asked_type == ExecutionType::Opportunistic {
             ask.capability = limits(config).normalize(ask.capability);
             validated.opportunistic.push(ask);

@@ -1,4 +1,4 @@
-//! Hadoop's protocols on their ports: each call becomes a job for the core.
+//! Services of Hadoop's protocols: each RPC call becomes a job for the core.
 
 pub mod application_client;
 pub mod application_master;

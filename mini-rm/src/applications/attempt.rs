@@ -1,37 +1,38 @@
-//! One try at running an application's master, and its life. What an end leads to is the application's.
+//! An attempt at running an application's AM, and its life cycle. The application decides what
+//! follows from its end.
 
 use records::{ApplicationAttemptId, ContainerId, EpochMillis, MonoMillis, Now};
 use wire::proto::hadoop_yarn::YarnApplicationAttemptStateProto;
 
-/// The life of an attempt (Hadoop: `RMAppAttemptState`).
+/// States of an attempt (Hadoop: `RMAppAttemptState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptState {
-    /// Waits for a node with room for its master.
+    /// Waits for a node with capacity for the AM.
     Scheduled,
-    /// Its master's container is being started.
+    /// The AM's container is being started.
     Allocated,
-    /// The node has accepted the container; the master has not registered.
+    /// The node has accepted the container; the AM has not registered.
     Launched,
-    /// The master has registered.
+    /// The AM has registered.
     Running,
-    /// The master has said that it is done; its container has not ended.
+    /// The AM has unregistered; its container has not completed.
     Finishing,
-    /// Ended as its master said.
+    /// Ended after the AM unregistered.
     Finished,
-    /// Its master ended without saying so.
+    /// The AM ended without unregistering.
     Failed,
-    /// Somebody ended it.
+    /// Killed by a client.
     Killed,
 }
 
 impl AttemptState {
-    /// Whether nothing more comes.
+    /// Returns whether the state never changes again.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Killed)
     }
 
-    /// Hadoop's name, as in REST.
+    /// Returns Hadoop's name of the state, as in REST.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,30 +63,30 @@ impl From<AttemptState> for YarnApplicationAttemptStateProto {
     }
 }
 
-/// One try at running an application's master.
+/// An attempt at running an application's AM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// Its id.
+    /// Id of the attempt.
     pub id: ApplicationAttemptId,
-    /// Where it is in its life.
+    /// State in the life cycle.
     pub state: AttemptState,
-    /// The container of its master, once there is one.
+    /// Container of the AM, once allocated.
     pub master: Option<ContainerId>,
-    /// Where its master answers clients; as Hadoop says it before the master registered.
+    /// Host at which the AM serves clients; Hadoop's `N/A` until it registers.
     pub host: String,
-    /// The port there; -1 before.
+    /// Port at which the AM serves clients; -1 until it registers.
     pub rpc_port: i32,
-    /// The page that its master names.
+    /// Tracking URL from the AM.
     pub tracking_url: String,
-    /// From 0 to 1.
+    /// Progress from the AM, from 0 to 1.
     pub progress: f32,
-    /// When it began.
+    /// Time of creation.
     pub started: EpochMillis,
-    /// When it ended.
+    /// Time of the end.
     pub finished: Option<EpochMillis>,
-    /// When its master was last heard of, or its state last changed.
+    /// Time of the AM's last call or of the last change of state.
     pub heard: MonoMillis,
-    /// Why it ended.
+    /// Reason for the end.
     pub diagnostics: String,
 }
 

@@ -1,4 +1,4 @@
-//! Clients: ids, submissions, kills.
+//! Clients: application ids, submissions, kills.
 
 use prost::Message as _;
 use records::{ApplicationId, Now, Resource};
@@ -11,40 +11,40 @@ use crate::applications::Application;
 use crate::refusal::Refusal;
 use crate::scheduler::normalized;
 
-/// Applications that have not ended (Hadoop: `yarn.scheduler.capacity.maximum-applications`).
+/// Limit on unfinished applications (Hadoop: `yarn.scheduler.capacity.maximum-applications`).
 const APPLICATIONS_MAX: usize = 10_000;
 
-/// Longest submission, in bytes. Hadoop's own cannot keep a longer one either
+/// Longest submission, in bytes. Hadoop's state store has the same limit
 /// (`yarn.resourcemanager.zk-max-znode-size.bytes`).
 const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
 
-/// Longest user name, in characters: what a system takes has 32.
+/// Longest user name, in characters; Linux allows 32.
 const USER_CHARS_MAX: usize = 256;
 
 impl Core {
-    /// A fresh id. It counts whether or not it is used.
+    /// Returns a new application id, which is never returned again even if it is not used.
     pub const fn new_application(&mut self) -> ApplicationId {
-        // A thousand a second for three weeks.
+        // Wraps after three weeks of a thousand ids a second.
         self.last_application = self.last_application.wrapping_add(1) & i32::MAX;
         ApplicationId::new(self.started.0, self.last_application)
     }
 
-    /// The largest container.
+    /// Returns the size of the largest container.
     #[must_use]
     pub fn allocation_max(&self) -> Resource {
         self.config.allocation_max
     }
 
-    /// The smallest container.
+    /// Returns the size of the smallest container.
     #[must_use]
     pub fn allocation_min(&self) -> Resource {
         self.config.allocation_min
     }
 
-    /// Takes an application; doing so twice is once.
+    /// Accepts an application. A repeated submission has no effect.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first defect of the submission.
     pub fn submit(
         &mut self,
         submission: ApplicationSubmissionContextProto,
@@ -136,15 +136,15 @@ impl Core {
         normalized(asked, &self.config)
     }
 
-    /// Ends an application. True once it has ended, which is at once.
+    /// Kills an application. True once it has ended, which is at once.
     ///
     /// # Errors
-    /// When there is no such application.
+    /// [`Refusal::UnknownApplication`].
     pub fn kill(&mut self, id: ApplicationId, why: &str, now: Now) -> Result<bool, Refusal> {
         let application = self.applications.get_mut(&id);
         let application = application.ok_or(Refusal::UnknownApplication(id))?;
         let attempt = application.attempt().id;
-        // One whose master has said how it went is left to end by itself.
+        // An application whose AM has unregistered is left to end by itself.
         if !application.state.is_final() {
             application.kill(why, now.wall);
             self.end_session(attempt, now);

@@ -1,11 +1,12 @@
-//! Masters on nodes that give out opportunistic containers themselves (Hadoop: `OpportunisticContainerAllocatorAMService`
-//! as `DistributedSchedulingAMProtocol`): what such a node needs to know, and the containers it has given out.
+//! AMs on nodes that allocate opportunistic containers themselves (Hadoop:
+//! `OpportunisticContainerAllocatorAMService` as `DistributedSchedulingAMProtocol`): the parameters
+//! that such a node needs, and the containers that it allocated.
 //!
-//! A container from a node is taken in like one that was allocated here: it has to be started in time, is reported, may be
-//! promoted, and its master hears of its end once. Three things differ from Hadoop. What a node sends a second time,
-//! because an answer was lost, is known by its id even when the container has ended since. A call that is refused
-//! leaves no containers behind of which no master was told. And a container on a node that has gone is not passed over
-//! in silence: its master is told that it has ended.
+//! A node's container is treated like one allocated here: it expires unless started, is reported,
+//! may be promoted, and the AM receives its completion once. Three things differ from Hadoop. A
+//! container sent twice, because an answer was lost, is recognized by its id even if it has
+//! completed since. A refused call leaves no container behind that no AM knows. And a container on
+//! a node that has gone is not dropped silently: the AM receives its completion.
 
 use std::collections::BTreeSet;
 
@@ -26,19 +27,20 @@ use super::placing::CONTAINERS_MAX;
 use crate::refusal::{AllocationFault, Refusal};
 use crate::scheduler::EPOCH_SHIFT;
 
-/// Unfinished containers of one attempt beyond which its node gives out no more. A tenth of all there may be, and more than
-/// an attempt starts in the time after which unused ones expire.
+/// Unfinished containers of one attempt above which its node is to allocate no more. A tenth of the
+/// limit for all attempts, and more than an attempt starts before unused ones expire.
 const CONTAINERS_PER_ATTEMPT_MAX: usize = CONTAINERS_MAX / 10;
 
-/// Nodes in one answer, whatever `nodes-used` says: every master on such a node gets them with every heartbeat, some 80
-/// bytes each.
+/// Limit on nodes in one answer, whatever `nodes-used` says: every AM on such a node gets them with
+/// every heartbeat, some 80 bytes each.
 const NODES_PER_ANSWER_MAX: usize = 1_000;
 
 impl Core {
-    /// `registerApplicationMasterForDistributedScheduling`: as for any master, and what the node needs to allocate.
+    /// `registerApplicationMasterForDistributedScheduling`: registers any AM, and returns the
+    /// parameters with which its node allocates.
     ///
     /// # Errors
-    /// When the attempt is not the one that counts, or has registered.
+    /// An attempt that is not current, or whose AM has registered.
     pub fn register_distributed(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -58,11 +60,12 @@ impl Core {
         })
     }
 
-    /// `allocateForDistributedScheduling`: as for any master, with what its node has given out.
+    /// `allocateForDistributedScheduling`: as `allocate`, with the containers that the AM's node
+    /// allocated.
     ///
     /// # Errors
-    /// Those of [`Core::allocate`], or the node gave out what it cannot have. Then none of its containers counts: it may
-    /// send them again.
+    /// Those of [`Core::allocate`], or a container that the node cannot have allocated. Then none
+    /// of its containers is recorded: it may send them again.
     pub fn allocate_distributed(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -78,7 +81,7 @@ impl Core {
         )?;
         let given = self.read_given(attempt, &request.allocated_containers, now)?;
         let response = self.allocate(attempt, presented, call, now)?;
-        // A repetition may carry containers that the call before it did not.
+        // A repetition may carry containers that the first call did not.
         self.take_given(attempt, given, now);
         Ok(DistributedSchedulingAllocateResponseProto {
             allocate_response: Some(response),
@@ -86,12 +89,12 @@ impl Core {
         })
     }
 
-    /// Nodes count down from here, this side counts up.
+    /// Returns the id from which nodes count down and the ResourceManager counts up.
     fn container_id_start(&self) -> i64 {
         i64::from(self.config.epoch) << EPOCH_SHIFT
     }
 
-    /// The least loaded nodes, the best first.
+    /// Returns the least loaded nodes, the least loaded first.
     fn nodes_for_scheduling(&self) -> Vec<RemoteNodeProto> {
         let ids = self.load.least_loaded().iter();
         let nodes = ids.filter_map(|id| self.nodes.get(id));
@@ -106,7 +109,7 @@ impl Core {
             .collect()
     }
 
-    /// Checks what a node says it has given out, as a whole.
+    /// Reads and checks the containers that a node allocated; one defect refuses all.
     fn read_given(
         &self,
         attempt: ApplicationAttemptId,
@@ -178,9 +181,10 @@ impl Core {
         })
     }
 
-    /// Takes in what a node has given out, each container once: ids go down, so one that is not below all those of earlier
-    /// calls has been heard of. The master of one that cannot be is told of its end with the call after this one,
-    /// for it hears of the container itself with the answer to this.
+    /// Records the containers that a node allocated, each once: ids go down, so one that is not
+    /// below those of all earlier calls is known. A container on a node that has gone is completed;
+    /// the AM receives the completion with the call after this one, since the answer to this one
+    /// delivers the container itself.
     fn take_given(
         &mut self,
         attempt: ApplicationAttemptId,

@@ -1,4 +1,4 @@
-//! Ends: of containers, attempts and applications, and what each means for the others.
+//! Ends of containers, attempts and applications, and the consequences of each.
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, Now};
 use wire::proto::hadoop_yarn::{ContainerStateProto, ContainerStatusProto, ExecutionTypeProto};
@@ -8,7 +8,7 @@ use crate::applications::{Aftermath, AttemptState};
 use crate::scheduler::EndedContainer;
 
 impl Core {
-    /// A container has ended, or counts as ended. Its master is told; if it is a master, its attempt ends.
+    /// Completes a container, for its AM to receive. If it runs an AM, the attempt ends.
     pub(super) fn end_container(
         &mut self,
         id: ContainerId,
@@ -42,7 +42,8 @@ impl Core {
             });
             return;
         }
-        // One that the node has yet to end is forgotten when it says that it has.
+        // A container under an order to be killed is forgotten when its node reports the
+        // completion.
         if let Some(node) = node.filter(|node| !node.orders.cleanup.contains(&id)) {
             node.orders.forget.insert(id);
         }
@@ -51,7 +52,7 @@ impl Core {
         }
     }
 
-    /// Ends a container on this side's own account: its node is told to.
+    /// Completes a container by decision of the core and orders its node to kill it.
     pub(super) fn kill_container(
         &mut self,
         id: ContainerId,
@@ -76,22 +77,22 @@ impl Core {
         now: Now,
     ) {
         let id = attempt.application_id;
-        // One that was killed has ended before its master does.
+        // An attempt that was killed has ended before its AM does.
         let application = self.applications.get_mut(&id);
         let Some(application) = application.filter(|application| {
             application.attempt().id == attempt && !application.attempt().state.is_final()
         }) else {
             return;
         };
-        tracing::info!(%attempt, %exit_status, "master ended");
+        tracing::info!(%attempt, %exit_status, "ApplicationMaster ended");
         let aftermath = application.master_ended(exit_status, diagnostics, now);
         let (next, master_size) = (application.attempt().id, application.master_size);
         self.end_session(attempt, now);
         match aftermath {
             Aftermath::Retry => {
                 if let Err(refusal) = self.schedule_attempt(next, master_size, now) {
-                    // Its first attempt asked for the same, so this does not come; an application without an attempt that
-                    // waits would never end.
+                    // Cannot happen, since the first attempt asked for the same; but an application
+                    // without a scheduled attempt would never end.
                     let killed = self.kill(id, &refusal.to_string(), now);
                     debug_assert_eq!(killed, Ok(true), "the application is known");
                 }
@@ -100,7 +101,7 @@ impl Core {
         }
     }
 
-    /// Everything that an attempt holds goes back.
+    /// Releases everything that an attempt holds.
     pub(super) fn end_session(&mut self, attempt: ApplicationAttemptId, now: Now) {
         self.master_secrets.dismiss(attempt);
         self.guaranteed.remove_attempt(attempt);
@@ -121,13 +122,14 @@ impl Core {
         }
     }
 
-    /// An application has ended for good: its nodes are told, and the oldest ended one may be forgotten.
+    /// Ends an application: notifies its nodes, and forgets the oldest ended application above the
+    /// limit.
     pub(super) fn application_over(&mut self, id: ApplicationId) {
         let Some(application) = self.applications.get_mut(&id) else {
             return;
         };
         tracing::info!(application = %id, state = application.state.as_str(), "application ended");
-        // The largest part of it, secrets included, is of no more use.
+        // Frees the largest part, secrets included, which nothing needs any more.
         application.submission.am_container_spec = None;
         for node in std::mem::take(&mut application.nodes) {
             if let Some(node) = self.nodes.get_mut(&node)
@@ -144,7 +146,7 @@ impl Core {
         }
     }
 
-    /// The launcher has heard from the node: the master's container is accepted, or why it is not.
+    /// Records the result of a launch: the node accepted the AM's container, or the reason why not.
     pub fn master_launched(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -162,14 +164,14 @@ impl Core {
         let master = live.master;
         match outcome {
             Ok(()) => {
-                // A quick master has registered before its start was answered.
+                // An AM may register before the answer to its start arrives.
                 if live.state == AttemptState::Allocated {
                     live.state = AttemptState::Launched;
                 }
                 application.launched.get_or_insert(now.wall);
             }
             Err(why) => {
-                tracing::warn!(%attempt, %why, "master not started");
+                tracing::warn!(%attempt, %why, "ApplicationMaster failed to start");
                 if let Some(master) = master {
                     let status = ContainerExitStatus::LAUNCH_FAILED;
                     self.kill_container(master, status, &why, now);

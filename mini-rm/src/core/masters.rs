@@ -1,4 +1,4 @@
-//! Masters: registration, allocate, finish (Hadoop: `ApplicationMasterService` and its processors).
+//! AMs: registration, allocate, finish (Hadoop: `ApplicationMasterService` and its processors).
 
 use records::{
     ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, NodeId,
@@ -20,7 +20,7 @@ use crate::scheduler::{self, Session};
 use crate::tokens::nm_token;
 
 impl Core {
-    /// Where the attempt is in its life; the master is heard.
+    /// Notes a call of the attempt's AM and returns the attempt's state.
     fn hear(&mut self, attempt: ApplicationAttemptId, now: Now) -> Result<AttemptState, Refusal> {
         let application = self.applications.get_mut(&attempt.application_id);
         let live = application.and_then(|application| application.live_mut(attempt));
@@ -32,7 +32,7 @@ impl Core {
     /// `registerApplicationMaster`.
     ///
     /// # Errors
-    /// When the attempt is not the one that counts, or has registered.
+    /// An attempt that is not current, or whose AM has registered.
     pub fn register_master(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -78,10 +78,10 @@ impl Core {
         })
     }
 
-    /// `allocate`. `presented` is the identifier of the token with which the master connected.
+    /// `allocate`. `presented` is the identifier of the token with which the AM connected.
     ///
     /// # Errors
-    /// When the attempt is not the one that counts, speaks out of turn, or asks for what cannot be.
+    /// An attempt that is not current, a call out of order, or an invalid request.
     pub fn allocate(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -150,7 +150,7 @@ impl Core {
         }
     }
 
-    /// A master may give back what it has, and what it had.
+    /// Checks that the AM releases only containers that it holds or held.
     fn check_releases(
         &self,
         attempt: ApplicationAttemptId,
@@ -160,7 +160,8 @@ impl Core {
         foreign.map_or(Ok(()), |id| Err(Refusal::ForeignRelease(*id)))
     }
 
-    /// A call means that the answer before it has arrived: nodes may forget the ends that were in it.
+    /// Acknowledges the completions in the last answer, which has arrived since the AM calls again:
+    /// nodes may forget these containers.
     fn acknowledge_ends(&mut self, id: ApplicationId) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -172,7 +173,7 @@ impl Core {
         }
     }
 
-    /// Takes one update request, or notes why not.
+    /// Applies one update request, or records its refusal for the answer.
     fn take_update(
         &mut self,
         application: ApplicationId,
@@ -192,7 +193,8 @@ impl Core {
         }
     }
 
-    /// The reason for a refusal goes with the version of the container, -1 when there is none.
+    /// Applies one update request. A refusal is its reason and the container's version, -1 for an
+    /// unknown container.
     fn try_update(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -236,8 +238,8 @@ impl Core {
         }
     }
 
-    /// Makes a container guaranteed or opportunistic and tells its master, and its node where so configured. The caller
-    /// has done the books.
+    /// Makes a container guaranteed or opportunistic; notifies its AM, and its node where so
+    /// configured. The caller has updated the allocators.
     pub(super) fn change_type(&mut self, id: ContainerId, to: ExecutionType, now: Now) {
         let Some(container) = self.containers.get_mut(&id) else {
             return;
@@ -264,7 +266,7 @@ impl Core {
         }
     }
 
-    /// Everything that the master has not heard yet.
+    /// Returns an answer with everything that the AM has not received yet.
     fn response(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -314,7 +316,7 @@ impl Core {
         response
     }
 
-    /// One token for each node that is new to the master.
+    /// Returns an NMToken for each node for which the AM has none.
     fn nm_tokens_for(&self, session: &mut Session, containers: &[Container]) -> Vec<NmTokenProto> {
         let id = session.attempt.application_id;
         let user = self
@@ -334,7 +336,7 @@ impl Core {
         tokens
     }
 
-    /// The right of an attempt to talk to a node.
+    /// Returns the token with which an attempt calls a node.
     pub(super) fn nm_token(
         &self,
         attempt: ApplicationAttemptId,
@@ -344,10 +346,11 @@ impl Core {
         nm_token(self.nm_keys.current(), attempt, node, user)
     }
 
-    /// `finishApplicationMaster`. Whether the end is on record, which is at once: there is no store to write to.
+    /// `finishApplicationMaster`. Returns whether the end is recorded, which is at once: no state
+    /// store is written.
     ///
     /// # Errors
-    /// When the attempt is not the one that counts, or has not registered.
+    /// An attempt that is not current, or whose AM has not registered.
     pub fn finish_master(
         &mut self,
         attempt: ApplicationAttemptId,

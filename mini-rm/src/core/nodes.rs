@@ -1,4 +1,4 @@
-//! Nodes: registration, heartbeats, good-bye, silence.
+//! Nodes: registration, heartbeats, unregistration, expiry.
 
 use std::collections::BTreeSet;
 
@@ -16,18 +16,19 @@ use crate::containers::ContainerStage;
 use crate::nodes::{Node, NodeState, Opportunistic, Turn};
 use crate::refusal::Refusal;
 
-/// Nodes that are known, those that have gone included. A gone one is forgotten for a new one; with this many alive the
-/// next is refused. Hadoop's largest clusters have half as many.
+/// Limit on remembered nodes, including gone ones. A new node replaces a gone one; with this many
+/// active the next is refused. Hadoop's largest clusters have half as many.
 const NODES_MAX: usize = 20_000;
 
-/// The release that this ResourceManager claims to be: nodes may insist on one.
+/// Hadoop release that this ResourceManager reports: nodes may insist on a minimum.
 pub const RM_VERSION: &str = "3.4.2";
 
 impl Core {
-    /// `registerNodeManager`: a node joins, or joins again with what it runs. It stays in the rack that it was in first.
+    /// `registerNodeManager`: adds a node, or adds it again with its containers. A node stays in
+    /// the rack of its first registration.
     ///
     /// # Errors
-    /// When the request does not say who it is, or there are too many.
+    /// A request without a node id, or [`Refusal::TooManyNodes`].
     pub fn register_node(
         &mut self,
         request: &RegisterNodeManagerRequestProto,
@@ -85,8 +86,9 @@ impl Core {
         Ok(())
     }
 
-    /// Compares what a node says it runs with what it should run: it goes on with what both know, ends what only it
-    /// knows, and what only this side believed to run is lost.
+    /// Reconciles the containers that a node reports with the known ones: keeps those on both
+    /// sides, orders the node to kill those that only it knows, and completes as lost those that
+    /// only the core believed to run.
     fn take_over(&mut self, id: &NodeId, request: &RegisterNodeManagerRequestProto, now: Now) {
         let mut reported = BTreeSet::new();
         for status in &request.container_statuses {
@@ -115,7 +117,7 @@ impl Core {
                 self.end_container(container, ContainerExitStatus::ABORTED, why, now);
             }
         }
-        // An application that ended while the node was away.
+        // An application that ended while the node was out of contact.
         for application in &request.running_applications {
             if let Ok(application) = application.try_into()
                 && !self.sessions.contains_key(&application)
@@ -126,7 +128,7 @@ impl Core {
         }
     }
 
-    /// `nodeHeartbeat`, in the order of Hadoop's checks.
+    /// `nodeHeartbeat`, with Hadoop's checks in Hadoop's order.
     pub fn heartbeat(
         &mut self,
         request: NodeHeartbeatRequestProto,
@@ -252,7 +254,7 @@ impl Core {
         }
     }
 
-    /// A node has said that a container runs, or ended with this status.
+    /// Records that a container runs on a node, or completed there with this status.
     fn hear_of_container(
         &mut self,
         node: &NodeId,
@@ -283,7 +285,7 @@ impl Core {
         }
     }
 
-    /// Whether the master has yet to be told of a container's end, or has been told and not called since.
+    /// Returns whether the AM has not yet acknowledged a container's completion.
     fn awaits_acknowledgement(&self, id: ContainerId) -> bool {
         let session = self.sessions.get(&id.application_id());
         session.is_some_and(|session| session.has_unheard_end(id))
@@ -292,7 +294,7 @@ impl Core {
     /// `unRegisterNodeManager`.
     ///
     /// # Errors
-    /// When the request does not say who it is.
+    /// A request without a node id.
     pub fn unregister_node(
         &mut self,
         request: &UnRegisterNodeManagerRequestProto,
@@ -318,7 +320,7 @@ impl Core {
         }
     }
 
-    /// A node has gone; so have its containers.
+    /// Marks a node as gone and completes its containers.
     fn lose_node(&mut self, id: &NodeId, state: NodeState, now: Now) {
         let Some(node) = self.nodes.get_mut(id) else {
             return;
@@ -343,7 +345,7 @@ impl Core {
         }
     }
 
-    /// Nodes that run, in the order of their ids.
+    /// Returns the running nodes, ordered by id.
     pub(super) fn running_nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes
             .values()
@@ -351,7 +353,7 @@ impl Core {
     }
 }
 
-/// Puts a node into a state and counts those that run.
+/// Sets a node's state and updates the number of running nodes.
 fn change_state(node: &mut Node, state: NodeState, running: &mut usize) {
     *running -= usize::from(node.state == NodeState::Running);
     *running += usize::from(state == NodeState::Running);
@@ -366,7 +368,7 @@ fn resync(why: &str) -> NodeHeartbeatResponseProto {
     }
 }
 
-/// -1 says "no limit".
+/// Returns the limit as on the wire, where -1 stands for no limit.
 fn wire_limit<T: TryInto<i32>>(limit: Option<T>) -> i32 {
     limit.map_or(-1, |limit| limit.try_into().unwrap_or(i32::MAX))
 }

@@ -1,4 +1,4 @@
-//! Who gets room: everything asked for goes to `sched`'s allocators, and what they give becomes containers.
+//! Allocation: passes the asks to `sched`'s allocators and turns their allocations into containers.
 
 use records::{
     ApplicationAttemptId, ApplicationId, ExecutionType, ExecutionTypeRequest, Now, Priority,
@@ -13,12 +13,13 @@ use crate::containers::{Container, ContainerStage, PendingUpdate};
 use crate::refusal::Refusal;
 use crate::scheduler::{Session, Validated};
 
-/// Unfinished containers of all applications. Opportunistic ones take no room, and nodes claim what room they like, so
-/// nothing else bounds what masters that start none of theirs can pile up until these expire.
+/// Limit on unfinished containers of all applications. Opportunistic ones hold no capacity, and
+/// nodes claim any capacity they like, so nothing else bounds the containers of AMs that start none
+/// before these expire.
 pub(super) const CONTAINERS_MAX: usize = 1_000_000;
 
 impl Core {
-    /// A new attempt waits for a node for its master.
+    /// Asks for a container for a new attempt's AM.
     pub(super) fn schedule_attempt(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -45,7 +46,7 @@ impl Core {
         Ok(())
     }
 
-    /// Puts a master's asks where the allocators find them.
+    /// Adds an AM's asks to the allocators.
     pub(super) fn take_asks(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -68,8 +69,9 @@ impl Core {
         Ok(())
     }
 
-    /// Gives room to whoever waits for it, promotions first: their containers run already. So many at a time as one pass
-    /// gives; the rest comes with the next call or tick, between which others are heard.
+    /// Allocates capacity to pending asks, promotions first, as their containers run already. Stops
+    /// after one pass of the allocator; the rest follows with the next call or tick, so that other
+    /// calls are served in between.
     pub(super) fn place(&mut self, now: Now) {
         self.place_promotions(now);
         if self.containers.len() >= CONTAINERS_MAX {
@@ -106,7 +108,7 @@ impl Core {
         }
     }
 
-    /// Gives an attempt the opportunistic containers that nodes' queues have places for.
+    /// Allocates to an attempt the opportunistic containers for which nodes' queues have places.
     pub(super) fn place_opportunistic(&mut self, id: ApplicationId, now: Now) {
         if self.containers.len() >= CONTAINERS_MAX {
             return;
@@ -129,7 +131,8 @@ impl Core {
         }
     }
 
-    /// An allocation becomes a container: the attempt's master if it has none, else one for its master to start.
+    /// Makes an allocation a container: the attempt's AM if it has none, else one for the AM to
+    /// start.
     fn take_allocation(&mut self, allocation: ContainerAllocation, now: Now) {
         let id = allocation.container_id;
         let application = self.applications.get(&id.application_id());
@@ -146,7 +149,7 @@ impl Core {
         }
     }
 
-    /// An allocation becomes a container that is known here and at its node.
+    /// Adds an allocation to the containers and to its node.
     pub(super) fn take_in(
         &mut self,
         allocation: ContainerAllocation,
@@ -182,7 +185,7 @@ impl Core {
         container
     }
 
-    /// Orders the start of a master.
+    /// Orders the launch of an AM.
     fn launch(&mut self, container: &Container, now: Now) {
         let attempt = container.id.attempt;
         let container_token = self.token_of(container, now);
@@ -199,7 +202,7 @@ impl Core {
             .clone()
             .unwrap_or_default();
         let (user, submitted) = (application.user.clone(), application.submitted);
-        tracing::info!(%attempt, node = %container.node, "starting the master");
+        tracing::info!(%attempt, node = %container.node, "starting the ApplicationMaster");
         self.effects.push(Effect::Launch(Box::new(Launch {
             attempt,
             node: container.node.clone(),
@@ -211,18 +214,19 @@ impl Core {
         })));
     }
 
-    /// Nodes that opportunistic containers are given out on, as of the last sort.
+    /// Returns the number of nodes on which opportunistic containers are allocated, as of the last
+    /// sort.
     #[must_use]
     pub fn nodes_offered(&self) -> usize {
         self.load.least_loaded().len()
     }
 
-    /// The room for guaranteed containers that there is.
+    /// Returns the capacity that is free for guaranteed containers.
     pub(super) fn free_resources(&self) -> Resource {
         self.guaranteed.free()
     }
 
-    /// The unfinished containers of an attempt, its master's included.
+    /// Returns the unfinished containers of an attempt, including its AM's.
     pub fn containers_of(&self, attempt: ApplicationAttemptId) -> impl Iterator<Item = &Container> {
         let first = attempt.container(i64::MIN);
         let last = attempt.container(i64::MAX);

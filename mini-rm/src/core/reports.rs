@@ -1,4 +1,4 @@
-//! How everything is, for clients and for the web. Nothing changes here.
+//! Reports for clients and web pages. Read-only.
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, ExecutionType, NodeId, Resource};
 use sched::ClusterNode;
@@ -16,13 +16,14 @@ use crate::containers::Container;
 use crate::nodes::{Node, NodeState};
 use crate::refusal::Refusal;
 
-/// Characters of an application's type (Hadoop: `YarnConfiguration.APPLICATION_TYPE_LENGTH`).
+/// Length, in characters, to which an application's type is cut (Hadoop:
+/// `YarnConfiguration.APPLICATION_TYPE_LENGTH`).
 const TYPE_CHARS_MAX: usize = 20;
 
-/// What a page or client shows instead of an address that is not known.
+/// Text in place of an unknown address on a page or in a report.
 const NOT_AVAILABLE: &str = "N/A";
 
-/// The two types that are scheduled.
+/// Returns the two resource types that are scheduled.
 pub(super) fn resource_types() -> Vec<ResourceTypeInfoProto> {
     [(MEMORY_NAME, MEMORY_UNIT), (VCORES_NAME, "")]
         .map(|(name, units)| ResourceTypeInfoProto {
@@ -33,7 +34,8 @@ pub(super) fn resource_types() -> Vec<ResourceTypeInfoProto> {
         .to_vec()
 }
 
-/// A node without what it holds, which masters do not look at.
+/// Returns a node's report for AMs, which do not read the allocated resources, so that these are
+/// zero.
 pub(super) fn node_report(node: &Node) -> NodeReportProto {
     NodeReportProto {
         node_id: Some((&node.id).into()),
@@ -49,7 +51,7 @@ pub(super) fn node_report(node: &Node) -> NodeReportProto {
     }
 }
 
-/// The page that a master names, or that there is none.
+/// Returns the attempt's tracking URL, or `N/A` without one.
 fn url(attempt: &Attempt) -> String {
     if attempt.tracking_url.is_empty() {
         NOT_AVAILABLE.to_owned()
@@ -75,46 +77,48 @@ fn attempt_report(attempt: &Attempt) -> ApplicationAttemptReportProto {
 }
 
 impl Core {
-    /// An application.
+    /// Returns a remembered application.
     ///
     /// # Errors
-    /// When there is none of this id.
+    /// [`Refusal::UnknownApplication`].
     pub fn application(&self, id: ApplicationId) -> Result<&Application, Refusal> {
         self.applications
             .get(&id)
             .ok_or(Refusal::UnknownApplication(id))
     }
 
-    /// All applications that are remembered, in the order of their ids.
+    /// Returns all remembered applications, ordered by id.
     pub fn applications(&self) -> impl DoubleEndedIterator<Item = &Application> {
         self.applications.values()
     }
 
-    /// All nodes that are remembered, in the order of their ids.
+    /// Returns all remembered nodes, ordered by id.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
     }
 
-    /// One node.
+    /// Returns a remembered node.
     #[must_use]
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         self.nodes.get(id)
     }
 
-    /// What guaranteed containers hold of a node.
+    /// Returns the resources that guaranteed containers hold on a node.
     #[must_use]
     pub fn used_of(&self, node: &Node) -> Resource {
         let room = self.guaranteed.node(&node.id);
         room.map_or(Resource::new(0, 0), |room| room.allocated)
     }
 
-    /// What its last heartbeat says of a node's queue; `None` for one that gets no opportunistic containers.
+    /// Returns a node's queue as of its last heartbeat; `None` for a node that gets no
+    /// opportunistic containers.
     #[must_use]
     pub fn load_of(&self, node: &Node) -> Option<&ClusterNode> {
         self.load.node(&node.id)
     }
 
-    /// Containers that applications wait for: guaranteed, then opportunistic.
+    /// Returns the numbers of containers that an application has outstanding: guaranteed, then
+    /// opportunistic.
     #[must_use]
     pub fn outstanding_of(&self, application: &Application) -> (u64, u64) {
         let attempt = application.attempt().id;
@@ -127,33 +131,35 @@ impl Core {
         (guaranteed, opportunistic)
     }
 
-    /// How many guaranteed containers are on a node; as in Hadoop the opportunistic ones are counted apart, by what the
-    /// node says of them.
+    /// Returns the number of guaranteed containers on a node. Opportunistic ones are counted apart,
+    /// as in Hadoop, from the node's own report.
     #[must_use]
     pub fn guaranteed_of(&self, node: &Node) -> usize {
         let room = self.guaranteed.node(&node.id);
         room.map_or(0, |room| room.containers().len())
     }
 
-    /// The container of a master, while it has not ended.
+    /// Returns the container of an AM until it completes.
     #[must_use]
     pub fn master_of(&self, id: Option<ContainerId>) -> Option<&Container> {
         self.containers.get(&id?)
     }
 
-    /// When this run began, in milliseconds since 1970: it names the cluster.
+    /// Returns the start of this run in milliseconds since 1970, which is the cluster's id.
     #[must_use]
     pub const fn started_ms(&self) -> i64 {
         self.started.0
     }
 
-    /// The queue length that nodes are told now; `None` when waits are limited instead.
+    /// Returns the queue length limit that nodes get now; `None` when the limit is on waiting
+    /// times.
     #[must_use]
     pub fn queue_limit(&self) -> Option<usize> {
         self.load.queuing_limit().max_queue_length
     }
 
-    /// The unfinished containers of an application, and what the guaranteed ones of them are promised together.
+    /// Returns the number of an application's unfinished containers, and the sum of the resources
+    /// of the guaranteed ones.
     #[must_use]
     pub fn holdings(&self, application: &Application) -> (usize, Resource) {
         let none = Resource::new(0, 0);
@@ -167,7 +173,7 @@ impl Core {
             })
     }
 
-    /// An application as clients are told of it.
+    /// Returns an application's report for clients.
     #[must_use]
     pub fn application_report(&self, application: &Application) -> ApplicationReportProto {
         let attempt = application.attempt();
@@ -212,10 +218,10 @@ impl Core {
         }
     }
 
-    /// An application's attempts as clients are told of them.
+    /// Returns the reports of an application's attempts for clients.
     ///
     /// # Errors
-    /// When there is no such application.
+    /// [`Refusal::UnknownApplication`].
     pub fn attempt_reports(
         &self,
         id: ApplicationId,
@@ -224,10 +230,10 @@ impl Core {
         Ok(application.attempts().iter().map(attempt_report).collect())
     }
 
-    /// One attempt.
+    /// Returns an attempt's report.
     ///
     /// # Errors
-    /// When there is no such attempt.
+    /// [`Refusal::UnknownApplication`] or [`Refusal::UnknownAttempt`].
     pub fn attempt_report(
         &self,
         id: ApplicationAttemptId,
@@ -239,7 +245,7 @@ impl Core {
             .ok_or(Refusal::UnknownAttempt(id))
     }
 
-    /// The unfinished containers of an attempt, its master's included.
+    /// Returns the reports of an attempt's unfinished containers, including its AM's.
     #[must_use]
     pub fn container_reports(&self, attempt: ApplicationAttemptId) -> Vec<ContainerReportProto> {
         self.containers_of(attempt)
@@ -247,10 +253,10 @@ impl Core {
             .collect()
     }
 
-    /// One container that has not ended.
+    /// Returns the report of an unfinished container.
     ///
     /// # Errors
-    /// When there is no such container.
+    /// [`Refusal::UnknownContainer`].
     pub fn report_of_container(&self, id: ContainerId) -> Result<ContainerReportProto, Refusal> {
         let container = self.containers.get(&id);
         let container = container.ok_or(Refusal::UnknownContainer(id))?;
@@ -273,14 +279,14 @@ impl Core {
         }
     }
 
-    /// Where a container's node has its pages.
+    /// Returns the URL of the web pages of a container's node.
     #[must_use]
     pub fn node_url(&self, container: &Container) -> Option<String> {
         let node = self.nodes.get(&container.node)?;
         Some(format!("http://{}", node.http_address))
     }
 
-    /// Where a container's node shows its logs.
+    /// Returns the URL of a container's logs on its node.
     #[must_use]
     pub fn log_url(&self, container: &Container) -> Option<String> {
         let application = self.applications.get(&container.id.application_id())?;
@@ -288,7 +294,7 @@ impl Core {
         Some(format!("{node}/node/containerlogs/{}/{user}", container.id))
     }
 
-    /// Nodes in one of these states, or in any.
+    /// Returns the reports of nodes in one of these states; with no states, of all nodes.
     #[must_use]
     pub fn node_reports(&self, states: &[NodeStateProto]) -> Vec<NodeReportProto> {
         let wanted = |node: &&Node| states.is_empty() || states.contains(&node.state.into());
@@ -302,7 +308,7 @@ impl Core {
             .collect()
     }
 
-    /// How many nodes are in this state.
+    /// Returns the number of nodes in this state.
     #[must_use]
     pub fn count_nodes(&self, state: NodeState) -> usize {
         self.nodes
@@ -311,7 +317,7 @@ impl Core {
             .count()
     }
 
-    /// How many applications are in this state.
+    /// Returns the number of applications in this state.
     #[must_use]
     pub fn count_applications(&self, state: ApplicationState) -> usize {
         self.applications
@@ -320,7 +326,8 @@ impl Core {
             .count()
     }
 
-    /// Nodes by state. As in Hadoop the first number counts those that may get containers.
+    /// Returns the number of nodes by state. As in Hadoop the first number counts the nodes that
+    /// may get containers.
     #[must_use]
     pub fn cluster_metrics(&self) -> YarnClusterMetricsProto {
         let count = |state| i32::try_from(self.count_nodes(state)).ok();
@@ -336,7 +343,7 @@ impl Core {
         }
     }
 
-    /// What of the room for guaranteed containers is taken, from 0 to 1.
+    /// Returns the share of memory that guaranteed containers hold, from 0 to 1.
     #[must_use]
     pub fn used_share(&self) -> f32 {
         let free = self.free_resources().memory_mb;
@@ -347,13 +354,13 @@ impl Core {
         if all == 0 {
             return 0.0;
         }
-        // Shown to people: the precision of an f32 is enough.
+        // For display only: the precision of an f32 is enough.
         #[expect(clippy::cast_precision_loss, reason = "a share for people to read")]
         let share = 1.0 - free as f32 / all as f32;
         share.clamp(0.0, 1.0)
     }
 
-    /// The queue of this name; there are two: the root and the one below it.
+    /// Returns the queue of this name: either the root or the one below it.
     #[must_use]
     pub fn queue_info(&self, name: &str, with_children: bool) -> Option<QueueInfoProto> {
         let is_root = name == "root";
@@ -375,7 +382,7 @@ impl Core {
         })
     }
 
-    /// The types of resource that are scheduled.
+    /// Returns the types of resource that are scheduled.
     #[must_use]
     pub fn resource_types(&self) -> Vec<ResourceTypeInfoProto> {
         resource_types()

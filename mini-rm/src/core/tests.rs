@@ -30,10 +30,10 @@ use crate::nodes::{DEFAULT_RACK, NodeState};
 use crate::refusal::Refusal;
 use crate::tokens::MasterSecrets;
 
-/// Memory of every container.
+/// Memory of every container, in MiB.
 const SLOT_MB: u64 = 1024;
 
-/// A core, a clock that tests turn, and what nodes said last.
+/// A core, a clock that tests advance, and the last report of each node.
 pub(crate) struct World {
     pub(crate) core: Core,
     pub(crate) now: Now,
@@ -93,7 +93,7 @@ impl World {
         assert_eq!(answer.node_action(), NodeActionProto::Normal);
     }
 
-    /// A heartbeat of a node that queues up to ten opportunistic containers.
+    /// Sends a heartbeat of a node that queues up to ten opportunistic containers.
     pub(crate) fn heartbeat(
         &mut self,
         node: &NodeId,
@@ -116,7 +116,7 @@ impl World {
         self.core.heartbeat(request, self.now)
     }
 
-    /// One node with this much room, and a master on it, which has registered.
+    /// Returns a world with one node of this capacity and an AM on it that has registered.
     fn with_master(slots: u64, properties: &[(&str, &str)]) -> (Self, ApplicationAttemptId) {
         let mut world = Self::new(properties);
         world.register(&node(1), slots, Vec::new());
@@ -125,7 +125,7 @@ impl World {
         (world, attempt)
     }
 
-    /// The same with a node that has told that it takes opportunistic containers.
+    /// Returns the same world after a heartbeat, so that the node accepts opportunistic containers.
     fn with_open_node(slots: u64, properties: &[(&str, &str)]) -> (Self, ApplicationAttemptId) {
         let (mut world, attempt) = Self::with_master(slots, properties);
         world.heartbeat(&node(1), 0, Vec::new());
@@ -153,7 +153,7 @@ impl World {
         self.try_submit(|_| {}).unwrap()
     }
 
-    /// The one master that is to be started.
+    /// Takes the only launch that is ordered.
     fn take_launch(&mut self) -> (ApplicationAttemptId, NodeId) {
         let mut effects = self.core.take_effects();
         assert_eq!(effects.len(), 1, "{effects:?}");
@@ -161,7 +161,7 @@ impl World {
         (launch.attempt, launch.node)
     }
 
-    /// Starts the one master that is to be started and registers it.
+    /// Completes the only launch that is ordered and registers the AM.
     pub(crate) fn start_master(&mut self) -> ApplicationAttemptId {
         let (attempt, _) = self.take_launch();
         self.core.master_launched(attempt, Ok(()), self.now);
@@ -180,7 +180,7 @@ impl World {
         self.core.allocate(attempt, b"", request, self.now)
     }
 
-    /// The master's next call.
+    /// Makes the AM's next call.
     fn allocate(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -296,7 +296,7 @@ fn an_application_lives_from_submission_to_clean_up() {
     let first = world.ask(attempt, 2, ExecutionType::Guaranteed);
     let containers = ids(&first);
     assert_eq!((containers.len(), first.nm_tokens.len()), (2, 1));
-    // An end is told, and forgotten by the node only after the master has called again.
+    // The AM receives the completion; the node forgets it only after the AM's next call.
     world.heartbeat(&node(1), 0, vec![status(containers[0], Some(7))]);
     let told = world.allocate(attempt, AllocateRequestProto::default());
     assert_eq!(told.completed_container_statuses[0].exit_status(), 7);
@@ -306,7 +306,7 @@ fn an_application_lives_from_submission_to_clean_up() {
     world.allocate(attempt, AllocateRequestProto::default());
     let answer = world.heartbeat(&node(1), 2, ended());
     assert_eq!(answer.containers_to_be_removed_from_nm.len(), 1);
-    // The master says how it went, then ends.
+    // The AM unregisters, then its container completes.
     let finish = FinishApplicationMasterRequestProto {
         final_application_status: Some(FinalApplicationStatusProto::AppSucceeded.into()),
         ..FinishApplicationMasterRequestProto::default()
@@ -515,7 +515,8 @@ fn a_node_that_registers_again_keeps_what_it_runs_and_loses_what_it_does_not() {
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0].container_id, Some(containers[1].into()));
     assert_eq!(told.updated_nodes.len(), 1);
-    // Its token counts no longer, as it may be another process: with the next container comes a new one.
+    // The old token is invalid, as the node may be another process: the next container brings a new
+    // one.
     let next = world.ask(attempt, 1, ExecutionType::Guaranteed);
     assert_eq!(
         (next.allocated_containers.len(), next.nm_tokens.len()),

@@ -1,5 +1,5 @@
-//! ApplicationClientProtocol, for clients. Calls about what this ResourceManager does not have are refused as not
-//! supported: reservations, moves between queues, delegation tokens and the like.
+//! ApplicationClientProtocol, for clients. Calls for features that this ResourceManager lacks are
+//! refused as not supported: reservations, moves between queues, delegation tokens and the like.
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 use wire::convert::{ConvertError, required};
@@ -26,11 +26,11 @@ use wire::rpc::Caller;
 
 use crate::core_task::Handle;
 
-/// The service.
+/// ApplicationClientProtocol on a handle of the core.
 #[derive(Debug)]
 pub struct Clients(pub Handle);
 
-/// The application that a request is about.
+/// Reads the application that a request is about.
 macro_rules! application_of {
     ($request:expr, $message:literal) => {
         ApplicationId::try_from(required(
@@ -41,7 +41,7 @@ macro_rules! application_of {
     };
 }
 
-/// The attempt that a request is about.
+/// Reads the attempt that a request is about.
 macro_rules! attempt_of {
     ($request:expr, $message:literal) => {
         ApplicationAttemptId::try_from(required(
@@ -197,7 +197,7 @@ impl ApplicationClientProtocol for Clients {
         })
     }
 
-    // There are no labels. Clients that list nodes ask for them all the same.
+    // No node has labels. Clients that list nodes ask for them all the same.
 
     async fn get_cluster_node_labels(
         &self,
@@ -266,7 +266,7 @@ impl ApplicationClientProtocol for Clients {
         _caller: &Caller,
         _request: GetQueueUserAclsInfoRequestProto,
     ) -> Result<GetQueueUserAclsInfoResponseProto, RemoteException> {
-        // Everybody may do everything: there is no security.
+        // Every user may do everything: access control is not implemented.
         let all = [
             QueueAclProto::QaclSubmitApplications,
             QueueAclProto::QaclAdministerQueue,
@@ -285,7 +285,7 @@ impl ApplicationClientProtocol for Clients {
         _caller: &Caller,
         _request: GetAllResourceProfilesRequestProto,
     ) -> Result<GetAllResourceProfilesResponseProto, RemoteException> {
-        // Hadoop's answer by default; DistributedShell gives up on any other exception.
+        // Hadoop's default answer; DistributedShell fails on any other exception.
         Err(RemoteException::new(
             HadoopException::YarnFeatureNotEnabled,
             "Resource profile is not enabled",
@@ -303,7 +303,7 @@ impl ApplicationClientProtocol for Clients {
     }
 }
 
-/// An empty filter lets everything pass.
+/// Returns whether a filter lets a value pass; an empty filter lets every value pass.
 fn is_listed(wanted: &[String], value: &str) -> bool {
     wanted.is_empty() || wanted.iter().any(|wanted| wanted == value)
 }

@@ -1,4 +1,4 @@
-//! ApplicationMasterProtocol, for masters: who calls is what the AMRMToken of the connection says.
+//! ApplicationMasterProtocol, for AMs. The AMRMToken of the connection identifies the caller.
 
 use bytes::Bytes;
 use records::ApplicationAttemptId;
@@ -14,11 +14,11 @@ use wire::rpc::Caller;
 use crate::core_task::Handle;
 use crate::tokens::attempt_of;
 
-/// The service, of this protocol and of the one of distributed scheduling.
+/// ApplicationMasterProtocol and DistributedSchedulingAMProtocol on a handle of the core.
 #[derive(Debug)]
 pub struct Masters(pub Handle);
 
-/// The token's identifier and the attempt it names.
+/// Returns the token's identifier and the attempt that it names.
 pub(super) fn identify(caller: &Caller) -> Result<(Bytes, ApplicationAttemptId), RemoteException> {
     let identifier = caller.token_identifier.clone().ok_or_else(|| {
         RemoteException::new(HadoopException::AccessControl, "an AMRMToken is needed")

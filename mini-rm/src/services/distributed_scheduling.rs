@@ -1,5 +1,5 @@
-//! DistributedSchedulingAMProtocol, for masters on nodes that give out opportunistic containers themselves. The caller is
-//! the node's AMRMProxy with the master's AMRMToken.
+//! DistributedSchedulingAMProtocol, for AMs on nodes that allocate opportunistic containers
+//! themselves. The caller is the node's AMRMProxy with the AM's AMRMToken.
 
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{

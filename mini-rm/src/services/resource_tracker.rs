@@ -12,12 +12,12 @@ use wire::rpc::Caller;
 use crate::core_task::Handle;
 use crate::racks::Racks;
 
-/// The service.
+/// ResourceTracker on a handle of the core, with the table of racks.
 #[derive(Debug)]
 pub struct Tracker {
-    /// Who decides.
+    /// Handle of the core, which makes every decision.
     pub core: Handle,
-    /// Which rack a node is in.
+    /// Racks of the nodes.
     pub racks: Racks,
 }
 

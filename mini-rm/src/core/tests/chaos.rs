@@ -1,5 +1,5 @@
-//! Any sequence of what nodes, masters, clients and time may do, answers that are lost included, against what must hold after
-//! each step and when all is over.
+//! Random sequences of actions of nodes, AMs, clients and time, with lost answers, against
+//! invariants after each step and at the end.
 
 mod checks;
 mod cluster;
@@ -15,9 +15,9 @@ enum Step {
     Pass(u64),
     OfMachine(usize, OfMachine),
     Submit,
-    /// The launch at this place is done, or has failed.
+    /// The launch at this index succeeds, or fails.
     Launch(usize, bool),
-    /// The master at this place.
+    /// The AM at this index acts.
     OfMaster(usize, OfMaster),
     Kill(usize),
 }
@@ -25,9 +25,9 @@ enum Step {
 #[derive(Clone, Debug)]
 enum OfMachine {
     Register,
-    /// Whether the answer arrives.
+    /// A heartbeat, and whether its answer arrives.
     Heartbeat(bool),
-    /// The container at this place ends, a master perhaps.
+    /// The container at this index ends, perhaps an AM.
     End(usize),
     Health(bool),
     Goodbye,
@@ -35,7 +35,7 @@ enum OfMachine {
 
 #[derive(Clone, Debug)]
 enum OfMaster {
-    /// Asks, gives back and has updated what is at these places; whether the answer arrives.
+    /// Asks, and releases and updates the containers at these indices; whether the answer arrives.
     Call {
         guaranteed: i32,
         opportunistic: i32,

@@ -1,4 +1,4 @@
-//! Containers that nodes give out: known, accounted, told of once, and bounded.
+//! Containers that nodes allocate: recorded, accounted, completed once, and bounded.
 
 use wire::proto::hadoop_yarn::{
     ContainerProto, DistributedSchedulingAllocateRequestProto,
@@ -8,11 +8,11 @@ use wire::proto::hadoop_yarn::{
 use super::*;
 use crate::refusal::AllocationFault;
 
-/// Where nodes count down from in the first epoch.
+/// Id from which nodes count down in the first epoch.
 const START: i64 = 1 << 40;
 
 impl World {
-    /// A node with room and a queue, and a master that has registered through it.
+    /// Returns a world of one node with capacity and a queue, and an AM that registered through it.
     fn with_distributed_master() -> (Self, ApplicationAttemptId) {
         let mut world = Self::new(&[]);
         world.register(&node(1), 4, Vec::new());
@@ -57,7 +57,7 @@ impl World {
             .allocate_distributed(attempt, b"", &request, self.now)
     }
 
-    /// The master's next call, with what its node gave out; answers with the ends that it hears of.
+    /// Makes the AM's next call with its node's containers; returns the completions in the answer.
     fn give(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -78,7 +78,7 @@ fn ends(response: &AllocateResponseProto) -> Vec<(ContainerId, i32)> {
         .collect()
 }
 
-/// The `number`th container that a node gives out to this attempt.
+/// Returns the id of the `number`th container that a node allocates to this attempt.
 fn id_of(attempt: ApplicationAttemptId, number: i64) -> ContainerId {
     attempt.container(START - number)
 }
@@ -165,7 +165,7 @@ fn a_container_sent_again_is_the_same_even_after_its_end() {
     let (mut world, attempt) = World::with_distributed_master();
     let container = given(id_of(attempt, 1), &node(1));
     let first = world.try_give(attempt, 0, std::slice::from_ref(&container));
-    // The answer was lost; meanwhile it ran and ended.
+    // The answer was lost; meanwhile the container ran and completed.
     world.heartbeat(
         &node(1),
         1,
@@ -185,7 +185,7 @@ fn a_container_sent_again_is_the_same_even_after_its_end() {
         [(id_of(attempt, 1), 0)]
     );
     assert!(world.give(attempt, &[]).is_empty());
-    // What came only with the repetition is known as well.
+    // A container that came only with the repetition is recorded as well.
     let answer = world.heartbeat(&node(1), 2, vec![status(id_of(attempt, 2), None)]);
     assert!(answer.containers_to_cleanup.is_empty());
 }

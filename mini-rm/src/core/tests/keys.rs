@@ -1,4 +1,4 @@
-//! Keys that roll under running nodes and masters.
+//! Master keys that roll while nodes and AMs run.
 
 use prost::Message as _;
 use wire::proto::hadoop_yarn::{
@@ -7,7 +7,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::*;
 
-/// Milliseconds: silence of nodes and masters, so both keys count for half as much again.
+/// Expiry interval of nodes and AMs, in milliseconds; both keys are valid for half as much again.
 const EXPIRY: u64 = 100_000;
 const OVERLAP: u64 = EXPIRY * 3 / 2;
 const INTERVAL: u64 = 1_000_000;
@@ -29,18 +29,18 @@ const TIMES: [(&str, &str); 5] = [
     ),
 ];
 
-/// A node and a master that both say something every so often.
+/// A node and an AM that both stay in contact.
 struct Pair {
     world: World,
     attempt: ApplicationAttemptId,
-    /// What the node knows: key ids of container tokens and NMTokens.
+    /// Key ids that the node knows: of container tokens and of NMTokens.
     known: (i32, i32),
-    /// What the master shows.
+    /// Identifier of the AMRMToken that the AM presents.
     token: bytes::Bytes,
     response_id: i32,
 }
 
-/// What the node was told in one heartbeat.
+/// Key ids in the answer to one heartbeat: of container tokens and of NMTokens.
 type Told = (Option<i32>, Option<i32>);
 
 impl Pair {
@@ -109,8 +109,8 @@ impl Pair {
         told
     }
 
-    /// The master asks for a container; answers with the keys of its container token and of the NMToken that may come
-    /// with it, and takes a new AMRMToken if there is one.
+    /// Asks for a container; returns the key ids of its container token and of the NMToken, if one
+    /// comes with it, and whether a new AMRMToken came, which is used from then on.
     fn master_speaks(&mut self) -> (i32, Option<i32>, bool) {
         let attempt = self.attempt;
         let request = AllocateRequestProto {
@@ -141,7 +141,7 @@ impl Pair {
         (container.master_key_id(), nm, renewed)
     }
 
-    /// Lets time pass, with a sign of life of both often enough.
+    /// Lets time pass, with calls of both often enough that neither expires.
     fn pass(&mut self, ms: u64) {
         let step = EXPIRY / 2;
         let mut left = ms;
@@ -180,7 +180,7 @@ fn a_node_hears_of_new_keys_once_and_long_before_they_sign() {
     assert!(container.is_some_and(|id| id != first.0));
     assert!(nm.is_some_and(|id| id != first.1));
     assert_eq!(pair.node_speaks(), (None, None));
-    // Other nodes may not have heard yet.
+    // Other nodes may not know the new key yet.
     assert_eq!(pair.master_speaks().0, first.0);
     pair.pass(OVERLAP);
     assert_eq!(Some(pair.master_speaks().0), container);

@@ -1,15 +1,15 @@
-//! Masters that fail and are started again, and what becomes of what they had.
+//! AMs that fail and are started again, and the fate of their containers.
 
 use super::*;
 
 impl World {
-    /// The attempt that counts now.
+    /// Returns the application's state and the number of its current attempt.
     fn state(&self, application: ApplicationId) -> (ApplicationState, i32) {
         let application = self.core.application(application).unwrap();
         (application.state, application.attempt().id.attempt_id)
     }
 
-    /// The node says that the master's container has ended.
+    /// Reports that the AM's container has ended.
     fn end_master(&mut self, attempt: ApplicationAttemptId, response_id: i32, exit_status: i32) {
         let master = self.master_of(attempt);
         self.heartbeat(
@@ -109,8 +109,8 @@ fn a_master_that_was_launched_and_never_registered_is_tried_again() {
     assert_eq!(world.state(application), (ApplicationState::Accepted, 2));
 }
 
-/// A node with room for a master and one container more, which the master has; it expires after a second unless it is
-/// started.
+/// Returns a world of one node with capacity for an AM and one more container, which the AM has
+/// fetched; that container expires after a second unless started.
 fn one_allocated_that_expires() -> (World, ApplicationAttemptId, ContainerId) {
     let (mut world, attempt) = World::with_master(
         2,
@@ -127,7 +127,7 @@ fn one_allocated_that_expires() -> (World, ApplicationAttemptId, ContainerId) {
 fn a_container_that_its_master_has_not_fetched_does_not_expire() {
     let (mut world, attempt, first) = one_allocated_that_expires();
     assert!(ids(&world.ask(attempt, 1, ExecutionType::Guaranteed)).is_empty());
-    // There is room now, and nobody has come for it.
+    // There is capacity now, but the AM has not fetched the container.
     world.heartbeat(&node(1), 0, vec![status(first, Some(0))]);
     world.pass(5_000);
     let told = world.allocate(attempt, AllocateRequestProto::default());
@@ -145,7 +145,7 @@ fn an_expired_containers_room_goes_to_the_next_and_its_node_is_told() {
     let told = world.allocate(attempt, AllocateRequestProto::default());
     assert_eq!(told.allocated_containers.len(), 1);
     assert_eq!(told.completed_container_statuses.len(), 1);
-    // It was started too late.
+    // Started too late.
     let answer = world.heartbeat(&node(1), 0, vec![status(first, None)]);
     assert_eq!(answer.containers_to_cleanup, [first.into()]);
     let ended = || vec![status(first, Some(143))];

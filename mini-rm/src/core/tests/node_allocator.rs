@@ -1,5 +1,6 @@
-//! A node's allocator and this core, with nodes that run what they get: whatever gets lost between them, the master of
-//! every container hears of its end once, and nobody knows a container that the others do not.
+//! A node's allocator against this core, with nodes that run what they get: whatever message is
+//! lost, the AM receives the completion of every container once, and no side knows a container that
+//! the others do not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +15,19 @@ use wire::proto::hadoop_yarn::{
 
 use super::*;
 
-/// Nodes by port.
+/// Ports of the nodes.
 const PORTS: std::ops::RangeInclusive<u16> = 1..=3;
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The master wants so many from now on.
+    /// The AM asks for this number of containers from now on.
     Ask(u32),
-    /// The master speaks, and this becomes of its call.
+    /// The AM calls, and the call has this fate.
     Call(Fate),
-    /// A node reports; of those containers that the master has started there this many have ended.
+    /// A node reports; this many of the containers that the AM started there have ended.
     Report { port: u16, ended: usize },
-    /// A node is restarted and has lost what it ran.
+    /// A node restarts and loses its containers.
     Restart(u16),
     /// Milliseconds pass.
     Pass(u64),
@@ -54,7 +55,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One node as it is.
+/// State of one node.
 #[derive(Default)]
 struct Place {
     response_id: i32,
@@ -68,7 +69,7 @@ struct Cluster {
     allocator: DistributedOpportunisticContainerAllocator,
     places: BTreeMap<u16, Place>,
     response_id: i32,
-    /// Containers that the master knows, and how often it has heard of their end.
+    /// Containers that the AM knows, with the number of completions received for each.
     known: BTreeMap<ContainerId, u32>,
 }
 
@@ -123,7 +124,7 @@ impl Cluster {
         let mut allocator = DistributedOpportunisticContainerAllocator::new(attempt, config);
         let nodes = registered.nodes_for_scheduling.into_iter().map(remote);
         allocator.registered(grant, nodes.collect(), world.now.mono);
-        // The master's container runs on the first node that the core chose.
+        // The AM's container runs on the node that the core chose first.
         let master = world.master_of(attempt);
         let port = world.core.containers[&master].node.port;
         places.get_mut(&port).unwrap().running.insert(master);
@@ -143,7 +144,7 @@ impl Cluster {
         self.allocator.update_asks(&[line], now).unwrap();
     }
 
-    /// The master's call, through its node.
+    /// Makes the AM's call through its node.
     fn call(&mut self, fate: Fate) {
         let now = self.world.now;
         let sent = self.allocator.allocate(now.mono);
@@ -223,7 +224,8 @@ impl Cluster {
         if place.running.contains(&master) {
             return;
         }
-        // Those that it never reported it cannot have lost as far as the core knows: they are told here.
+        // Containers that the node never reported are not lost as far as the core knows, so they
+        // are reported here.
         let lost: Vec<ContainerId> = place.running.iter().copied().collect();
         self.report(port, 0);
         let place = self.places.get_mut(&port).unwrap();
@@ -235,7 +237,7 @@ impl Cluster {
         );
     }
 
-    /// Everything ends, and everybody hears of everything.
+    /// Ends everything and delivers all reports.
     fn settle(&mut self) {
         self.ask(0);
         for _ in 0..2 {
@@ -278,7 +280,7 @@ proptest! {
         for (id, heard) in &cluster.known {
             prop_assert_eq!(*heard, 1, "{}", id);
         }
-        // What is left is the master.
+        // Only the AM's container is left.
         prop_assert_eq!(cluster.world.core.containers.len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes that fall silent, come back, fall ill, or say good-bye.
+//! Nodes that expire, return, become unhealthy, or unregister.
 
 use wire::proto::hadoop_yarn::{
     NodeHealthStatusProto, NodeStateProto, UnRegisterNodeManagerRequestProto,
@@ -6,7 +6,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::*;
 
-/// Milliseconds of silence that lose a node.
+/// Expiry interval of a node, in milliseconds.
 const EXPIRY: (&str, &str) = ("yarn.nm.liveness-monitor.expiry-interval-ms", "1000");
 
 fn kept(id: ContainerId, exit_status: Option<i32>) -> NmContainerStatusProto {
@@ -23,7 +23,8 @@ fn kept(id: ContainerId, exit_status: Option<i32>) -> NmContainerStatusProto {
 }
 
 impl World {
-    /// A master on the first node, and on the second two running containers of its.
+    /// Returns a world with an AM on the first node and two of its containers running on the
+    /// second.
     fn with_two_nodes() -> (Self, ApplicationAttemptId, Vec<ContainerId>) {
         let mut world = Self::new(&[EXPIRY]);
         world.register(&node(1), 1, Vec::new());
@@ -83,7 +84,7 @@ fn the_containers_of_a_silent_node_have_ended_and_its_master_hears_it_once() {
     assert_eq!(states(&told), [NodeStateProto::NsLost]);
     assert_eq!(told.num_cluster_nodes(), 1);
     assert!(exits(&world.hear(attempt)).is_empty());
-    // It was only cut off: it has to register, and to end what it runs.
+    // The node was only cut off: it has to register, and to kill its containers.
     let answer = world.heartbeat(&node(2), 1, Vec::new());
     assert_eq!(answer.node_action(), NodeActionProto::Resync);
     let running = containers.iter().map(|id| kept(*id, None)).collect();
@@ -125,7 +126,7 @@ fn a_repeated_heartbeat_is_a_sign_of_life_too() {
     let (mut world, _, _) = World::with_two_nodes();
     for _ in 0..5 {
         world.pass(999);
-        // The answer to the first is lost again and again.
+        // The answer to the first heartbeat is lost again and again.
         world.heartbeat(&node(2), 0, Vec::new());
     }
     assert_eq!(world.core.nodes[&node(2)].state, NodeState::Running);
@@ -143,7 +144,7 @@ fn a_node_that_says_good_bye_is_gone_at_once() {
     assert_eq!(exits(&told), [-100, -100]);
     assert_eq!(states(&told), [NodeStateProto::NsShutdown]);
     assert_eq!(world.core.free_resources().memory_mb, 0);
-    // Twice is once, and a stranger's good-bye is nothing.
+    // A second unregistration, and one of an unknown node, have no effect.
     world.core.unregister_node(&request, world.now).unwrap();
     let stranger = UnRegisterNodeManagerRequestProto {
         node_id: Some(node(9).into()),
@@ -199,7 +200,7 @@ fn containers_that_were_not_started_yet_survive_their_nodes_registration() {
     let (mut world, attempt, _) = World::with_two_nodes();
     let fresh = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed));
     world.register(&node(2), 4, Vec::new());
-    // Those that ran are lost; the one that was promised may still be started.
+    // Running containers are lost; the allocated one may still be started.
     assert_eq!(exits(&world.hear(attempt)), [-100, -100]);
     let answer = world.heartbeat(&node(2), 0, vec![status(fresh[0], None)]);
     assert!(answer.containers_to_cleanup.is_empty());

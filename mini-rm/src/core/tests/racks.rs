@@ -1,10 +1,10 @@
-//! Racks: told to whoever asks, and kept to where there is room.
+//! Racks: reported to clients and nodes, and respected while there is capacity.
 
 use super::*;
 
 const NEAR: &str = "/near";
 
-/// The emptier node is far, another near.
+/// Returns a world whose emptier node is far and whose other node is near.
 fn world() -> World {
     let mut world = World::new(&[]);
     world.register_in("/far", &node(1), 8, Vec::new());

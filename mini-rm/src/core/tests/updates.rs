@@ -1,4 +1,4 @@
-//! Promotion and demotion: room, versions, tokens, and who is told.
+//! Promotion and demotion: capacity, versions, tokens and notifications.
 
 use prost::Message as _;
 use wire::proto::hadoop_yarn::{ContainerProto, ContainerTokenIdentifierProto};
@@ -11,7 +11,7 @@ fn demotion(id: ContainerId, version: i32) -> UpdateContainerRequestProto {
     update(id, version, ContainerUpdateTypeProto::DemoteExecutionType)
 }
 
-/// What the token inside says: version and type.
+/// Returns the version and the type in the token of a container.
 fn token_of(container: &ContainerProto) -> (i32, ExecutionTypeProto) {
     let token = container.container_token.as_ref().unwrap();
     let identifier = ContainerTokenIdentifierProto::decode(token.identifier.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! What must hold.
+//! Invariants.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use super::cluster::{Chaos, MACHINES, is_master};
 use crate::core::tests::{SLOT_MB, asking};
 use crate::nodes::NodeState;
 
-/// Applications whose ends are remembered.
+/// Number of ended applications that are remembered.
 const FINISHED_MAX: usize = 2;
 
 impl Chaos {
-    /// What holds after every step.
+    /// Asserts what holds after every step.
     pub(super) fn check(&self) {
         let core = &self.world.core;
         for node in core.nodes() {
@@ -64,7 +64,7 @@ impl Chaos {
         assert!(core.promotions.len() <= core.containers.len());
     }
 
-    /// Machines and masters go on without losing anything, until what was under way has arrived.
+    /// Lets machines and AMs go on without losses until every message under way has arrived.
     pub(super) fn settle(&mut self) {
         for _ in 0..4 {
             for at in 0..MACHINES {
@@ -89,7 +89,7 @@ impl Chaos {
         }
     }
 
-    /// Each master knows of just what there is.
+    /// Asserts that each AM knows exactly the containers that exist.
     pub(super) fn check_owners(&self) {
         for owner in self.owners.values() {
             let here = self.world.core.containers_of(owner.attempt);
@@ -100,7 +100,7 @@ impl Chaos {
         }
     }
 
-    /// Every application ends; then nothing is left anywhere.
+    /// Ends every application and asserts that nothing is left.
     pub(super) fn end(&mut self) {
         while !self.launches.is_empty() {
             self.launch(0, true);
@@ -112,7 +112,7 @@ impl Chaos {
         }
         self.owners.clear();
         self.settle();
-        // Masters that had finished are left to end by themselves, and what they own ends with them.
+        // AMs that had unregistered end by themselves, and their containers end with them.
         for machine in &mut self.machines {
             let masters = machine.running.iter().copied();
             for id in masters.filter(|id| is_master(*id)).collect::<Vec<_>>() {

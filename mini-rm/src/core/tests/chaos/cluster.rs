@@ -1,4 +1,4 @@
-//! Steps as calls of a core, and what the peers make of its answers.
+//! Steps as calls of a core, and the reactions of the peers to its answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::nodes::DEFAULT_RACK;
 
 pub(super) const MACHINES: usize = 3;
 
-/// Short lives, so that a few steps of time outlast them; keys keep Hadoop's.
+/// Short expiry intervals, so that a few steps of time exceed them; keys keep Hadoop's.
 const PROPERTIES: [(&str, &str); 4] = [
     ("yarn.nm.liveness-monitor.expiry-interval-ms", "10000"),
     ("yarn.am.liveness-monitor.expiry-interval-ms", "20000"),
@@ -35,7 +35,7 @@ pub(super) struct Chaos {
     pub(super) world: World,
     pub(super) machines: Vec<Machine>,
     pub(super) owners: BTreeMap<ApplicationId, Owner>,
-    /// Ordered and not done.
+    /// Launches ordered and not done.
     pub(super) launches: Vec<(ApplicationAttemptId, NodeId)>,
     given: BTreeSet<ContainerId>,
 }
@@ -94,7 +94,7 @@ impl Chaos {
             }
             OfMachine::Health(is_healthy) => machine.healthy = *is_healthy,
             OfMachine::Goodbye => {
-                // Its containers end with it, and it comes back as a new one.
+                // The machine's containers end with it, and it returns as a new one.
                 *machine = Machine::new(machine.id.clone(), machine.slots);
                 let request = UnRegisterNodeManagerRequestProto {
                     node_id: Some((&machine.id).into()),
@@ -170,7 +170,7 @@ impl Chaos {
             let id = id_of(Some(id));
             let owner = self.owners.get(&id.application_id());
             let owner = owner.filter(|owner| owner.attempt == id.attempt && !is_master(id));
-            // One that has been killed does not hear of anything.
+            // The AM of a killed application receives no completion.
             let session = core.sessions.get(&id.application_id());
             let is_live = session.is_some_and(|session| session.attempt == id.attempt);
             let owner = owner.filter(|_| is_live);
@@ -190,7 +190,8 @@ impl Chaos {
             self.world.core.master_launched(attempt, refusal, now);
             return;
         }
-        // A node that has been told to end a container before it got it does not know that.
+        // A node that was ordered to kill a container before it got it does not know that order any
+        // more.
         let first = master_of(attempt);
         let machine = self.machines.iter_mut().find(|each| each.id == at_node);
         machine
@@ -199,7 +200,7 @@ impl Chaos {
             .insert(first);
         self.world.core.master_launched(attempt, Ok(()), now);
         let request = RegisterApplicationMasterRequestProto::default();
-        // It may have been killed meanwhile.
+        // The application may have been killed meanwhile.
         if self
             .world
             .core
@@ -261,7 +262,7 @@ impl Chaos {
         request.response_id = Some(owner.response_id);
         let core = &mut self.world.core;
         let Ok(answer) = core.allocate(owner.attempt, b"", &request, self.world.now) else {
-            // It is not the one that counts any more.
+            // Not the current attempt any more.
             self.owners.remove(&id);
             return;
         };
@@ -287,7 +288,7 @@ impl Chaos {
     }
 }
 
-/// The first container of an attempt, in the first epoch.
+/// Returns the first container of an attempt in the first epoch, its AM's.
 const fn master_of(attempt: ApplicationAttemptId) -> ContainerId {
     attempt.container((1 << 40) + 1)
 }

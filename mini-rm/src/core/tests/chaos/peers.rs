@@ -1,5 +1,5 @@
-//! A machine that runs containers and a master that owns them, as far as a ResourceManager can tell. Both obey; neither
-//! decides anything.
+//! A machine that runs containers and an AM that owns them, as far as a ResourceManager can tell.
+//! Both obey; neither decides anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) fn id_of(id: Option<&ContainerIdProto>) -> ContainerId {
     ContainerId::try_from(id.expect("a container has an id")).expect("an id is one")
 }
 
-/// A machine with an agent on it.
+/// A machine with a NodeManager on it.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) id: NodeId,
@@ -27,7 +27,7 @@ pub(super) struct Machine {
     pub(super) registered: bool,
     pub(super) response_id: i32,
     pub(super) running: BTreeSet<ContainerId>,
-    /// Ended, with which exit status; kept until it may be forgotten.
+    /// Exit statuses of ended containers, kept until these may be forgotten.
     pub(super) ended: BTreeMap<ContainerId, i32>,
 }
 
@@ -44,14 +44,14 @@ impl Machine {
         }
     }
 
-    /// A container ends by itself.
+    /// Ends a container by itself.
     pub(super) fn end(&mut self, id: ContainerId, exit_status: i32) {
         if self.running.remove(&id) {
             self.ended.insert(id, exit_status);
         }
     }
 
-    /// Everything it runs or has run, as a registration tells it.
+    /// Returns everything that the machine runs or has run, for a registration.
     pub(super) fn inventory(&self) -> Vec<NmContainerStatusProto> {
         let of = |id: ContainerId, state: ContainerStateProto, exit_status: Option<i32>| {
             NmContainerStatusProto {
@@ -68,7 +68,7 @@ impl Machine {
         running.chain(ended).collect()
     }
 
-    /// The same as a heartbeat tells it.
+    /// Returns everything that the machine runs or has run, for a heartbeat.
     pub(super) fn statuses(&self) -> Vec<ContainerStatusProto> {
         let running = self.running.iter().map(|id| status(*id, None));
         let ended = self.ended.iter();
@@ -102,7 +102,7 @@ impl Machine {
     }
 }
 
-/// A container as its master knows it.
+/// A container as its AM knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) node: NodeId,
@@ -111,13 +111,13 @@ pub(super) struct Held {
     pub(super) is_started: bool,
 }
 
-/// A master that has registered.
+/// An AM that has registered.
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) attempt: ApplicationAttemptId,
     pub(super) response_id: i32,
     pub(super) held: BTreeMap<ContainerId, Held>,
-    /// What has ended, as it was told.
+    /// Containers whose completion was received.
     pub(super) told: BTreeSet<ContainerId>,
 }
 
@@ -131,7 +131,7 @@ impl Owner {
         }
     }
 
-    /// Takes an answer that has arrived: every container is new, and ends once.
+    /// Takes an answer that has arrived: every container is new, and completes once.
     pub(super) fn hear(&mut self, answer: &AllocateResponseProto) {
         self.response_id = answer.response_id();
         for container in &answer.allocated_containers {
@@ -165,7 +165,8 @@ impl Owner {
         }
     }
 
-    /// The container at this place, if there are so many; `start` those that are not started, else those that are.
+    /// Returns the container at this index among the started or the unstarted ones; `None` past the
+    /// last.
     pub(super) fn pick(&self, place: usize, is_started: bool) -> Option<(ContainerId, Held)> {
         let all = self.held.iter();
         let mut all = all.filter(|(_, held)| held.is_started == is_started);
