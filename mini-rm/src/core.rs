@@ -5,16 +5,16 @@
 //! |---|---|
 //! | `nodes` | nodes: register, heartbeat, unregister |
 //! | `clients` | clients: submission, kill |
-//! | `masters` | AMs: register, allocate, finish |
+//! | `application_masters` | AMs: register, allocate, finish |
 //! | `distributed` | AMs behind a proxy that allocates: the same, with the node's containers |
 //! | `placing` | all of them: allocation through `sched` |
 //! | `lifecycle` | all of them: completion of containers, attempts and applications |
 //! | `reports` | clients and web pages: read-only views |
 
+mod application_masters;
 mod clients;
 mod distributed;
 mod lifecycle;
-mod masters;
 mod nodes;
 mod placing;
 mod reports;

@@ -48,7 +48,7 @@ use crate::core::Core;
 use crate::core_task::Handle;
 use crate::racks::Racks;
 use crate::services::application_client::Clients;
-use crate::services::application_master::Masters;
+use crate::services::application_master::ApplicationMasters;
 use crate::services::resource_tracker::Tracker;
 use crate::tokens::MasterSecrets;
 
@@ -147,7 +147,7 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     let client = RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(
         Arc::new(Clients(handle.clone())),
     ));
-    let masters = Arc::new(Masters(handle.clone()));
+    let masters = Arc::new(ApplicationMasters(handle.clone()));
     let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets))
         .service(ApplicationMasterService::new(Arc::clone(&masters)));
     if config.opportunistic.is_distributed {

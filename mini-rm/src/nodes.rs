@@ -73,7 +73,7 @@ pub struct Orders {
 
 /// Place of a heartbeat or of an allocate call in its sequence, judged by its response id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum CallOrder {
     /// Call whose answer was lost; the same answer is sent again.
     Repeated,
     /// The next call in the sequence.
@@ -90,13 +90,13 @@ pub const fn next_response_id(id: i32) -> i32 {
 
 /// Compares the response id `sent` in a call with the id `last` in the last answer.
 #[must_use]
-pub const fn turn(sent: i32, last: i32) -> Turn {
+pub const fn call_order(sent: i32, last: i32) -> CallOrder {
     if sent == last {
-        Turn::Next
+        CallOrder::Next
     } else if next_response_id(sent) == last {
-        Turn::Repeated
+        CallOrder::Repeated
     } else {
-        Turn::OutOfOrder
+        CallOrder::OutOfOrder
     }
 }
 
@@ -132,9 +132,9 @@ pub struct Node {
     /// Orders for the answer to the next heartbeat.
     pub orders: Orders,
     /// Time of the last registration or heartbeat.
-    pub heard: MonoMillis,
+    pub last_contact: MonoMillis,
     /// Wall-clock time of the last registration or heartbeat, for reports.
-    pub heard_wall: EpochMillis,
+    pub last_contact_wall: EpochMillis,
     /// Health report of the last heartbeat.
     pub health_report: String,
     /// Opportunistic containers, as of the last heartbeat.
@@ -156,8 +156,8 @@ impl Node {
             state: NodeState::Running,
             containers: BTreeSet::new(),
             orders: Orders::default(),
-            heard: MonoMillis(0),
-            heard_wall: EpochMillis(0),
+            last_contact: MonoMillis(0),
+            last_contact_wall: EpochMillis(0),
             health_report: String::new(),
             opportunistic: Opportunistic::default(),
             response_id: 0,
@@ -173,8 +173,8 @@ impl Node {
 
     /// Returns the place of a heartbeat with this response id in the sequence.
     #[must_use]
-    pub fn turn(&self, sent: i32) -> Turn {
-        turn(sent, self.response_id)
+    pub fn call_order(&self, sent: i32) -> CallOrder {
+        call_order(sent, self.response_id)
     }
 
     /// Returns the answer to the last heartbeat; `None` before the first.
@@ -208,17 +208,17 @@ mod tests {
 
     #[test]
     fn a_call_is_the_next_one_or_a_repetition_or_out_of_order() {
-        assert_eq!(turn(5, 5), Turn::Next);
-        assert_eq!(turn(4, 5), Turn::Repeated);
-        assert_eq!(turn(3, 5), Turn::OutOfOrder);
-        assert_eq!(turn(6, 5), Turn::OutOfOrder);
-        assert_eq!(turn(-1, 0), Turn::Repeated);
+        assert_eq!(call_order(5, 5), CallOrder::Next);
+        assert_eq!(call_order(4, 5), CallOrder::Repeated);
+        assert_eq!(call_order(3, 5), CallOrder::OutOfOrder);
+        assert_eq!(call_order(6, 5), CallOrder::OutOfOrder);
+        assert_eq!(call_order(-1, 0), CallOrder::Repeated);
     }
 
     #[test]
     fn numbers_wrap_to_zero_and_a_repetition_is_known_across_it() {
         assert_eq!(next_response_id(i32::MAX), 0);
-        assert_eq!(turn(i32::MAX, 0), Turn::Repeated);
+        assert_eq!(call_order(i32::MAX, 0), CallOrder::Repeated);
     }
 
     #[test]
@@ -231,9 +231,9 @@ mod tests {
         node.orders.applications.insert(ApplicationId::new(1, 1));
         let first = node.answer(NodeHeartbeatResponseProto::default());
         assert_eq!(first.applications_to_cleanup.len(), 1);
-        assert_eq!(node.turn(0), Turn::Repeated);
+        assert_eq!(node.call_order(0), CallOrder::Repeated);
         assert_eq!(node.last_response(), Some(&first));
-        assert_eq!(node.turn(1), Turn::Next);
+        assert_eq!(node.call_order(1), CallOrder::Next);
         let second = node.answer(NodeHeartbeatResponseProto::default());
         assert!(second.applications_to_cleanup.is_empty());
     }

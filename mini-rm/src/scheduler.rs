@@ -20,7 +20,7 @@ pub const EPOCH_SHIFT: u32 = 40;
 
 /// A completed container that its node keeps until the AM has acknowledged the completion.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EndedContainer {
+pub struct CompletedContainer {
     /// Id of the container.
     pub id: ContainerId,
     /// Node that ran the container.
@@ -55,8 +55,8 @@ pub struct Session {
     pub lowest_of_nodes: i64,
     last_container: i64,
     allocated: Vec<ContainerId>,
-    ends: Vec<EndedContainer>,
-    told: Vec<EndedContainer>,
+    completed: Vec<CompletedContainer>,
+    unacknowledged: Vec<CompletedContainer>,
 }
 
 impl Session {
@@ -75,8 +75,8 @@ impl Session {
             lowest_of_nodes: (epoch as i64) << EPOCH_SHIFT,
             last_container: (epoch as i64) << EPOCH_SHIFT,
             allocated: Vec::new(),
-            ends: Vec::new(),
-            told: Vec::new(),
+            completed: Vec::new(),
+            unacknowledged: Vec::new(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Session {
 
     /// Starts the collection of node changes, when the AM registers. Not earlier: many applications
     /// may wait for their AM while many nodes come and go.
-    pub fn begin(&mut self) {
+    pub fn start_node_updates(&mut self) {
         self.changed_nodes.get_or_insert_default();
     }
 
@@ -118,34 +118,37 @@ impl Session {
     }
 
     /// Queues a completed container for the next answer.
-    pub fn end(&mut self, ended: EndedContainer) {
-        self.ends.push(ended);
+    pub fn complete(&mut self, completed: CompletedContainer) {
+        self.completed.push(completed);
     }
 
     /// Moves the completed containers to the unacknowledged ones and returns their statuses for an
     /// answer.
-    pub fn tell_ends(&mut self) -> Vec<ContainerStatusProto> {
-        self.told = std::mem::take(&mut self.ends);
-        self.told.iter().map(|ended| ended.status.clone()).collect()
+    pub fn send_completed(&mut self) -> Vec<ContainerStatusProto> {
+        self.unacknowledged = std::mem::take(&mut self.completed);
+        self.unacknowledged
+            .iter()
+            .map(|ended| ended.status.clone())
+            .collect()
     }
 
     /// Takes the completed containers of the last answer, which has arrived.
-    pub fn acknowledge(&mut self) -> Vec<EndedContainer> {
-        std::mem::take(&mut self.told)
+    pub fn acknowledge_completed(&mut self) -> Vec<CompletedContainer> {
+        std::mem::take(&mut self.unacknowledged)
     }
 
     /// Returns whether the AM has not acknowledged this container's completion.
     #[must_use]
-    pub fn has_unheard_end(&self, id: ContainerId) -> bool {
-        self.ends
+    pub fn is_unacknowledged(&self, id: ContainerId) -> bool {
+        self.completed
             .iter()
-            .chain(&self.told)
+            .chain(&self.unacknowledged)
             .any(|ended| ended.id == id)
     }
 
     /// Returns the completed containers that the AM never acknowledged.
-    pub fn into_unheard(self) -> impl Iterator<Item = EndedContainer> {
-        self.ends.into_iter().chain(self.told)
+    pub fn into_unacknowledged(self) -> impl Iterator<Item = CompletedContainer> {
+        self.completed.into_iter().chain(self.unacknowledged)
     }
 }
 

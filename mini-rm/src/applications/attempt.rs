@@ -85,7 +85,7 @@ pub struct Attempt {
     /// Time of the end.
     pub finished: Option<EpochMillis>,
     /// Time of the AM's last call or of the last change of state.
-    pub heard: MonoMillis,
+    pub last_contact: MonoMillis,
     /// Reason for the end.
     pub diagnostics: String,
 }
@@ -102,7 +102,7 @@ impl Attempt {
             progress: 0.0,
             started: now.wall,
             finished: None,
-            heard: now.mono,
+            last_contact: now.mono,
             diagnostics: String::new(),
         }
     }

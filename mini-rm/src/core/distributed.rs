@@ -79,10 +79,11 @@ impl Core {
             MESSAGE,
             "allocate_request",
         )?;
-        let given = self.read_given(attempt, &request.allocated_containers, now)?;
+        let allocations =
+            self.read_node_allocations(attempt, &request.allocated_containers, now)?;
         let response = self.allocate(attempt, presented, call, now)?;
         // A repetition may carry containers that the first call did not.
-        self.take_given(attempt, given, now);
+        self.add_node_allocations(attempt, allocations, now);
         Ok(DistributedSchedulingAllocateResponseProto {
             allocate_response: Some(response),
             nodes_for_scheduling: self.nodes_for_scheduling(),
@@ -110,7 +111,7 @@ impl Core {
     }
 
     /// Reads and checks the containers that a node allocated; one defect refuses all.
-    fn read_given(
+    fn read_node_allocations(
         &self,
         attempt: ApplicationAttemptId,
         containers: &[ContainerProto],
@@ -120,21 +121,21 @@ impl Core {
         if containers.len() > per_call {
             return Err(Refusal::TooManyContainers(per_call));
         }
-        let given: Vec<ContainerAllocation> = containers
+        let allocations: Vec<ContainerAllocation> = containers
             .iter()
             .map(|container| self.read_container(attempt, container, now))
             .collect::<Result<_, _>>()?;
-        if given.is_empty() {
-            return Ok(given);
+        if allocations.is_empty() {
+            return Ok(allocations);
         }
-        if self.containers.len() + given.len() > CONTAINERS_MAX {
+        if self.containers.len() + allocations.len() > CONTAINERS_MAX {
             return Err(Refusal::TooManyContainers(CONTAINERS_MAX));
         }
         let held = self.containers_of(attempt).count();
-        if held + given.len() > CONTAINERS_PER_ATTEMPT_MAX {
+        if held + allocations.len() > CONTAINERS_PER_ATTEMPT_MAX {
             return Err(Refusal::TooManyContainers(CONTAINERS_PER_ATTEMPT_MAX));
         }
-        Ok(given)
+        Ok(allocations)
     }
 
     fn read_container(
@@ -185,10 +186,10 @@ impl Core {
     /// below those of all earlier calls is known. A container on a node that has gone is completed;
     /// the AM receives the completion with the call after this one, since the answer to this one
     /// delivers the container itself.
-    fn take_given(
+    fn add_node_allocations(
         &mut self,
         attempt: ApplicationAttemptId,
-        given: Vec<ContainerAllocation>,
+        allocations: Vec<ContainerAllocation>,
         now: Now,
     ) {
         let id = attempt.application_id;
@@ -200,14 +201,14 @@ impl Core {
             return;
         };
         let mut seen = BTreeSet::new();
-        for allocation in given {
+        for allocation in allocations {
             let container = allocation.container_id;
             if container.id >= lowest || !seen.insert(container.id) {
                 continue;
             }
             let node = self.nodes.get(&allocation.node_id);
             let is_there = node.is_some_and(|node| node.state.is_active());
-            self.take_in(allocation, false, now);
+            self.add_container(allocation, false, now);
             if !is_there {
                 let why = "Container was allocated on a node that has gone";
                 self.end_container(container, ContainerExitStatus::ABORTED, why, now);

@@ -5,7 +5,7 @@ use wire::proto::hadoop_yarn::{ContainerStateProto, ContainerStatusProto, Execut
 
 use super::Core;
 use crate::applications::{Aftermath, AttemptState};
-use crate::scheduler::EndedContainer;
+use crate::scheduler::CompletedContainer;
 
 impl Core {
     /// Completes a container, for its AM to receive. If it runs an AM, the attempt ends.
@@ -27,7 +27,7 @@ impl Core {
         let session = self.sessions.get_mut(&id.application_id());
         let session = session.filter(|session| session.attempt == id.attempt);
         if let Some(session) = session.filter(|_| !container.is_master) {
-            session.end(EndedContainer {
+            session.complete(CompletedContainer {
                 id,
                 node: container.node,
                 status: ContainerStatusProto {
@@ -106,7 +106,7 @@ impl Core {
         self.master_secrets.dismiss(attempt);
         self.guaranteed.remove_attempt(attempt);
         if let Some(session) = self.sessions.remove(&attempt.application_id) {
-            for ended in session.into_unheard() {
+            for ended in session.into_unacknowledged() {
                 if let Some(node) = self.nodes.get_mut(&ended.node) {
                     node.orders.forget.insert(ended.id);
                 }
@@ -160,7 +160,7 @@ impl Core {
         let Some(live) = application.live_mut(attempt) else {
             return;
         };
-        live.heard = now.mono;
+        live.last_contact = now.mono;
         let master = live.master;
         match outcome {
             Ok(()) => {
@@ -193,7 +193,8 @@ impl Core {
                 | AttemptState::Failed
                 | AttemptState::Killed => false,
             };
-            (is_awaited && now.mono.since(attempt.heard) > expiry_ms).then_some(attempt.master?)
+            (is_awaited && now.mono.since(attempt.last_contact) > expiry_ms)
+                .then_some(attempt.master?)
         });
         let silent: Vec<ContainerId> = silent.collect();
         for master in silent {

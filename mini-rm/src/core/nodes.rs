@@ -13,7 +13,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::Core;
 use crate::containers::ContainerStage;
-use crate::nodes::{Node, NodeState, Opportunistic, Turn};
+use crate::nodes::{CallOrder, Node, NodeState, Opportunistic};
 use crate::refusal::Refusal;
 
 /// Limit on remembered nodes, including gone ones. A new node replaces a gone one; with this many
@@ -39,7 +39,7 @@ impl Core {
         let id = NodeId::try_from(required(request.node_id.as_ref(), MESSAGE, "node_id")?)?;
         let capability = required(request.resource.as_ref(), MESSAGE, "resource")?;
         let capability = Resource::try_from(capability)?;
-        self.make_place_for_node(&id)?;
+        self.evict_gone_node(&id)?;
         let http_address = format!("{}:{}", id.host, request.http_port());
         let running = &mut self.running;
         let node = self.nodes.entry(id.clone()).or_insert_with(|| {
@@ -56,10 +56,10 @@ impl Core {
         self.guaranteed.set_schedulable(&id, true);
         node.version = crate::applications::cut(request.nm_version());
         change_state(node, NodeState::Running, &mut self.running);
-        node.heard = now.mono;
-        node.heard_wall = now.wall;
+        node.last_contact = now.mono;
+        node.last_contact_wall = now.wall;
         node.restart_responses();
-        self.take_over(&id, request, now);
+        self.reconcile_containers(&id, request, now);
         for session in self.sessions.values_mut() {
             session.nm_tokens.remove(&id);
             session.note_node(&id);
@@ -75,7 +75,7 @@ impl Core {
         })
     }
 
-    fn make_place_for_node(&mut self, id: &NodeId) -> Result<(), Refusal> {
+    fn evict_gone_node(&mut self, id: &NodeId) -> Result<(), Refusal> {
         if self.nodes.len() < NODES_MAX || self.nodes.contains_key(id) {
             return Ok(());
         }
@@ -89,7 +89,12 @@ impl Core {
     /// Reconciles the containers that a node reports with the known ones: keeps those on both
     /// sides, orders the node to kill those that only it knows, and completes as lost those that
     /// only the core believed to run.
-    fn take_over(&mut self, id: &NodeId, request: &RegisterNodeManagerRequestProto, now: Now) {
+    fn reconcile_containers(
+        &mut self,
+        id: &NodeId,
+        request: &RegisterNodeManagerRequestProto,
+        now: Now,
+    ) {
         let mut reported = BTreeSet::new();
         for status in &request.container_statuses {
             let container = status.container_id.as_ref().map(ContainerId::try_from);
@@ -101,7 +106,7 @@ impl Core {
                 ContainerState::from(status.container_state()) == ContainerState::Complete;
             let exit_status =
                 is_complete.then(|| ContainerExitStatus(status.container_exit_status()));
-            self.hear_of_container(id, container, exit_status, status.diagnostics(), now);
+            self.update_container(id, container, exit_status, status.diagnostics(), now);
         }
         let running: Vec<ContainerId> = self
             .nodes
@@ -143,17 +148,17 @@ impl Core {
         let Some(node) = node.filter(|node| node.state.is_active()) else {
             return resync("Node not found resyncing");
         };
-        node.heard = now.mono;
-        node.heard_wall = now.wall;
-        match node.turn(status.response_id()) {
-            Turn::Next => {}
-            Turn::Repeated => {
+        node.last_contact = now.mono;
+        node.last_contact_wall = now.wall;
+        match node.call_order(status.response_id()) {
+            CallOrder::Next => {}
+            CallOrder::Repeated => {
                 if let Some(last) = node.last_response() {
                     return last.clone();
                 }
                 return resync("Too far behind rm response id");
             }
-            Turn::OutOfOrder => return resync("Too far behind rm response id"),
+            CallOrder::OutOfOrder => return resync("Too far behind rm response id"),
         }
         let id = node.id.clone();
         self.take_status(&id, &status, now);
@@ -196,7 +201,7 @@ impl Core {
                     allocated = allocated.saturating_add(capability);
                 }
             }
-            self.hear_of_status(id, container, is_complete, now);
+            self.take_container_status(id, container, is_complete, now);
         }
         let Some(node) = self.nodes.get_mut(id) else {
             return;
@@ -240,7 +245,7 @@ impl Core {
         self.load.update(id, &node.rack, &load, now.mono);
     }
 
-    fn hear_of_status(
+    fn take_container_status(
         &mut self,
         node: &NodeId,
         status: &ContainerStatusProto,
@@ -250,12 +255,12 @@ impl Core {
         let id = status.container_id.as_ref().map(ContainerId::try_from);
         if let Some(Ok(id)) = id {
             let exit_status = is_complete.then(|| ContainerExitStatus(status.exit_status()));
-            self.hear_of_container(node, id, exit_status, status.diagnostics(), now);
+            self.update_container(node, id, exit_status, status.diagnostics(), now);
         }
     }
 
     /// Records that a container runs on a node, or completed there with this status.
-    fn hear_of_container(
+    fn update_container(
         &mut self,
         node: &NodeId,
         id: ContainerId,
@@ -288,7 +293,7 @@ impl Core {
     /// Returns whether the AM has not yet acknowledged a container's completion.
     fn awaits_acknowledgement(&self, id: ContainerId) -> bool {
         let session = self.sessions.get(&id.application_id());
-        session.is_some_and(|session| session.has_unheard_end(id))
+        session.is_some_and(|session| session.is_unacknowledged(id))
     }
 
     /// `unRegisterNodeManager`.
@@ -302,7 +307,7 @@ impl Core {
     ) -> Result<(), Refusal> {
         const MESSAGE: &str = "UnRegisterNodeManagerRequestProto";
         let id = NodeId::try_from(required(request.node_id.as_ref(), MESSAGE, "node_id")?)?;
-        self.lose_node(&id, NodeState::Shutdown, now);
+        self.deactivate_node(&id, NodeState::Shutdown, now);
         self.place(now);
         Ok(())
     }
@@ -312,16 +317,16 @@ impl Core {
         let silent = self
             .nodes
             .values()
-            .filter(|node| node.state.is_active() && now.mono.since(node.heard) > expiry_ms);
+            .filter(|node| node.state.is_active() && now.mono.since(node.last_contact) > expiry_ms);
         let silent: Vec<NodeId> = silent.map(|node| node.id.clone()).collect();
         for id in silent {
             tracing::warn!(node = %id, "node lost");
-            self.lose_node(&id, NodeState::Lost, now);
+            self.deactivate_node(&id, NodeState::Lost, now);
         }
     }
 
     /// Marks a node as gone and completes its containers.
-    fn lose_node(&mut self, id: &NodeId, state: NodeState, now: Now) {
+    fn deactivate_node(&mut self, id: &NodeId, state: NodeState, now: Now) {
         let Some(node) = self.nodes.get_mut(id) else {
             return;
         };

@@ -141,7 +141,7 @@ impl Core {
             return;
         };
         let is_master = application.attempt().state == AttemptState::Scheduled;
-        let container = self.take_in(allocation, is_master, now);
+        let container = self.add_container(allocation, is_master, now);
         if is_master {
             self.launch(&container, now);
         } else if let Some(session) = self.sessions.get_mut(&id.application_id()) {
@@ -150,7 +150,7 @@ impl Core {
     }
 
     /// Adds an allocation to the containers and to its node.
-    pub(super) fn take_in(
+    pub(super) fn add_container(
         &mut self,
         allocation: ContainerAllocation,
         is_master: bool,
@@ -195,7 +195,7 @@ impl Core {
         let live = application.attempt_mut();
         live.state = AttemptState::Allocated;
         live.master = Some(container.id);
-        live.heard = now.mono;
+        live.last_contact = now.mono;
         let context = application
             .submission
             .am_container_spec

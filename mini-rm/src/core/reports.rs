@@ -46,7 +46,7 @@ pub(super) fn node_report(node: &Node) -> NodeReportProto {
         num_containers: Some(0),
         node_state: Some(NodeStateProto::from(node.state).into()),
         health_report: Some(node.health_report.clone()),
-        last_health_report_time: Some(node.heard_wall.0),
+        last_health_report_time: Some(node.last_contact_wall.0),
         ..NodeReportProto::default()
     }
 }

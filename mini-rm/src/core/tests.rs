@@ -1,7 +1,7 @@
+mod application_masters;
 mod chaos;
 mod distributed;
 mod keys;
-mod masters;
 mod node_allocator;
 mod nodes;
 mod racks;
@@ -298,8 +298,8 @@ fn an_application_lives_from_submission_to_clean_up() {
     assert_eq!((containers.len(), first.nm_tokens.len()), (2, 1));
     // The AM receives the completion; the node forgets it only after the AM's next call.
     world.heartbeat(&node(1), 0, vec![status(containers[0], Some(7))]);
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    assert_eq!(told.completed_container_statuses[0].exit_status(), 7);
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    assert_eq!(answer.completed_container_statuses[0].exit_status(), 7);
     let ended = || vec![status(containers[0], Some(7))];
     let answer = world.heartbeat(&node(1), 1, ended());
     assert!(answer.containers_to_be_removed_from_nm.is_empty());
@@ -416,8 +416,8 @@ fn a_container_that_is_not_started_in_time_is_taken_back() {
     let containers = ids(&world.ask(attempt, 2, ExecutionType::Guaranteed));
     world.heartbeat(&node(1), 0, vec![status(containers[0], None)]);
     world.pass(1_001);
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    let statuses = told.completed_container_statuses;
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    let statuses = answer.completed_container_statuses;
     assert_eq!(statuses.len(), 1);
     assert_eq!(statuses[0].container_id, Some(containers[1].into()));
     assert_eq!(statuses[0].exit_status(), -100);
@@ -510,11 +510,11 @@ fn a_node_that_registers_again_keeps_what_it_runs_and_loses_what_it_does_not() {
         ..NmContainerStatusProto::default()
     });
     world.register(&node(1), 4, kept.to_vec());
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    let lost = told.completed_container_statuses;
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    let lost = answer.completed_container_statuses;
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0].container_id, Some(containers[1].into()));
-    assert_eq!(told.updated_nodes.len(), 1);
+    assert_eq!(answer.updated_nodes.len(), 1);
     // The old token is invalid, as the node may be another process: the next container brings a new
     // one.
     let next = world.ask(attempt, 1, ExecutionType::Guaranteed);

@@ -16,7 +16,7 @@ use crate::tokens::attempt_of;
 
 /// ApplicationMasterProtocol and DistributedSchedulingAMProtocol on a handle of the core.
 #[derive(Debug)]
-pub struct Masters(pub Handle);
+pub struct ApplicationMasters(pub Handle);
 
 /// Returns the token's identifier and the attempt that it names.
 pub(super) fn identify(caller: &Caller) -> Result<(Bytes, ApplicationAttemptId), RemoteException> {
@@ -27,7 +27,7 @@ pub(super) fn identify(caller: &Caller) -> Result<(Bytes, ApplicationAttemptId),
     Ok((identifier, attempt))
 }
 
-impl ApplicationMasterProtocol for Masters {
+impl ApplicationMasterProtocol for ApplicationMasters {
     async fn register_application_master(
         &self,
         caller: &Caller,

@@ -11,9 +11,9 @@ use wire::protocol::application_master::ApplicationMasterProtocol;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMProtocol;
 use wire::rpc::Caller;
 
-use super::application_master::{Masters, identify};
+use super::application_master::{ApplicationMasters, identify};
 
-impl DistributedSchedulingAMProtocol for Masters {
+impl DistributedSchedulingAMProtocol for ApplicationMasters {
     async fn register_application_master_for_distributed_scheduling(
         &self,
         caller: &Caller,

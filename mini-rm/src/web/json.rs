@@ -122,7 +122,7 @@ pub(super) fn node(core: &Core, node: &Node) -> Value {
         "nodeHTTPAddress": node.http_address,
         "version": node.version,
         "healthReport": node.health_report,
-        "lastHealthUpdate": node.heard_wall.0,
+        "lastHealthUpdate": node.last_contact_wall.0,
         "numContainers": core.guaranteed_of(node),
         "usedMemoryMB": used.memory_mb,
         "availMemoryMB": free.memory_mb,

@@ -40,35 +40,35 @@ impl World {
         self.core.sessions[&attempt.application_id].response_id
     }
 
-    fn try_give(
+    fn try_allocate_on_node(
         &mut self,
         attempt: ApplicationAttemptId,
         response_id: i32,
-        given: &[ContainerProto],
+        containers: &[ContainerProto],
     ) -> Result<DistributedSchedulingAllocateResponseProto, Refusal> {
         let request = DistributedSchedulingAllocateRequestProto {
             allocate_request: Some(AllocateRequestProto {
                 response_id: Some(response_id),
                 ..AllocateRequestProto::default()
             }),
-            allocated_containers: given.to_vec(),
+            allocated_containers: containers.to_vec(),
         };
         self.core
             .allocate_distributed(attempt, b"", &request, self.now)
     }
 
     /// Makes the AM's next call with its node's containers; returns the completions in the answer.
-    fn give(
+    fn allocate_on_node(
         &mut self,
         attempt: ApplicationAttemptId,
-        given: &[ContainerProto],
+        containers: &[ContainerProto],
     ) -> Vec<(ContainerId, i32)> {
-        let response = self.try_give(attempt, self.response_id(attempt), given);
-        ends(&response.unwrap().allocate_response.unwrap())
+        let response = self.try_allocate_on_node(attempt, self.response_id(attempt), containers);
+        completions(&response.unwrap().allocate_response.unwrap())
     }
 }
 
-fn ends(response: &AllocateResponseProto) -> Vec<(ContainerId, i32)> {
+fn completions(response: &AllocateResponseProto) -> Vec<(ContainerId, i32)> {
     let statuses = response.completed_container_statuses.iter();
     statuses
         .map(|status| {
@@ -83,7 +83,7 @@ fn id_of(attempt: ApplicationAttemptId, number: i64) -> ContainerId {
     attempt.container(START - number)
 }
 
-fn given(id: ContainerId, place: &NodeId) -> ContainerProto {
+fn node_container(id: ContainerId, place: &NodeId) -> ContainerProto {
     ContainerProto {
         id: Some(id.into()),
         node_id: Some(place.into()),
@@ -137,7 +137,7 @@ fn the_nodes_for_scheduling_are_the_least_loaded_and_no_more_than_configured() {
     world.pass(1_001);
     world.submit();
     let (attempt, _) = world.register_distributed();
-    let answer = world.try_give(attempt, 0, &[]).unwrap();
+    let answer = world.try_allocate_on_node(attempt, 0, &[]).unwrap();
     assert_eq!(answer.nodes_for_scheduling.len(), 2);
 }
 
@@ -146,25 +146,29 @@ fn a_container_from_a_node_is_known_takes_no_room_and_its_end_is_told_once() {
     let (mut world, attempt) = World::with_distributed_master();
     let id = id_of(attempt, 1);
     let free = world.core.free_resources();
-    assert!(world.give(attempt, &[given(id, &node(1))]).is_empty());
+    assert!(
+        world
+            .allocate_on_node(attempt, &[node_container(id, &node(1))])
+            .is_empty()
+    );
     assert_eq!(world.core.free_resources(), free);
     assert_eq!(world.core.container_reports(attempt).len(), 2);
     let answer = world.heartbeat(&node(1), 1, vec![status(id, None)]);
     assert!(answer.containers_to_cleanup.is_empty());
     let ended = || vec![status(id, Some(5))];
     world.heartbeat(&node(1), 2, ended());
-    assert_eq!(world.give(attempt, &[]), [(id, 5)]);
-    assert!(world.give(attempt, &[]).is_empty());
+    assert_eq!(world.allocate_on_node(attempt, &[]), [(id, 5)]);
+    assert!(world.allocate_on_node(attempt, &[]).is_empty());
     let answer = world.heartbeat(&node(1), 3, ended());
     assert_eq!(answer.containers_to_be_removed_from_nm, [id.into()]);
-    assert!(world.give(attempt, &[]).is_empty());
+    assert!(world.allocate_on_node(attempt, &[]).is_empty());
 }
 
 #[test]
 fn a_container_sent_again_is_the_same_even_after_its_end() {
     let (mut world, attempt) = World::with_distributed_master();
-    let container = given(id_of(attempt, 1), &node(1));
-    let first = world.try_give(attempt, 0, std::slice::from_ref(&container));
+    let container = node_container(id_of(attempt, 1), &node(1));
+    let first = world.try_allocate_on_node(attempt, 0, std::slice::from_ref(&container));
     // The answer was lost; meanwhile the container ran and completed.
     world.heartbeat(
         &node(1),
@@ -174,17 +178,17 @@ fn a_container_sent_again_is_the_same_even_after_its_end() {
             status(id_of(attempt, 1), Some(0)),
         ],
     );
-    let second = given(id_of(attempt, 2), &node(1));
-    let again = world.try_give(attempt, 0, &[container.clone(), second.clone()]);
+    let second = node_container(id_of(attempt, 2), &node(1));
+    let again = world.try_allocate_on_node(attempt, 0, &[container.clone(), second.clone()]);
     let answer = |response: Result<DistributedSchedulingAllocateResponseProto, Refusal>| {
         response.unwrap().allocate_response
     };
     assert_eq!(answer(again), answer(first));
     assert_eq!(
-        world.give(attempt, &[container, second]),
+        world.allocate_on_node(attempt, &[container, second]),
         [(id_of(attempt, 1), 0)]
     );
-    assert!(world.give(attempt, &[]).is_empty());
+    assert!(world.allocate_on_node(attempt, &[]).is_empty());
     // A container that came only with the repetition is recorded as well.
     let answer = world.heartbeat(&node(1), 2, vec![status(id_of(attempt, 2), None)]);
     assert!(answer.containers_to_cleanup.is_empty());
@@ -193,11 +197,11 @@ fn a_container_sent_again_is_the_same_even_after_its_end() {
 #[test]
 fn a_refused_call_leaves_no_containers_and_they_may_come_again() {
     let (mut world, attempt) = World::with_distributed_master();
-    let container = given(id_of(attempt, 1), &node(1));
-    let refusal = world.try_give(attempt, 9, std::slice::from_ref(&container));
+    let container = node_container(id_of(attempt, 1), &node(1));
+    let refusal = world.try_allocate_on_node(attempt, 9, std::slice::from_ref(&container));
     assert!(matches!(refusal, Err(Refusal::OutOfOrder { .. })));
     assert_eq!(world.core.container_reports(attempt).len(), 1);
-    world.give(attempt, &[container]);
+    world.allocate_on_node(attempt, &[container]);
     assert_eq!(world.core.container_reports(attempt).len(), 2);
 }
 
@@ -205,15 +209,19 @@ fn a_refused_call_leaves_no_containers_and_they_may_come_again() {
 fn a_container_on_a_node_that_has_gone_ends_after_its_master_knows_it() {
     let (mut world, attempt) = World::with_distributed_master();
     let id = id_of(attempt, 1);
-    assert!(world.give(attempt, &[given(id, &node(9))]).is_empty());
-    assert_eq!(world.give(attempt, &[]), [(id, -100)]);
-    assert!(world.give(attempt, &[]).is_empty());
+    assert!(
+        world
+            .allocate_on_node(attempt, &[node_container(id, &node(9))])
+            .is_empty()
+    );
+    assert_eq!(world.allocate_on_node(attempt, &[]), [(id, -100)]);
+    assert!(world.allocate_on_node(attempt, &[]).is_empty());
 }
 
 #[test]
 fn what_a_node_cannot_have_given_out_is_refused_and_changes_nothing() {
     let (mut world, attempt) = World::with_distributed_master();
-    let good = given(id_of(attempt, 1), &node(1));
+    let good = node_container(id_of(attempt, 1), &node(1));
     let mut stranger = id_of(attempt, 1);
     stranger.attempt.attempt_id += 1;
     let guaranteed = ContainerProto {
@@ -221,19 +229,22 @@ fn what_a_node_cannot_have_given_out_is_refused_and_changes_nothing() {
         ..good.clone()
     };
     let faults = [
-        (given(stranger, &node(1)), AllocationFault::OtherAttempt),
         (
-            given(id_of(attempt, -1), &node(1)),
+            node_container(stranger, &node(1)),
+            AllocationFault::OtherAttempt,
+        ),
+        (
+            node_container(id_of(attempt, -1), &node(1)),
             AllocationFault::IdOfResourceManager,
         ),
         (
-            given(id_of(attempt, 0), &node(1)),
+            node_container(id_of(attempt, 0), &node(1)),
             AllocationFault::IdOfResourceManager,
         ),
         (guaranteed, AllocationFault::NotOpportunistic),
     ];
     for (bad, expected) in faults {
-        let refusal = world.try_give(attempt, 0, &[good.clone(), bad]);
+        let refusal = world.try_allocate_on_node(attempt, 0, &[good.clone(), bad]);
         assert!(
             matches!(refusal, Err(Refusal::ForeignAllocation { fault, .. }) if fault == expected),
             "{refusal:?}"
@@ -244,10 +255,14 @@ fn what_a_node_cannot_have_given_out_is_refused_and_changes_nothing() {
         ..good.clone()
     };
     for bad in [huge, ContainerProto::default()] {
-        assert!(world.try_give(attempt, 0, &[good.clone(), bad]).is_err());
+        assert!(
+            world
+                .try_allocate_on_node(attempt, 0, &[good.clone(), bad])
+                .is_err()
+        );
     }
     let many = vec![good; 10_001];
-    let refusal = world.try_give(attempt, 0, &many);
+    let refusal = world.try_allocate_on_node(attempt, 0, &many);
     assert_eq!(refusal, Err(Refusal::TooManyContainers(10_000)));
     assert_eq!(world.core.container_reports(attempt).len(), 1);
 }
@@ -258,10 +273,10 @@ fn an_attempt_cannot_pile_up_containers_without_end() {
     let mut calls = 0;
     let refusal = loop {
         let batch: Vec<ContainerProto> = (1..=10_000)
-            .map(|number| given(id_of(attempt, calls * 10_000 + number), &node(1)))
+            .map(|number| node_container(id_of(attempt, calls * 10_000 + number), &node(1)))
             .collect();
         let id = world.response_id(attempt);
-        match world.try_give(attempt, id, &batch) {
+        match world.try_allocate_on_node(attempt, id, &batch) {
             Ok(_) => calls += 1,
             Err(refusal) => break refusal,
         }
@@ -273,21 +288,21 @@ fn an_attempt_cannot_pile_up_containers_without_end() {
 fn a_container_from_a_node_that_is_not_started_in_time_ends() {
     let (mut world, attempt) = World::with_distributed_master();
     let id = id_of(attempt, 1);
-    world.give(attempt, &[given(id, &node(1))]);
+    world.allocate_on_node(attempt, &[node_container(id, &node(1))]);
     world.heartbeat(&node(1), 1, Vec::new());
     for response_id in 2..5 {
-        assert!(world.give(attempt, &[]).is_empty());
+        assert!(world.allocate_on_node(attempt, &[]).is_empty());
         world.pass(200_001);
         world.heartbeat(&node(1), response_id, Vec::new());
     }
-    assert_eq!(world.give(attempt, &[]), [(id, -100)]);
+    assert_eq!(world.allocate_on_node(attempt, &[]), [(id, -100)]);
 }
 
 #[test]
 fn a_container_from_a_node_can_be_promoted() {
     let (mut world, attempt) = World::with_distributed_master();
     let id = id_of(attempt, 1);
-    world.give(attempt, &[given(id, &node(1))]);
+    world.allocate_on_node(attempt, &[node_container(id, &node(1))]);
     let promoted = world.update(attempt, vec![promotion(id, 0)]);
     assert_eq!(promoted.updated_containers.len(), 1);
     let container = &promoted.updated_containers[0].container;
@@ -299,7 +314,7 @@ fn a_container_from_a_node_can_be_promoted() {
 #[test]
 fn counts_of_guaranteed_containers_leave_out_those_from_nodes() {
     let (mut world, attempt) = World::with_distributed_master();
-    world.give(attempt, &[given(id_of(attempt, 1), &node(1))]);
+    world.allocate_on_node(attempt, &[node_container(id_of(attempt, 1), &node(1))]);
     let counts = |world: &World| {
         let report = &world.core.node_reports(&[])[0];
         let application = world.core.application(attempt.application_id).unwrap();
@@ -315,8 +330,8 @@ fn a_master_must_register_before_its_node_allocates() {
     world.register(&node(1), 4, Vec::new());
     world.submit();
     let (attempt, _) = world.take_launch();
-    let container = given(id_of(attempt, 1), &node(1));
-    let refusal = world.try_give(attempt, 0, &[container]);
+    let container = node_container(id_of(attempt, 1), &node(1));
+    let refusal = world.try_allocate_on_node(attempt, 0, &[container]);
     assert_eq!(refusal, Err(Refusal::NotRegistered(attempt)));
     let request = DistributedSchedulingAllocateRequestProto::default();
     let refusal = world

@@ -41,7 +41,7 @@ struct Pair {
 }
 
 /// Key ids in the answer to one heartbeat: of container tokens and of NMTokens.
-type Told = (Option<i32>, Option<i32>);
+type SentKeys = (Option<i32>, Option<i32>);
 
 impl Pair {
     fn start() -> Self {
@@ -79,7 +79,7 @@ impl Pair {
         }
     }
 
-    fn node_speaks(&mut self) -> Told {
+    fn heartbeat(&mut self) -> SentKeys {
         let key = |id| {
             Some(MasterKeyProto {
                 key_id: Some(id),
@@ -100,18 +100,18 @@ impl Pair {
         assert_eq!(answer.node_action(), NodeActionProto::Normal);
         self.response_id = answer.response_id();
         let id = |key: Option<MasterKeyProto>| key.map(|key| key.key_id());
-        let told = (
+        let sent = (
             id(answer.container_token_master_key),
             id(answer.nm_token_master_key),
         );
-        self.known.0 = told.0.unwrap_or(self.known.0);
-        self.known.1 = told.1.unwrap_or(self.known.1);
-        told
+        self.known.0 = sent.0.unwrap_or(self.known.0);
+        self.known.1 = sent.1.unwrap_or(self.known.1);
+        sent
     }
 
     /// Asks for a container; returns the key ids of its container token and of the NMToken, if one
     /// comes with it, and whether a new AMRMToken came, which is used from then on.
-    fn master_speaks(&mut self) -> (i32, Option<i32>, bool) {
+    fn allocate(&mut self) -> (i32, Option<i32>, bool) {
         let attempt = self.attempt;
         let request = AllocateRequestProto {
             response_id: Some(self.world.core.sessions[&attempt.application_id].response_id),
@@ -150,7 +150,7 @@ impl Pair {
             self.world.pass(now);
             left -= now;
             if left > 0 {
-                self.node_speaks();
+                self.heartbeat();
                 let request = AllocateRequestProto {
                     response_id: Some(
                         self.world.core.sessions[&self.attempt.application_id].response_id,
@@ -174,45 +174,45 @@ impl Pair {
 fn a_node_hears_of_new_keys_once_and_long_before_they_sign() {
     let mut pair = Pair::start();
     let first = pair.known;
-    assert_eq!(pair.node_speaks(), (None, None));
+    assert_eq!(pair.heartbeat(), (None, None));
     pair.pass(INTERVAL);
-    let (container, nm) = pair.node_speaks();
+    let (container, nm) = pair.heartbeat();
     assert!(container.is_some_and(|id| id != first.0));
     assert!(nm.is_some_and(|id| id != first.1));
-    assert_eq!(pair.node_speaks(), (None, None));
+    assert_eq!(pair.heartbeat(), (None, None));
     // Other nodes may not know the new key yet.
-    assert_eq!(pair.master_speaks().0, first.0);
+    assert_eq!(pair.allocate().0, first.0);
     pair.pass(OVERLAP);
-    assert_eq!(Some(pair.master_speaks().0), container);
-    assert_eq!(pair.node_speaks(), (None, None));
+    assert_eq!(Some(pair.allocate().0), container);
+    assert_eq!(pair.heartbeat(), (None, None));
 }
 
 #[test]
 fn a_master_gets_an_nm_token_once_per_node_and_again_when_its_key_has_rolled() {
     let mut pair = Pair::start();
     let first = pair.known.1;
-    assert_eq!(pair.master_speaks().1, Some(first));
-    assert_eq!(pair.master_speaks().1, None);
+    assert_eq!(pair.allocate().1, Some(first));
+    assert_eq!(pair.allocate().1, None);
     pair.pass(INTERVAL);
-    assert_eq!(pair.master_speaks().1, None);
+    assert_eq!(pair.allocate().1, None);
     pair.pass(OVERLAP);
-    let second = pair.master_speaks().1;
+    let second = pair.allocate().1;
     assert!(second.is_some_and(|id| id != first && id == pair.known.1));
-    assert_eq!(pair.master_speaks().1, None);
+    assert_eq!(pair.allocate().1, None);
 }
 
 #[test]
 fn a_master_gets_a_new_token_until_it_shows_it() {
     let mut pair = Pair::start();
     let old = pair.token.clone();
-    assert!(!pair.master_speaks().2);
+    assert!(!pair.allocate().2);
     pair.pass(INTERVAL - 1);
-    assert!(!pair.master_speaks().2);
+    assert!(!pair.allocate().2);
     pair.pass(1);
-    assert!(pair.master_speaks().2);
-    assert!(!pair.master_speaks().2);
+    assert!(pair.allocate().2);
+    assert!(!pair.allocate().2);
     pair.token = old;
-    assert!(pair.master_speaks().2, "it may not have taken the new one");
+    assert!(pair.allocate().2, "it may not have taken the new one");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_node_that_joins_while_both_keys_count_learns_both() {
     let now = pair.world.now;
     let registered = pair.world.core.register_node(&request, DEFAULT_RACK, now);
     let current = registered.unwrap().container_token_master_key.unwrap();
-    assert_eq!(current.key_id(), pair.master_speaks().0);
+    assert_eq!(current.key_id(), pair.allocate().0);
     let request = NodeHeartbeatRequestProto {
         node_status: Some(NodeStatusProto {
             node_id: Some(node(2).into()),

@@ -181,9 +181,9 @@ impl Cluster {
         self.response_id = response.response_id();
         for status in response.completed_container_statuses {
             let id = ContainerId::try_from(&status.container_id.unwrap()).unwrap();
-            let heard = self.known.get_mut(&id).expect("the master knows it");
-            *heard += 1;
-            assert_eq!(*heard, 1, "{id} ended twice");
+            let completions = self.known.get_mut(&id).expect("the master knows it");
+            *completions += 1;
+            assert_eq!(*completions, 1, "{id} ended twice");
         }
     }
 
@@ -277,8 +277,8 @@ proptest! {
             }
         }
         cluster.settle();
-        for (id, heard) in &cluster.known {
-            prop_assert_eq!(*heard, 1, "{}", id);
+        for (id, completions) in &cluster.known {
+            prop_assert_eq!(*completions, 1, "{}", id);
         }
         // Only the AM's container is left.
         prop_assert_eq!(cluster.world.core.containers.len(), 1);

@@ -37,11 +37,11 @@ impl World {
         (world, attempt, containers)
     }
 
-    fn hear(&mut self, attempt: ApplicationAttemptId) -> AllocateResponseProto {
-        let told = self.allocate(attempt, AllocateRequestProto::default());
+    fn next_call(&mut self, attempt: ApplicationAttemptId) -> AllocateResponseProto {
+        let answer = self.allocate(attempt, AllocateRequestProto::default());
         let running = self.core.count_nodes(NodeState::Running);
-        assert_eq!(usize::try_from(told.num_cluster_nodes()), Ok(running));
-        told
+        assert_eq!(usize::try_from(answer.num_cluster_nodes()), Ok(running));
+        answer
     }
 
     fn report_health(&mut self, response_id: i32, is_healthy: bool) {
@@ -75,27 +75,33 @@ fn states(response: &AllocateResponseProto) -> Vec<NodeStateProto> {
 #[test]
 fn the_containers_of_a_silent_node_have_ended_and_its_master_hears_it_once() {
     let (mut world, attempt, containers) = World::with_two_nodes();
-    world.hear(attempt);
+    world.next_call(attempt);
     world.pass(1_000);
     world.heartbeat(&node(1), 0, vec![status(world.master_of(attempt), None)]);
     world.pass(1_000);
-    let told = world.hear(attempt);
-    assert_eq!(exits(&told), [-100, -100]);
-    assert_eq!(states(&told), [NodeStateProto::NsLost]);
-    assert_eq!(told.num_cluster_nodes(), 1);
-    assert!(exits(&world.hear(attempt)).is_empty());
+    let answer = world.next_call(attempt);
+    assert_eq!(exits(&answer), [-100, -100]);
+    assert_eq!(states(&answer), [NodeStateProto::NsLost]);
+    assert_eq!(answer.num_cluster_nodes(), 1);
+    assert!(exits(&world.next_call(attempt)).is_empty());
     // The node was only cut off: it has to register, and to kill its containers.
     let answer = world.heartbeat(&node(2), 1, Vec::new());
     assert_eq!(answer.node_action(), NodeActionProto::Resync);
     let running = containers.iter().map(|id| kept(*id, None)).collect();
     world.register(&node(2), 4, running);
-    assert_eq!(states(&world.hear(attempt)), [NodeStateProto::NsRunning]);
+    assert_eq!(
+        states(&world.next_call(attempt)),
+        [NodeStateProto::NsRunning]
+    );
     let answer = world.heartbeat(&node(2), 0, Vec::new());
     assert_eq!(answer.containers_to_cleanup.len(), 2);
     let ended = containers.iter().map(|id| status(*id, Some(143))).collect();
     let answer = world.heartbeat(&node(2), 1, ended);
     assert_eq!(answer.containers_to_be_removed_from_nm.len(), 2);
-    assert!(exits(&world.hear(attempt)).is_empty(), "they were told");
+    assert!(
+        exits(&world.next_call(attempt)).is_empty(),
+        "they were sent before"
+    );
 }
 
 #[test]
@@ -105,9 +111,12 @@ fn a_master_hears_of_nodes_from_its_registration_on() {
     world.submit();
     world.register(&node(2), 4, Vec::new());
     let attempt = world.start_master();
-    assert!(states(&world.hear(attempt)).is_empty());
+    assert!(states(&world.next_call(attempt)).is_empty());
     world.register(&node(3), 4, Vec::new());
-    assert_eq!(states(&world.hear(attempt)), [NodeStateProto::NsRunning]);
+    assert_eq!(
+        states(&world.next_call(attempt)),
+        [NodeStateProto::NsRunning]
+    );
 }
 
 #[test]
@@ -135,14 +144,14 @@ fn a_repeated_heartbeat_is_a_sign_of_life_too() {
 #[test]
 fn a_node_that_says_good_bye_is_gone_at_once() {
     let (mut world, attempt, _) = World::with_two_nodes();
-    world.hear(attempt);
+    world.next_call(attempt);
     let request = UnRegisterNodeManagerRequestProto {
         node_id: Some(node(2).into()),
     };
     world.core.unregister_node(&request, world.now).unwrap();
-    let told = world.hear(attempt);
-    assert_eq!(exits(&told), [-100, -100]);
-    assert_eq!(states(&told), [NodeStateProto::NsShutdown]);
+    let answer = world.next_call(attempt);
+    assert_eq!(exits(&answer), [-100, -100]);
+    assert_eq!(states(&answer), [NodeStateProto::NsShutdown]);
     assert_eq!(world.core.free_resources().memory_mb, 0);
     // A second unregistration, and one of an unknown node, have no effect.
     world.core.unregister_node(&request, world.now).unwrap();
@@ -150,22 +159,22 @@ fn a_node_that_says_good_bye_is_gone_at_once() {
         node_id: Some(node(9).into()),
     };
     world.core.unregister_node(&stranger, world.now).unwrap();
-    assert!(states(&world.hear(attempt)).is_empty());
+    assert!(states(&world.next_call(attempt)).is_empty());
 }
 
 #[test]
 fn an_ill_node_keeps_what_it_runs_and_gets_nothing_new_until_it_is_well() {
     let (mut world, attempt, _) = World::with_two_nodes();
-    world.hear(attempt);
+    world.next_call(attempt);
     world.report_health(1, false);
-    let told = world.ask(attempt, 1, ExecutionType::Guaranteed);
-    assert_eq!(states(&told), [NodeStateProto::NsUnhealthy]);
-    assert!(exits(&told).is_empty() && told.allocated_containers.is_empty());
-    assert_eq!(told.limit.unwrap().memory(), 0);
+    let answer = world.ask(attempt, 1, ExecutionType::Guaranteed);
+    assert_eq!(states(&answer), [NodeStateProto::NsUnhealthy]);
+    assert!(exits(&answer).is_empty() && answer.allocated_containers.is_empty());
+    assert_eq!(answer.limit.unwrap().memory(), 0);
     world.report_health(2, true);
-    let told = world.hear(attempt);
-    assert_eq!(states(&told), [NodeStateProto::NsRunning]);
-    assert_eq!(told.allocated_containers.len(), 1);
+    let answer = world.next_call(attempt);
+    assert_eq!(states(&answer), [NodeStateProto::NsRunning]);
+    assert_eq!(answer.allocated_containers.len(), 1);
 }
 
 #[test]
@@ -174,8 +183,8 @@ fn ends_that_a_node_tells_when_it_registers_again_are_told_once() {
     let statuses = || vec![kept(containers[0], Some(4)), kept(containers[1], None)];
     world.register(&node(2), 4, statuses());
     world.register(&node(2), 4, statuses());
-    assert_eq!(exits(&world.hear(attempt)), [4]);
-    assert!(exits(&world.hear(attempt)).is_empty());
+    assert_eq!(exits(&world.next_call(attempt)), [4]);
+    assert!(exits(&world.next_call(attempt)).is_empty());
     assert_eq!(world.core.free_resources().memory_mb, 3 * SLOT_MB);
     let answer = world.heartbeat(&node(2), 0, vec![status(containers[1], None)]);
     assert!(answer.containers_to_cleanup.is_empty());
@@ -187,12 +196,12 @@ fn a_node_may_come_back_with_less_than_it_has_given_away() {
     let running = || containers.iter().map(|id| kept(*id, None)).collect();
     world.register(&node(2), 1, running());
     assert_eq!(world.core.free_resources().memory_mb, 0);
-    let told = world.ask(attempt, 1, ExecutionType::Guaranteed);
-    assert!(exits(&told).is_empty() && told.allocated_containers.is_empty());
+    let answer = world.ask(attempt, 1, ExecutionType::Guaranteed);
+    assert!(exits(&answer).is_empty() && answer.allocated_containers.is_empty());
     for (response_id, id) in (0..).zip(&containers) {
         world.heartbeat(&node(2), response_id, vec![status(*id, Some(0))]);
     }
-    assert_eq!(world.hear(attempt).allocated_containers.len(), 1);
+    assert_eq!(world.next_call(attempt).allocated_containers.len(), 1);
 }
 
 #[test]
@@ -201,7 +210,7 @@ fn containers_that_were_not_started_yet_survive_their_nodes_registration() {
     let fresh = ids(&world.ask(attempt, 1, ExecutionType::Guaranteed));
     world.register(&node(2), 4, Vec::new());
     // Running containers are lost; the allocated one may still be started.
-    assert_eq!(exits(&world.hear(attempt)), [-100, -100]);
+    assert_eq!(exits(&world.next_call(attempt)), [-100, -100]);
     let answer = world.heartbeat(&node(2), 0, vec![status(fresh[0], None)]);
     assert!(answer.containers_to_cleanup.is_empty());
 }

@@ -126,13 +126,13 @@ fn updates_that_cannot_be_are_told_with_the_version_that_counts() {
 
 #[test]
 fn nodes_hear_of_updates_only_where_that_is_configured() {
-    for (properties, told) in [(&[][..], 0), (&[AUTO_UPDATE][..], 1)] {
+    for (properties, orders_sent) in [(&[][..], 0), (&[AUTO_UPDATE][..], 1)] {
         let (mut world, attempt) = World::with_open_node(4, properties);
         let id = world.one(attempt, ExecutionType::Guaranteed);
         let answer = world.update(attempt, vec![demotion(id, 0)]);
         assert_eq!(answer.updated_containers.len(), 1);
         let orders = world.heartbeat(&node(1), 1, Vec::new());
-        assert_eq!(orders.containers_to_update.len(), told);
+        assert_eq!(orders.containers_to_update.len(), orders_sent);
     }
 }
 

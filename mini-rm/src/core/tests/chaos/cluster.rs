@@ -37,7 +37,7 @@ pub(super) struct Chaos {
     pub(super) owners: BTreeMap<ApplicationId, Owner>,
     /// Launches ordered and not done.
     pub(super) launches: Vec<(ApplicationAttemptId, NodeId)>,
-    given: BTreeSet<ContainerId>,
+    allocated: BTreeSet<ContainerId>,
 }
 
 impl Chaos {
@@ -51,7 +51,7 @@ impl Chaos {
                 .collect(),
             owners: BTreeMap::new(),
             launches: Vec::new(),
-            given: BTreeSet::new(),
+            allocated: BTreeSet::new(),
         }
     }
 
@@ -174,7 +174,7 @@ impl Chaos {
             let session = core.sessions.get(&id.application_id());
             let is_live = session.is_some_and(|session| session.attempt == id.attempt);
             let owner = owner.filter(|_| is_live);
-            let is_known = owner.is_none_or(|owner| owner.told.contains(&id));
+            let is_known = owner.is_none_or(|owner| owner.completed.contains(&id));
             assert!(is_known, "{id} is forgotten before its master has heard");
         }
     }
@@ -267,10 +267,13 @@ impl Chaos {
             return;
         };
         if arrives {
-            owner.hear(&answer);
+            owner.take_answer(&answer);
             for container in &answer.allocated_containers {
                 let container = id_of(container.id.as_ref());
-                assert!(self.given.insert(container), "{container} is not unique");
+                assert!(
+                    self.allocated.insert(container),
+                    "{container} is not unique"
+                );
             }
         }
     }

@@ -118,7 +118,7 @@ pub(super) struct Owner {
     pub(super) response_id: i32,
     pub(super) held: BTreeMap<ContainerId, Held>,
     /// Containers whose completion was received.
-    pub(super) told: BTreeSet<ContainerId>,
+    pub(super) completed: BTreeSet<ContainerId>,
 }
 
 impl Owner {
@@ -127,19 +127,19 @@ impl Owner {
             attempt,
             response_id: 0,
             held: BTreeMap::new(),
-            told: BTreeSet::new(),
+            completed: BTreeSet::new(),
         }
     }
 
     /// Takes an answer that has arrived: every container is new, and completes once.
-    pub(super) fn hear(&mut self, answer: &AllocateResponseProto) {
+    pub(super) fn take_answer(&mut self, answer: &AllocateResponseProto) {
         self.response_id = answer.response_id();
         for container in &answer.allocated_containers {
             let id = id_of(container.id.as_ref());
             assert_eq!(id.attempt, self.attempt, "{id} is another attempt's");
             let is_new = self.held.insert(id, held(container)).is_none();
             assert!(
-                is_new && !self.told.contains(&id),
+                is_new && !self.completed.contains(&id),
                 "{id} was given out twice"
             );
         }
@@ -160,7 +160,7 @@ impl Owner {
         for ended in &answer.completed_container_statuses {
             let id = id_of(ended.container_id.as_ref());
             assert_eq!(id.attempt, self.attempt, "{id} is another attempt's");
-            assert!(self.told.insert(id), "{id} ended twice");
+            assert!(self.completed.insert(id), "{id} ended twice");
             self.held.remove(&id);
         }
     }

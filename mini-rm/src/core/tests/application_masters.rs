@@ -75,8 +75,8 @@ fn the_next_attempt_begins_with_nothing_of_the_last() {
     let second = world.start_master();
     assert_eq!(second.attempt_id, 2);
     assert_eq!(world.master_of(second).id, (1 << 40) + 1);
-    let told = world.allocate(second, AllocateRequestProto::default());
-    assert!(told.completed_container_statuses.is_empty());
+    let answer = world.allocate(second, AllocateRequestProto::default());
+    assert!(answer.completed_container_statuses.is_empty());
     assert_eq!(world.core.free_resources().memory_mb, 3 * SLOT_MB);
 }
 
@@ -130,11 +130,11 @@ fn a_container_that_its_master_has_not_fetched_does_not_expire() {
     // There is capacity now, but the AM has not fetched the container.
     world.heartbeat(&node(1), 0, vec![status(first, Some(0))]);
     world.pass(5_000);
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    assert_eq!(told.allocated_containers.len(), 1);
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    assert_eq!(answer.allocated_containers.len(), 1);
     world.pass(1_001);
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    assert_eq!(told.completed_container_statuses[0].exit_status(), -100);
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    assert_eq!(answer.completed_container_statuses[0].exit_status(), -100);
 }
 
 #[test]
@@ -142,16 +142,19 @@ fn an_expired_containers_room_goes_to_the_next_and_its_node_is_told() {
     let (mut world, attempt, first) = one_allocated_that_expires();
     world.ask(attempt, 1, ExecutionType::Guaranteed);
     world.pass(1_001);
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    assert_eq!(told.allocated_containers.len(), 1);
-    assert_eq!(told.completed_container_statuses.len(), 1);
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    assert_eq!(answer.allocated_containers.len(), 1);
+    assert_eq!(answer.completed_container_statuses.len(), 1);
     // Started too late.
     let answer = world.heartbeat(&node(1), 0, vec![status(first, None)]);
     assert_eq!(answer.containers_to_cleanup, [first.into()]);
     let ended = || vec![status(first, Some(143))];
     world.heartbeat(&node(1), 1, ended());
-    let told = world.allocate(attempt, AllocateRequestProto::default());
-    assert!(told.completed_container_statuses.is_empty(), "it was told");
+    let answer = world.allocate(attempt, AllocateRequestProto::default());
+    assert!(
+        answer.completed_container_statuses.is_empty(),
+        "it was sent before"
+    );
     let answer = world.heartbeat(&node(1), 2, ended());
     assert_eq!(answer.containers_to_be_removed_from_nm, [first.into()]);
 }

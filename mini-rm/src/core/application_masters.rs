@@ -14,18 +14,22 @@ use wire::proto::hadoop_yarn::{
 use super::{Core, QUEUE};
 use crate::applications::{AttemptState, cut};
 use crate::containers::{Container, ContainerStage, PendingUpdate};
-use crate::nodes::{Turn, next_response_id, turn};
+use crate::nodes::{CallOrder, call_order, next_response_id};
 use crate::refusal::Refusal;
 use crate::scheduler::{self, Session};
 use crate::tokens::nm_token;
 
 impl Core {
     /// Notes a call of the attempt's AM and returns the attempt's state.
-    fn hear(&mut self, attempt: ApplicationAttemptId, now: Now) -> Result<AttemptState, Refusal> {
+    fn note_call(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        now: Now,
+    ) -> Result<AttemptState, Refusal> {
         let application = self.applications.get_mut(&attempt.application_id);
         let live = application.and_then(|application| application.live_mut(attempt));
         let live = live.ok_or(Refusal::UnknownAttempt(attempt))?;
-        live.heard = now.mono;
+        live.last_contact = now.mono;
         Ok(live.state)
     }
 
@@ -40,7 +44,7 @@ impl Core {
         now: Now,
     ) -> Result<RegisterApplicationMasterResponseProto, Refusal> {
         let id = attempt.application_id;
-        match self.hear(attempt, now)? {
+        match self.note_call(attempt, now)? {
             AttemptState::Allocated | AttemptState::Launched => {}
             AttemptState::Running | AttemptState::Finishing => {
                 return Err(Refusal::AlreadyRegistered(id));
@@ -61,7 +65,7 @@ impl Core {
             cut(request.tracking_url()),
         );
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.begin();
+            session.start_node_updates();
         }
         let context = application.submission.am_container_spec.as_ref();
         Ok(RegisterApplicationMasterResponseProto {
@@ -89,7 +93,7 @@ impl Core {
         request: &AllocateRequestProto,
         now: Now,
     ) -> Result<AllocateResponseProto, Refusal> {
-        match self.hear(attempt, now)? {
+        match self.note_call(attempt, now)? {
             AttemptState::Running => {}
             AttemptState::Allocated | AttemptState::Launched => {
                 return Err(Refusal::NotRegistered(attempt));
@@ -106,10 +110,13 @@ impl Core {
             .get(&id)
             .ok_or(Refusal::UnknownAttempt(attempt))?;
         let received = request.response_id();
-        match (turn(received, session.response_id), &session.last_response) {
-            (Turn::Next, _) => {}
-            (Turn::Repeated, Some(last)) => return Ok(AllocateResponseProto::clone(last)),
-            (Turn::Repeated, None) | (Turn::OutOfOrder, _) => {
+        match (
+            call_order(received, session.response_id),
+            &session.last_response,
+        ) {
+            (CallOrder::Next, _) => {}
+            (CallOrder::Repeated, Some(last)) => return Ok(AllocateResponseProto::clone(last)),
+            (CallOrder::Repeated, None) | (CallOrder::OutOfOrder, _) => {
                 return Err(Refusal::OutOfOrder {
                     attempt,
                     expected: session.response_id,
@@ -166,7 +173,7 @@ impl Core {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        for ended in session.acknowledge() {
+        for ended in session.acknowledge_completed() {
             if let Some(node) = self.nodes.get_mut(&ended.node) {
                 node.orders.forget.insert(ended.id);
             }
@@ -297,7 +304,7 @@ impl Core {
                 .iter()
                 .map(|container| self.container_proto(container, now))
                 .collect(),
-            completed_container_statuses: session.tell_ends(),
+            completed_container_statuses: session.send_completed(),
             limit: Some(self.free_resources().into()),
             updated_nodes: changed
                 .iter()
@@ -357,7 +364,7 @@ impl Core {
         request: &FinishApplicationMasterRequestProto,
         now: Now,
     ) -> Result<bool, Refusal> {
-        match self.hear(attempt, now)? {
+        match self.note_call(attempt, now)? {
             AttemptState::Running => {}
             AttemptState::Finishing => return Ok(true),
             AttemptState::Allocated | AttemptState::Launched => {
