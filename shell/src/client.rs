@@ -1,4 +1,4 @@
-//! The client: submits an application, follows it to its end, kills it.
+//! Client: submits an application, follows it to its end, kills it.
 
 mod endpoint;
 mod follow;
@@ -30,13 +30,15 @@ use crate::rm_link::{LinkConfig, RmLink};
 use crate::spec::Spec;
 use crate::summary::Summary;
 
-/// Between two questions whether an application that is being killed has ended.
+/// Interval between polls for the end of an application that is being killed.
 const KILL_POLL: Duration = Duration::from_millis(50);
 
-/// Longest wait for the end of an application that is being killed: whoever kills it wants to go.
+/// Longest wait for the end of an application that is being killed, short since the caller wants to
+/// exit.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// An application that was submitted and is being followed. Dropping it ends the following, not the application.
+/// An application that was submitted and is being followed. Dropping the handle ends the following,
+/// not the application.
 #[derive(Debug)]
 pub struct Submitted {
     id: ApplicationId,
@@ -44,11 +46,12 @@ pub struct Submitted {
     killer: Killer,
 }
 
-/// Submits a job; returns when the ResourceManager has taken it. `progress` is told how it goes, from now until the job's
-/// end.
+/// Submits a job; returns when the ResourceManager has accepted it. Sends updates to `progress`
+/// from now until the job's end.
 ///
 /// # Errors
-/// [`ShellError`]; unless the ResourceManager fell silent in the middle, nothing was submitted then.
+/// [`ShellError`]; then nothing was submitted, unless the ResourceManager fell silent in the
+/// middle.
 pub async fn submit(
     cluster: &Cluster,
     job: &Job,
@@ -97,7 +100,7 @@ pub async fn submit(
     })
 }
 
-/// Gets an id for the job and submits it under that.
+/// Gets an application id and submits the job under it.
 async fn hand_over(
     link: &mut RmLink,
     job: &Job,
@@ -147,7 +150,7 @@ fn read_new(
     Ok((id.try_into()?, largest.transpose()?))
 }
 
-/// What no node could give is not submitted.
+/// Refuses sizes above the largest container, which would never be allocated.
 fn check_sizes(job: &Job, largest: Option<Resource>) -> Result<(), ShellError> {
     let Some(largest) = largest else {
         return Ok(());
@@ -166,34 +169,36 @@ fn check_sizes(job: &Job, largest: Option<Resource>) -> Result<(), ShellError> {
 }
 
 impl Submitted {
-    /// The application's id.
+    /// Returns the id of the application.
     #[must_use]
     pub const fn application_id(&self) -> ApplicationId {
         self.id
     }
 
-    /// Waits for its end. May be called again when it was dropped before it returned, not after.
+    /// Waits for the end of the application. May be called again if the future was dropped before
+    /// it returned, not after.
     ///
     /// # Errors
-    /// [`ShellError`]: it ended without a summary, or nobody knows whether it ended.
+    /// [`ShellError`]: the application ended without a summary, or its end is unknown.
     pub async fn wait(&mut self) -> Result<Summary, ShellError> {
         match (&mut self.follower).await {
             Ok(result) => result,
-            // It is only aborted when this is dropped.
+            // The task is aborted only when `self` is dropped, so it has panicked.
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
     }
 
-    /// Kills it; returns when it has ended, or been told to by its master when no ResourceManager answers.
+    /// Kills the application. Returns when it has ended or, if no ResourceManager answers, when the
+    /// AM has accepted the order to stop.
     ///
     /// # Errors
-    /// [`ShellError::ResourceManager`]: neither could be told within 5 seconds.
+    /// [`ShellError::ResourceManager`]: neither was reached within 5 seconds.
     pub async fn kill(&self) -> Result<(), ShellError> {
         self.killer.kill().await
     }
 }
 
-/// Ends an application.
+/// Kills an application, from the handle as well as from the follower.
 #[derive(Clone)]
 struct Killer {
     id: ApplicationId,
@@ -211,7 +216,7 @@ impl std::fmt::Debug for Killer {
 }
 
 impl Killer {
-    /// By the ResourceManager, else by the master itself.
+    /// Kills the application through the ResourceManager, else stops its AM directly.
     async fn kill(&self) -> Result<(), ShellError> {
         match self.kill_at_rm().await {
             Ok(()) => Ok(()),
@@ -220,7 +225,7 @@ impl Killer {
         }
     }
 
-    /// Whether the master has heard that it is to stop its job.
+    /// Asks the AM to stop its job; returns whether it accepted.
     async fn stop_master(&self) -> bool {
         let endpoint = self.endpoint.borrow().clone();
         let Some(endpoint) = endpoint else {
@@ -245,7 +250,8 @@ impl Killer {
                 doing: "killing the application",
                 source,
             })?;
-            // What has been ordered will come about, though perhaps after this client has gone.
+            // The ResourceManager carries out an accepted kill, though perhaps after this client
+            // has exited.
             if answer.is_kill_completed() || Instant::now() >= deadline {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Why a job could not be run, or is not known to have run.
+//! Errors of the client: a job could not be run, or its result is unknown.
 
 use records::{ApplicationId, Resource};
 use thiserror::Error;
@@ -6,69 +6,69 @@ use thiserror::Error;
 use crate::job::JobError;
 use crate::rm_link::LinkError;
 
-/// Why there is no [`Summary`](crate::Summary).
+/// Reason for which there is no [`Summary`](crate::Summary).
 #[derive(Debug, Error)]
 pub enum ShellError {
-    /// The job could not run anywhere.
+    /// Job that cannot run on any cluster.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// No container of the cluster is that large; nothing was submitted.
+    /// Size above the cluster's largest container; the job was not submitted.
     #[error("{what} of {asked} is asked for, and the ResourceManager gives {largest} at most")]
     TooLarge {
-        /// Whose size: `a container` or `the master`.
+        /// Part of the job with this size: `a container` or `the master`.
         what: &'static str,
-        /// What is asked for.
+        /// Size that the job asks for.
         asked: Resource,
-        /// What there is.
+        /// Largest size on this cluster.
         largest: Resource,
     },
-    /// The program of the master has no path that a launch context could name.
+    /// Program path that a launch context cannot contain.
     #[error("the path of this program cannot be written in UTF-8")]
     ProgramPath,
-    /// The ResourceManager refuses, or has not answered for too long.
+    /// Call that the ResourceManager refuses, or to which it has not answered for too long.
     #[error("{doing}")]
     ResourceManager {
-        /// What was being done.
+        /// Description of the call.
         doing: &'static str,
-        /// Why it failed.
+        /// Cause of the failure.
         source: LinkError,
     },
-    /// The answer does not say what it must.
+    /// Answer that lacks a field or has one that does not parse.
     #[error("the ResourceManager's answer to {method} is broken")]
     Answer {
-        /// Which call.
+        /// Name of the call's method.
         method: &'static str,
-        /// What is wrong with it.
+        /// Defect of the answer.
         source: wire::convert::ConvertError,
     },
-    /// The ResourceManager was gone for too long, so that nobody knows what became of the application.
+    /// Application whose end is unknown, since the ResourceManager was silent for too long.
     #[error("lost sight of {application}")]
     Lost {
-        /// Which application.
+        /// Id of the application.
         application: ApplicationId,
-        /// Why.
+        /// Cause of the silence.
         source: LinkError,
     },
-    /// The ResourceManager does not know the application any more, as after a restart without recovery.
+    /// Application that the ResourceManager has forgotten, as after a restart without recovery.
     #[error("the ResourceManager does not know {application} any more")]
     Forgotten {
-        /// Which application.
+        /// Id of the application.
         application: ApplicationId,
     },
-    /// Somebody killed the application.
+    /// Application that was killed.
     #[error("{application} was killed: {diagnostics}")]
     Killed {
-        /// Which application.
+        /// Id of the application.
         application: ApplicationId,
-        /// What the ResourceManager says.
+        /// Diagnostics from the ResourceManager.
         diagnostics: String,
     },
-    /// It was not taken after all, or its master did not start or did not end in order.
+    /// Application that was not accepted after all, or whose AM failed to start or to unregister.
     #[error("{application} failed: {diagnostics}")]
     MasterFailed {
-        /// Which application.
+        /// Id of the application.
         application: ApplicationId,
-        /// What the ResourceManager says.
+        /// Diagnostics from the ResourceManager.
         diagnostics: String,
     },
 }

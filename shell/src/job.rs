@@ -1,4 +1,4 @@
-//! What to run: a command, in how many containers of which kind and size.
+//! A job: a command, and the number, execution type and size of the containers that run it.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,19 @@ use thiserror::Error;
 
 use crate::quote;
 
-/// Most containers of one job. The master keeps some hundred bytes for each, and asks nodes about those that wait.
+/// Most containers of one job. The AM keeps some hundred bytes for each, and polls nodes for those
+/// that wait.
 pub const CONTAINERS_MAX: u32 = 10_000;
 
-/// Longest command with its environment, in bytes as the inner shell gets it. Linux takes no argument or variable of more
-/// than 128 KiB (`MAX_ARG_STRLEN`), and the whole job travels in one.
+/// Longest command with its environment, in bytes as the inner shell gets it. Linux accepts no
+/// argument or variable of more than 128 KiB (`MAX_ARG_STRLEN`), and the whole job travels in one.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
 
-/// Most tries of one container that the job may allow.
+/// Most attempts at one container that a job may allow.
 pub const RETRIES_MAX: u32 = 1_000;
 
-/// Tries of one container unless the job says otherwise: with the rests between them, about four minutes of a cluster whose
-/// queues are full.
+/// Attempts at one container unless the job sets another limit: with the backoff between them,
+/// about four minutes of a cluster whose queues are full.
 const RETRIES_DEFAULT: u32 = 50;
 
 /// Longest name of a job or a queue, in characters.
@@ -28,94 +29,96 @@ const NAME_CHARS_MAX: usize = 256;
 /// One command in many containers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// What the ResourceManager's pages call it.
+    /// Name on the ResourceManager's pages.
     pub name: String,
-    /// Which queue it is submitted to.
+    /// Queue to submit to.
     pub queue: String,
-    /// The program and its arguments, run exactly as given: no shell looks at them.
+    /// Program and its arguments, run exactly as given: no shell interprets them.
     pub command: Vec<String>,
-    /// Variables of the command's environment, beside those that the node sets and `YARN_SHELL_ID`, the number of the
-    /// container within the job, from 1.
+    /// Variables of the command's environment, beside those that the node sets and `YARN_SHELL_ID`,
+    /// the number of the container within the job, from 1.
     pub environment: BTreeMap<String, String>,
-    /// How many containers of execution type guaranteed.
+    /// Number of guaranteed containers.
     pub guaranteed: u32,
-    /// How many containers of execution type opportunistic.
+    /// Number of opportunistic containers.
     pub opportunistic: u32,
     /// Memory of each container, in MiB.
     pub memory_mb: u64,
     /// Virtual cores of each container.
     pub vcores: u32,
-    /// Memory of the master, in MiB.
+    /// Memory of the AM, in MiB.
     pub master_memory_mb: u64,
-    /// How often each container is asked for again after it was shed, evicted, preempted or lost.
+    /// Limit on further attempts at each container after it was shed, evicted, preempted or lost.
     pub retries_max: u32,
-    /// Have an opportunistic container promoted when it has waited for so many milliseconds on its node. `None`: never.
+    /// Time for which an opportunistic container waits on its node before the AM asks for its
+    /// promotion, in milliseconds. `None`: never promoted.
     pub promote_after_ms: Option<u64>,
 }
 
-/// A job that cannot be run anywhere.
+/// Reason for which no cluster can run a job.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JobError {
-    /// No program.
+    /// Command without a program.
     #[error("no command is given")]
     NoCommand,
-    /// Not one container.
+    /// Job without containers.
     #[error("no container is asked for")]
     NoContainers,
-    /// More than [`CONTAINERS_MAX`].
+    /// Job of more than [`CONTAINERS_MAX`] containers.
     #[error("{asked} containers are more than {CONTAINERS_MAX}")]
     TooManyContainers {
-        /// How many.
+        /// Number of containers in the job.
         asked: u64,
     },
     /// Containers without memory or cores.
     #[error("a container of {0} cannot run anything")]
     NoResources(Resource),
-    /// A text with a zero byte, which no program can be given.
+    /// Text with a zero byte, which cannot be passed to a program.
     #[error("{what} has a zero byte in it")]
     ZeroByte {
-        /// Which text.
+        /// Description of the text.
         what: &'static str,
     },
-    /// A variable that a shell cannot export.
+    /// Variable whose name a shell cannot export.
     #[error(
         "{name:?} is no name of an environment variable: letters, digits and _ are, not a digit first"
     )]
     VariableName {
-        /// The name.
+        /// Name of the variable.
         name: String,
     },
-    /// More than [`COMMAND_BYTES_MAX`].
+    /// Command of more than [`COMMAND_BYTES_MAX`].
     #[error("the command takes {bytes} bytes, limit {COMMAND_BYTES_MAX}")]
     CommandTooLong {
-        /// How long it is.
+        /// Length of the command, in bytes.
         bytes: usize,
     },
-    /// The text in which the job travels to its master would not fit into a variable.
+    /// Job whose text form does not fit into an environment variable.
     #[error(
         "the job takes {bytes} bytes when it is written down, limit {}",
         crate::spec::TEXT_BYTES_MAX
     )]
     TooLong {
-        /// How long it is.
+        /// Length of the text form, in bytes.
         bytes: usize,
     },
-    /// More than [`RETRIES_MAX`].
+    /// Job of more than [`RETRIES_MAX`] retries.
     #[error("{asked} retries are more than {RETRIES_MAX}")]
     TooManyRetries {
-        /// How many.
+        /// Number of retries in the job.
         asked: u32,
     },
-    /// A name of nothing or too much.
+    /// Empty name, or one of too many characters.
     #[error("the {what} must have 1 to {NAME_CHARS_MAX} characters")]
     Name {
-        /// Whose name.
+        /// Description of the name.
         what: &'static str,
     },
 }
 
 impl Job {
-    /// A job of this command without containers yet; everything else has the default of the command line.
+    /// Returns a job of this command without containers; every other value is the command line's
+    /// default.
     #[must_use]
     pub fn new(command: Vec<String>) -> Self {
         Self {
@@ -133,19 +136,20 @@ impl Job {
         }
     }
 
-    /// How many containers in all.
+    /// Returns the number of containers of both types.
     #[must_use]
     pub const fn containers(&self) -> u32 {
         self.guaranteed.saturating_add(self.opportunistic)
     }
 
-    /// The size of each container.
+    /// Returns the size of each container.
     #[must_use]
     pub const fn size(&self) -> Resource {
         Resource::new(self.memory_mb, self.vcores)
     }
 
-    /// The execution type of the container with this number within the job, from 0: first the guaranteed ones.
+    /// Returns the execution type of the container with this number within the job, from 0: the
+    /// guaranteed ones come first.
     #[must_use]
     pub const fn type_of(&self, task: u32) -> ExecutionType {
         if task < self.guaranteed {
@@ -155,10 +159,10 @@ impl Job {
         }
     }
 
-    /// Whether it could be run at all.
+    /// Checks whether a cluster could run the job at all.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first defect found.
     pub fn check(&self) -> Result<(), JobError> {
         let asked = u64::from(self.guaranteed) + u64::from(self.opportunistic);
         if asked == 0 {

@@ -1,9 +1,10 @@
-//! A distributed shell: runs one command in many containers, of both execution types, on any ResourceManager.
+//! Distributed shell: runs one command in many containers, of both execution types, on any
+//! ResourceManager.
 //!
-//! The client ([`submit`]) and the ApplicationMaster ([`master`]) are in one program: the client submits an application
-//! whose master is that program with the subcommand [`MASTER_SUBCOMMAND`]. What the master shall do travels in the
-//! environment of its container, how it went in the diagnostics with which it unregisters, and how it is going through a
-//! small endpoint of the master, for as long as it runs.
+//! The client ([`submit`]) and the ApplicationMaster ([`master`]) are in one program: the client
+//! submits an application whose AM is that program with the subcommand [`MASTER_SUBCOMMAND`]. The
+//! job travels to the AM in its container's environment. The result travels back in the diagnostics
+//! with which the AM unregisters, and progress through a small HTTP endpoint of the running AM.
 //!
 //! ```text
 //!            submitApplication                     starts
@@ -14,12 +15,12 @@
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | [`job`], [`cluster`] | what to run, and where |
-//! | [`quote`] | commands through two shells unharmed. Pure |
-//! | [`progress`], [`summary`], [`text`] | how it goes and how it went, and what the master and people are told of it. Pure |
-//! | [`retry`] | when a ResourceManager that does not answer is tried again. Pure |
-//! | [`client`] | submits, follows, kills |
-//! | [`master`] | asks for containers, starts them, asks again for those that were taken away |
+//! | [`job`], [`cluster`] | the command to run, and the cluster to run it on |
+//! | [`quote`] | quoting of commands against two shells. Pure |
+//! | [`progress`], [`summary`], [`text`] | progress and result, and their text forms. Pure |
+//! | [`retry`] | retries against a ResourceManager that does not answer. Pure |
+//! | [`client`] | submits, follows and kills an application |
+//! | [`master`] | asks for containers, starts them, and replaces those that the cluster takes away |
 
 pub mod client;
 pub mod cluster;
@@ -43,5 +44,5 @@ pub use rm_link::LinkError;
 pub use spec::SpecError;
 pub use summary::{Outcome, Summary};
 
-/// The subcommand of [`Cluster::program`] that runs the master.
+/// Subcommand of [`Cluster::program`] that runs the AM.
 pub const MASTER_SUBCOMMAND: &str = "shell-master";

@@ -1,4 +1,4 @@
-//! The ApplicationMaster of a job.
+//! ApplicationMaster of a job.
 //!
 //! ```text
 //!  ResourceManager ◀─▶ rm ──────┐                        ┌─▶ rm
@@ -6,10 +6,11 @@
 //!  endpoint, signals, clock ────┘   (pure)      Action ──┴─▶ nodes
 //! ```
 //!
-//! [`decisions`] decides and is told everything as [`vocabulary`]; the rest of this module carries that in and out. The
-//! time that a container waited is counted from when its node accepted it until it was first seen running. It is seen by
-//! asking, to within a quarter of itself, at least [`looks::LOOK_MIN_MS`] and at most [`looks::LOOK_MAX_MS`]
-//! milliseconds; one that was over before it was seen running counts until its end was known.
+//! [`decisions`] makes every decision on values of [`vocabulary`]; the rest of this module performs
+//! the I/O. A container's wait is counted from when its node accepted it until it was first seen
+//! running. Polls find that out to within a quarter of the wait, at intervals of
+//! [`status_polls::POLL_MIN_MS`] to [`status_polls::POLL_MAX_MS`] milliseconds. The wait of a
+//! container that ended before it was seen running counts until its end was known.
 
 pub mod asks;
 pub mod decisions;
@@ -37,61 +38,62 @@ use wire::token::{Token, kind};
 use crate::spec::{self, Spec, SpecError};
 use crate::summary::Outcome;
 
-/// Names the file with the master's tokens (Hadoop: `UserGroupInformation`).
+/// Variable with the path of the AM's tokens (Hadoop: `UserGroupInformation`).
 const TOKEN_FILE: &str = "HADOOP_TOKEN_FILE_LOCATION";
 
-/// Names the master's own container (Hadoop: `ApplicationConstants.Environment.CONTAINER_ID`).
+/// Variable with the id of the AM's own container (Hadoop:
+/// `ApplicationConstants.Environment.CONTAINER_ID`).
 const CONTAINER_ID: &str = "CONTAINER_ID";
 
-/// Names the master's node (Hadoop: `ApplicationConstants.Environment.NM_HOST`).
+/// Variable with the host of the AM's node (Hadoop: `ApplicationConstants.Environment.NM_HOST`).
 const NM_HOST: &str = "NM_HOST";
 
-/// Why a master could not do its work.
+/// Reason for which an AM could not run its job.
 #[derive(Debug, Error)]
 pub enum MasterError {
-    /// It does not know what to do.
+    /// Specification that is missing or does not parse.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A node would have set this variable.
+    /// Variable that every node sets and that is missing.
     #[error("{name} is not set: this command is for the containers that nm-agent shell asks for")]
     Unset {
-        /// Which variable.
+        /// Name of the variable.
         name: &'static str,
     },
-    /// The variable of the container's id is none.
+    /// Container id that does not parse.
     #[error(transparent)]
     ContainerId(#[from] ParseIdError),
-    /// The tokens cannot be read.
+    /// Token file that cannot be read.
     #[error("reading the tokens in {}", path.display())]
     ReadTokens {
-        /// Where they should be.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// They are no tokens.
+    /// Token file that does not parse.
     #[error("the tokens in {} are broken", path.display())]
     Tokens {
-        /// Where they are.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Defect of the file.
         source: CredentialsError,
     },
-    /// The one for the ResourceManager is not among them.
+    /// Token file without a token for the ResourceManager.
     #[error("there is no AMRMToken in {}", path.display())]
     NoToken {
-        /// Where it should be.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Signals cannot be listened for.
+    /// Failure to install a signal handler.
     #[error("listening for SIGTERM")]
     Signals(#[source] io::Error),
-    /// There was no way on.
+    /// Loss of the ResourceManager.
     #[error("{0}")]
     Lost(&'static str),
 }
 
-/// What a master is given.
+/// Inputs of an AM from its environment.
 #[derive(Debug)]
 struct Given {
     spec: Spec,
@@ -126,10 +128,10 @@ impl Given {
     }
 }
 
-/// Runs the master of the job that `environment` describes, to its end.
+/// Runs the AM of the job that `environment` describes, to its end.
 ///
 /// # Errors
-/// [`MasterError`]: it could not begin, or there was no way on.
+/// [`MasterError`]: invalid environment, or a lost ResourceManager.
 pub async fn run(environment: &BTreeMap<String, String>) -> Result<Outcome, MasterError> {
     driver::run(Given::read(environment)?).await
 }

@@ -1,60 +1,60 @@
-//! How a job is going, as its client knows it.
+//! Progress of a job, as its client knows it.
 
 use serde::{Deserialize, Serialize};
 
-/// Where an application is in its life, as far as its client can tell.
+/// Stage in the life cycle of an application, as far as its client can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// The ResourceManager has not taken it yet.
+    /// The ResourceManager has not accepted the application.
     #[default]
     Submitting,
-    /// The ResourceManager has it; its master does not run yet.
+    /// The ResourceManager has accepted the application; the AM has not registered.
     Submitted,
-    /// Its master has registered.
+    /// The AM has registered.
     Running,
-    /// It has ended, in whatever way.
+    /// The application has ended, successfully or not.
     Ended,
 }
 
-/// Containers of a job by what they are doing, and what happened so far. Tasks are the job's containers as its user
-/// counts them; a task whose container is taken away goes on in another one.
+/// Containers of a job by state, and counts of events so far. A task is a container as the job's
+/// user counts them; a task whose container is taken away continues in another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Tasks of the job.
     pub tasks: u32,
-    /// Tasks without a container: asked for, or resting before they are asked for again.
+    /// Tasks without a container: asked for, or in backoff before the next ask.
     pub waiting: u32,
-    /// Tasks whose container waits on its node, or is about to start.
+    /// Tasks whose container is queued on its node, or about to start.
     pub queued: u32,
     /// Tasks whose command runs.
     pub running: u32,
-    /// Tasks whose command ended with 0.
+    /// Tasks whose command exited with 0.
     pub succeeded: u32,
-    /// Tasks whose command failed, or that were tried too often.
+    /// Tasks whose command failed, or that used up their retries.
     pub failed: u32,
-    /// Opportunistic containers that ran and made way for guaranteed ones.
+    /// Opportunistic containers that were killed for guaranteed ones.
     pub evicted: u32,
-    /// Opportunistic containers that a node took out of its queue, or did not take into it.
+    /// Opportunistic containers that a node shed from its queue or did not accept into it.
     pub shed: u32,
-    /// Containers that the ResourceManager took back.
+    /// Containers that the ResourceManager preempted.
     pub preempted: u32,
     /// Containers that were lost with their node, refused by it, or never started.
     pub lost: u32,
     /// Opportunistic containers that became guaranteed.
     pub promoted: u32,
-    /// Containers that came in another execution type than was asked for, as from a ResourceManager that does not
-    /// allocate opportunistic ones.
+    /// Containers that came with another execution type than asked for, as from a ResourceManager
+    /// that does not allocate opportunistic ones.
     pub retyped: u32,
 }
 
 impl Counts {
-    /// Tasks that have ended.
+    /// Returns the number of tasks that have ended.
     #[must_use]
     pub const fn ended(&self) -> u32 {
         self.succeeded.saturating_add(self.failed)
     }
 
-    /// What part of the tasks has ended, from 0 to 1.
+    /// Returns the share of tasks that have ended, from 0 to 1.
     #[must_use]
     pub fn fraction(&self) -> f32 {
         if self.tasks == 0 {
@@ -69,18 +69,18 @@ impl Counts {
     }
 }
 
-/// How a job is going.
+/// Progress of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Where the application is in its life.
+    /// Stage of the application.
     pub stage: Stage,
-    /// From 0 to 1, as the ResourceManager or the master says.
+    /// Share of the job that is done, from 0 to 1, as the ResourceManager or the AM reports it.
     pub fraction: f32,
-    /// What the master last said; `None` until it has been heard, and where its endpoint cannot be reached.
+    /// Last counts from the AM; `None` before the first, and where its endpoint cannot be reached.
     pub counts: Option<Counts>,
-    /// Where the ResourceManager's pages show the application; empty until it is known.
+    /// URL of the application on the ResourceManager's pages; empty until known.
     pub tracking_url: String,
-    /// For how many milliseconds the ResourceManager has not answered; `None` while it does.
+    /// Time since the ResourceManager stopped answering, in milliseconds; `None` while it answers.
     pub rm_silent_ms: Option<u64>,
 }
 

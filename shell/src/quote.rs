@@ -1,13 +1,15 @@
-//! Commands through two shells unharmed. Pure.
+//! Quoting of commands against two shells and a node's markers. Pure.
 //!
-//! A NodeManager fills markers (`<LOG_DIR>`, `{{NAME}}`) into a command and puts it between double quotes in a script of
-//! bash, which hands it to a second bash (Hadoop: `ContainerLaunch.expandEnvironment`, `UnixShellScriptBuilder.command`).
-//! Here every word of the user is quoted against all three, so that the program gets it as it was given.
+//! A NodeManager replaces markers (`<LOG_DIR>`, `{{NAME}}`) in a command and puts it between double
+//! quotes into a bash script, which passes it to a second bash (Hadoop:
+//! `ContainerLaunch.expandEnvironment`, `UnixShellScriptBuilder.command`). Every word of the user
+//! is quoted against all three here, so that the program gets it unchanged.
 
 use std::collections::BTreeMap;
 
-/// A word for the inner shell: between single quotes. Inside them only the quote itself means anything; two quotes
-/// after each `{`, `}` and `<` break the markers of the node, and join to nothing in the shell.
+/// Appends a word for the inner shell, between single quotes, where only the quote itself is
+/// special. Two quotes after each `{`, `}` and `<` break the node's markers and are nothing to the
+/// shell.
 fn put_word(out: &mut String, word: &str) {
     out.push('\'');
     for c in word.chars() {
@@ -23,7 +25,7 @@ fn put_word(out: &mut String, word: &str) {
     out.push('\'');
 }
 
-/// What the inner shell runs: it becomes the program, with these variables.
+/// Returns the script of the inner shell, which sets these variables and executes the program.
 #[must_use]
 pub fn inner_script(environment: &BTreeMap<String, String>, command: &[String]) -> String {
     let mut script = String::new();
@@ -35,7 +37,7 @@ pub fn inner_script(environment: &BTreeMap<String, String>, command: &[String]) 
         script.push_str("; ");
     }
     script.push_str("exec");
-    // Without it a program whose name begins with a dash would be an option of exec.
+    // Without `--` a program whose name begins with a dash would be an option of exec.
     script.push_str(" --");
     for word in command {
         script.push(' ');
@@ -44,13 +46,14 @@ pub fn inner_script(environment: &BTreeMap<String, String>, command: &[String]) 
     script
 }
 
-/// The command of a launch context: the program with its outputs in the container's log folder.
+/// Returns the command of a launch context: the program with its outputs in the container's log
+/// folder.
 #[must_use]
 pub fn launch_command(environment: &BTreeMap<String, String>, command: &[String]) -> String {
     let inner = inner_script(environment, command);
     let mut out = String::with_capacity(inner.len() + 64);
     for c in inner.chars() {
-        // What means something between double quotes.
+        // Special between double quotes.
         if matches!(c, '\\' | '"' | '$' | '`') {
             out.push('\\');
         }
@@ -61,7 +64,7 @@ pub fn launch_command(environment: &BTreeMap<String, String>, command: &[String]
     out
 }
 
-/// Whether bash takes this name for a variable.
+/// Returns whether bash accepts this name for a variable.
 #[must_use]
 pub fn is_variable_name(name: &str) -> bool {
     let mut bytes = name.bytes();
@@ -79,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// What a node makes of a command before it writes its script.
+    /// Replaces markers in a command as a node does before it writes its script.
     fn expand(text: &str, log_dir: &str) -> String {
         text.replace("<LOG_DIR>", log_dir)
             .replace("<CPS>", ":")
@@ -88,7 +91,7 @@ mod tests {
             .replace("}}", "")
     }
 
-    /// Runs words as a node would; gives back the words that the program got, and its variables `A`.
+    /// Runs words as a node would; returns the words that the program got, and its variable `A`.
     fn through_both_shells(words: &[String], a: &str) -> (Vec<String>, String) {
         let folder = tempfile::Builder::new().prefix("it's a ").tempdir();
         let folder = folder.unwrap();

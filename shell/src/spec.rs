@@ -1,4 +1,4 @@
-//! What the client tells the master, as one variable of the master's environment.
+//! Specification of a job that the client passes to the AM in one environment variable.
 
 use std::fmt;
 
@@ -10,24 +10,25 @@ use thiserror::Error;
 use crate::cluster::Patience;
 use crate::job::Job;
 
-/// The variable's name.
+/// Name of the variable.
 pub(crate) const VARIABLE: &str = "NM_AGENT_SHELL_JOB";
 
-/// Longest value: Linux takes no variable of more than 128 KiB with its name.
+/// Longest value: Linux accepts no variable of more than 128 KiB with its name.
 pub(crate) const TEXT_BYTES_MAX: usize = 128 * 1024 - 256;
 
-/// Everything the master is told. The text form is base64: nothing in it means anything to a shell or a node.
+/// Everything that the AM needs to know. The text form is base64, in which no character is special
+/// to a shell or a node.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// What to run.
+    /// Job to run.
     pub(crate) job: Job,
-    /// Who runs it; log URLs name the user.
+    /// User who runs the job; log URLs contain it.
     pub(crate) user: String,
-    /// `host:port` of each scheduler.
+    /// Address of each scheduler, as `host:port`.
     pub(crate) schedulers: Vec<String>,
-    /// How patient to be.
+    /// Timeouts and retries against the ResourceManager.
     pub(crate) patience: Patience,
-    /// Whoever knows it may stop the master through its endpoint.
+    /// Secret that authorizes a caller to stop the AM through its endpoint.
     pub(crate) secret: String,
 }
 
@@ -42,30 +43,30 @@ impl fmt::Debug for Spec {
     }
 }
 
-/// A text that is no specification.
+/// Reason for which a text is not a specification.
 #[derive(Debug, Error)]
 pub enum SpecError {
-    /// The variable is not set: the master was not started by a client.
+    /// Variable that is not set: a client did not start this AM.
     #[error(
         "{VARIABLE} is not set: this command is for the containers that nm-agent shell asks for"
     )]
     Unset,
-    /// Not base64.
+    /// Text that is not base64.
     #[error("{VARIABLE} is not base64")]
     Base64(#[from] base64::DecodeError),
-    /// Not what a client of this version writes.
+    /// JSON of another version.
     #[error("{VARIABLE} cannot be read: client and master must be of one version")]
     Json(#[from] serde_json::Error),
 }
 
 impl Spec {
-    /// The variable's value.
+    /// Returns the variable's value.
     pub(crate) fn encode(&self) -> String {
         let json = serde_json::to_vec(self).expect("texts and numbers are always JSON");
         URL_SAFE_NO_PAD.encode(json)
     }
 
-    /// Reads the variable's value.
+    /// Parses the variable's value; `None` stands for an unset variable.
     pub(crate) fn decode(text: Option<&str>) -> Result<Self, SpecError> {
         let json = URL_SAFE_NO_PAD.decode(text.ok_or(SpecError::Unset)?)?;
         Ok(serde_json::from_slice(&json)?)

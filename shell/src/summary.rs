@@ -1,73 +1,75 @@
-//! How a job went: what the master writes into the diagnostics of its application when it unregisters, and the client
-//! reads from there. Any ResourceManager keeps these, so the summary outlives the master.
+//! Result of a job. The AM writes the text form into the diagnostics of its application when it
+//! unregisters, and the client parses it from there. Any ResourceManager keeps diagnostics, so the
+//! summary outlives the AM.
 //!
-//! The text is one line for people and one that begins with [`MARKER`] and holds JSON.
+//! The text is one line for people and one line that starts with [`MARKER`] and holds JSON.
 
 use serde::{Deserialize, Serialize};
 
 use crate::progress::Counts;
 
-/// Begins the line that holds the summary, for whoever else reads diagnostics.
+/// Start of the line that holds the summary, for any reader of diagnostics.
 pub const MARKER: &str = "nm-agent-shell-summary:";
 
 /// Longest summary, in bytes. A ResourceManager keeps 64 KiB of diagnostics
-/// (`yarn.app.attempt.diagnostics.limit.kc`), and has something to add.
+/// (`yarn.app.attempt.diagnostics.limit.kc`), to which it adds lines of its own.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
 
-/// Failures that are told one by one; the rest are only counted.
+/// Limit on failures listed one by one; the others are only counted.
 pub const FAILURES_MAX: usize = 20;
 
 /// Longest reason of a failure, in characters.
 pub const REASON_CHARS_MAX: usize = 500;
 
-/// How a job ended.
+/// Final result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Every command ended with 0.
+    /// Every command exited with 0.
     Succeeded,
-    /// Some did not.
+    /// At least one task failed.
     Failed,
-    /// It was stopped before its end.
+    /// Stopped by a client or the AM's node before the end.
     Stopped,
 }
 
 /// A task that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The task's number, from 1: its `YARN_SHELL_ID`.
+    /// Number of the task, from 1: its `YARN_SHELL_ID`.
     pub task: u32,
-    /// Its last container, in Hadoop's text; empty if it never had one.
+    /// Last container of the task, in Hadoop's text; empty if it never had one.
     pub container: String,
-    /// The node of that container, `host:port`; empty if it never had one.
+    /// Node of that container, `host:port`; empty without a container.
     pub node: String,
-    /// The exit status of the command or, below 0, Hadoop's reason; `None` when no container of it ever ended.
+    /// Exit status of the command or, below 0, Hadoop's reason; `None` when no container of the
+    /// task ever ended.
     pub exit_status: Option<i32>,
-    /// Why, for people.
+    /// Reason for the failure, for people.
     pub reason: String,
-    /// Where its output can be read; empty if it never ran.
+    /// URL of the container's logs; empty if the task never ran.
     pub log_url: String,
 }
 
-/// How a job went.
+/// Result of a job with its statistics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How it ended.
+    /// Final result.
     pub outcome: Outcome,
-    /// Containers by what became of them.
+    /// Tasks by their end, and containers by the reason for which they were taken away.
     pub counts: Counts,
-    /// Median of the time from when a node accepted a container until it was first seen running, in milliseconds; `None`
-    /// when no container was.
+    /// Median of the time from a node's acceptance of a container until it was first seen running,
+    /// in milliseconds; `None` when no container ran.
     pub queue_wait_p50_ms: Option<u64>,
-    /// The 99th percentile of the same.
+    /// 99th percentile of that time, in milliseconds.
     pub queue_wait_p99_ms: Option<u64>,
-    /// From the master's start to its end, in milliseconds.
+    /// Time from the start of the AM to the end of the job, in milliseconds.
     pub wall_ms: u64,
-    /// The first [`FAILURES_MAX`] of the tasks that failed.
+    /// Details of the first [`FAILURES_MAX`] failed tasks.
     pub failures: Vec<Failure>,
 }
 
 impl Summary {
-    /// The text for the application's diagnostics.
+    /// Returns the text for the application's diagnostics.
     #[must_use]
     pub fn to_diagnostics(&self) -> String {
         let mut kept = self.clone();
@@ -84,7 +86,8 @@ impl Summary {
         }
     }
 
-    /// Finds a summary in the diagnostics of an application. `None` when there is none that can be read.
+    /// Finds a summary in the diagnostics of an application. `None` when there is none or it does
+    /// not parse.
     #[must_use]
     pub fn from_diagnostics(diagnostics: &str) -> Option<Self> {
         let (_, rest) = diagnostics.rsplit_once(MARKER)?;

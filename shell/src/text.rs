@@ -1,11 +1,11 @@
-//! How a job is going and how it went, for people. Pure.
+//! Progress and result of a job as text for people. Pure.
 
 use std::fmt::Write as _;
 
 use crate::progress::{Counts, Progress, Stage};
 use crate::summary::{Outcome, Summary};
 
-/// How a job is going, in one line.
+/// Returns the progress of a job in one line.
 #[must_use]
 pub fn progress_line(progress: &Progress) -> String {
     let mut line = match (progress.stage, &progress.counts) {
@@ -45,7 +45,7 @@ fn counts_line(counts: &Counts) -> String {
     line
 }
 
-/// How a job went, as a table and a list of what failed. Ends with a line break.
+/// Returns the result of a job as a table and a list of failures. Ends with a line break.
 #[must_use]
 pub fn summary_table(summary: &Summary) -> String {
     let counts = &summary.counts;
@@ -116,7 +116,7 @@ fn wait(wait_ms: Option<u64>) -> String {
     wait_ms.map_or_else(|| "-".to_owned(), duration)
 }
 
-/// Milliseconds below ten seconds, tenths of seconds below two minutes, then minutes.
+/// Formats milliseconds below ten seconds, tenths of seconds below two minutes, then minutes.
 fn duration(ms: u64) -> String {
     match ms {
         0..10_000 => format!("{ms} ms"),
@@ -125,7 +125,7 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// A text of others without what would steer a terminal.
+/// Replaces the control characters of a foreign text, which could steer a terminal.
 fn printable(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(plain).collect()

@@ -19,19 +19,21 @@ use crate::progress::{Progress, Stage};
 use crate::rm_link::{LinkError, RmLink};
 use crate::summary::Summary;
 
-/// Between two reports, at least: a person sees no faster.
+/// Shortest interval between two reports: people do not see faster changes.
 const POLL_MIN: Duration = Duration::from_millis(50);
 
-/// Between two reports, at most: Hadoop's own clients ask once a second.
+/// Longest interval between two reports, that of Hadoop's own clients.
 const POLL_MAX: Duration = Duration::from_secs(1);
 
-/// The pause is so much of the time that the application has run: long jobs are looked at less often.
+/// Divisor of the time for which the application has run: the quotient is the interval, so that
+/// long jobs are polled less often.
 const POLL_SHARE: u32 = 16;
 
-/// For so long after a master's endpoint was lost, reports follow each other quickly: the master is probably done.
+/// Time after the loss of an AM's endpoint during which reports are polled at the shortest
+/// interval: the AM has probably ended.
 const HURRY: Duration = Duration::from_secs(2);
 
-/// Who is told what about which application.
+/// Follows one application: polls its reports and publishes its progress and its AM's endpoint.
 pub(super) struct Follower {
     pub(super) id: ApplicationId,
     pub(super) progress: watch::Sender<Progress>,
@@ -40,8 +42,8 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Follows the application until it ends or patience does. One that is lost sight of is stopped, if its master can
-    /// be reached.
+    /// Follows the application until it ends or the ResourceManager is silent for too long. In the
+    /// latter case stops the AM if it can be reached.
     pub(super) async fn follow(self, mut link: RmLink) -> Result<Summary, ShellError> {
         let watching = watch_silence(link.silence(), self.progress.clone());
         let result = tokio::select! {
@@ -77,7 +79,7 @@ impl Follower {
             }
             let found = endpoint_of(&report);
             if *self.endpoint.borrow() != found {
-                // Another attempt's, or the first.
+                // A new attempt, or the first.
                 carrying = found.clone().map(|endpoint| {
                     let carry = endpoint.follow(self.progress.clone(), lost.clone());
                     AbortOnDropHandle::new(tokio::spawn(carry))
@@ -107,11 +109,11 @@ pub(super) async fn watch_silence(
         let lasting = *silence.borrow_and_update();
         progress.send_modify(|progress| progress.rm_silent_ms = lasting);
     }
-    // The link is gone, and with it what there is to watch.
+    // The link is gone, so that no further silence can be reported.
     std::future::pending().await
 }
 
-/// Where the master says that it is; a ResourceManager says `N/A` and -1 before the master has registered.
+/// Returns the AM's endpoint; a ResourceManager reports `N/A` and -1 before the AM has registered.
 fn endpoint_of(report: &ApplicationReportProto) -> Option<Endpoint> {
     let port = u16::try_from(report.rpc_port())
         .ok()
@@ -147,7 +149,7 @@ fn stage(report: &ApplicationReportProto) -> Stage {
     }
 }
 
-/// Takes over what is new; whether anything is.
+/// Updates the progress; returns whether it changed.
 fn update(progress: &mut Progress, report: &ApplicationReportProto, stage: Stage) -> bool {
     let mut next = progress.clone();
     next.stage = stage;

@@ -1,4 +1,4 @@
-//! The application that a client submits. Pure but for the secret's randomness.
+//! Submission context of a job's application. Pure except for the secret's randomness.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,21 +9,22 @@ use crate::job::JobError;
 use crate::spec::{Spec, TEXT_BYTES_MAX, VARIABLE};
 use crate::{MASTER_SUBCOMMAND, quote};
 
-/// What the ResourceManager's pages show as the type, of 20 characters at most.
+/// Application type on the ResourceManager's pages, of 20 characters at most.
 const APPLICATION_TYPE: &str = "NM-AGENT-SHELL";
 
-/// Times that a master may fail by its own fault. One that was lost with its node does not count, and is started again.
+/// Limit on attempts in which the AM itself fails. An AM that was lost with its node does not count
+/// and is started again.
 const ATTEMPTS_MAX: i32 = 1;
 
-/// Bytes of a secret's randomness: what a random UUID has.
+/// Length of a secret's randomness in bytes: that of a random UUID.
 const SECRET_BYTES: usize = 16;
 
-/// A secret that nobody guesses.
+/// Returns a new random secret.
 pub(super) fn new_secret() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; SECRET_BYTES]>())
 }
 
-/// The submission. An error when the job cannot be told to its master.
+/// Returns the submission. Fails when the job does not fit into the AM's environment.
 pub(super) fn context(
     id: ApplicationId,
     program: &str,
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_job_that_does_not_fit_into_a_variable_is_refused() {
-        // Each takes six characters of JSON.
+        // Each character takes six characters of JSON.
         let word = "\u{1}".repeat(crate::job::COMMAND_BYTES_MAX / 2);
         assert!(matches!(submitted(word), Err(JobError::TooLong { .. })));
     }

@@ -1,17 +1,19 @@
-//! What the ResourceManager has been asked for, and when it is to be told something else. Pure.
+//! Asks at the ResourceManager, and when to send them again. Pure.
 //!
-//! Asks are absolute: a count replaces the one before. The ResourceManager lowers its count with every container that
-//! it gives, so the master only speaks when the two differ, and now and then to make sure.
+//! Asks are absolute: a count replaces the one before. The ResourceManager lowers its count with
+//! every container that it allocates, so the AM sends an ask only when the two counts differ, and
+//! now and then to make sure.
 
 use records::{ExecutionType, MonoMillis};
 
 use super::vocabulary::Ask;
 
-/// After how many milliseconds without a container a count is said again. Saying it again changes nothing, unless the
-/// ResourceManager, or a proxy in between, has lost it.
+/// Milliseconds without a container after which a count is sent again. That changes nothing, unless
+/// the ResourceManager, or a proxy in between, has lost the ask.
 const REPEAT_MS: u64 = 60_000;
 
-/// The number that the asks for containers of this type carry, and the containers that answer them.
+/// Returns the allocation request id of asks for this type, which the allocated containers carry
+/// too.
 #[must_use]
 pub const fn request_id(execution_type: ExecutionType) -> i64 {
     match execution_type {
@@ -20,7 +22,7 @@ pub const fn request_id(execution_type: ExecutionType) -> i64 {
     }
 }
 
-/// Which type was asked for with this number; `None` for a number that no ask has.
+/// Returns the type that was asked for under this id; `None` for an id that no ask has.
 #[must_use]
 pub const fn asked_type(request_id: i64) -> Option<ExecutionType> {
     match request_id {
@@ -30,17 +32,18 @@ pub const fn asked_type(request_id: i64) -> Option<ExecutionType> {
     }
 }
 
-/// What the ResourceManager believes is missing, of one type.
+/// Outstanding containers of one type, as the ResourceManager counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AskBook {
-    /// `None`: it has not been told anything.
+    /// Count at the ResourceManager; `None` before the first ask.
     at_rm: Option<u32>,
-    /// When it last said or gave something.
+    /// Time of the last ask or allocation.
     touched: MonoMillis,
 }
 
 impl AskBook {
-    /// The ask to send when `wanted` containers are missing; `None` when it knows.
+    /// Returns the ask to send when `wanted` containers are missing; `None` when the
+    /// ResourceManager has that count.
     pub(super) fn ask(
         &mut self,
         execution_type: ExecutionType,
@@ -60,18 +63,18 @@ impl AskBook {
         })
     }
 
-    /// Whether [`ask`](Self::ask) would have something new to say.
+    /// Returns whether [`ask`](Self::ask) would send a new count.
     pub(super) fn differs(&self, wanted: u32) -> bool {
         self.at_rm.unwrap_or(0) != wanted
     }
 
-    /// It has given one.
+    /// Records the allocation of one container.
     pub(super) fn granted(&mut self, now: MonoMillis) {
         self.at_rm = self.at_rm.map(|count| count.saturating_sub(1));
         self.touched = now;
     }
 
-    /// It has forgotten everything.
+    /// Records that the ResourceManager has lost all asks.
     pub(super) const fn forget(&mut self) {
         self.at_rm = None;
     }

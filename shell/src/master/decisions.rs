@@ -1,4 +1,4 @@
-//! The master's decisions: events and time in, actions out. Pure: no clock, no randomness, no I/O.
+//! Decisions of the AM: events and time in, actions out. Pure: no clock, no randomness, no I/O.
 //!
 //! ```text
 //!               granted                accepted            seen running
@@ -10,8 +10,9 @@
 //!                                               └── else, or too many tries ──▶ Failed
 //! ```
 //!
-//! A task is one of the job's containers as its user counts them. It holds one container at a time. The end of a container
-//! may be told by its node and by the ResourceManager; the first counts.
+//! A task is one of the job's containers as its user counts them, and holds one container at a
+//! time. Both the node and the ResourceManager may report the end of a container; the first report
+//! counts.
 
 mod allocation;
 mod containers;
@@ -38,7 +39,7 @@ use crate::summary::{Failure, Outcome, Summary};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
     state: TaskState,
-    /// How many containers were taken away from it.
+    /// Number of containers that the cluster took from the task.
     taken: u32,
 }
 
@@ -51,7 +52,7 @@ enum TaskState {
     Failed,
 }
 
-/// A container of a task.
+/// A container that a task holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     task: u32,
@@ -60,21 +61,21 @@ struct Held {
     execution_type: ExecutionType,
     version: i32,
     stage: HeldStage,
-    /// When to ask for its promotion.
+    /// Time at which to ask for its promotion.
     promote_at: Option<MonoMillis>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeldStage {
-    /// Its node has not answered.
+    /// The node has not answered the start.
     Starting,
-    /// Its node has it.
+    /// The node has accepted the container.
     Waiting,
-    /// It was seen running.
+    /// Seen running.
     Running,
 }
 
-/// All that the master knows.
+/// State of the AM: the tasks, their containers, and the conversation with the ResourceManager.
 #[derive(Clone, Debug)]
 pub struct Master {
     job: Job,
@@ -89,9 +90,9 @@ pub struct Master {
     books: [AskBook; 2],
     looks: Looks,
     pace: Pace,
-    /// To give back with the next heartbeat.
+    /// Containers to release with the next heartbeat.
     releases: BTreeSet<ContainerId>,
-    /// Given back; their ends have not been told.
+    /// Released containers whose completion has not been reported.
     released: BTreeSet<ContainerId>,
     promote_at: BTreeSet<(MonoMillis, ContainerId)>,
     waits: Waits,
@@ -109,7 +110,7 @@ const fn index(execution_type: ExecutionType) -> usize {
 }
 
 impl Master {
-    /// A master that has done nothing yet. `user` stands in the links to logs.
+    /// Returns an AM that has not registered. `user` is part of the links to logs.
     #[must_use]
     pub fn new(job: Job, user: String, now: MonoMillis) -> Self {
         let tasks = job.containers();
@@ -141,13 +142,14 @@ impl Master {
         }
     }
 
-    /// The first action.
+    /// Returns the first action.
     #[must_use]
     pub const fn begin(&self) -> Action {
         Action::Register
     }
 
-    /// Takes an event; what to do, in this order. After [`Action::Finish`] there is nothing more.
+    /// Handles an event; returns the actions in the order in which to perform them. None follows
+    /// [`Action::Finish`].
     #[must_use]
     pub fn handle(&mut self, event: Event, now: MonoMillis) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -180,7 +182,7 @@ impl Master {
         actions
     }
 
-    /// When [`Event::Tick`] is due, unless something else happens before.
+    /// Returns the time at which [`Event::Tick`] is due, unless another event comes before.
     #[must_use]
     pub fn next_wake(&self) -> Option<MonoMillis> {
         if self.is_over {
@@ -192,7 +194,8 @@ impl Master {
             None
         };
         let rested = self.resting.first().map(|(at, _)| *at);
-        // A promotion is asked for with a heartbeat, so not before one may go.
+        // A heartbeat carries the ask for a promotion, so the ask waits for the next heartbeat that
+        // is due.
         let ordered = self.pace.due(true).filter(|_| self.is_registered);
         let promotion = self.promote_at.first().map(|(at, _)| *at);
         let promotion = promotion.zip(ordered).map(|(at, ordered)| at.max(ordered));
@@ -202,7 +205,7 @@ impl Master {
             .min()
     }
 
-    /// How it is going.
+    /// Returns the counts of tasks by state, and of events so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut counts = self.happened;
@@ -221,7 +224,7 @@ impl Master {
         counts
     }
 
-    /// Nothing more can be had: every task that has not ended fails.
+    /// Fails every task that has not ended, as no container can be had any more.
     fn give_up_all(&mut self, reason: &str, now: MonoMillis, actions: &mut Vec<Action>) {
         for task in 0..self.job.containers() {
             let last = match self.tasks[task as usize].state {
@@ -237,7 +240,7 @@ impl Master {
         self.finish(Outcome::Failed, None, now, actions);
     }
 
-    /// Ends everything that is left and then the job.
+    /// Stops all containers and ends the job.
     fn finish(
         &mut self,
         outcome: Outcome,
@@ -268,7 +271,7 @@ impl Master {
         }
     }
 
-    /// What follows from the state and the time alone.
+    /// Does what follows from the state and the time alone.
     fn proceed(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
         if self.is_over {
             return;
@@ -306,7 +309,7 @@ impl Master {
         }
     }
 
-    /// What must hold between two events.
+    /// Asserts what must hold between two events.
     fn assert_invariants(&self) {
         if !cfg!(debug_assertions) {
             return;

@@ -1,4 +1,4 @@
-//! Carries events to the decisions and actions away from them. No decision is made here.
+//! Passes events to the decisions and performs the resulting actions. Makes no decision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,21 @@ use super::{Given, MasterError};
 use crate::rm_link::{LinkConfig, RmLink};
 use crate::summary::{Outcome, Summary};
 
-/// Orders that wait for the ResourceManager: at most one is under way, and one follows it.
+/// Capacity of the queue of calls to the ResourceManager: at most one is in flight, and one
+/// follows.
 const ORDERS_MAX: usize = 4;
 
-/// Longest wait for nodes that are told to stop containers at the end. The ResourceManager tells them as well.
+/// Longest wait at the end for nodes to stop containers. The ResourceManager orders the same.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The same when the master's own node ends it: 250 ms later it is killed
+/// Longest wait when the AM's own node terminates the AM, which is killed 250 ms later
 /// (`yarn.nodemanager.sleep-delay-before-sigkill.ms`).
 const TERMINATED_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Why a master ends at SIGTERM.
+/// Reason of the tasks that failed because of SIGTERM.
 const TERMINATED: &str = "the node ends this container";
 
-/// A wake-up that never comes.
+/// Sleep without an end.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 struct Driver {
@@ -46,7 +47,7 @@ struct Driver {
     started: Instant,
 }
 
-/// Runs the master to its end.
+/// Runs the AM to its end.
 pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     let Given {
         spec,
@@ -56,7 +57,7 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     } = given;
     let mut terminate = signal(SignalKind::terminate()).map_err(MasterError::Signals)?;
     let job = spec.job.clone();
-    tracing::info!(%container, containers = job.containers(), "the master of a job");
+    tracing::info!(%container, containers = job.containers(), "running the ApplicationMaster of a job");
     let started = Instant::now();
     let (orders, orders_taken) = mpsc::channel(ORDERS_MAX);
     let (news_sent, news) = mpsc::channel(ORDERS_MAX);
@@ -70,9 +71,9 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     let (told, telling) = watch::channel(Told::default());
     let stop = Arc::new(Notify::new());
     let endpoint = Endpoint::bind(&host, spec.secret.clone(), telling, Arc::clone(&stop)).await;
-    // Without it the ResourceManager still tells what part of the job is done.
+    // Without an endpoint the ResourceManager still reports the share of the job that is done.
     let endpoint = endpoint
-        .inspect_err(|error| tracing::warn!(%error, "no endpoint for progress"))
+        .inspect_err(|error| tracing::warn!(%error, "cannot serve progress"))
         .ok();
     let whereabouts = Whereabouts::new(host, endpoint.as_ref().map(Endpoint::port));
     if let Some(endpoint) = endpoint {
@@ -132,7 +133,7 @@ impl Driver {
         });
     }
 
-    /// The next thing that happens. Cancel-safe: what it awaits keeps what has not been taken.
+    /// Returns the next event. Cancel-safe: the sources keep what has not been taken.
     async fn next_event(&mut self) -> Event {
         loop {
             let wake = self.master.next_wake();
@@ -193,7 +194,7 @@ impl Driver {
         }
     }
 
-    /// Waits for the nodes, then tells the ResourceManager.
+    /// Waits for the nodes, then unregisters.
     async fn finish(
         mut self,
         summary: Box<Summary>,
@@ -205,14 +206,15 @@ impl Driver {
         };
         let left = async { while self.calls.join_next().await.is_some() {} };
         if timeout(patience, left).await.is_err() {
-            tracing::warn!("some nodes have not answered");
+            tracing::warn!("some nodes have not answered to the order to stop containers");
         }
         let outcome = summary.outcome;
-        tracing::info!(?summary, "the job is over");
+        tracing::info!(?summary, "the job has ended");
         match loss {
             None => {
                 let unregister = self.unregister(summary);
-                // How a job went is worth waiting for the ResourceManager; that it was stopped is not.
+                // A result is worth waiting for the ResourceManager; the fact that the job was
+                // stopped is not.
                 if outcome == Outcome::Stopped {
                     let _ = timeout(STOP_PATIENCE, unregister).await;
                 } else {
@@ -230,7 +232,7 @@ impl Driver {
 
     async fn unregister(&mut self, summary: Box<Summary>) {
         self.order(Order::Finish(summary)).await;
-        // Answers to earlier orders come first.
+        // Results of earlier orders come first.
         let is_last = |news: Option<News>| news.is_none_or(|news| news.event.is_none());
         while !is_last(self.news.recv().await) {}
     }

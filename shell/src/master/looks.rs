@@ -1,48 +1,52 @@
-//! When to ask nodes how the containers are that have not been seen running yet. Pure.
+//! Schedule of the polls of nodes for the status of containers that have not been seen running.
+//! Pure.
 //!
-//! Nobody tells a master that a queued container has started: it has to ask. It asks often about a container that was
-//! just accepted and ever less often about one that waits, so that each wait is known to within a quarter of itself.
+//! No message reports the start of a queued container to its AM, which has to poll. It polls often
+//! for a container that was just accepted and ever less often for one that waits, so that each wait
+//! is known to within a quarter of itself.
 
 use std::collections::BTreeMap;
 
 use records::{ContainerId, MonoMillis, NodeId};
 
-/// The shortest pause between two questions to one node, in milliseconds; the resolution of short waits.
+/// Shortest interval between two polls of one node, in milliseconds; the resolution of short waits.
 pub const LOOK_MIN_MS: u64 = 20;
 
-/// The longest, in milliseconds; the resolution of long waits.
+/// Longest interval, in milliseconds; the resolution of long waits.
 pub const LOOK_MAX_MS: u64 = 1_000;
 
-/// The pause is so much of the youngest wait.
+/// Divisor of the youngest wait: the quotient is the interval.
 const LOOK_SHARE: u64 = 4;
 
-/// A node is asked about so many containers in a millisecond at most, on average.
+/// Limit on the average number of containers in polls of one node per millisecond.
 const LOOKED_AT_PER_MS: u64 = 2;
 
-/// Containers in one question. The answer holds the diagnostics of each, of 10,000 characters at most.
+/// Limit on containers in one poll. The answer holds the diagnostics of each, of 10,000 characters
+/// at most.
 const LOOK_BATCH_MAX: usize = 500;
 
-/// The pause after a node could not be reached, in milliseconds. If it is lost, the ResourceManager will say so.
+/// Pause after a node could not be reached, in milliseconds. If it is lost, the ResourceManager
+/// will report that.
 const UNREACHED_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NodeLook {
-    /// Since when the node has each container.
+    /// Time since which the node has each container.
     waiting: BTreeMap<ContainerId, MonoMillis>,
     is_unanswered: bool,
     next: MonoMillis,
-    /// The last container of the last question, when there were more: the next question goes on behind it.
+    /// Last container of the last poll, when there were more: the next poll continues after it.
     resume_after: Option<ContainerId>,
 }
 
-/// The containers that have not been seen running, by node.
+/// Containers that have not been seen running, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Looks {
     nodes: BTreeMap<NodeId, NodeLook>,
 }
 
 impl Looks {
-    /// A node has accepted a container.
+    /// Adds a container that a node has accepted.
     pub(super) fn add(&mut self, node: &NodeId, id: ContainerId, now: MonoMillis) {
         let soon = now + LOOK_MIN_MS;
         let look = self.nodes.entry(node.clone()).or_default();
@@ -54,7 +58,8 @@ impl Looks {
         look.waiting.insert(id, now);
     }
 
-    /// It runs, or has ended. Since when it had waited; `None` if it did not wait.
+    /// Removes a container that runs or has ended. Returns the time since which it waited; `None`
+    /// if it did not.
     pub(super) fn remove(&mut self, node: &NodeId, id: ContainerId) -> Option<MonoMillis> {
         let look = self.nodes.get_mut(node)?;
         let since = look.waiting.remove(&id);
@@ -64,7 +69,7 @@ impl Looks {
         since
     }
 
-    /// A node has answered, or could not be reached.
+    /// Records that a node has answered, or could not be reached.
     pub(super) fn answered(&mut self, node: &NodeId, is_reached: bool, now: MonoMillis) {
         let Some(look) = self.nodes.get_mut(node) else {
             return;
@@ -81,7 +86,7 @@ impl Looks {
         look.next = now + if is_reached { pause } else { UNREACHED_MS };
     }
 
-    /// Questions to ask now.
+    /// Returns the polls that are due, and marks them as unanswered.
     pub(super) fn due(&mut self, now: MonoMillis) -> Vec<(NodeId, Vec<ContainerId>)> {
         let mut due = Vec::new();
         for (node, look) in &mut self.nodes {
@@ -93,7 +98,7 @@ impl Looks {
         due
     }
 
-    /// When the next question is due.
+    /// Returns the time at which the next poll is due.
     pub(super) fn next_wake(&self) -> Option<MonoMillis> {
         let asking = self.nodes.values();
         let asking = asking.filter(|look| !look.is_unanswered && !look.waiting.is_empty());
@@ -102,7 +107,7 @@ impl Looks {
 }
 
 impl NodeLook {
-    /// The next containers in turn.
+    /// Returns the next containers in turn.
     fn batch(&mut self) -> Vec<ContainerId> {
         let after = self.resume_after.take();
         let is_behind = |id: &&ContainerId| after.is_none_or(|after| **id > after);

@@ -1,19 +1,21 @@
-//! How often the master calls the ResourceManager. Pure.
+//! Interval between the AM's heartbeats. Pure.
 //!
-//! Often while things happen, once a second when nothing does: the pause is an eighth of the time since the last news.
+//! Short while things change, a second when nothing does: the pause is an eighth of the time since
+//! the last change.
 
 use records::MonoMillis;
 
-/// The shortest pause between two heartbeats, in milliseconds.
+/// Shortest pause between two heartbeats, in milliseconds.
 pub const PAUSE_MIN_MS: u64 = 50;
 
-/// The longest, in milliseconds: what Hadoop's masters take (`yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms`).
+/// Longest pause, in milliseconds: that of Hadoop's AMs
+/// (`yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms`).
 pub const PAUSE_MAX_MS: u64 = 1_000;
 
-/// The pause is so much of the time since the last news.
+/// Divisor of the time since the last change: the quotient is the pause.
 const PAUSE_SHARE: u64 = 8;
 
-/// When the next heartbeat is due.
+/// Schedule of the heartbeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
     last_sent: Option<MonoMillis>,
@@ -22,23 +24,23 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Something has happened.
+    /// Records a change, which shortens the pause.
     pub(super) const fn news(&mut self, now: MonoMillis) {
         self.last_news = now;
     }
 
-    /// A heartbeat goes out.
+    /// Records that a heartbeat was sent.
     pub(super) const fn sent(&mut self, now: MonoMillis) {
         self.last_sent = Some(now);
         self.is_unanswered = true;
     }
 
-    /// The heartbeat has been answered, or will not be.
+    /// Records that the heartbeat was answered, or will not be.
     pub(super) const fn answered(&mut self) {
         self.is_unanswered = false;
     }
 
-    /// The first heartbeat after a registration goes at once.
+    /// Resets the schedule: the first heartbeat after a registration is due at once.
     pub(super) const fn registered(&mut self, now: MonoMillis) {
         *self = Self {
             last_sent: None,
@@ -47,7 +49,7 @@ impl Pace {
         };
     }
 
-    /// When the next one is due; `None` while one is unanswered.
+    /// Returns the time at which the next heartbeat is due; `None` while one is unanswered.
     pub(super) fn due(&self, has_orders: bool) -> Option<MonoMillis> {
         if self.is_unanswered {
             return None;

@@ -1,4 +1,4 @@
-//! The ResourceManager's side of the master: registers, calls `allocate`, unregisters. One call at a time.
+//! The AM's calls to the ResourceManager: register, allocate, unregister. One call at a time.
 
 use std::time::Duration;
 
@@ -27,34 +27,34 @@ use super::vocabulary::{
 use crate::rm_link::{LinkError, RmLink};
 use crate::summary::{Outcome, Summary};
 
-/// Anywhere (Hadoop: `ResourceRequest.ANY`).
+/// Resource name of any host (Hadoop: `ResourceRequest.ANY`).
 const ANY: &str = "*";
 
-/// Between two questions whether the end is on record.
+/// Interval between calls until the ResourceManager has recorded the end.
 const FINISH_POLL: Duration = Duration::from_millis(100);
 
-/// Longest wait for that.
+/// Longest wait until the ResourceManager has recorded the end.
 const FINISH_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the ResourceManager is to be told.
+/// Call to make.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Register.
+    /// Registration of the AM.
     Register,
-    /// A heartbeat, and what part of the job is done.
+    /// Heartbeat, with the share of the job that is done.
     Allocate(Heartbeat, f32),
-    /// Unregister. The last order.
+    /// Unregistration. The last order.
     Finish(Box<Summary>),
 }
 
-/// What came of an order.
+/// Result of an order.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    /// The event; none after the last order.
+    /// Event for the decisions; none after the last order.
     pub(super) event: Option<Event>,
-    /// The rights to start containers, or to change them.
+    /// Tokens with which the AM starts containers, or updates them.
     pub(super) container_tokens: Vec<(ContainerId, TokenProto)>,
-    /// The rights to talk to nodes.
+    /// Tokens with which the AM calls nodes.
     pub(super) nm_tokens: Vec<(NodeId, Token)>,
 }
 
@@ -67,19 +67,19 @@ impl From<Event> for News {
     }
 }
 
-/// How the master is to be found.
+/// Address of the AM, for its registration.
 #[derive(Clone, Debug)]
 pub(super) struct Whereabouts {
-    /// Its node.
+    /// Host of the AM's node.
     pub(super) host: String,
-    /// Its endpoint's port, -1 without one.
+    /// Port of its endpoint, -1 without one.
     pub(super) port: i32,
-    /// Its endpoint's address, empty without one.
+    /// URL of its endpoint, empty without one.
     pub(super) url: String,
 }
 
 impl Whereabouts {
-    /// On this node, with an endpoint on this port if there is one.
+    /// Returns the address on this node, with an endpoint on this port if there is one.
     pub(super) fn new(host: String, port: Option<u16>) -> Self {
         Self {
             url: port.map_or_else(String::new, |port| format!("http://{host}:{port}/progress")),
@@ -89,7 +89,7 @@ impl Whereabouts {
     }
 }
 
-/// Carries out orders until there are no more.
+/// Carries out orders until the channel of orders is closed.
 pub(super) async fn serve(
     mut link: RmLink,
     whereabouts: Whereabouts,
@@ -113,7 +113,7 @@ pub(super) async fn serve(
                         if let Some(token) = &response.am_rm_token
                             && renewed.as_ref() != Some(token)
                         {
-                            // It comes with every answer until it is used.
+                            // Every answer contains the new token until it is used.
                             tracing::info!("the AMRMToken was renewed");
                             link.set_token(token.clone().into());
                             renewed = Some(token.clone());
@@ -147,19 +147,19 @@ async fn register(link: &mut RmLink, whereabouts: &Whereabouts) -> Event {
             let largest = largest.and_then(|largest| Resource::try_from(largest).ok());
             Event::Registered { largest }
         }
-        // The answer to an earlier try was lost.
+        // The answer to an earlier attempt was lost.
         Err(error) if error.is(HadoopException::InvalidApplicationMasterRequest) => {
-            tracing::warn!(%error, "registered already");
+            tracing::warn!(%error, "the ResourceManager has the registration already");
             Event::Registered { largest: None }
         }
         Err(error) => failed(&error),
     }
 }
 
-/// What the failure of a call means.
+/// Returns the event for the failure of a call.
 fn failed(error: &LinkError) -> Event {
     let text = chain(error);
-    tracing::warn!(error = text, "the ResourceManager");
+    tracing::warn!(error = text, "a call to the ResourceManager failed");
     match error {
         LinkError::GaveUp { .. } => Event::Lost(Loss::Silent),
         LinkError::Resolve { .. } => Event::AskRefused(text),
@@ -181,7 +181,7 @@ fn failed(error: &LinkError) -> Event {
     }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -230,7 +230,8 @@ fn request(
     }
 }
 
-/// A priority of its own for each type: a scheduler keeps one kind of ask for each.
+/// Returns the priority of asks, one for each type, as a scheduler keeps one kind of ask per
+/// priority.
 const fn priority(execution_type: ExecutionType) -> i32 {
     match execution_type {
         ExecutionType::Guaranteed => 1,
@@ -238,7 +239,7 @@ const fn priority(execution_type: ExecutionType) -> i32 {
     }
 }
 
-/// Reads an answer. Entries that are broken are left out: the rest is not their fault.
+/// Reads an answer. Omits broken entries with a warning, so that the others take effect.
 fn read(response: AllocateResponseProto) -> News {
     match response.a_m_command.map(|_| response.a_m_command()) {
         Some(AmCommandProto::AmResync) => return Event::Resync.into(),
@@ -310,7 +311,7 @@ fn read_container(
     Ok((granted, container.container_token))
 }
 
-/// A container that has ended.
+/// Reads the status of a completed container.
 pub(super) fn read_completed(status: &ContainerStatusProto) -> Result<Completed, ConvertError> {
     let id = status.container_id.as_ref();
     let id = wire::convert::required(id, "ContainerStatusProto", "container_id")?;
@@ -341,7 +342,8 @@ fn read_refusal(
     Ok((id, refusal))
 }
 
-/// Unregisters, and waits until that is on record: the master's node may be told to end it before.
+/// Unregisters, and waits until that is recorded: before, the AM's node may be ordered to kill it
+/// as failed.
 async fn finish(link: &mut RmLink, whereabouts: &Whereabouts, summary: &Summary) {
     let status = match summary.outcome {
         Outcome::Succeeded => FinalApplicationStatusProto::AppSucceeded,
@@ -362,7 +364,7 @@ async fn finish(link: &mut RmLink, whereabouts: &Whereabouts, summary: &Summary)
                 register(link, whereabouts).await;
             }
             Err(error) => {
-                tracing::warn!(error = chain(&error), "unregistering");
+                tracing::warn!(error = chain(&error), "cannot unregister");
                 return;
             }
         }

@@ -1,22 +1,22 @@
-//! Whose fault the end of a container is. Pure.
+//! Judgement of a container's end: whether the command or the cluster is at fault. Pure.
 
 use records::{ContainerExitStatus, ExecutionType};
 
-/// Why a container was taken away from a task that is to go on.
+/// Way in which the cluster took a container from a task that continues in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It ran, and made way for a guaranteed container.
+    /// Ran, and was killed for a guaranteed container.
     Evicted,
-    /// Its node took it out of its queue, or had no place in it.
+    /// Was shed from its node's queue, or not accepted into it.
     Shed,
-    /// The ResourceManager wanted the room.
+    /// Was preempted by the ResourceManager.
     Preempted,
-    /// Its node is gone or broken, it was refused, or it never started.
+    /// Was lost with its node, refused, or never started.
     Lost,
 }
 
 impl Taken {
-    /// As a sentence's end.
+    /// Returns the words for a reason.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -28,27 +28,28 @@ impl Taken {
     }
 }
 
-/// What the end of a container means for its task.
+/// Consequence of a container's end for its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The command ended with 0.
+    /// The command exited with 0.
     Succeeded,
-    /// The command, or what it needs, is at fault: another try would be no better.
+    /// The command, or something that it needs, is at fault: a retry would fail too.
     Failed,
-    /// The cluster is at fault: another container is asked for.
+    /// The cluster is at fault: the AM asks for another container.
     Again(Taken),
 }
 
-/// What a node says when it takes a container out of its queue (Hadoop: `ContainerScheduler`).
+/// Words in a node's diagnostics of a container that it shed (Hadoop: `ContainerScheduler`).
 const DEQUEUED: &str = "De-queued";
 
-/// What a node says when its queue has no place (Hadoop: `ContainerScheduler`).
+/// Words in a node's diagnostics when its queue is full (Hadoop: `ContainerScheduler`).
 const QUEUE_FULL: &str = "queue is full";
 
-/// What a node says when a container must make way (Hadoop: `ContainerScheduler`).
+/// Words in a node's diagnostics of a container that it evicted (Hadoop: `ContainerScheduler`).
 const MAKE_ROOM: &str = "make room";
 
-/// Judges an end. `was_running`: the master has seen it run, or the node has.
+/// Judges the end of a container. `was_running`: the AM has seen the container run, or its node
+/// has.
 #[must_use]
 pub fn judge(
     exit_status: ContainerExitStatus,
@@ -65,7 +66,8 @@ pub fn judge(
         ContainerExitStatus::ABORTED
         | ContainerExitStatus::DISKS_FAILED
         | ContainerExitStatus::KILLED_BY_RESOURCEMANAGER => Verdict::Again(Taken::Lost),
-        // A node of Hadoop's that kills an opportunistic container before it has a process may report the signal.
+        // A node of Hadoop's that kills an opportunistic container before it has a process may
+        // report the signal.
         ContainerExitStatus::FORCE_KILLED | ContainerExitStatus::TERMINATED
             if execution_type == ExecutionType::Opportunistic
                 && (diagnostics.contains(MAKE_ROOM) || diagnostics.contains(DEQUEUED)) =>
@@ -76,7 +78,7 @@ pub fn judge(
     }
 }
 
-/// By what the node says, else by whether it ran.
+/// Decides by the node's diagnostics, else by whether the container ran.
 fn taken_by_scheduler(was_running: bool, diagnostics: &str) -> Taken {
     let left_queue = diagnostics.contains(DEQUEUED) || diagnostics.contains(QUEUE_FULL);
     if diagnostics.contains(MAKE_ROOM) || (was_running && !left_queue) {

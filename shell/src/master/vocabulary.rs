@@ -1,157 +1,158 @@
-//! What the master's decisions are told and what they order: the whole vocabulary in and out.
+//! Events in and actions out of the AM's decisions: their whole vocabulary.
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
 
 use crate::summary::Summary;
 
-/// A container that the ResourceManager gives.
+/// A container that the ResourceManager has allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Which one.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Where.
+    /// Node that the container is on.
     pub node: NodeId,
-    /// `host:port` of the node's pages; may be empty.
+    /// Address of the node's web pages, `host:port`; may be empty.
     pub node_http: String,
-    /// Guaranteed or opportunistic.
+    /// Execution type, guaranteed or opportunistic.
     pub execution_type: ExecutionType,
-    /// The number of the ask that it answers; see [`super::asks`].
+    /// Allocation request id of the ask that the container answers; see [`super::asks`].
     pub allocation_request_id: i64,
-    /// Counts its changes.
+    /// Number of updates so far.
     pub version: i32,
 }
 
-/// A container that has ended, by whoever's account.
+/// A container that has completed, for any reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Which one.
+    /// Id of the container.
     pub id: ContainerId,
-    /// How.
+    /// Exit status, or Hadoop's reason below 0.
     pub exit_status: ContainerExitStatus,
-    /// What the node or the ResourceManager says about it.
+    /// Diagnostics from the node or the ResourceManager.
     pub diagnostics: String,
 }
 
-/// A change of a container that the ResourceManager has granted; the node is to be told.
+/// A container update that the ResourceManager has granted, for the node to apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Which one.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Its version from now on.
+    /// New version.
     pub version: i32,
-    /// Its type from now on.
+    /// New execution type.
     pub execution_type: ExecutionType,
 }
 
-/// Why a change was refused (Hadoop: the reasons in `UpdateContainerError`).
+/// Reason for which a container update was refused (Hadoop: the reasons in `UpdateContainerError`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeRefusal {
-    /// The version is another.
+    /// The update named another version.
     Version {
-        /// The one that the ResourceManager has.
+        /// Version at the ResourceManager.
         current: i32,
     },
-    /// An earlier change is not done.
+    /// An earlier update is pending.
     Outstanding,
-    /// There is no such container any more, or it cannot be changed.
+    /// The container has completed, or cannot be updated.
     Final,
 }
 
-/// The answer to a heartbeat.
+/// Answer to a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// New containers.
+    /// Newly allocated containers.
     pub granted: Vec<Granted>,
-    /// Containers that have ended.
+    /// Completed containers.
     pub completed: Vec<Completed>,
-    /// Changes that were granted.
+    /// Granted updates.
     pub changed: Vec<Changed>,
-    /// Changes that were not.
+    /// Refused updates.
     pub refused: Vec<(ContainerId, ChangeRefusal)>,
 }
 
-/// How a node sees a container that it knows.
+/// Status of a container that its node knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It waits, or is being prepared.
+    /// Is queued, or being localized.
     Waiting(ContainerId),
-    /// Its command runs, or is about to end.
+    /// Runs its command, or is about to end.
     Running(ContainerId),
-    /// It has ended.
+    /// Has completed.
     Completed(Completed),
 }
 
-/// Why the job ends without a word to the ResourceManager.
+/// Reason for which the job ends without unregistration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It has not answered for as long as the configuration allows.
+    /// The ResourceManager has been silent for as long as the configuration allows.
     Silent,
-    /// It does not know this attempt any more.
+    /// The ResourceManager does not know this attempt any more.
     Disowned,
-    /// The master's node ends the master. What becomes of the job is the ResourceManager's to say.
+    /// The AM's node terminates the AM. The ResourceManager decides about the job.
     Terminated,
 }
 
-/// What happened.
+/// Input of the decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The ResourceManager knows the master; it knows nothing of earlier asks.
+    /// The ResourceManager has registered the AM; it has no asks of it.
     Registered {
-        /// The largest container there is; `None` if the ResourceManager does not say.
+        /// Largest container; `None` if the ResourceManager does not report it.
         largest: Option<Resource>,
     },
     /// The heartbeat was answered.
     Answered(Answer),
-    /// The ResourceManager has forgotten the registration, as after its restart.
+    /// The ResourceManager has lost the registration, as after its restart.
     Resync,
-    /// The ResourceManager refuses the heartbeat for good.
+    /// The ResourceManager refuses the heartbeat for good, for this reason.
     AskRefused(String),
-    /// There is no way on.
+    /// The job cannot continue.
     Lost(Loss),
-    /// A node has answered to [`Action::Start`], or cannot be reached: then all are refused.
+    /// A node has answered [`Action::Start`], or cannot be reached: then all containers are
+    /// refused.
     Started {
-        /// Those that it took.
+        /// Containers that the node accepted.
         accepted: Vec<ContainerId>,
-        /// Those that it did not take, and why.
+        /// Containers that the node refused, with the reason.
         refused: Vec<(ContainerId, String)>,
     },
-    /// A node has answered to [`Action::Look`].
+    /// A node has answered [`Action::Look`].
     Looked {
-        /// Which node.
+        /// Node that was polled.
         node: NodeId,
-        /// Its containers, without those that it does not know. `None`: it cannot be reached.
+        /// Statuses of the containers that the node knows. `None`: the node cannot be reached.
         seen: Option<Vec<Seen>>,
     },
-    /// The user has had enough.
+    /// The user stops the job.
     Stop,
     /// Time has passed.
     Tick,
 }
 
-/// A line of what the master wants: so many containers of one type, in all.
+/// Line of an ask: the total of outstanding containers of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Guaranteed or opportunistic.
+    /// Execution type, guaranteed or opportunistic.
     pub execution_type: ExecutionType,
-    /// How many are still missing; replaces what was asked before.
+    /// Number of outstanding containers; replaces the previous count.
     pub count: u32,
 }
 
-/// A promotion to ask for.
+/// Promotion to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promote {
-    /// Which container.
+    /// Id of the container.
     pub id: ContainerId,
-    /// The version that it has.
+    /// Version of the container that is promoted.
     pub version: i32,
 }
 
-/// What a heartbeat carries.
+/// Contents of a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heartbeat {
     /// Asks that have changed.
     pub asks: Vec<Ask>,
-    /// Containers to give back.
+    /// Containers to release.
     pub releases: Vec<ContainerId>,
     /// Promotions to ask for.
     pub promotions: Vec<Promote>,
@@ -160,52 +161,54 @@ pub struct Heartbeat {
 /// A container to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToStart {
-    /// Which container.
+    /// Id of the container.
     pub id: ContainerId,
-    /// For which task, from 0.
+    /// Number of its task, from 0.
     pub task: u32,
 }
 
-/// What to do.
+/// Output of the decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Register at the ResourceManager.
     Register,
-    /// Send a heartbeat. There is never more than one unanswered.
+    /// Send a heartbeat. At most one is unanswered.
     Allocate(Heartbeat),
-    /// Have a node start containers, in one call.
+    /// Start containers on a node, in one call.
     Start {
-        /// Which node.
+        /// Node to call.
         node: NodeId,
-        /// What to start.
+        /// Containers to start.
         containers: Vec<ToStart>,
     },
-    /// Ask a node how containers are, in one call. There is never more than one unanswered for a node.
+    /// Poll a node for the status of containers, in one call. At most one poll of a node is
+    /// unanswered.
     Look {
-        /// Which node.
+        /// Node to poll.
         node: NodeId,
-        /// Which containers.
+        /// Ids of the containers.
         containers: Vec<ContainerId>,
     },
-    /// Show a node the new token of a container.
+    /// Pass a container's new token to its node.
     Update {
-        /// Which node.
+        /// Node to call.
         node: NodeId,
-        /// Which container.
+        /// Id of the container.
         container: ContainerId,
     },
-    /// Have a node stop containers, in one call.
+    /// Stop containers on a node, in one call.
     StopContainers {
-        /// Which node.
+        /// Node to call.
         node: NodeId,
-        /// Which containers.
+        /// Ids of the containers.
         containers: Vec<ContainerId>,
     },
-    /// The job is over: unregister with this, unless the ResourceManager is lost. The last action.
+    /// End the job: unregister with this result, unless the ResourceManager is lost. The last
+    /// action.
     Finish {
-        /// How it went.
+        /// Result of the job.
         summary: Box<Summary>,
-        /// Why the ResourceManager is not to be told; `None`: it is.
+        /// Reason not to unregister; `None`: the AM unregisters.
         loss: Option<Loss>,
     },
 }

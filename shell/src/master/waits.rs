@@ -1,19 +1,19 @@
-//! How long containers waited: a histogram of bounded size. Pure.
+//! Histogram of the containers' waits, of bounded size. Pure.
 
 use std::collections::BTreeMap;
 
-/// Values below are kept exactly; above, to one part in so many.
+/// Bound below which values are kept exactly; above, to one part in this number.
 const EXACT_BELOW: u64 = 32;
 
-/// Counts of milliseconds. At most 2,000 buckets, however many values.
+/// Histogram of milliseconds. At most 2,000 buckets, however many values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// Values by the least that falls into the same bucket.
+    /// Number of values by the lower bound of their bucket.
     buckets: BTreeMap<u64, u64>,
     count: u64,
 }
 
-/// The least value that is not told apart from this one: its five leading bits.
+/// Returns the lower bound of a value's bucket: its five leading bits.
 const fn bucket(value_ms: u64) -> u64 {
     if value_ms < EXACT_BELOW {
         return value_ms;
@@ -29,7 +29,8 @@ impl Waits {
         self.count += 1;
     }
 
-    /// The value that `percent` of 100 of the values do not exceed, rounded down to its bucket; `None` without values.
+    /// Returns the value that `percent` of 100 of the values do not exceed, rounded down to its
+    /// bucket; `None` without values.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let rank = self

@@ -1,4 +1,4 @@
-//! The talk with the ResourceManager: what it says, and what it is to be told.
+//! Answers of the ResourceManager, and the contents of the next heartbeat.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use records::{ExecutionType, MonoMillis, NodeId, Resource};
 use super::{HeldStage, Master, TYPES, index};
 use crate::master::vocabulary::{Action, Answer, Heartbeat, Promote, ToStart};
 
-/// Containers in one call of a node.
+/// Limit on containers in one call of a node.
 const START_BATCH_MAX: usize = 100;
 
-/// Bytes of commands in one call of a node: a sixteenth of the longest frame.
+/// Limit on the bytes of commands in one call of a node: a sixteenth of the longest frame.
 const START_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl Master {
@@ -26,7 +26,7 @@ impl Master {
             book.forget();
         }
         self.releases.append(&mut self.released);
-        // A promotion that was under way is not known any more either.
+        // The ResourceManager has lost pending promotions, too.
         if self.job.promote_after_ms.is_some() {
             let waiting = self.held.iter_mut().filter(|(_, held)| {
                 held.stage == HeldStage::Waiting
@@ -90,7 +90,7 @@ impl Master {
         u32::try_from(self.wanted[index(execution_type)].len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether the ResourceManager has something to be told.
+    /// Returns whether a heartbeat would carry anything new.
     pub(super) fn has_orders(&self) -> bool {
         let differs = |of: &ExecutionType| self.books[index(*of)].differs(self.missing(*of));
         !self.releases.is_empty() || TYPES.iter().any(differs)

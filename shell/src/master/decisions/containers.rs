@@ -1,4 +1,4 @@
-//! What becomes of containers: given to tasks, started, seen, ended.
+//! Containers: assigned to tasks, started, polled, completed.
 
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId};
 
@@ -11,19 +11,19 @@ use crate::master::vocabulary::{
 };
 use crate::summary::{FAILURES_MAX, Failure, REASON_CHARS_MAX};
 
-/// The rest before the second try after a loss, in milliseconds; the first is at once unless a queue was full. It doubles
-/// with each.
+/// Backoff before the second retry after a loss, in milliseconds; the first retry is immediate
+/// unless a queue was full. Doubles with each retry.
 const REST_FIRST_MS: u64 = 250;
 
-/// The longest rest, in milliseconds. It ends early when room comes free.
+/// Longest backoff, in milliseconds. Ends early when capacity is freed.
 const REST_MAX_MS: u64 = 5_000;
 
-/// After how many milliseconds a promotion that was refused for its version is asked for again.
+/// Milliseconds after which a promotion that was refused for its version is asked for again.
 const PROMOTE_AGAIN_MS: u64 = 1_000;
 
 impl Master {
-    /// Gives a container to a task, or back. By the number of the ask and not by the type: one that came in another type
-    /// than was asked for answers that ask all the same.
+    /// Assigns a container to a task, or releases it. The allocation request id counts, not the
+    /// type: a container of another type than asked for still answers its ask.
     pub(super) fn granted(&mut self, granted: Granted, now: MonoMillis) -> Option<ToStart> {
         let id = granted.id;
         let asked = asked_type(granted.allocation_request_id).unwrap_or(granted.execution_type);
@@ -71,7 +71,7 @@ impl Master {
         }
     }
 
-    /// A node did not take a container: it goes back, in case the node took it after all.
+    /// Releases a container that a node refused, in case the node accepted it after all.
     pub(super) fn refused(&mut self, id: ContainerId, reason: &str, now: MonoMillis) {
         let is_starting = self
             .held
@@ -126,7 +126,8 @@ impl Master {
             was_running,
             &completed.diagnostics,
         );
-        // One that was over before it was seen running has run all the same, unless it was taken away before.
+        // A container that ended before it was seen running has run all the same, unless it was
+        // taken away before.
         if let Some(since) = self.looks.remove(&node, id)
             && !matches!(verdict, Verdict::Again(_))
         {
@@ -153,14 +154,14 @@ impl Master {
         }
     }
 
-    /// Room has come free: the task that would be asked for next need not rest any longer.
+    /// Ends the next task's backoff, since capacity was freed.
     fn cut_a_rest(&mut self, now: MonoMillis) {
         if let Some((at, task)) = self.resting.pop_first() {
             self.resting.insert((at.min(now), task));
         }
     }
 
-    /// A container's task has it no longer.
+    /// Removes a container from its task.
     fn let_go(&mut self, id: ContainerId) -> Option<Held> {
         let held = self.held.remove(&id)?;
         self.looks.remove(&held.node, id);
@@ -170,7 +171,8 @@ impl Master {
         Some(held)
     }
 
-    /// A task has lost its container through no fault of its own: it gets another, unless that has happened too often.
+    /// Takes a container from its task through no fault of the task: the task gets another, unless
+    /// its retries are used up.
     fn take_away(
         &mut self,
         held: &Held,
@@ -197,7 +199,7 @@ impl Master {
             return;
         }
         let doublings = times.saturating_sub(2).min(16);
-        // A full queue is not tried again at once.
+        // After a full queue the retry is never immediate.
         let rest = match (times, taken) {
             (1, Taken::Evicted | Taken::Preempted | Taken::Lost) => 0,
             (_, Taken::Evicted | Taken::Preempted | Taken::Lost | Taken::Shed) => {
@@ -273,7 +275,7 @@ impl Master {
                     self.promote_at.insert((again, id));
                 }
             }
-            // It is under way, or too late.
+            // Pending, or too late.
             ChangeRefusal::Version { .. } | ChangeRefusal::Outstanding | ChangeRefusal::Final => {}
         }
     }

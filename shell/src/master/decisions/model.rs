@@ -1,5 +1,5 @@
-//! The master against a cluster that does anything: whatever happens, in whatever order, the job ends, and no task has two
-//! containers or is started twice in one.
+//! The AM against a cluster that does anything: whatever happens, in whatever order, the job ends,
+//! and no task has two containers or is started twice in one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +15,24 @@ use crate::master::vocabulary::{
 };
 use crate::summary::{Outcome, Summary};
 
-/// What the cluster does next; numbers choose among what there is.
+/// Next action of the cluster; numbers are indices into what there is.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Answers the heartbeat, with so many containers.
+    /// Answers the heartbeat with this number of containers.
     Answer { granted: usize },
-    /// A node accepts or refuses what it was to start.
+    /// Accepts or refuses the start on a node.
     Start { is_accepted: bool },
-    /// A node answers, with some containers running.
+    /// Answers a poll of a node, with this number of containers running.
     Look { running: usize, is_reached: bool },
-    /// A container ends; told by the ResourceManager or only found by looking.
+    /// Ends a container; reported by the ResourceManager or found by a poll only.
     End { which: usize, exit_status: i32 },
-    /// An end is told that was told before, or of a container that nobody knows.
+    /// Reports an end that was reported before, or of an unknown container.
     Stray { which: i64 },
-    /// The ResourceManager forgets the master.
+    /// Makes the ResourceManager forget the AM.
     Resync,
-    /// A promotion is granted or not.
+    /// Grants or refuses a promotion.
     Promote { is_granted: bool },
-    /// Time passes.
+    /// Lets time pass.
     Pass { ms: u64 },
 }
 
@@ -51,18 +51,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-/// Everything outside the master.
+/// Everything outside the AM.
 struct World {
     master: Master,
     now: u64,
     next_id: i64,
-    /// What the ResourceManager believes is missing, by type.
+    /// Outstanding containers by type, as the ResourceManager counts them.
     missing: BTreeMap<ExecutionType, u32>,
     heartbeat: Option<Heartbeat>,
     is_registering: bool,
     starting: Vec<(u16, Vec<(ContainerId, u32)>)>,
     looking: Vec<(u16, Vec<ContainerId>)>,
-    /// Containers that exist, the node of each and its task once it has one.
+    /// Existing containers, with the node of each and its task once it has one.
     alive: BTreeMap<ContainerId, (u16, Option<u32>)>,
     completed: Vec<Completed>,
     promotions: BTreeSet<ContainerId>,
@@ -310,7 +310,7 @@ impl World {
         }
     }
 
-    /// From now on the cluster is a good one.
+    /// Lets a cluster without faults run until the job ends.
     fn settle(&mut self) {
         for _ in 0..2_000 {
             if self.summary.is_some() {

@@ -1,6 +1,6 @@
-//! Why a task failed, for people. Pure.
+//! Reasons of failed tasks, for people. Pure.
 
-/// Why a command failed, for people.
+/// Returns the reason for which a command failed.
 pub(super) fn reason_of(exit_status: i32, diagnostics: &str) -> String {
     let last = last_line(diagnostics);
     match exit_status {
@@ -13,14 +13,14 @@ pub(super) fn reason_of(exit_status: i32, diagnostics: &str) -> String {
     }
 }
 
-/// The last line that the command wrote to standard error, as far as the node quotes it (Hadoop:
-/// `ContainerLaunch.handleContainerExitWithFailure`).
+/// Returns the last line that the command wrote to standard error, as far as the node quotes it
+/// (Hadoop: `ContainerLaunch.handleContainerExitWithFailure`).
 fn last_of_stderr(diagnostics: &str) -> &str {
     let quoted = diagnostics.rsplit_once("bytes of stderr :");
     quoted.map_or("", |(_, quoted)| last_line(quoted))
 }
 
-/// What was said last.
+/// Returns the last line that is not blank.
 pub(super) fn last_line(diagnostics: &str) -> &str {
     let mut lines = diagnostics.lines().map(str::trim);
     lines.rfind(|line| !line.is_empty()).unwrap_or("")

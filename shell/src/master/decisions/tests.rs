@@ -1,4 +1,4 @@
-//! What the master decides, case by case.
+//! Decisions of the AM, case by case.
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Resource};
 
@@ -15,7 +15,7 @@ use crate::summary::{Outcome, Summary};
 const GUARANTEED: ExecutionType = ExecutionType::Guaranteed;
 const OPPORTUNISTIC: ExecutionType = ExecutionType::Opportunistic;
 
-/// A master and the time, for which each event comes a millisecond after the one before.
+/// An AM and the time; each event comes a millisecond after the one before.
 struct Bench {
     master: Master,
     now: u64,
@@ -23,7 +23,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A registered master whose first heartbeat is under way.
+    /// Returns a registered AM whose first heartbeat is in flight.
     fn start(guaranteed: u32, opportunistic: u32, change: impl FnOnce(&mut Job)) -> Self {
         let mut job = Job {
             guaranteed,
@@ -47,7 +47,7 @@ impl Bench {
         actions
     }
 
-    /// Lets time pass to each wake-up until `ms` later; all actions on the way.
+    /// Lets time pass to each wake-up until `ms` later; returns all actions on the way.
     fn pass(&mut self, ms: u64) -> Vec<Action> {
         let end = self.now + ms;
         let mut actions = Vec::new();
@@ -62,7 +62,7 @@ impl Bench {
         actions
     }
 
-    /// The heartbeat under way is answered.
+    /// Answers the heartbeat in flight.
     fn answer(&mut self, change: impl FnOnce(&mut Answer)) -> Vec<Action> {
         let mut answer = Answer::default();
         change(&mut answer);
@@ -74,7 +74,7 @@ impl Bench {
         self.answer(|answer| answer.granted = granted)
     }
 
-    /// The promotions that are asked for within `ms`, while nothing else happens.
+    /// Returns the promotions that are asked for within `ms`, while nothing else happens.
     fn promotions(&mut self, ms: u64) -> Vec<Promote> {
         let mut promotions = Vec::new();
         for _ in 0..ms / PAUSE + 1 {
@@ -100,7 +100,7 @@ impl Bench {
         });
     }
 
-    /// Its node says how it ended.
+    /// Reports the end of a container from its node.
     fn end(&mut self, id: i64, exit_status: i32) -> Vec<Action> {
         self.tell(Event::Looked {
             node: node(1),
@@ -251,7 +251,7 @@ fn a_container_that_made_way_is_asked_for_again_at_once() {
     assert_eq!(bench.master.counts().evicted, 1);
 }
 
-/// Two heartbeats fit in.
+/// Time in which two heartbeats fit, in milliseconds.
 const PAUSE: u64 = 120;
 
 #[test]
