@@ -18,7 +18,7 @@ pub enum NodeState {
     Unhealthy,
     /// Sent no heartbeat for the expiry interval.
     Lost,
-    /// Unregistered.
+    /// Unregistered, and sends no heartbeats.
     Shutdown,
 }
 

@@ -56,7 +56,7 @@ pub enum Refusal {
     TooLarge {
         /// Size that was asked for.
         asked: Resource,
-        /// Largest size.
+        /// Largest size that is allocated.
         max: Resource,
     },
     /// Size that is invalid, such as one below 0.

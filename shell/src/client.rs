@@ -69,7 +69,7 @@ pub async fn submit(
     let mut link = RmLink::new(link_config(cluster, cluster.patience));
     let watching = watch_silence(link.silence(), progress.clone());
     let id = tokio::select! {
-        taken = hand_over(&mut link, job, program, &spec) => taken?,
+        submitted = submit_application(&mut link, job, program, &spec) => submitted?,
         never = watching => match never {},
     };
     progress.send_modify(|progress| {
@@ -101,7 +101,7 @@ pub async fn submit(
 }
 
 /// Gets an application id and submits the job under it.
-async fn hand_over(
+async fn submit_application(
     link: &mut RmLink,
     job: &Job,
     program: &str,

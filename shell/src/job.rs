@@ -26,7 +26,7 @@ const RETRIES_DEFAULT: u32 = 50;
 /// Longest name of a job or a queue, in characters.
 const NAME_CHARS_MAX: usize = 256;
 
-/// One command in many containers.
+/// A command, and the containers that run it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Name on the ResourceManager's pages.

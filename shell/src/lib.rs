@@ -20,7 +20,7 @@
 //! | [`progress`], [`summary`], [`text`] | progress and result, and their text forms. Pure |
 //! | [`retry`] | retries against a ResourceManager that does not answer. Pure |
 //! | [`client`] | submits, follows and kills an application |
-//! | [`master`] | asks for containers, starts them, and replaces those that the cluster takes away |
+//! | [`master`] | asks for containers, starts them, and replaces those taken away |
 
 pub mod client;
 pub mod cluster;

@@ -16,10 +16,10 @@ pub mod asks;
 pub mod decisions;
 mod driver;
 pub(crate) mod endpoint;
-pub mod looks;
 mod nodes;
 pub mod pace;
 mod rm;
+pub mod status_polls;
 #[cfg(test)]
 mod testing;
 pub mod verdict;
@@ -95,14 +95,14 @@ pub enum MasterError {
 
 /// Inputs of an AM from its environment.
 #[derive(Debug)]
-struct Given {
+struct Inputs {
     spec: Spec,
     container: ContainerId,
     host: String,
     token: Token,
 }
 
-impl Given {
+impl Inputs {
     fn read(environment: &BTreeMap<String, String>) -> Result<Self, MasterError> {
         let variable = |name| environment.get(name).map(String::as_str);
         let set = |name| variable(name).ok_or(MasterError::Unset { name });
@@ -133,5 +133,5 @@ impl Given {
 /// # Errors
 /// [`MasterError`]: invalid environment, or a lost ResourceManager.
 pub async fn run(environment: &BTreeMap<String, String>) -> Result<Outcome, MasterError> {
-    driver::run(Given::read(environment)?).await
+    driver::run(Inputs::read(environment)?).await
 }

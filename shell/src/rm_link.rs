@@ -336,7 +336,7 @@ mod tests {
 
     #[tokio::test]
     async fn patience_with_nobody_ends() {
-        // Taken and given back: nobody listens there.
+        // Removal and given back: nobody listens there.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         drop(listener);

@@ -31,7 +31,7 @@ const POLL_SHARE: u32 = 16;
 
 /// Time after the loss of an AM's endpoint during which reports are polled at the shortest
 /// interval: the AM has probably ended.
-const HURRY: Duration = Duration::from_secs(2);
+const FAST_POLL_PERIOD: Duration = Duration::from_secs(2);
 
 /// Follows one application: polls its reports and publishes its progress and its AM's endpoint.
 pub(super) struct Follower {
@@ -65,8 +65,8 @@ impl Follower {
         };
         let began = Instant::now();
         let (lost, mut endpoint_lost) = watch::channel(0);
-        let mut carrying: Option<AbortOnDropHandle<()>> = None;
-        let mut hurry_until = began;
+        let mut following: Option<AbortOnDropHandle<()>> = None;
+        let mut fast_until = began;
         loop {
             let answer = link.call::<GetApplicationReport>(&request).await;
             let answer = answer.map_err(|error| gone(self.id, error))?;
@@ -80,21 +80,21 @@ impl Follower {
             let found = endpoint_of(&report);
             if *self.endpoint.borrow() != found {
                 // A new attempt, or the first.
-                carrying = found.clone().map(|endpoint| {
-                    let carry = endpoint.follow(self.progress.clone(), lost.clone());
-                    AbortOnDropHandle::new(tokio::spawn(carry))
+                following = found.clone().map(|endpoint| {
+                    let following = endpoint.follow(self.progress.clone(), lost.clone());
+                    AbortOnDropHandle::new(tokio::spawn(following))
                 });
                 self.endpoint.send_replace(found);
             }
-            let pause = if Instant::now() < hurry_until {
+            let pause = if Instant::now() < fast_until {
                 POLL_MIN
             } else {
                 (began.elapsed() / POLL_SHARE).clamp(POLL_MIN, POLL_MAX)
             };
             tokio::select! {
                 () = sleep(pause) => {}
-                Ok(()) = endpoint_lost.changed(), if carrying.is_some() => {
-                    hurry_until = Instant::now() + HURRY;
+                Ok(()) = endpoint_lost.changed(), if following.is_some() => {
+                    fast_until = Instant::now() + FAST_POLL_PERIOD;
                 }
             }
         }

@@ -50,9 +50,9 @@ impl AskBook {
         wanted: u32,
         now: MonoMillis,
     ) -> Option<Ask> {
-        let is_news = self.at_rm.unwrap_or(0) != wanted;
+        let is_new = self.at_rm.unwrap_or(0) != wanted;
         let is_old = wanted > 0 && now.since(self.touched) >= REPEAT_MS;
-        if !is_news && !is_old {
+        if !is_new && !is_old {
             return None;
         }
         self.at_rm = Some(wanted);

@@ -4,10 +4,10 @@
 //!               granted                accepted            seen running
 //!  task: Wanted ───────▶ held: Starting ───────▶ Waiting ──────────────▶ Running
 //!          ▲                  │                     │                      │
-//!          │ rested           │ refused             │ completed            │ completed
+//!          │ backoff over     │ refused             │ completed            │ completed
 //!          │                  ▼                     ▼                      ▼
-//!        Resting ◀──── the cluster's fault ── judged ── 0 ──▶ Succeeded
-//!                                               └── else, or too many tries ──▶ Failed
+//!      BackingOff ◀── the cluster's fault ──── judged ── 0 ──▶ Succeeded
+//!                                               └── else, or too many retries ──▶ Failed
 //! ```
 //!
 //! A task is one of the job's containers as its user counts them, and holds one container at a
@@ -27,15 +27,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId};
 
 use super::asks::AskBook;
-use super::looks::Looks;
 use super::pace::Pace;
+use super::status_polls::StatusPolls;
 use super::vocabulary::{Action, Event, Loss};
 use super::waits::Waits;
 use crate::job::Job;
 use crate::progress::Counts;
 use crate::summary::{Failure, Outcome, Summary};
 
-/// One of the job's containers, as its user counts them.
+/// A container of the job, as its user counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
     state: TaskState,
@@ -46,7 +46,7 @@ struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskState {
     Wanted,
-    Resting,
+    BackingOff,
     Held(ContainerId),
     Succeeded,
     Failed,
@@ -85,10 +85,10 @@ pub struct Master {
     is_over: bool,
     tasks: Vec<Task>,
     wanted: [BTreeSet<u32>; 2],
-    resting: BTreeSet<(MonoMillis, u32)>,
+    backoffs: BTreeSet<(MonoMillis, u32)>,
     held: BTreeMap<ContainerId, Held>,
     books: [AskBook; 2],
-    looks: Looks,
+    polls: StatusPolls,
     pace: Pace,
     /// Containers to release with the next heartbeat.
     releases: BTreeSet<ContainerId>,
@@ -128,10 +128,10 @@ impl Master {
             is_registered: false,
             is_over: false,
             wanted: [guaranteed, opportunistic],
-            resting: BTreeSet::new(),
+            backoffs: BTreeSet::new(),
             held: BTreeMap::new(),
             books: [AskBook::default(); 2],
-            looks: Looks::default(),
+            polls: StatusPolls::default(),
             pace: Pace::default(),
             releases: BTreeSet::new(),
             released: BTreeSet::new(),
@@ -163,7 +163,7 @@ impl Master {
                 self.is_registered = false;
                 actions.push(Action::Register);
             }
-            Event::AskRefused(reason) => self.give_up_all(&reason, now, &mut actions),
+            Event::AskRefused(reason) => self.fail_all(&reason, now, &mut actions),
             Event::Lost(loss) => self.finish(Outcome::Failed, Some(loss), now, &mut actions),
             Event::Started { accepted, refused } => {
                 for id in accepted {
@@ -173,7 +173,7 @@ impl Master {
                     self.refused(id, &reason, now);
                 }
             }
-            Event::Looked { node, seen } => self.looked(&node, seen, now),
+            Event::StatusPolled { node, seen } => self.status_polled(&node, seen, now),
             Event::Stop => self.finish(Outcome::Stopped, None, now, &mut actions),
             Event::Tick => {}
         }
@@ -193,13 +193,13 @@ impl Master {
         } else {
             None
         };
-        let rested = self.resting.first().map(|(at, _)| *at);
+        let rested = self.backoffs.first().map(|(at, _)| *at);
         // A heartbeat carries the ask for a promotion, so the ask waits for the next heartbeat that
         // is due.
         let ordered = self.pace.due(true).filter(|_| self.is_registered);
         let promotion = self.promote_at.first().map(|(at, _)| *at);
         let promotion = promotion.zip(ordered).map(|(at, ordered)| at.max(ordered));
-        [heartbeat, self.looks.next_wake(), rested, promotion]
+        [heartbeat, self.polls.next_wake(), rested, promotion]
             .into_iter()
             .flatten()
             .min()
@@ -212,7 +212,7 @@ impl Master {
         counts.tasks = self.job.containers();
         for task in &self.tasks {
             match task.state {
-                TaskState::Wanted | TaskState::Resting => counts.waiting += 1,
+                TaskState::Wanted | TaskState::BackingOff => counts.waiting += 1,
                 TaskState::Held(id) => match self.held.get(&id).map(|held| held.stage) {
                     Some(HeldStage::Running) => counts.running += 1,
                     Some(HeldStage::Starting | HeldStage::Waiting) | None => counts.queued += 1,
@@ -225,18 +225,18 @@ impl Master {
     }
 
     /// Fails every task that has not ended, as no container can be had any more.
-    fn give_up_all(&mut self, reason: &str, now: MonoMillis, actions: &mut Vec<Action>) {
+    fn fail_all(&mut self, reason: &str, now: MonoMillis, actions: &mut Vec<Action>) {
         for task in 0..self.job.containers() {
             let last = match self.tasks[task as usize].state {
                 TaskState::Succeeded | TaskState::Failed => continue,
-                TaskState::Wanted | TaskState::Resting => None,
+                TaskState::Wanted | TaskState::BackingOff => None,
                 TaskState::Held(id) => self.held.get(&id).cloned().map(|held| (held, id)),
             };
             let last = last.as_ref().map(|(held, id)| (held, *id));
             self.fail(task, last, None, reason.to_owned());
         }
         self.wanted = [BTreeSet::new(), BTreeSet::new()];
-        self.resting.clear();
+        self.backoffs.clear();
         self.finish(Outcome::Failed, None, now, actions);
     }
 
@@ -276,10 +276,10 @@ impl Master {
         if self.is_over {
             return;
         }
-        while let Some((at, task)) = self.resting.first().copied()
+        while let Some((at, task)) = self.backoffs.first().copied()
             && at <= now
         {
-            self.resting.pop_first();
+            self.backoffs.pop_first();
             self.tasks[task as usize].state = TaskState::Wanted;
             self.wanted[index(self.job.type_of(task))].insert(task);
         }
@@ -298,8 +298,8 @@ impl Master {
             self.finish(outcome, None, now, actions);
             return;
         }
-        for (node, containers) in self.looks.due(now) {
-            actions.push(Action::Look { node, containers });
+        for (node, containers) in self.polls.due(now) {
+            actions.push(Action::PollStatus { node, containers });
         }
         let is_due = |due: MonoMillis| due <= now;
         if self.is_registered && self.pace.due(self.has_orders_at(now)).is_some_and(is_due) {

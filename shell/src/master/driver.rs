@@ -14,9 +14,9 @@ use wire::rpc::ClientAuth;
 use super::decisions::Master;
 use super::endpoint::{Endpoint, Told};
 use super::nodes::Nodes;
-use super::rm::{self, News, Order, Whereabouts};
+use super::rm::{self, MasterAddress, Order, OrderResult};
 use super::vocabulary::{Action, Event, Loss};
-use super::{Given, MasterError};
+use super::{Inputs, MasterError};
 use crate::rm_link::{LinkConfig, RmLink};
 use crate::summary::{Outcome, Summary};
 
@@ -42,14 +42,14 @@ struct Driver {
     nodes: Nodes,
     calls: JoinSet<Option<Event>>,
     orders: mpsc::Sender<Order>,
-    news: mpsc::Receiver<News>,
+    results: mpsc::Receiver<OrderResult>,
     told: watch::Sender<Told>,
     started: Instant,
 }
 
 /// Runs the AM to its end.
-pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
-    let Given {
+pub(super) async fn run(given: Inputs) -> Result<Outcome, MasterError> {
+    let Inputs {
         spec,
         container,
         host,
@@ -60,7 +60,7 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     tracing::info!(%container, containers = job.containers(), "running the ApplicationMaster of a job");
     let started = Instant::now();
     let (orders, orders_taken) = mpsc::channel(ORDERS_MAX);
-    let (news_sent, news) = mpsc::channel(ORDERS_MAX);
+    let (results_sent, results) = mpsc::channel(ORDERS_MAX);
     let link = RmLink::new(LinkConfig {
         addresses: spec.schedulers.clone(),
         protocol: application_master::PROTOCOL,
@@ -75,23 +75,23 @@ pub(super) async fn run(given: Given) -> Result<Outcome, MasterError> {
     let endpoint = endpoint
         .inspect_err(|error| tracing::warn!(%error, "cannot serve progress"))
         .ok();
-    let whereabouts = Whereabouts::new(host, endpoint.as_ref().map(Endpoint::port));
+    let address = MasterAddress::new(host, endpoint.as_ref().map(Endpoint::port));
     if let Some(endpoint) = endpoint {
         background.spawn(endpoint.serve());
     }
     background.spawn(rm::serve(
         link,
-        whereabouts,
+        address,
         job.size(),
         orders_taken,
-        news_sent,
+        results_sent,
     ));
     let mut driver = Driver {
         master: Master::new(job.clone(), spec.user.clone(), MonoMillis(0)),
         nodes: Nodes::new(job),
         calls: JoinSet::new(),
         orders,
-        news,
+        results,
         told,
         started,
     };
@@ -139,15 +139,15 @@ impl Driver {
             let wake = self.master.next_wake();
             let wake = wake.map_or(FAR, |wake| Duration::from_millis(wake.0));
             tokio::select! {
-                news = self.news.recv() => {
-                    let news = news.expect("the task ends after the last order only");
-                    for (node, token) in news.nm_tokens {
+                result = self.results.recv() => {
+                    let result = result.expect("the task ends after the last order only");
+                    for (node, token) in result.nm_tokens {
                         self.nodes.add_token(node, token);
                     }
-                    for (id, token) in news.container_tokens {
+                    for (id, token) in result.container_tokens {
                         self.nodes.add_container_token(id, token);
                     }
-                    if let Some(event) = news.event {
+                    if let Some(event) = result.event {
                         return event;
                     }
                 }
@@ -177,8 +177,8 @@ impl Driver {
                 let call = self.nodes.start(&node, &containers);
                 self.calls.spawn(call.run());
             }
-            Action::Look { node, containers } => {
-                let call = self.nodes.look(&node, containers);
+            Action::PollStatus { node, containers } => {
+                let call = self.nodes.poll_status(&node, containers);
                 self.calls.spawn(call.run());
             }
             Action::Update { node, container } => {
@@ -233,7 +233,8 @@ impl Driver {
     async fn unregister(&mut self, summary: Box<Summary>) {
         self.order(Order::Finish(summary)).await;
         // Results of earlier orders come first.
-        let is_last = |news: Option<News>| news.is_none_or(|news| news.event.is_none());
-        while !is_last(self.news.recv().await) {}
+        let is_last =
+            |result: Option<OrderResult>| result.is_none_or(|result| result.event.is_none());
+        while !is_last(self.results.recv().await) {}
     }
 }

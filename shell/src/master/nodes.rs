@@ -151,7 +151,7 @@ pub(super) struct Call {
 
 enum Order {
     Start(Vec<ContainerId>, StartContainersRequestProto),
-    Look(NodeId, Vec<ContainerId>),
+    PollStatus(NodeId, Vec<ContainerId>),
     Update(ContainerId, TokenProto),
     Stop(Vec<ContainerId>),
 }
@@ -227,8 +227,8 @@ impl Nodes {
         self.call(node, Order::Start(ids, request))
     }
 
-    pub(super) fn look(&mut self, node: &NodeId, containers: Vec<ContainerId>) -> Call {
-        self.call(node, Order::Look(node.clone(), containers))
+    pub(super) fn poll_status(&mut self, node: &NodeId, containers: Vec<ContainerId>) -> Call {
+        self.call(node, Order::PollStatus(node.clone(), containers))
     }
 
     /// `None` when the change came without a token.
@@ -249,7 +249,7 @@ impl Call {
         let _turn = turn.expect("the semaphore is never closed");
         match self.order {
             Order::Start(ids, request) => Some(start(self.link, ids, &request).await),
-            Order::Look(node, ids) => Some(look(self.link, node, ids).await),
+            Order::PollStatus(node, ids) => Some(poll_status(self.link, node, ids).await),
             Order::Update(id, token) => {
                 update(self.link, id, token).await;
                 None
@@ -300,7 +300,7 @@ fn refusals(failed: Vec<ContainerExceptionMapProto>) -> Vec<(ContainerId, String
     failed.collect()
 }
 
-async fn look(
+async fn poll_status(
     link: Result<Arc<NodeLink>, NodeError>,
     node: NodeId,
     ids: Vec<ContainerId>,
@@ -319,7 +319,7 @@ async fn look(
             None
         }
     };
-    Event::Looked { node, seen }
+    Event::StatusPolled { node, seen }
 }
 
 fn read_seen(status: &ContainerStatusProto) -> Option<Seen> {

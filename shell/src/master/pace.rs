@@ -19,14 +19,14 @@ const PAUSE_SHARE: u64 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
     last_sent: Option<MonoMillis>,
-    last_news: MonoMillis,
+    last_change: MonoMillis,
     is_unanswered: bool,
 }
 
 impl Pace {
     /// Records a change, which shortens the pause.
-    pub(super) const fn news(&mut self, now: MonoMillis) {
-        self.last_news = now;
+    pub(super) const fn changed(&mut self, now: MonoMillis) {
+        self.last_change = now;
     }
 
     /// Records that a heartbeat was sent.
@@ -44,7 +44,7 @@ impl Pace {
     pub(super) const fn registered(&mut self, now: MonoMillis) {
         *self = Self {
             last_sent: None,
-            last_news: now,
+            last_change: now,
             is_unanswered: false,
         };
     }
@@ -60,7 +60,7 @@ impl Pace {
         let pause = if has_orders {
             PAUSE_MIN_MS
         } else {
-            (last.since(self.last_news) / PAUSE_SHARE).clamp(PAUSE_MIN_MS, PAUSE_MAX_MS)
+            (last.since(self.last_change) / PAUSE_SHARE).clamp(PAUSE_MIN_MS, PAUSE_MAX_MS)
         };
         Some(last + pause)
     }
@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(pace.due(false), Some(MonoMillis(due)));
             assert_eq!(pace.due(true), Some(MonoMillis(sent + PAUSE_MIN_MS)));
         }
-        pace.news(MonoMillis(80_000));
+        pace.changed(MonoMillis(80_000));
         assert_eq!(pace.due(false), Some(MonoMillis(80_050)));
     }
 }

@@ -49,7 +49,7 @@ pub(super) enum Order {
 
 /// Result of an order.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct OrderResult {
     /// Event for the decisions; none after the last order.
     pub(super) event: Option<Event>,
     /// Tokens with which the AM starts containers, or updates them.
@@ -58,7 +58,7 @@ pub(super) struct News {
     pub(super) nm_tokens: Vec<(NodeId, Token)>,
 }
 
-impl From<Event> for News {
+impl From<Event> for OrderResult {
     fn from(event: Event) -> Self {
         Self {
             event: Some(event),
@@ -69,7 +69,7 @@ impl From<Event> for News {
 
 /// Address of the AM, for its registration.
 #[derive(Clone, Debug)]
-pub(super) struct Whereabouts {
+pub(super) struct MasterAddress {
     /// Host of the AM's node.
     pub(super) host: String,
     /// Port of its endpoint, -1 without one.
@@ -78,7 +78,7 @@ pub(super) struct Whereabouts {
     pub(super) url: String,
 }
 
-impl Whereabouts {
+impl MasterAddress {
     /// Returns the address on this node, with an endpoint on this port if there is one.
     pub(super) fn new(host: String, port: Option<u16>) -> Self {
         Self {
@@ -92,10 +92,10 @@ impl Whereabouts {
 /// Carries out orders until the channel of orders is closed.
 pub(super) async fn serve(
     mut link: RmLink,
-    whereabouts: Whereabouts,
+    address: MasterAddress,
     size: Resource,
     mut orders: mpsc::Receiver<Order>,
-    news: mpsc::Sender<News>,
+    results: mpsc::Sender<OrderResult>,
 ) {
     let mut response_id = 0;
     let mut renewed: Option<TokenProto> = None;
@@ -103,7 +103,7 @@ pub(super) async fn serve(
         let came = match order {
             Order::Register => {
                 response_id = 0;
-                register(&mut link, &whereabouts).await.into()
+                register(&mut link, &address).await.into()
             }
             Order::Allocate(heartbeat, progress) => {
                 let request = request(&heartbeat, size, response_id, progress);
@@ -124,21 +124,21 @@ pub(super) async fn serve(
                 }
             }
             Order::Finish(summary) => {
-                finish(&mut link, &whereabouts, &summary).await;
-                News::default()
+                finish(&mut link, &address, &summary).await;
+                OrderResult::default()
             }
         };
-        if news.send(came).await.is_err() {
+        if results.send(came).await.is_err() {
             return;
         }
     }
 }
 
-async fn register(link: &mut RmLink, whereabouts: &Whereabouts) -> Event {
+async fn register(link: &mut RmLink, address: &MasterAddress) -> Event {
     let request = RegisterApplicationMasterRequestProto {
-        host: Some(whereabouts.host.clone()),
-        rpc_port: Some(whereabouts.port),
-        tracking_url: Some(whereabouts.url.clone()),
+        host: Some(address.host.clone()),
+        rpc_port: Some(address.port),
+        tracking_url: Some(address.url.clone()),
         ..RegisterApplicationMasterRequestProto::default()
     };
     match link.call::<RegisterApplicationMaster>(&request).await {
@@ -240,7 +240,7 @@ const fn priority(execution_type: ExecutionType) -> i32 {
 }
 
 /// Reads an answer. Omits broken entries with a warning, so that the others take effect.
-fn read(response: AllocateResponseProto) -> News {
+fn read(response: AllocateResponseProto) -> OrderResult {
     match response.a_m_command.map(|_| response.a_m_command()) {
         Some(AmCommandProto::AmResync) => return Event::Resync.into(),
         Some(AmCommandProto::AmShutdown) => return Event::Lost(Loss::Disowned).into(),
@@ -280,7 +280,7 @@ fn read(response: AllocateResponseProto) -> News {
         let node = entry.node_id.as_ref()?.try_into().ok()?;
         Some((node, entry.token?.into()))
     });
-    News {
+    OrderResult {
         event: Some(Event::Answered(answer)),
         container_tokens,
         nm_tokens: nm_tokens.collect(),
@@ -344,7 +344,7 @@ fn read_refusal(
 
 /// Unregisters, and waits until that is recorded: before, the AM's node may be ordered to kill it
 /// as failed.
-async fn finish(link: &mut RmLink, whereabouts: &Whereabouts, summary: &Summary) {
+async fn finish(link: &mut RmLink, address: &MasterAddress, summary: &Summary) {
     let status = match summary.outcome {
         Outcome::Succeeded => FinalApplicationStatusProto::AppSucceeded,
         Outcome::Failed => FinalApplicationStatusProto::AppFailed,
@@ -361,7 +361,7 @@ async fn finish(link: &mut RmLink, whereabouts: &Whereabouts, summary: &Summary)
             Ok(response) if response.is_unregistered() => return,
             Ok(_) => sleep(FINISH_POLL).await,
             Err(error) if error.is(HadoopException::ApplicationMasterNotRegistered) => {
-                register(link, whereabouts).await;
+                register(link, address).await;
             }
             Err(error) => {
                 tracing::warn!(error = chain(&error), "cannot unregister");
@@ -438,14 +438,14 @@ mod tests {
             nm_tokens: vec![wire::proto::hadoop_yarn::NmTokenProto::default()],
             ..AllocateResponseProto::default()
         };
-        let news = read(response);
-        let Some(Event::Answered(answer)) = news.event else {
-            panic!("{:?}", news.event);
+        let result = read(response);
+        let Some(Event::Answered(answer)) = result.event else {
+            panic!("{:?}", result.event);
         };
         assert_eq!(answer.granted, []);
         assert_eq!(answer.refused, []);
         assert_eq!(answer.completed[0].exit_status, ContainerExitStatus(3));
-        assert!(news.nm_tokens.is_empty());
+        assert!(result.nm_tokens.is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use records::{ContainerExitStatus, ExecutionType};
 
 /// Way in which the cluster took a container from a task that continues in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Removal {
     /// Ran, and was killed for a guaranteed container.
     Evicted,
     /// Was shed from its node's queue, or not accepted into it.
@@ -15,7 +15,7 @@ pub enum Taken {
     Lost,
 }
 
-impl Taken {
+impl Removal {
     /// Returns the words for a reason.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -36,7 +36,7 @@ pub enum Verdict {
     /// The command, or something that it needs, is at fault: a retry would fail too.
     Failed,
     /// The cluster is at fault: the AM asks for another container.
-    Again(Taken),
+    Retry(Removal),
 }
 
 /// Words in a node's diagnostics of a container that it shed (Hadoop: `ContainerScheduler`).
@@ -60,31 +60,31 @@ pub fn judge(
     match exit_status {
         ContainerExitStatus::SUCCESS => Verdict::Succeeded,
         ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER => {
-            Verdict::Again(taken_by_scheduler(was_running, diagnostics))
+            Verdict::Retry(removal_by_scheduler(was_running, diagnostics))
         }
-        ContainerExitStatus::PREEMPTED => Verdict::Again(Taken::Preempted),
+        ContainerExitStatus::PREEMPTED => Verdict::Retry(Removal::Preempted),
         ContainerExitStatus::ABORTED
         | ContainerExitStatus::DISKS_FAILED
-        | ContainerExitStatus::KILLED_BY_RESOURCEMANAGER => Verdict::Again(Taken::Lost),
+        | ContainerExitStatus::KILLED_BY_RESOURCEMANAGER => Verdict::Retry(Removal::Lost),
         // A node of Hadoop's that kills an opportunistic container before it has a process may
         // report the signal.
         ContainerExitStatus::FORCE_KILLED | ContainerExitStatus::TERMINATED
             if execution_type == ExecutionType::Opportunistic
                 && (diagnostics.contains(MAKE_ROOM) || diagnostics.contains(DEQUEUED)) =>
         {
-            Verdict::Again(taken_by_scheduler(was_running, diagnostics))
+            Verdict::Retry(removal_by_scheduler(was_running, diagnostics))
         }
         _ => Verdict::Failed,
     }
 }
 
 /// Decides by the node's diagnostics, else by whether the container ran.
-fn taken_by_scheduler(was_running: bool, diagnostics: &str) -> Taken {
+fn removal_by_scheduler(was_running: bool, diagnostics: &str) -> Removal {
     let left_queue = diagnostics.contains(DEQUEUED) || diagnostics.contains(QUEUE_FULL);
     if diagnostics.contains(MAKE_ROOM) || (was_running && !left_queue) {
-        Taken::Evicted
+        Removal::Evicted
     } else {
-        Taken::Shed
+        Removal::Shed
     }
 }
 
@@ -104,21 +104,24 @@ mod tests {
 
     #[test]
     fn what_the_cluster_takes_away_is_tried_again() {
-        assert_eq!(judged(-100, true, ""), Verdict::Again(Taken::Lost));
-        assert_eq!(judged(-101, true, ""), Verdict::Again(Taken::Lost));
-        assert_eq!(judged(-102, true, ""), Verdict::Again(Taken::Preempted));
-        assert_eq!(judged(-106, true, ""), Verdict::Again(Taken::Lost));
-        assert_eq!(judged(-108, true, ""), Verdict::Again(Taken::Evicted));
-        assert_eq!(judged(-108, false, ""), Verdict::Again(Taken::Shed));
+        assert_eq!(judged(-100, true, ""), Verdict::Retry(Removal::Lost));
+        assert_eq!(judged(-101, true, ""), Verdict::Retry(Removal::Lost));
+        assert_eq!(judged(-102, true, ""), Verdict::Retry(Removal::Preempted));
+        assert_eq!(judged(-106, true, ""), Verdict::Retry(Removal::Lost));
+        assert_eq!(judged(-108, true, ""), Verdict::Retry(Removal::Evicted));
+        assert_eq!(judged(-108, false, ""), Verdict::Retry(Removal::Shed));
     }
 
     #[test]
     fn the_nodes_words_say_more_than_what_was_seen() {
         let dequeued = "Container De-queued to meet NM queuing limits.";
-        assert_eq!(judged(-108, true, dequeued), Verdict::Again(Taken::Shed));
+        assert_eq!(judged(-108, true, dequeued), Verdict::Retry(Removal::Shed));
         let evicted = "Container Killed to make room for Guaranteed Container.";
-        assert_eq!(judged(-108, false, evicted), Verdict::Again(Taken::Evicted));
-        assert_eq!(judged(143, true, evicted), Verdict::Again(Taken::Evicted));
+        assert_eq!(
+            judged(-108, false, evicted),
+            Verdict::Retry(Removal::Evicted)
+        );
+        assert_eq!(judged(143, true, evicted), Verdict::Retry(Removal::Evicted));
     }
 
     #[test]

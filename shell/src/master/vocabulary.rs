@@ -37,9 +37,9 @@ pub struct Completed {
 pub struct Changed {
     /// Id of the container.
     pub id: ContainerId,
-    /// New version.
+    /// Version after the update.
     pub version: i32,
-    /// New execution type.
+    /// Execution type after the update.
     pub execution_type: ExecutionType,
 }
 
@@ -62,7 +62,7 @@ pub enum ChangeRefusal {
 pub struct Answer {
     /// Newly allocated containers.
     pub granted: Vec<Granted>,
-    /// Completed containers.
+    /// Containers that have completed.
     pub completed: Vec<Completed>,
     /// Granted updates.
     pub changed: Vec<Changed>,
@@ -116,8 +116,8 @@ pub enum Event {
         /// Containers that the node refused, with the reason.
         refused: Vec<(ContainerId, String)>,
     },
-    /// A node has answered [`Action::Look`].
-    Looked {
+    /// A node has answered [`Action::PollStatus`].
+    StatusPolled {
         /// Node that was polled.
         node: NodeId,
         /// Statuses of the containers that the node knows. `None`: the node cannot be reached.
@@ -183,7 +183,7 @@ pub enum Action {
     },
     /// Poll a node for the status of containers, in one call. At most one poll of a node is
     /// unanswered.
-    Look {
+    PollStatus {
         /// Node to poll.
         node: NodeId,
         /// Ids of the containers.

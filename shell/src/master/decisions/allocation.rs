@@ -43,7 +43,7 @@ impl Master {
                 "a container of {} is asked for, and the queue gives {largest} at most",
                 self.job.size()
             );
-            self.give_up_all(&reason, now, actions);
+            self.fail_all(&reason, now, actions);
         }
     }
 
@@ -56,7 +56,7 @@ impl Master {
         } = answer;
         self.pace.answered();
         if !(granted.is_empty() && completed.is_empty() && changed.is_empty()) {
-            self.pace.news(now);
+            self.pace.changed(now);
         }
         let mut to_start: BTreeMap<NodeId, Vec<ToStart>> = BTreeMap::new();
         for container in granted {

@@ -5,7 +5,7 @@ use records::{ContainerId, ExecutionType, MonoMillis, NodeId};
 use super::reasons::{last_line, reason_of};
 use super::{Held, HeldStage, Master, TaskState, index};
 use crate::master::asks::asked_type;
-use crate::master::verdict::{Taken, Verdict, judge};
+use crate::master::verdict::{Removal, Verdict, judge};
 use crate::master::vocabulary::{
     Action, ChangeRefusal, Changed, Completed, Granted, Seen, ToStart,
 };
@@ -13,10 +13,10 @@ use crate::summary::{FAILURES_MAX, Failure, REASON_CHARS_MAX};
 
 /// Backoff before the second retry after a loss, in milliseconds; the first retry is immediate
 /// unless a queue was full. Doubles with each retry.
-const REST_FIRST_MS: u64 = 250;
+const BACKOFF_FIRST_MS: u64 = 250;
 
 /// Longest backoff, in milliseconds. Ends early when capacity is freed.
-const REST_MAX_MS: u64 = 5_000;
+const BACKOFF_MAX_MS: u64 = 5_000;
 
 /// Milliseconds after which a promotion that was refused for its version is asked for again.
 const PROMOTE_AGAIN_MS: u64 = 1_000;
@@ -61,8 +61,8 @@ impl Master {
             return;
         }
         held.stage = HeldStage::Waiting;
-        self.looks.add(&held.node, id, now);
-        self.pace.news(now);
+        self.polls.add(&held.node, id, now);
+        self.pace.changed(now);
         if held.execution_type == ExecutionType::Opportunistic
             && let Some(after) = self.job.promote_after_ms
         {
@@ -81,12 +81,17 @@ impl Master {
             return;
         }
         self.releases.insert(id);
-        if let Some(held) = self.let_go(id) {
-            self.take_away(&held, id, Taken::Lost, None, reason, now);
+        if let Some(held) = self.detach(id) {
+            self.replace_or_fail(&held, id, Removal::Lost, None, reason, now);
         }
     }
 
-    pub(super) fn looked(&mut self, node: &NodeId, seen: Option<Vec<Seen>>, now: MonoMillis) {
+    pub(super) fn status_polled(
+        &mut self,
+        node: &NodeId,
+        seen: Option<Vec<Seen>>,
+        now: MonoMillis,
+    ) {
         let is_reached = seen.is_some();
         for seen in seen.unwrap_or_default() {
             match seen {
@@ -95,7 +100,7 @@ impl Master {
                 Seen::Completed(completed) => self.completed(&completed, now),
             }
         }
-        self.looks.answered(node, is_reached, now);
+        self.polls.answered(node, is_reached, now);
     }
 
     fn seen_running(&mut self, id: ContainerId, now: MonoMillis) {
@@ -103,13 +108,13 @@ impl Master {
             return;
         };
         held.stage = HeldStage::Running;
-        if let Some(since) = self.looks.remove(&held.node, id) {
+        if let Some(since) = self.polls.remove(&held.node, id) {
             self.waits.add(now.since(since));
         }
         if let Some(at) = held.promote_at.take() {
             self.promote_at.remove(&(at, id));
         }
-        self.pace.news(now);
+        self.pace.changed(now);
     }
 
     pub(super) fn completed(&mut self, completed: &Completed, now: MonoMillis) {
@@ -128,43 +133,43 @@ impl Master {
         );
         // A container that ended before it was seen running has run all the same, unless it was
         // taken away before.
-        if let Some(since) = self.looks.remove(&node, id)
-            && !matches!(verdict, Verdict::Again(_))
+        if let Some(since) = self.polls.remove(&node, id)
+            && !matches!(verdict, Verdict::Retry(_))
         {
             self.waits.add(now.since(since));
         }
-        let Some(held) = self.let_go(id) else {
+        let Some(held) = self.detach(id) else {
             return;
         };
-        self.pace.news(now);
+        self.pace.changed(now);
         let status = completed.exit_status.0;
         match verdict {
             Verdict::Succeeded => {
                 self.tasks[held.task as usize].state = TaskState::Succeeded;
-                self.cut_a_rest(now);
+                self.end_next_backoff(now);
             }
             Verdict::Failed => {
                 let reason = reason_of(status, &completed.diagnostics);
                 self.fail(held.task, Some((&held, id)), Some(status), reason);
-                self.cut_a_rest(now);
+                self.end_next_backoff(now);
             }
-            Verdict::Again(taken) => {
-                self.take_away(&held, id, taken, Some(status), &completed.diagnostics, now);
+            Verdict::Retry(taken) => {
+                self.replace_or_fail(&held, id, taken, Some(status), &completed.diagnostics, now);
             }
         }
     }
 
     /// Ends the next task's backoff, since capacity was freed.
-    fn cut_a_rest(&mut self, now: MonoMillis) {
-        if let Some((at, task)) = self.resting.pop_first() {
-            self.resting.insert((at.min(now), task));
+    fn end_next_backoff(&mut self, now: MonoMillis) {
+        if let Some((at, task)) = self.backoffs.pop_first() {
+            self.backoffs.insert((at.min(now), task));
         }
     }
 
     /// Removes a container from its task.
-    fn let_go(&mut self, id: ContainerId) -> Option<Held> {
+    fn detach(&mut self, id: ContainerId) -> Option<Held> {
         let held = self.held.remove(&id)?;
-        self.looks.remove(&held.node, id);
+        self.polls.remove(&held.node, id);
         if let Some(at) = held.promote_at {
             self.promote_at.remove(&(at, id));
         }
@@ -173,20 +178,20 @@ impl Master {
 
     /// Takes a container from its task through no fault of the task: the task gets another, unless
     /// its retries are used up.
-    fn take_away(
+    fn replace_or_fail(
         &mut self,
         held: &Held,
         id: ContainerId,
-        taken: Taken,
+        taken: Removal,
         exit_status: Option<i32>,
         diagnostics: &str,
         now: MonoMillis,
     ) {
         match taken {
-            Taken::Evicted => self.happened.evicted += 1,
-            Taken::Shed => self.happened.shed += 1,
-            Taken::Preempted => self.happened.preempted += 1,
-            Taken::Lost => self.happened.lost += 1,
+            Removal::Evicted => self.happened.evicted += 1,
+            Removal::Shed => self.happened.shed += 1,
+            Removal::Preempted => self.happened.preempted += 1,
+            Removal::Lost => self.happened.lost += 1,
         }
         let task = &mut self.tasks[held.task as usize];
         task.taken += 1;
@@ -200,14 +205,14 @@ impl Master {
         }
         let doublings = times.saturating_sub(2).min(16);
         // After a full queue the retry is never immediate.
-        let rest = match (times, taken) {
-            (1, Taken::Evicted | Taken::Preempted | Taken::Lost) => 0,
-            (_, Taken::Evicted | Taken::Preempted | Taken::Lost | Taken::Shed) => {
-                (REST_FIRST_MS << doublings).min(REST_MAX_MS)
+        let backoff = match (times, taken) {
+            (1, Removal::Evicted | Removal::Preempted | Removal::Lost) => 0,
+            (_, Removal::Evicted | Removal::Preempted | Removal::Lost | Removal::Shed) => {
+                (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MAX_MS)
             }
         };
-        task.state = TaskState::Resting;
-        self.resting.insert((now + rest, held.task));
+        task.state = TaskState::BackingOff;
+        self.backoffs.insert((now + backoff, held.task));
     }
 
     pub(super) fn fail(

@@ -23,7 +23,7 @@ enum Step {
     /// Accepts or refuses the start on a node.
     Start { is_accepted: bool },
     /// Answers a poll of a node, with this number of containers running.
-    Look { running: usize, is_reached: bool },
+    PollStatus { running: usize, is_reached: bool },
     /// Ends a container; reported by the ResourceManager or found by a poll only.
     End { which: usize, exit_status: i32 },
     /// Reports an end that was reported before, or of an unknown container.
@@ -41,7 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0_usize..5).prop_map(|granted| Step::Answer { granted }),
         3 => prop::bool::weighted(0.8).prop_map(|is_accepted| Step::Start { is_accepted }),
-        3 => (0_usize..4, any::<bool>()).prop_map(|(running, is_reached)| Step::Look { running, is_reached }),
+        3 => (0_usize..4, any::<bool>()).prop_map(|(running, is_reached)| Step::PollStatus { running, is_reached }),
         3 => (any::<usize>(), status).prop_map(|(which, exit_status)| Step::End { which, exit_status }),
         1 => (0_i64..40).prop_map(|which| Step::Stray { which }),
         1 => Just(Step::Resync),
@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
-/// Everything outside the AM.
+/// The ResourceManager, the nodes and the clock around the AM.
 struct World {
     master: Master,
     now: u64,
@@ -128,7 +128,7 @@ impl World {
                 }
                 self.starting.push((number, starts));
             }
-            Action::Look { node, containers } => {
+            Action::PollStatus { node, containers } => {
                 let number = node.host[1..].parse().unwrap();
                 assert!(self.looking.iter().all(|(other, _)| *other != number));
                 self.looking.push((number, containers));
@@ -210,7 +210,7 @@ impl World {
         self.tell(Event::Started { accepted, refused });
     }
 
-    fn look(&mut self, running: usize, is_reached: bool) {
+    fn poll(&mut self, running: usize, is_reached: bool) {
         let Some((number, asked)) = self.looking.pop() else {
             return;
         };
@@ -224,7 +224,7 @@ impl World {
         });
         let seen = is_reached.then(|| seen.collect());
         let node = node(number);
-        self.tell(Event::Looked { node, seen });
+        self.tell(Event::StatusPolled { node, seen });
     }
 
     fn end(&mut self, which: usize, exit_status: i32) {
@@ -285,10 +285,10 @@ impl World {
         match *step {
             Step::Answer { granted } => self.answer(granted),
             Step::Start { is_accepted } => self.start(is_accepted),
-            Step::Look {
+            Step::PollStatus {
                 running,
                 is_reached,
-            } => self.look(running, is_reached),
+            } => self.poll(running, is_reached),
             Step::End { which, exit_status } => self.end(which, exit_status),
             Step::Stray { which } => {
                 let id = container(which);
@@ -321,7 +321,7 @@ impl World {
                 self.start(true);
             }
             while !self.looking.is_empty() {
-                self.look(100, true);
+                self.poll(100, true);
             }
             for _ in 0..self.alive.len() {
                 self.end(0, 0);

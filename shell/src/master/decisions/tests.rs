@@ -94,7 +94,7 @@ impl Bench {
     }
 
     fn see_running(&mut self, id: i64) {
-        self.tell(Event::Looked {
+        self.tell(Event::StatusPolled {
             node: node(1),
             seen: Some(vec![Seen::Running(container(id))]),
         });
@@ -102,7 +102,7 @@ impl Bench {
 
     /// Reports the end of a container from its node.
     fn end(&mut self, id: i64, exit_status: i32) -> Vec<Action> {
-        self.tell(Event::Looked {
+        self.tell(Event::StatusPolled {
             node: node(1),
             seen: Some(vec![Seen::Completed(completed(id, exit_status))]),
         })

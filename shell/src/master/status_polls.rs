@@ -10,27 +10,27 @@ use std::collections::BTreeMap;
 use records::{ContainerId, MonoMillis, NodeId};
 
 /// Shortest interval between two polls of one node, in milliseconds; the resolution of short waits.
-pub const LOOK_MIN_MS: u64 = 20;
+pub const POLL_MIN_MS: u64 = 20;
 
 /// Longest interval, in milliseconds; the resolution of long waits.
-pub const LOOK_MAX_MS: u64 = 1_000;
+pub const POLL_MAX_MS: u64 = 1_000;
 
 /// Divisor of the youngest wait: the quotient is the interval.
-const LOOK_SHARE: u64 = 4;
+const POLL_SHARE: u64 = 4;
 
 /// Limit on the average number of containers in polls of one node per millisecond.
-const LOOKED_AT_PER_MS: u64 = 2;
+const POLLED_PER_MS: u64 = 2;
 
 /// Limit on containers in one poll. The answer holds the diagnostics of each, of 10,000 characters
 /// at most.
-const LOOK_BATCH_MAX: usize = 500;
+const POLL_BATCH_MAX: usize = 500;
 
 /// Pause after a node could not be reached, in milliseconds. If it is lost, the ResourceManager
 /// will report that.
 const UNREACHED_MS: u64 = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct NodeLook {
+struct NodePolls {
     /// Time since which the node has each container.
     waiting: BTreeMap<ContainerId, MonoMillis>,
     is_unanswered: bool,
@@ -41,29 +41,29 @@ struct NodeLook {
 
 /// Containers that have not been seen running, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Looks {
-    nodes: BTreeMap<NodeId, NodeLook>,
+pub(super) struct StatusPolls {
+    nodes: BTreeMap<NodeId, NodePolls>,
 }
 
-impl Looks {
+impl StatusPolls {
     /// Adds a container that a node has accepted.
     pub(super) fn add(&mut self, node: &NodeId, id: ContainerId, now: MonoMillis) {
-        let soon = now + LOOK_MIN_MS;
-        let look = self.nodes.entry(node.clone()).or_default();
-        look.next = if look.waiting.is_empty() {
+        let soon = now + POLL_MIN_MS;
+        let poll = self.nodes.entry(node.clone()).or_default();
+        poll.next = if poll.waiting.is_empty() {
             soon
         } else {
-            look.next.min(soon)
+            poll.next.min(soon)
         };
-        look.waiting.insert(id, now);
+        poll.waiting.insert(id, now);
     }
 
     /// Removes a container that runs or has ended. Returns the time since which it waited; `None`
     /// if it did not.
     pub(super) fn remove(&mut self, node: &NodeId, id: ContainerId) -> Option<MonoMillis> {
-        let look = self.nodes.get_mut(node)?;
-        let since = look.waiting.remove(&id);
-        if look.waiting.is_empty() && !look.is_unanswered {
+        let poll = self.nodes.get_mut(node)?;
+        let since = poll.waiting.remove(&id);
+        if poll.waiting.is_empty() && !poll.is_unanswered {
             self.nodes.remove(node);
         }
         since
@@ -71,28 +71,28 @@ impl Looks {
 
     /// Records that a node has answered, or could not be reached.
     pub(super) fn answered(&mut self, node: &NodeId, is_reached: bool, now: MonoMillis) {
-        let Some(look) = self.nodes.get_mut(node) else {
+        let Some(poll) = self.nodes.get_mut(node) else {
             return;
         };
-        look.is_unanswered = false;
-        if look.waiting.is_empty() {
+        poll.is_unanswered = false;
+        if poll.waiting.is_empty() {
             self.nodes.remove(node);
             return;
         }
-        let youngest = look.waiting.values().max().copied().unwrap_or(now);
-        let asked = u64::try_from(look.waiting.len().min(LOOK_BATCH_MAX)).unwrap_or(u64::MAX);
-        let least = LOOK_MIN_MS.max(asked / LOOKED_AT_PER_MS);
-        let pause = (now.since(youngest) / LOOK_SHARE).clamp(least, LOOK_MAX_MS);
-        look.next = now + if is_reached { pause } else { UNREACHED_MS };
+        let youngest = poll.waiting.values().max().copied().unwrap_or(now);
+        let asked = u64::try_from(poll.waiting.len().min(POLL_BATCH_MAX)).unwrap_or(u64::MAX);
+        let least = POLL_MIN_MS.max(asked / POLLED_PER_MS);
+        let pause = (now.since(youngest) / POLL_SHARE).clamp(least, POLL_MAX_MS);
+        poll.next = now + if is_reached { pause } else { UNREACHED_MS };
     }
 
     /// Returns the polls that are due, and marks them as unanswered.
     pub(super) fn due(&mut self, now: MonoMillis) -> Vec<(NodeId, Vec<ContainerId>)> {
         let mut due = Vec::new();
-        for (node, look) in &mut self.nodes {
-            if !look.is_unanswered && !look.waiting.is_empty() && look.next <= now {
-                look.is_unanswered = true;
-                due.push((node.clone(), look.batch()));
+        for (node, poll) in &mut self.nodes {
+            if !poll.is_unanswered && !poll.waiting.is_empty() && poll.next <= now {
+                poll.is_unanswered = true;
+                due.push((node.clone(), poll.batch()));
             }
         }
         due
@@ -101,12 +101,12 @@ impl Looks {
     /// Returns the time at which the next poll is due.
     pub(super) fn next_wake(&self) -> Option<MonoMillis> {
         let asking = self.nodes.values();
-        let asking = asking.filter(|look| !look.is_unanswered && !look.waiting.is_empty());
-        asking.map(|look| look.next).min()
+        let asking = asking.filter(|poll| !poll.is_unanswered && !poll.waiting.is_empty());
+        asking.map(|poll| poll.next).min()
     }
 }
 
-impl NodeLook {
+impl NodePolls {
     /// Returns the next containers in turn.
     fn batch(&mut self) -> Vec<ContainerId> {
         let after = self.resume_after.take();
@@ -115,8 +115,8 @@ impl NodeLook {
         if batch.is_empty() {
             batch = self.waiting.keys().copied().collect();
         }
-        if batch.len() > LOOK_BATCH_MAX {
-            batch.truncate(LOOK_BATCH_MAX);
+        if batch.len() > POLL_BATCH_MAX {
+            batch.truncate(POLL_BATCH_MAX);
             self.resume_after = batch.last().copied();
         }
         batch
@@ -132,48 +132,48 @@ mod tests {
 
     #[test]
     fn pauses_grow_with_the_wait_between_their_bounds() {
-        let (mut looks, node) = (Looks::default(), node(1));
-        looks.add(&node, container(2), MonoMillis(0));
-        assert_eq!(looks.next_wake(), Some(MonoMillis(LOOK_MIN_MS)));
+        let (mut polls, node) = (StatusPolls::default(), node(1));
+        polls.add(&node, container(2), MonoMillis(0));
+        assert_eq!(polls.next_wake(), Some(MonoMillis(POLL_MIN_MS)));
         for (at, next) in [(20, 40), (400, 500), (100_000, 101_000)] {
-            assert_eq!(looks.due(MonoMillis(at)).len(), 1);
-            assert_eq!(looks.next_wake(), None, "one question at a time");
-            looks.answered(&node, true, MonoMillis(at));
-            assert_eq!(looks.next_wake(), Some(MonoMillis(next)));
+            assert_eq!(polls.due(MonoMillis(at)).len(), 1);
+            assert_eq!(polls.next_wake(), None, "one question at a time");
+            polls.answered(&node, true, MonoMillis(at));
+            assert_eq!(polls.next_wake(), Some(MonoMillis(next)));
         }
     }
 
     #[test]
     fn a_node_that_cannot_be_reached_is_left_alone_for_a_second() {
-        let (mut looks, node) = (Looks::default(), node(1));
-        looks.add(&node, container(2), MonoMillis(0));
-        assert_eq!(looks.due(MonoMillis(20)).len(), 1);
-        looks.answered(&node, false, MonoMillis(30));
-        assert_eq!(looks.next_wake(), Some(MonoMillis(30 + UNREACHED_MS)));
+        let (mut polls, node) = (StatusPolls::default(), node(1));
+        polls.add(&node, container(2), MonoMillis(0));
+        assert_eq!(polls.due(MonoMillis(20)).len(), 1);
+        polls.answered(&node, false, MonoMillis(30));
+        assert_eq!(polls.next_wake(), Some(MonoMillis(30 + UNREACHED_MS)));
     }
 
     #[test]
     fn a_container_that_runs_is_not_asked_about() {
-        let (mut looks, node) = (Looks::default(), node(1));
-        looks.add(&node, container(2), MonoMillis(5));
-        assert_eq!(looks.remove(&node, container(2)), Some(MonoMillis(5)));
-        assert_eq!(looks.remove(&node, container(2)), None);
-        assert_eq!(looks, Looks::default());
+        let (mut polls, node) = (StatusPolls::default(), node(1));
+        polls.add(&node, container(2), MonoMillis(5));
+        assert_eq!(polls.remove(&node, container(2)), Some(MonoMillis(5)));
+        assert_eq!(polls.remove(&node, container(2)), None);
+        assert_eq!(polls, StatusPolls::default());
     }
 
     #[test]
     fn many_containers_are_asked_about_in_turns() {
-        let (mut looks, node) = (Looks::default(), node(1));
+        let (mut polls, node) = (StatusPolls::default(), node(1));
         for id in 0..1_200 {
-            looks.add(&node, container(id), MonoMillis(0));
+            polls.add(&node, container(id), MonoMillis(0));
         }
         let mut asked = BTreeSet::new();
         for turn in 0..3 {
             let at = MonoMillis(turn * 10_000 + 20);
-            let due = looks.due(at);
-            assert!(due[0].1.len() <= LOOK_BATCH_MAX);
+            let due = polls.due(at);
+            assert!(due[0].1.len() <= POLL_BATCH_MAX);
             asked.extend(due[0].1.iter().copied());
-            looks.answered(&node, true, at);
+            polls.answered(&node, true, at);
         }
         assert_eq!(asked.len(), 1_200);
     }
