@@ -1,7 +1,7 @@
-//! What a cgroup costs a launch, and what watching a thousand containers costs. Prints; asserts nothing.
+//! Cost of a cgroup per launch, and of sampling a thousand containers. Prints; asserts nothing.
 //!
-//! `cargo bench -p cgroup`, where this user may make cgroups. Slow would be: more than 1 ms added to a launch, more than 3 %
-//! of a core for a thousand samples each second.
+//! `cargo bench -p cgroup`, where this user may create cgroups. Slow would be: more than 1 ms added
+//! to a launch, more than 3 % of a CPU for a thousand samples each second.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use cgroup::{
     RootConfig, Weight, spawn,
 };
 
-/// What the agent wants unless devices are to be shared by weight.
+/// Controllers that the agent wants unless devices are shared by weight.
 const WANTED: [Controller; 5] = [
     Controller::Cpu,
     Controller::Cpuacct,
@@ -30,7 +30,7 @@ const WANTED: [Controller; 5] = [
 const LAUNCHES: usize = 500;
 const CONTAINERS: usize = 1_000;
 const PASSES: u32 = 20;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn main() {
     let name = format!("nm-agent-bench-{}", std::process::id());
@@ -78,16 +78,16 @@ fn launches(parent: &Parent) {
     });
     println!("the same in a new cgroup with limits:  {}", shown(inside));
     let mut groups = groups.into_iter();
-    let removed = times(|_| groups.next().unwrap().destroy(PATIENCE).unwrap());
+    let removed = times(|_| groups.next().unwrap().destroy(TIMEOUT).unwrap());
     println!("removing it:                           {}", shown(removed));
     let group = parent.create("frozen").unwrap();
     let child = start_sleep(&group);
     let frozen = times(|_| {
-        group.freeze(PATIENCE).unwrap();
-        group.thaw(PATIENCE).unwrap();
+        group.freeze(TIMEOUT).unwrap();
+        group.thaw(TIMEOUT).unwrap();
     });
     println!("freeze and thaw of one process:        {}", shown(frozen));
-    group.destroy(PATIENCE).unwrap();
+    group.destroy(TIMEOUT).unwrap();
     reap(&child);
 }
 
@@ -111,7 +111,7 @@ fn samples(parent: &Parent) {
         pass.as_secs_f64() * 100.0
     );
     for group in groups {
-        group.destroy(PATIENCE).unwrap();
+        group.destroy(TIMEOUT).unwrap();
     }
 }
 

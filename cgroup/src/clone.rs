@@ -1,4 +1,4 @@
-//! `clone3` with a stack of its own for the child, and `clone` where the kernel has no such call.
+//! `clone3` with a separate stack for the child, and `clone` where the kernel has no such call.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -7,41 +7,45 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The child's stack. It calls a handful of C functions; glibc's own spawn gives 32 KiB.
+/// Size of the child's stack, in bytes. The child calls a handful of C functions; glibc's own spawn
+/// gives 32 KiB.
 const STACK_BYTES: usize = 64 * 1024;
-/// Below the stack: who runs over it is stopped instead of overwriting somebody's memory. Any page size divides it.
+/// Size of the guard below the stack, in bytes: an overflow faults instead of overwriting other
+/// memory. A multiple of any page size.
 const GUARD_BYTES: usize = 64 * 1024;
 
-/// What to make.
+/// A child to create.
 pub(crate) struct Request {
-    /// Where the child begins. May not return.
+    /// Function that the child starts with. May not return.
     pub(crate) entry: extern "C" fn(*mut c_void) -> c_int,
-    /// What it gets.
+    /// Argument of `entry`.
     pub(crate) argument: *mut c_void,
-    /// An open directory of the unified hierarchy to make it in.
+    /// Open directory of the unified hierarchy to create the child in.
     pub(crate) cgroup: Option<RawFd>,
 }
 
-/// Whether the kernel was asked to make a child in a cgroup and does not know how.
+/// Set once the kernel has refused to create a child in a cgroup.
 static CANNOT_MAKE_INSIDE: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The stack of this thread's last child: it has left it when [`clone`] returns, and the next one can have it.
+    /// Stack of this thread's last child. The child has left it when [`clone`] returns, so the next
+    /// child can use it.
     static STACK: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
-/// Whether this build can ask the kernel to make a child in a cgroup. Whether the kernel can is seen when it is asked.
+/// Returns whether to try creating a child in a cgroup: this build can, and the kernel has not
+/// refused so far.
 pub(crate) fn can_make_inside_cgroups() -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
         && !CANNOT_MAKE_INSIDE.load(Ordering::Relaxed)
 }
 
-/// The kernel cannot. It is not asked again.
+/// Records that the kernel cannot create a child in a cgroup.
 pub(crate) fn never_make_inside_cgroups() {
     CANNOT_MAKE_INSIDE.store(true, Ordering::Relaxed);
 }
 
-/// Whether the kernel, or a filter before it, does not know the call or its flags.
+/// Returns whether the kernel, or a seccomp filter, does not know the call or its flags.
 pub(crate) fn is_refusal_of_call(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -49,16 +53,18 @@ pub(crate) fn is_refusal_of_call(error: &io::Error) -> bool {
     )
 }
 
-/// Makes a child that shares our memory; returns when it has executed a program or ended. Its number and a handle.
+/// Creates a child that shares this process's memory. Returns its pid and a pidfd once it has
+/// executed a program or exited.
 ///
 /// # Safety
-/// `entry` must be allowed to run on our memory with `argument` while the calling thread waits: it may neither return,
-/// nor unwind, nor change what others rely on. The caller has blocked signals.
+/// `entry` must be allowed to run on shared memory with `argument` while the calling thread waits:
+/// it may neither return, nor unwind, nor change what other code relies on. The caller has blocked
+/// signals.
 #[expect(unsafe_code, reason = "system calls that make processes")]
 pub(crate) unsafe fn clone(request: &Request) -> io::Result<(i32, OwnedFd)> {
     let stack = STACK.take().map_or_else(Stack::new, Ok)?;
     let mut handle: c_int = -1;
-    // SAFETY: passed on from the caller; the stack lives until the child has left it.
+    // SAFETY: the caller guarantees it; the stack lives until the child has left it.
     let pid = unsafe {
         match request.cgroup {
             Some(cgroup) => clone_inside(request, &stack, cgroup, &raw mut handle),
@@ -67,7 +73,7 @@ pub(crate) unsafe fn clone(request: &Request) -> io::Result<(i32, OwnedFd)> {
     };
     STACK.set(Some(stack));
     let pid = pid?;
-    // SAFETY: the kernel has made this descriptor for us, close-on-exec, and nobody else knows it.
+    // SAFETY: the kernel has created this descriptor, close-on-exec, and no other code knows it.
     Ok((pid, unsafe { OwnedFd::from_raw_fd(handle) }))
 }
 
@@ -119,8 +125,8 @@ unsafe fn clone_inside(
         set_tid_size: 0,
         cgroup: unsigned(cgroup)?,
     };
-    // SAFETY: the structure is what the kernel expects, its addresses are valid, and the child begins with `entry` on a
-    // stack of its own.
+    // SAFETY: the structure is what the kernel expects, its addresses are valid, and the child
+    // begins with `entry` on a separate stack.
     let result = unsafe { clone3(&raw mut arguments, request.entry, request.argument) };
     if result < 0 {
         let errno = i32::try_from(-result).map_err(io::Error::other)?;
@@ -129,15 +135,16 @@ unsafe fn clone_inside(
     i32::try_from(result).map_err(io::Error::other)
 }
 
-/// Linux 5.7 (`linux/sched.h`). The libc crate has it as a number that does not fit its own type.
+/// Flag since Linux 5.7 (`linux/sched.h`). The libc crate has it as a number that does not fit its
+/// own type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 fn address(pointer: *mut c_void) -> u64 {
     u64::try_from(pointer.addr()).expect("addresses have at most 64 bits")
 }
 
-/// The call itself: in the parent its result, in the child a call of `entry` on the new stack. `ENOSYS` where
-/// [`can_make_inside_cgroups`] says no.
+/// Makes the system call: returns its result in the parent and calls `entry` on the new stack in
+/// the child. `ENOSYS` on architectures without this code.
 ///
 /// # Safety
 /// As for [`clone`]; `arguments` must be valid and name a stack.
@@ -151,9 +158,9 @@ unsafe fn clone3(
     argument: *mut c_void,
 ) -> i64 {
     let result: i64;
-    // SAFETY: the kernel keeps all registers but rax, rcx and r11. The child has rax = 0 and the top of its own, 16-byte
-    // aligned stack in rsp; it pushes nothing of the parent's and never reaches what follows the block. The entry cannot
-    // return; should it, ud2 ends the child.
+    // SAFETY: the kernel keeps all registers but rax, rcx and r11. The child has rax = 0 and the
+    // top of its own, 16-byte aligned stack in rsp; it pushes nothing of the parent's and never
+    // reaches what follows the block. The entry cannot return; should it, ud2 kills the child.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
@@ -174,8 +181,9 @@ unsafe fn clone3(
             lateout("r11") _,
         );
     }
-    // SAFETY: the kernel keeps all registers but x0. The child has x0 = 0 and the top of its own, 16-byte aligned stack
-    // in sp, and never reaches what follows the block. The entry cannot return; should it, brk ends the child.
+    // SAFETY: the kernel keeps all registers but x0. The child has x0 = 0 and the top of its own,
+    // 16-byte aligned stack in sp, and never reaches what follows the block. The entry cannot
+    // return; should it, brk kills the child.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         std::arch::asm!(
@@ -202,7 +210,7 @@ unsafe fn clone3(
     result
 }
 
-/// Memory for a child's stack, with a guard below. Given back when dropped.
+/// Mapped memory for a child's stack, with a guard below. Unmapped on drop.
 struct Stack(*mut c_void);
 
 #[expect(unsafe_code, reason = "mapped memory")]
@@ -217,7 +225,7 @@ impl Stack {
         }
         let stack = Self(base);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the range lies within our own mapping.
+        // SAFETY: the range lies within this mapping.
         if unsafe { libc::mprotect(stack.bottom(), STACK_BYTES, access) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -238,7 +246,7 @@ impl Stack {
 impl Drop for Stack {
     #[expect(unsafe_code, reason = "mapped memory")]
     fn drop(&mut self) {
-        // SAFETY: our own mapping, which nobody uses any more: the child has executed or ended.
+        // SAFETY: this mapping, which no code uses any more: the child has executed or exited.
         unsafe { libc::munmap(self.0, GUARD_BYTES + STACK_BYTES) };
     }
 }

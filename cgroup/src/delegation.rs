@@ -1,4 +1,4 @@
-//! The cgroup that a service manager has given to this process to divide.
+//! The cgroup that a service manager has delegated to this process.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -9,21 +9,22 @@ use crate::error::{CgroupError, Unusable};
 use crate::layout::Hierarchy;
 use crate::root::RootConfig;
 
-/// Rounds of moving processes out of the delegated cgroup: each finds only what was forked meanwhile.
+/// Limit on the rounds of moving processes out of the delegated cgroup. Each round finds only
+/// processes forked during the one before.
 const MOVE_ROUNDS_MAX: usize = 100;
 
-/// Whether this process's own cgroup of the unified hierarchy was given to it to divide.
+/// Whether this process's own cgroup of the unified hierarchy was delegated to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delegation {
-    /// As systemd has marked it (`Delegate=yes`: attribute `user.delegate` or `trusted.delegate`).
+    /// Decided by systemd's mark (`Delegate=yes`: attribute `user.delegate` or `trusted.delegate`).
     AsMarked,
-    /// It was.
+    /// Delegated, with or without a mark.
     Given,
-    /// It was not.
+    /// Not delegated.
     None,
 }
 
-/// The own cgroup, if it was given to us to divide.
+/// Opens the own cgroup, if it was delegated.
 pub(crate) fn delegated(
     unified: &Hierarchy,
     config: &RootConfig<'_>,
@@ -34,7 +35,7 @@ pub(crate) fn delegated(
     let Some(own) = &unified.own else {
         return Ok(None);
     };
-    // Started by one that had moved to its leaf already.
+    // An agent that exec'ed this one has already moved to its leaf.
     let own = match own.file_name() {
         Some(name) if name == config.own_leaf => own.parent().unwrap_or(own),
         Some(_) | None => own,
@@ -43,7 +44,7 @@ pub(crate) fn delegated(
         return Ok(None);
     }
     let dir = match Dir::open(&unified.mount.join(own)) {
-        // Nobody said that it was ours, so it need not be there.
+        // Without an explicit configuration the cgroup need not exist.
         Err(_) if config.delegation == Delegation::AsMarked => return Ok(None),
         opened => opened?,
     };
@@ -51,14 +52,15 @@ pub(crate) fn delegated(
     Ok(given.then_some(dir))
 }
 
-/// Whether systemd has marked a cgroup as delegated.
+/// Returns whether systemd has marked a cgroup as delegated.
 fn is_marked(dir: &Dir) -> bool {
     [c"user.delegate", c"trusted.delegate"]
         .into_iter()
         .any(|name| {
             let mut value = [0_u8; 8];
             #[expect(unsafe_code, reason = "no binding for fgetxattr")]
-            // SAFETY: the descriptor is open, the name ends with NUL, and the buffer is as long as is said.
+            // SAFETY: the descriptor is open, the name ends with NUL, and the length is the
+            // buffer's.
             let length = unsafe {
                 libc::fgetxattr(
                     dir.as_fd().as_raw_fd(),
@@ -71,8 +73,8 @@ fn is_marked(dir: &Dir) -> bool {
         })
 }
 
-/// Moves all processes of a cgroup to a leaf below it: they are the service's own.
-pub(crate) fn leave(own: &Dir, leaf: &str) -> Result<(), Unusable> {
+/// Moves all processes of a delegated cgroup to a leaf below it: they belong to this service.
+pub(crate) fn move_to_leaf(own: &Dir, leaf: &str) -> Result<(), Unusable> {
     checked_name(leaf)?;
     let leaf = own.child(leaf)?;
     for _round in 0..MOVE_ROUNDS_MAX {

@@ -1,7 +1,7 @@
 //! Directories of a hierarchy by handle, and the control files in and below them.
 //!
-//! A directory is opened once; everything is then reached relative to it, so that no path is walked twice and nothing
-//! outside can be reached. Paths are kept for messages only.
+//! A directory is opened once and everything else is reached relative to it, so that no path is
+//! walked twice and nothing outside can be reached. Paths are kept for messages only.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,14 +17,15 @@ use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, unlinkat};
 
 use crate::error::CgroupError;
 
-/// Bytes read of a control file. The largest here, `cgroup.procs` of a fork bomb, is read in rounds.
+/// Limit on the bytes read of a control file. The largest read here, `cgroup.procs` of a fork bomb,
+/// is read in several rounds.
 const FILE_READ_MAX: u64 = 1 << 20;
 
 const DIRECTORY: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_CLOEXEC)
     .union(OFlag::O_RDONLY);
 
-/// An open directory.
+/// An open directory with the path that messages name it by.
 #[derive(Debug)]
 pub(crate) struct Dir {
     handle: OwnedFd,
@@ -37,7 +38,7 @@ impl AsFd for Dir {
     }
 }
 
-fn refused(operation: &'static str, path: PathBuf) -> impl FnOnce(Errno) -> CgroupError {
+fn io_error(operation: &'static str, path: PathBuf) -> impl FnOnce(Errno) -> CgroupError {
     move |errno| CgroupError::Io {
         operation,
         path,
@@ -50,61 +51,61 @@ impl Dir {
     pub(crate) fn open(path: &Path) -> Result<Self, CgroupError> {
         let handle = open(path, DIRECTORY, Mode::empty());
         Ok(Self {
-            handle: handle.map_err(refused("open", path.to_path_buf()))?,
+            handle: handle.map_err(io_error("open", path.to_path_buf()))?,
             path: path.to_path_buf(),
         })
     }
 
-    /// The path that it was opened by.
+    /// Returns the path that the directory was opened by.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens the directory `name` in this one, which is made if it is not there.
+    /// Opens the subdirectory `name`, creating it if needed.
     pub(crate) fn child(&self, name: &str) -> Result<Self, CgroupError> {
         self.make(name)?;
         self.open_dir(name)
     }
 
-    /// Makes the directory `name` in this one; whether it was not there.
+    /// Creates the subdirectory `name`. Returns `false` if it already exists.
     pub(crate) fn make(&self, name: &str) -> Result<bool, CgroupError> {
         match mkdirat(&self.handle, name, Mode::from_bits_truncate(0o755)) {
             Ok(()) => Ok(true),
             Err(Errno::EEXIST) => Ok(false),
-            Err(errno) => Err(refused("make", self.path.join(name))(errno)),
+            Err(errno) => Err(io_error("create", self.path.join(name))(errno)),
         }
     }
 
-    /// Opens the directory `name`, which may be a relative path.
+    /// Opens the subdirectory `name`, which may be a relative path.
     pub(crate) fn open_dir(&self, name: &str) -> Result<Self, CgroupError> {
         let path = self.path.join(name);
         let flags = DIRECTORY | OFlag::O_NOFOLLOW;
         let handle = openat(&self.handle, name, flags, Mode::empty());
         match handle {
             Ok(handle) => Ok(Self { handle, path }),
-            Err(errno) => Err(refused("open", path)(errno)),
+            Err(errno) => Err(io_error("open", path)(errno)),
         }
     }
 
-    /// Opens the directory that this one is in.
+    /// Opens the parent directory.
     pub(crate) fn parent(&self) -> Result<Self, CgroupError> {
         let mut path = self.path.clone();
         path.pop();
         match openat(&self.handle, "..", DIRECTORY, Mode::empty()) {
             Ok(handle) => Ok(Self { handle, path }),
-            Err(errno) => Err(refused("open", path)(errno)),
+            Err(errno) => Err(io_error("open", path)(errno)),
         }
     }
 
-    /// Removes the empty directory `name`; fine if it is not there.
+    /// Removes the empty subdirectory `name`. A missing one is no error.
     pub(crate) fn remove(&self, name: &str) -> Result<(), CgroupError> {
         match unlinkat(&self.handle, name, UnlinkatFlags::RemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(refused("remove", self.path.join(name))(errno)),
+            Err(errno) => Err(io_error("remove", self.path.join(name))(errno)),
         }
     }
 
-    /// Whether the file `name` is there.
+    /// Returns whether the file `name` exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         faccessat(
             &self.handle,
@@ -124,16 +125,16 @@ impl Dir {
         let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
         match openat(&self.handle, name, flags, Mode::empty()) {
             Ok(handle) => Ok(File::from(handle)),
-            Err(errno) => Err(refused("open", self.path.join(name))(errno)),
+            Err(errno) => Err(io_error("open", self.path.join(name))(errno)),
         }
     }
 
-    /// Opens the file `name` for writing, for a process that writes itself into a cgroup.
+    /// Opens the file `name` for writing, for a process that writes its own pid into a cgroup.
     pub(crate) fn open_for_writing(&self, name: &str) -> Result<File, CgroupError> {
         self.open_with(name, OFlag::O_WRONLY)
     }
 
-    /// What the file `name` says.
+    /// Reads the file `name`.
     pub(crate) fn read(&self, name: &str) -> Result<String, CgroupError> {
         let mut text = Vec::new();
         let file = self.open_file(name)?;
@@ -148,7 +149,7 @@ impl Dir {
         }
     }
 
-    /// What the file `name` says; `None` where the kernel has no such file.
+    /// Reads the file `name`; `None` if the kernel has no such file.
     pub(crate) fn read_if_there(&self, name: &str) -> Result<Option<String>, CgroupError> {
         match self.read(name) {
             Ok(text) => Ok(Some(text)),
@@ -157,23 +158,23 @@ impl Dir {
         }
     }
 
-    /// Writes to the control file `name`, in one call as the kernel wants it.
+    /// Writes to the control file `name` in a single `write`, as the kernel requires.
     pub(crate) fn write(&self, name: &str, data: &str) -> Result<(), CgroupError> {
         let failed = |source: io::Error| CgroupError::Write {
             path: self.path.join(name),
             data: data.to_owned(),
             source,
         };
-        // O_TRUNC means nothing to the kernel's own files and lets ordinary ones stand in for them in tests.
+        // The kernel's own files ignore O_TRUNC. With it, ordinary files can replace them in tests.
         let flags = OFlag::O_WRONLY | OFlag::O_TRUNC | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
         let handle = openat(&self.handle, name, flags, Mode::empty());
         let mut file = File::from(handle.map_err(|errno| failed(errno.into()))?);
         file.write_all(data.as_bytes()).map_err(failed)
     }
 
-    /// The names of the directories in this one, at most `max`, in no order.
+    /// Returns the names of the subdirectories, at most `max`, in no order.
     pub(crate) fn directories(&self, max: usize) -> Result<Vec<String>, CgroupError> {
-        let failed = || refused("list", self.path.clone());
+        let failed = || io_error("list", self.path.clone());
         let handle = openat(&self.handle, ".", DIRECTORY, Mode::empty()).map_err(failed())?;
         let mut open = dir::Dir::from_fd(handle).map_err(failed())?;
         let mut names = Vec::new();
@@ -187,7 +188,7 @@ impl Dir {
             if names.len() >= max {
                 break;
             }
-            // Nothing of ours has such a name; it is left alone.
+            // The agent creates no such names; foreign directories are left alone.
             if let Ok(name) = name.to_str() {
                 names.push(name.to_owned());
             }
@@ -196,7 +197,7 @@ impl Dir {
     }
 }
 
-/// A name as the kernel shows it in `mountinfo`: octal escapes undone.
+/// Decodes a path as printed in `mountinfo`: undoes its octal escapes.
 pub(crate) fn unescaped(field: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt as _;
     let bytes = field.as_bytes();
@@ -221,7 +222,7 @@ pub(crate) fn unescaped(field: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(plain))
 }
 
-/// Whether a text may name a cgroup: nothing that could be a path or one of the kernel's own files.
+/// Checks that a text may name a cgroup: no path, and no name of the kernel's own files.
 pub(crate) fn checked_name(name: &str) -> Result<(), CgroupError> {
     let fine = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if !name.is_empty() && name.len() <= 255 && name.bytes().all(fine) {
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_told_from_one_that_cannot_be_read() {
+    fn a_missing_file_differs_from_one_that_cannot_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open(folder.path()).unwrap();
         assert_eq!(dir.read_if_there("x").unwrap(), None);

@@ -1,4 +1,4 @@
-//! What can go wrong with kernel files: always operation, path and, where something was written, the data.
+//! Errors of kernel files. Each names the operation, the path and, for writes, the data.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,99 +6,100 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// An operation on a cgroup that did not work.
+/// An operation on a cgroup that failed.
 #[derive(Debug, Error)]
 pub enum CgroupError {
-    /// Opening, reading, making or removing.
+    /// Opening, reading, creating or removing failed.
     #[error("cannot {operation} {}", path.display())]
     Io {
-        /// What was tried.
+        /// Verb for the message, such as "open".
         operation: &'static str,
-        /// With which file or directory.
+        /// File or directory that the operation was tried on.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error number from the kernel.
         source: io::Error,
     },
-    /// The kernel refused a value.
+    /// A write to a control file failed.
     #[error("cannot write {data:?} to {}", path.display())]
     Write {
-        /// The control file.
+        /// Control file that was written to.
         path: PathBuf,
-        /// What was written.
+        /// Text that was written.
         data: String,
-        /// The kernel's answer.
+        /// Error number from the kernel.
         source: io::Error,
     },
-    /// A file says something else than its documentation.
+    /// A file's content does not match the kernel's documentation.
     #[error("{} says {text:?}, which is not {expected}", path.display())]
     Format {
-        /// The file.
+        /// File that was read.
         path: PathBuf,
-        /// What was expected.
+        /// Format that was expected, for the message.
         expected: &'static str,
-        /// The beginning of what it says.
+        /// First 80 characters of the content.
         text: String,
     },
-    /// Not a name for a cgroup: letters, digits, `_` and `-` only, at most 255 of them.
+    /// A text that cannot name a cgroup: letters, digits, `_` and `-` only, at most 255 of them.
     #[error("{name:?} cannot be the name of a cgroup")]
     Name {
-        /// As given.
+        /// Text as given, shortened to 255 characters.
         name: String,
     },
-    /// No hierarchy here can do this.
+    /// No hierarchy of this host supports the operation.
     #[error("no hierarchy here can {operation}")]
-    NotThere {
-        /// What was asked for.
+    Unsupported {
+        /// Verb for the message, such as "freeze".
         operation: &'static str,
     },
-    /// The kernel did not get there in the time given.
+    /// The kernel did not finish within the timeout.
     #[error("{name} could not {operation} within {} ms", waited.as_millis())]
-    Late {
-        /// What was waited for.
+    Timeout {
+        /// Verb for the message, such as "freeze".
         operation: &'static str,
-        /// Which cgroup.
+        /// Name of the cgroup that was waited for.
         name: String,
-        /// How long.
+        /// Timeout that has passed.
         waited: Duration,
     },
 }
 
 impl CgroupError {
-    /// The kernel's error number, if it was the kernel that refused.
+    /// Returns the kernel's error number, if the kernel refused.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } | Self::Write { source, .. } => source.raw_os_error(),
-            Self::Format { .. } | Self::Name { .. } | Self::NotThere { .. } | Self::Late { .. } => {
-                None
-            }
+            Self::Format { .. }
+            | Self::Name { .. }
+            | Self::Unsupported { .. }
+            | Self::Timeout { .. } => None,
         }
     }
 }
 
-/// Why cgroups, or one hierarchy of them, cannot be used. The caller can go on without.
+/// Reason why cgroups, or one hierarchy of them, cannot be used. The caller can go on without them.
 #[derive(Debug, Error)]
 pub enum Unusable {
-    /// There is no hierarchy with a controller that is wanted.
+    /// No mounted hierarchy has a wanted controller.
     #[error("no cgroup hierarchy is mounted")]
     NotMounted,
-    /// No cgroup was given to this process, and no other may be used.
+    /// No cgroup was delegated to this process, and none is configured.
     #[error("no cgroup was delegated to this process")]
     NotDelegated,
-    /// Making or writing is not allowed, or the hierarchy is mounted read-only.
+    /// Creating or writing is not permitted, or the hierarchy is mounted read-only.
     #[error("no right to use it")]
     NoRights(#[source] CgroupError),
-    /// Controllers cannot be given to children of a cgroup that holds processes of others.
+    /// The cgroup holds processes of others, so controllers cannot be enabled for its children.
     #[error("the cgroup holds other processes")]
     Busy(#[source] CgroupError),
-    /// Another process works there.
+    /// Another process holds the lock of the directory.
     #[error("{} is used by another agent", path.display())]
     InUse {
-        /// The locked directory.
+        /// Directory that is locked.
         path: PathBuf,
     },
-    /// Anything else that the kernel refused.
-    #[error("it does not work")]
+    /// Any other refusal of the kernel.
+    #[error("the kernel refuses")]
     Broken(#[source] CgroupError),
 }
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_rights_are_told_from_other_failures() {
+    fn missing_rights_differ_from_other_failures() {
         for errno in [libc::EACCES, libc::EPERM, libc::EROFS] {
             assert!(matches!(io_error(errno).into(), Unusable::NoRights(_)));
         }

@@ -1,4 +1,4 @@
-//! Stopping a cgroup's processes and letting them go on, and waiting for what the kernel does to a cgroup.
+//! Freezing and thawing a cgroup, and waiting for changes that the kernel makes to a cgroup.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
@@ -8,47 +8,49 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::error::CgroupError;
+use crate::files::{ControlDir, Kind};
 use crate::group::Cgroup;
 use crate::layout::Controller;
-use crate::place::{Folder, Kind};
 use crate::text::value;
 
-/// Between two looks at what the kernel does not tell of by itself, or tells of late, at first.
+/// Shortest interval between polls of a state that the kernel does not notify of, or notifies of
+/// late.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
-/// The same after a while.
+/// Longest interval between such polls.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// The time until the next look: what is quick is seen at once, and what is slow is not looked at a thousand times a
-/// second, nor seen late by more than an eighth of its time.
+/// Returns the time until the next poll. Quick changes are seen at once; slow ones are not polled a
+/// thousand times a second, and are seen late by at most an eighth of their time.
 fn pause_after(waited: Duration) -> Duration {
     (waited / 8).clamp(PAUSE, PAUSE_MAX)
 }
 
 impl Cgroup {
-    /// Stops all its processes, and returns when all have stopped.
+    /// Freezes the cgroup, and returns when all processes have stopped.
     ///
     /// # Errors
-    /// [`CgroupError::NotThere`] where nothing can freeze; [`CgroupError::Late`] when they have not stopped within
-    /// `patience` (one that waits for a device cannot be), and then they run again.
-    pub fn freeze(&self, patience: Duration) -> Result<(), CgroupError> {
+    /// [`CgroupError::Unsupported`] if no hierarchy can freeze; [`CgroupError::Timeout`] if not all
+    /// have stopped within `timeout` (a process in uninterruptible sleep cannot), and then the
+    /// cgroup is thawed again.
+    pub fn freeze(&self, timeout: Duration) -> Result<(), CgroupError> {
         self.set_frozen(true)?;
-        let frozen = self.wait_frozen(true, patience);
+        let frozen = self.wait_frozen(true, timeout);
         if frozen.is_err() {
             self.set_frozen(false)?;
         }
         frozen
     }
 
-    /// Lets its processes go on. Does nothing if they do.
+    /// Thaws the cgroup, and returns when its processes run. Does nothing if they do.
     ///
     /// # Errors
     /// As for [`Cgroup::freeze`].
-    pub fn thaw(&self, patience: Duration) -> Result<(), CgroupError> {
+    pub fn thaw(&self, timeout: Duration) -> Result<(), CgroupError> {
         self.set_frozen(false)?;
-        self.wait_frozen(false, patience)
+        self.wait_frozen(false, timeout)
     }
 
-    /// Whether its processes are stopped, all of them.
+    /// Returns whether all processes are stopped.
     ///
     /// # Errors
     /// As for [`Cgroup::freeze`].
@@ -60,19 +62,19 @@ impl Cgroup {
         }
     }
 
-    pub(crate) fn freezer(&self) -> Result<Folder<'_>, CgroupError> {
+    pub(crate) fn freezer(&self) -> Result<ControlDir<'_>, CgroupError> {
         let unified = self.files().unified();
         unified
             .or_else(|| self.files().controller(Controller::Freezer))
-            .ok_or(CgroupError::NotThere {
+            .ok_or(CgroupError::Unsupported {
                 operation: "freeze",
             })
     }
 
-    /// Orders its processes to stop, or lets them go on, and does not wait for it.
+    /// Requests a freeze or a thaw and does not wait for it.
     ///
     /// # Errors
-    /// [`CgroupError::NotThere`] where nothing can freeze; else what the kernel refuses.
+    /// [`CgroupError::Unsupported`] if no hierarchy can freeze; otherwise what the kernel refuses.
     pub fn set_frozen(&self, frozen: bool) -> Result<(), CgroupError> {
         let folder = self.freezer()?;
         match (folder.kind, frozen) {
@@ -83,32 +85,33 @@ impl Cgroup {
         }
     }
 
-    fn wait_frozen(&self, frozen: bool, patience: Duration) -> Result<(), CgroupError> {
+    fn wait_frozen(&self, frozen: bool, timeout: Duration) -> Result<(), CgroupError> {
         let operation = if frozen { "freeze" } else { "thaw" };
         let folder = self.freezer()?;
         match folder.kind {
             Kind::V2 => {
                 let wanted = Some(u64::from(frozen));
-                self.wait_event(folder, operation, patience, |events| {
+                self.wait_event(folder, operation, timeout, |events| {
                     value(events, "frozen") == wanted
                 })
             }
             Kind::V1 => {
                 let wanted = if frozen { "FROZEN" } else { "THAWED" };
-                // Reading is what makes the kernel look again.
-                self.wait(operation, patience, || {
+                // Reading the file makes the kernel update the state.
+                self.wait(operation, timeout, || {
                     Ok(folder.read("freezer.state")?.trim() == wanted)
                 })
             }
         }
     }
 
-    /// Waits for what `cgroup.events` says. The kernel wakes us, but may hold a second message back for 10 ms.
+    /// Waits until the content of `cgroup.events` satisfies `holds`. The kernel notifies of
+    /// changes, but may delay a second notification by 10 ms.
     pub(crate) fn wait_event(
         &self,
-        folder: Folder<'_>,
+        folder: ControlDir<'_>,
         operation: &'static str,
-        patience: Duration,
+        timeout: Duration,
         holds: impl Fn(&str) -> bool,
     ) -> Result<(), CgroupError> {
         const EVENTS: &str = "cgroup.events";
@@ -127,17 +130,17 @@ impl Cgroup {
                 return Ok(());
             }
             let waited = begin.elapsed();
-            if waited >= patience {
-                return Err(self.late(operation, patience));
+            if waited >= timeout {
+                return Err(self.timed_out(operation, timeout));
             }
-            wait_for_message(file.as_fd(), pause_after(waited).min(patience - waited));
+            wait_for_message(file.as_fd(), pause_after(waited).min(timeout - waited));
         }
     }
 
     pub(crate) fn wait(
         &self,
         operation: &'static str,
-        patience: Duration,
+        timeout: Duration,
         holds: impl Fn() -> Result<bool, CgroupError>,
     ) -> Result<(), CgroupError> {
         let begin = Instant::now();
@@ -146,15 +149,15 @@ impl Cgroup {
                 return Ok(());
             }
             let waited = begin.elapsed();
-            if waited >= patience {
-                return Err(self.late(operation, patience));
+            if waited >= timeout {
+                return Err(self.timed_out(operation, timeout));
             }
-            thread::sleep(pause_after(waited).min(patience - waited));
+            thread::sleep(pause_after(waited).min(timeout - waited));
         }
     }
 
-    pub(crate) fn late(&self, operation: &'static str, waited: Duration) -> CgroupError {
-        CgroupError::Late {
+    pub(crate) fn timed_out(&self, operation: &'static str, waited: Duration) -> CgroupError {
+        CgroupError::Timeout {
             operation,
             name: self.name.clone(),
             waited,
@@ -162,12 +165,12 @@ impl Cgroup {
     }
 }
 
-/// Until the kernel has something to say of a file, or a moment has passed.
+/// Waits until the kernel notifies of a change to the file, at most `moment`.
 fn wait_for_message(file: BorrowedFd<'_>, moment: Duration) {
     let mut files = [PollFd::new(file, PollFlags::POLLPRI)];
-    // Whole milliseconds, and never none: it would not wait at all.
+    // Rounded to whole milliseconds, at least one: 0 would not wait at all.
     let timeout = PollTimeout::try_from(moment.max(PAUSE)).unwrap_or(PollTimeout::ZERO);
-    // Whether it said something or was interrupted: the caller looks again.
+    // Notified, timed out or interrupted: the caller polls again.
     let _ = poll(&mut files, timeout);
 }
 

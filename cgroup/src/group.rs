@@ -1,68 +1,71 @@
-//! One container's cgroup: what it is limited to and what it uses. `freezer` and `ending` have the rest of it.
+//! One container's cgroup: its limits and its usage. `freezer` and `processes` have the other
+//! methods.
 
 use std::path::PathBuf;
 
 use crate::error::CgroupError;
+use crate::files::{Files, HierarchyDirs};
 use crate::layout::Controller;
 use crate::limits::{Limits, apply};
-use crate::place::{Files, Places};
 use crate::pressure::{Resource, pressure};
 use crate::text::{Pressure, value};
 use crate::usage::{MemoryEvents, Sampler};
 
-/// A cgroup for processes, made by [`crate::Parent::create`]. It stays when this value is dropped.
+/// A cgroup for processes, made by [`crate::Parent::create`]. Dropping the value leaves the cgroup
+/// in place.
 #[derive(Clone, Debug)]
 pub struct Cgroup {
-    pub(crate) places: Places,
+    pub(crate) dirs: HierarchyDirs,
     pub(crate) name: String,
 }
 
 impl Cgroup {
-    pub(crate) fn new(places: Places, name: String) -> Self {
-        Self { places, name }
+    pub(crate) fn new(dirs: HierarchyDirs, name: String) -> Self {
+        Self { dirs, name }
     }
 
     pub(crate) fn files(&self) -> Files<'_> {
-        Files::below(&self.places, &self.name)
+        Files::below(&self.dirs, &self.name)
     }
 
-    /// Its name below its parent.
+    /// Returns the cgroup's name below its parent.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its directories, for messages; the unified hierarchy's first.
+    /// Returns the cgroup's directories, for messages; the unified hierarchy's first.
     #[must_use]
     pub fn paths(&self) -> Vec<PathBuf> {
         self.files().all().map(|folder| folder.path("")).collect()
     }
 
-    /// Changes its limits.
+    /// Writes limits.
     ///
     /// # Errors
-    /// The first that the kernel refuses; those after it are not tried.
+    /// The first write that the kernel refuses; later ones are not tried.
     pub fn apply(&self, limits: &Limits) -> Result<(), CgroupError> {
         apply(self.files(), limits)
     }
 
-    /// What has happened to its memory.
+    /// Reads the counters of memory events.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read or parsed.
     pub fn memory_events(&self) -> Result<MemoryEvents, CgroupError> {
         MemoryEvents::read(self.files())
     }
 
-    /// Opens what [`Sampler::read`] reads.
+    /// Opens the files that [`Sampler::read`] reads.
     ///
     /// # Errors
-    /// A file that cannot be opened.
+    /// A file cannot be opened.
     pub fn sampler(&self) -> Result<Sampler, CgroupError> {
         Sampler::open(self.files())
     }
 
-    /// How long its tasks waited for a resource; `None` where the kernel does not say (PSI, unified hierarchy only).
+    /// Returns how long tasks waited for a resource (PSI, unified hierarchy only); `None` if the
+    /// kernel does not report it.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -70,7 +73,8 @@ impl Cgroup {
         pressure(self.files(), resource)
     }
 
-    /// Times that a fork was refused for `pids_max`; `None`: no hierarchy tells.
+    /// Returns how often a fork was refused because of `pids_max`; `None` if no hierarchy counts
+    /// it.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -83,18 +87,18 @@ impl Cgroup {
         }
     }
 
-    /// Presses memory back, at most so many bytes; `false` where the kernel cannot (v1, or before Linux 5.19). May take
-    /// as long as writing that much to swap.
+    /// Reclaims up to `bytes` of memory. Returns `false` if the kernel cannot (v1, or before Linux
+    /// 5.19). May take as long as writing that much to swap.
     ///
     /// # Errors
-    /// The kernel refuses otherwise than by finding less than that.
+    /// The kernel refuses for another reason than finding less to reclaim.
     pub fn reclaim(&self, bytes: u64) -> Result<bool, CgroupError> {
         let Some(folder) = self.files().controller(Controller::Memory) else {
             return Ok(false);
         };
         match folder.write_if_there("memory.reclaim", &bytes.to_string()) {
             Ok(there) => Ok(there),
-            // It found less than was asked for.
+            // Less was reclaimed than asked for.
             Err(error) if error.errno() == Some(libc::EAGAIN) => Ok(true),
             Err(error) => Err(error),
         }

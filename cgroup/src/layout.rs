@@ -1,5 +1,5 @@
-//! Which hierarchies this machine has and where this process stands in them, from `/proc/self/mountinfo` and
-//! `/proc/self/cgroup`. Texts in, paths out: nothing is opened here.
+//! The cgroup hierarchies of this machine and this process's cgroup in each, parsed from
+//! `/proc/self/mountinfo` and `/proc/self/cgroup`. Nothing is opened here.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use crate::dir::unescaped;
 
-/// Lines of `mountinfo` that are looked at. A machine full of container images has thousands.
+/// Limit on the lines read of `mountinfo`. A machine full of container images has thousands.
 const MOUNTS_MAX: usize = 100_000;
 
-/// What a hierarchy can control or count.
+/// A cgroup controller, or on v1 a pseudo-controller such as the freezer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
-    /// Processor time by weight and quota.
+    /// CPU time by weight and quota.
     Cpu,
-    /// Processor time used (v1 only; on v2 every cgroup counts it).
+    /// CPU accounting (v1 only; on v2 every cgroup counts CPU time).
     Cpuacct,
-    /// Memory.
+    /// Memory and swap.
     Memory,
     /// Number of tasks.
     Pids,
@@ -28,7 +28,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All of them, in the order of reports.
+    /// Every controller, in the order of reports.
     pub const ALL: [Self; 6] = [
         Self::Cpu,
         Self::Cpuacct,
@@ -38,7 +38,7 @@ impl Controller {
         Self::Freezer,
     ];
 
-    /// Its name in v1's mount options.
+    /// Returns the controller's name in v1's mount options.
     #[must_use]
     pub const fn v1_name(self) -> &'static str {
         match self {
@@ -51,7 +51,8 @@ impl Controller {
         }
     }
 
-    /// Its name in `cgroup.controllers`; `None`: on v2 it is part of every cgroup.
+    /// Returns the controller's name in `cgroup.controllers`; `None` if it is part of every v2
+    /// cgroup.
     #[must_use]
     pub const fn v2_name(self) -> Option<&'static str> {
         match self {
@@ -70,34 +71,35 @@ impl fmt::Display for Controller {
     }
 }
 
-/// A mounted hierarchy.
+/// A mounted hierarchy of either version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Where it is mounted.
+    /// Mount point, absolute.
     pub mount: PathBuf,
-    /// This process's cgroup, relative to the mount; empty: the top. `None`: outside what is mounted.
+    /// This process's cgroup, relative to the mount point; empty at its top. `None` if outside what
+    /// is mounted.
     pub own: Option<PathBuf>,
 }
 
-/// A mounted hierarchy of version 1.
+/// A mounted hierarchy of version 1 with its controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyHierarchy {
-    /// What it controls; never empty.
+    /// Controllers mounted here; never empty.
     pub controllers: BTreeSet<Controller>,
-    /// Where.
+    /// Mount point and own cgroup.
     pub hierarchy: Hierarchy,
 }
 
-/// What kind of host this is.
+/// The cgroup versions that a host mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// No hierarchy is mounted.
+    /// No hierarchy.
     None,
-    /// Hierarchies of version 1 only.
+    /// Only hierarchies of version 1.
     V1,
-    /// The unified hierarchy only.
+    /// Only the unified hierarchy.
     V2,
-    /// Both.
+    /// Hierarchies of version 1 and the unified hierarchy.
     Hybrid,
 }
 
@@ -112,17 +114,17 @@ impl fmt::Display for Version {
     }
 }
 
-/// The hierarchies of a machine.
+/// The hierarchies mounted on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Version 2.
+    /// Hierarchy of version 2.
     pub unified: Option<Hierarchy>,
-    /// Version 1, in the order mounted; each controller at most once.
+    /// Hierarchies of version 1, in the order mounted; each controller appears at most once.
     pub legacy: Vec<LegacyHierarchy>,
 }
 
 impl Layout {
-    /// From the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`. Lines that are no mounts are passed over.
+    /// Parses `/proc/self/mountinfo` and `/proc/self/cgroup`. Malformed lines are skipped.
     #[must_use]
     pub fn parse(mountinfo: &str, own: &str) -> Self {
         let mut layout = Self::default();
@@ -141,14 +143,15 @@ impl Layout {
         layout
     }
 
-    /// Reads this process's texts. Without `/proc` nothing is found.
+    /// Reads the layout that this process sees. Without `/proc` it is empty.
     #[must_use]
     pub fn of_this_process() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
     }
 
-    /// A hierarchy is often mounted twice (in containers); the first counts, as with the kernel's own tools.
+    /// Adds the controllers of a v1 mount that no earlier mount has. In containers a hierarchy is
+    /// often mounted twice; the first mount wins, as with the kernel's own tools.
     fn add_legacy(&mut self, mount: &Mount<'_>, own: &str) {
         let options: BTreeSet<&str> = mount.super_options.split(',').collect();
         let known = |controller: &Controller| {
@@ -170,7 +173,7 @@ impl Layout {
         });
     }
 
-    /// What kind of host this is.
+    /// Returns which cgroup versions are mounted.
     #[must_use]
     pub fn version(&self) -> Version {
         match (&self.unified, self.legacy.is_empty()) {
@@ -181,7 +184,7 @@ impl Layout {
         }
     }
 
-    /// The same machine with only the hierarchies mounted below `path`.
+    /// Returns the layout with only the hierarchies mounted below `path`.
     #[must_use]
     pub fn mounted_below(mut self, path: &Path) -> Self {
         self.unified = self
@@ -192,14 +195,15 @@ impl Layout {
         self
     }
 
-    /// The same machine without its unified hierarchy.
+    /// Returns the layout without the unified hierarchy.
     #[must_use]
     pub fn without_unified(mut self) -> Self {
         self.unified = None;
         self
     }
 
-    /// The same layout found below another root, so that folders can stand in for hierarchies.
+    /// Returns the layout with every mount point moved below `root`, so that ordinary directories
+    /// can replace hierarchies in tests.
     #[must_use]
     pub fn below(mut self, root: &Path) -> Self {
         let moved = |hierarchy: &mut Hierarchy| {
@@ -214,7 +218,7 @@ impl Layout {
     }
 }
 
-/// The fields of a line of `mountinfo` that matter (proc(5)).
+/// The used fields of a line of `mountinfo` (proc(5)).
 struct Mount<'a> {
     root: PathBuf,
     point: PathBuf,
@@ -224,7 +228,7 @@ struct Mount<'a> {
 
 impl<'a> Mount<'a> {
     fn parse(line: &'a str) -> Option<Self> {
-        // Optional fields stand between the mount options and a lone hyphen.
+        // Optional fields come between the mount options and a lone hyphen.
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
@@ -239,7 +243,8 @@ impl<'a> Mount<'a> {
         })
     }
 
-    /// `own` is relative to the hierarchy's own top; what is mounted may be a part of it, as in a container.
+    /// Makes a [`Hierarchy`]. `own` is relative to the hierarchy's own top; the mount may show only
+    /// a part of it, as in a container.
     fn hierarchy(&self, own: Option<&str>) -> Hierarchy {
         let own = own.and_then(|own| Path::new(own).strip_prefix(&self.root).ok());
         Hierarchy {
@@ -249,12 +254,12 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// `0::PATH`.
+/// Returns the path in the line `0::PATH`.
 fn own_unified(own: &str) -> Option<&str> {
     own.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-/// `ID:CONTROLLER,CONTROLLER:PATH`.
+/// Returns the path in the line `ID:CONTROLLER,CONTROLLER:PATH` that lists the controller.
 fn own_legacy(own: &str, controller: Controller) -> Option<&str> {
     own.lines().find_map(|line| {
         let (_id, rest) = line.split_once(':')?;

@@ -1,37 +1,39 @@
-//! Control groups of the kernel, versions 1 and 2 and both at once, behind one interface. Knows bytes and microseconds,
-//! not YARN. No async, no threads of its own: every call is a few reads and writes of kernel files, and those that wait
-//! say for how long.
+//! Control groups of the kernel behind one interface: version 1, version 2, and hybrid hosts that
+//! mount both. Knows bytes and microseconds, not YARN. No async and no threads: a call is a few
+//! reads and writes of kernel files, and a call that waits takes a timeout.
 //!
 //! ```text
-//! Layout ─ what is mounted ──▶ Root ─ the place for containers ──▶ Parent ─ a class of them ──▶ Cgroup ─ one of them
-//! (texts, pure)                made, locked, controllers given on   limits of all together       limit, spawn, freeze,
-//!                                                                                                read, kill, remove
+//! Layout ── mounts ──▶ Root ── agent's directory ──▶ Parent ── class ──▶ Cgroup ── container
+//! parsed from          created, locked,              limits shared       limit, spawn, freeze,
+//! /proc, pure          controllers enabled           by its children     read, kill, remove
 //! ```
 //!
-//! - `layout`: which hierarchies there are, from two texts of `/proc`
-//! - `root`: the place to work in: a delegated cgroup (`delegation`), or a configured path below each mount
-//! - `group`: one cgroup; `limits`, `usage`, `pressure`: what is written to and read from its files; `freezer`, `ending`: its
-//!   processes
-//! - `scale`, `text`: conversions and formats, pure
-//! - `spawn`, `clone`: a process that is born inside
-//! - `dir`, `place`: directories by handle; `tree`: what was made inside a cgroup
+//! - `layout`: the mounted hierarchies, parsed from two files of `/proc`
+//! - `root`: the directory that the agent works in: a delegated cgroup (`delegation`) or a
+//!   configured path below each mount; `probe`: the same without changing anything
+//! - `group`: one cgroup; `limits`, `usage`, `pressure`: what is written to and read from its
+//!   files; `freezer`, `processes`: freezing, listing, killing, moving and removing
+//! - `scale`, `text`: conversions and file formats, pure
+//! - `spawn`, `clone`: a process that starts inside its cgroup
+//! - `dir`, `files`: directories by handle and control files in them; `tree`: cgroups that
+//!   processes made inside theirs; `pidfd`: signals without pid races
 //!
-//! A cgroup is one directory in each hierarchy that is used. On a hybrid host the unified hierarchy is used for what it
-//! can, even without a controller: freezing, killing, counting processor time, pressure.
+//! A cgroup is one directory in each hierarchy that is used. On a hybrid host the unified hierarchy
+//! is used for what works there without a controller: freezing, killing, CPU accounting, pressure.
 
 mod clone;
 mod delegation;
 mod dir;
-mod ending;
 mod error;
+mod files;
 mod freezer;
 mod group;
 mod layout;
 mod limits;
-mod place;
+mod pidfd;
 mod pressure;
 mod probe;
-mod process;
+mod processes;
 mod root;
 mod scale;
 mod spawn;

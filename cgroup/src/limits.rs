@@ -1,75 +1,79 @@
-//! Limits of a cgroup: what is asked for, and how each version is told.
+//! Limits of a cgroup, and how they are written in each version.
 
 use crate::error::CgroupError;
+use crate::files::{ControlDir, Files, Kind};
 use crate::layout::Controller;
-use crate::place::{Files, Folder, Kind};
 use crate::scale::{Bound, CpuQuota, Weight};
 
-/// What to set; `None` leaves as it is. A controller that no hierarchy has is passed over: what must be there is asked
-/// of [`crate::Root::controls`] beforehand.
+/// Limits to write; `None` leaves a file unchanged. Limits of a controller that no hierarchy has
+/// are skipped: callers that depend on one check [`crate::Root::controls`] first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Processor time relative to siblings. Ignored while idle.
+    /// Weight of CPU time relative to siblings. Ignored while idle.
     pub cpu_weight: Option<Weight>,
-    /// Only processor time that nobody else wants (`cpu.idle`, Linux 5.15); older kernels get the least weight.
+    /// Runs only on CPU time that no sibling wants (`cpu.idle`, Linux 5.15); older kernels get the
+    /// least weight.
     pub cpu_idle: Option<bool>,
-    /// Most processor time.
+    /// Limit on CPU time per period.
     pub cpu_quota: Option<CpuQuota>,
-    /// Most memory, in bytes; beyond, the OOM killer comes.
+    /// Limit on memory, in bytes; an allocation beyond it that cannot be reclaimed invokes the OOM
+    /// killer.
     pub memory_max: Option<Bound>,
-    /// Memory, in bytes, from which on it is slowed down and pressed back. v1 has nothing like it.
+    /// Memory, in bytes, above which the kernel throttles the cgroup and reclaims (v2 only).
     pub memory_high: Option<Bound>,
-    /// Memory, in bytes, that is not reclaimed while there is any elsewhere. On v1 the soft limit: what is left to it
-    /// when the machine runs short.
+    /// Memory, in bytes, that is not reclaimed while other cgroups have any. On v1 the soft limit:
+    /// the amount left to the cgroup when the machine runs short.
     pub memory_low: Option<u64>,
-    /// Most swap, in bytes. On v1 the bound of memory and swap together follows from it, if `memory_max` is given too; a
-    /// `memory_max` beyond that bound without a new one for swap lifts it.
+    /// Limit on swap, in bytes. On v1 the limit of memory and swap together follows from it, if
+    /// `memory_max` is given too; a `memory_max` above that limit without a new `swap_max` lifts
+    /// it.
     pub swap_max: Option<Bound>,
-    /// How readily it is swapped out, 0 to 100 (v1 only).
+    /// Tendency to swap the cgroup out, 0 to 100 (v1 only).
     pub swappiness: Option<u8>,
-    /// The OOM killer ends all its processes or none (v2 only).
+    /// Makes the OOM killer kill all processes of the cgroup or none (v2 only).
     pub oom_group: Option<bool>,
-    /// Most tasks, threads included.
+    /// Limit on tasks, threads included.
     pub pids_max: Option<Bound>,
-    /// Devices relative to siblings. Passed over where the kernel's I/O schedulers know no weights.
+    /// Weight of device time relative to siblings. Skipped where the kernel's I/O scheduler has no
+    /// weights.
     pub io_weight: Option<Weight>,
 }
 
-/// What of it has to be written where `known` holds already.
-fn news<T: PartialEq + Copy>(wanted: Option<T>, known: Option<T>) -> Option<T> {
+/// Returns the wanted value unless it is already in force.
+fn changed<T: PartialEq + Copy>(wanted: Option<T>, known: Option<T>) -> Option<T> {
     wanted.filter(|wanted| known != Some(*wanted))
 }
 
 impl Limits {
-    /// What of these has to be written to a cgroup in which `known` holds.
+    /// Returns the limits that still have to be written to a cgroup in which `known` is in force.
     #[must_use]
-    pub fn unlike(&self, known: &Self) -> Self {
-        let cpu_idle = news(self.cpu_idle, known.cpu_idle);
-        let memory_max = news(self.memory_max, known.memory_max);
-        let swap_max = news(self.swap_max, known.swap_max);
+    pub fn changes_from(&self, known: &Self) -> Self {
+        let cpu_idle = changed(self.cpu_idle, known.cpu_idle);
+        let memory_max = changed(self.memory_max, known.memory_max);
+        let swap_max = changed(self.swap_max, known.swap_max);
         Self {
             cpu_idle,
-            // Idle or not: with the change the kernel forgets the weight.
+            // A change of `cpu.idle` resets the weight in the kernel.
             cpu_weight: match cpu_idle {
                 Some(_) => self.cpu_weight,
-                None => news(self.cpu_weight, known.cpu_weight),
+                None => changed(self.cpu_weight, known.cpu_weight),
             },
-            cpu_quota: news(self.cpu_quota, known.cpu_quota),
-            // On v1 the one is told together with the other.
+            cpu_quota: changed(self.cpu_quota, known.cpu_quota),
+            // On v1 the two are written together.
             memory_max: swap_max.and(self.memory_max).or(memory_max),
             swap_max: memory_max.and(self.swap_max).or(swap_max),
-            memory_high: news(self.memory_high, known.memory_high),
-            memory_low: news(self.memory_low, known.memory_low),
-            swappiness: news(self.swappiness, known.swappiness),
-            oom_group: news(self.oom_group, known.oom_group),
-            pids_max: news(self.pids_max, known.pids_max),
-            io_weight: news(self.io_weight, known.io_weight),
+            memory_high: changed(self.memory_high, known.memory_high),
+            memory_low: changed(self.memory_low, known.memory_low),
+            swappiness: changed(self.swappiness, known.swappiness),
+            oom_group: changed(self.oom_group, known.oom_group),
+            pids_max: changed(self.pids_max, known.pids_max),
+            io_weight: changed(self.io_weight, known.io_weight),
         }
     }
 
-    /// What holds once these have been written to a cgroup in which `earlier` held.
+    /// Returns the limits in force once these have been written to a cgroup that had `earlier`.
     #[must_use]
-    pub fn over(self, earlier: Self) -> Self {
+    pub fn written_over(self, earlier: Self) -> Self {
         Self {
             cpu_weight: self.cpu_weight.or(earlier.cpu_weight),
             cpu_idle: self.cpu_idle.or(earlier.cpu_idle),
@@ -85,9 +89,9 @@ impl Limits {
         }
     }
 
-    /// Those of them that are about processor time.
+    /// Returns the CPU limits only.
     #[must_use]
-    pub fn of_processors(&self) -> Self {
+    pub fn cpu_only(&self) -> Self {
         Self {
             cpu_weight: self.cpu_weight,
             cpu_idle: self.cpu_idle,
@@ -96,10 +100,10 @@ impl Limits {
         }
     }
 
-    /// Those of them that are about memory. Only these may take the kernel long: it presses back at once what is above a
-    /// lower bound.
+    /// Returns the memory and swap limits only. Writing these alone may take the kernel long: on a
+    /// lower limit it reclaims at once.
     #[must_use]
-    pub fn of_memory(&self) -> Self {
+    pub fn memory_only(&self) -> Self {
         Self {
             memory_max: self.memory_max,
             memory_high: self.memory_high,
@@ -111,9 +115,9 @@ impl Limits {
         }
     }
 
-    /// The rest of them: tasks and devices.
+    /// Returns the limits on tasks and devices only.
     #[must_use]
-    pub fn of_others(&self) -> Self {
+    pub fn tasks_and_io_only(&self) -> Self {
         Self {
             pids_max: self.pids_max,
             io_weight: self.io_weight,
@@ -122,10 +126,10 @@ impl Limits {
     }
 }
 
-/// Sets all that is asked for.
+/// Writes all limits that are given.
 ///
 /// # Errors
-/// The first that the kernel refuses; those after it are not tried.
+/// The first write that the kernel refuses; later ones are not tried.
 pub(crate) fn apply(files: Files<'_>, limits: &Limits) -> Result<(), CgroupError> {
     if let Some(folder) = files.controller(Controller::Cpu) {
         apply_cpu(folder, limits)?;
@@ -145,12 +149,12 @@ pub(crate) fn apply(files: Files<'_>, limits: &Limits) -> Result<(), CgroupError
     Ok(())
 }
 
-fn apply_cpu(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupError> {
+fn apply_cpu(folder: ControlDir<'_>, limits: &Limits) -> Result<(), CgroupError> {
     let mut weight = limits.cpu_weight;
     if let Some(idle) = limits.cpu_idle {
         let there = folder.write_if_there("cpu.idle", if idle { "1" } else { "0" })?;
         if idle {
-            // The kernel refuses a weight for what is idle.
+            // The kernel refuses a weight for an idle cgroup.
             weight = (!there).then_some(Weight::MIN);
         }
     }
@@ -162,7 +166,7 @@ fn apply_cpu(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupError> {
     }
     match (folder.kind, limits.cpu_quota) {
         (_, None) => Ok(()),
-        // Absent where the kernel was built without bandwidth control.
+        // Absent if the kernel was built without bandwidth control.
         (Kind::V2, Some(quota)) => folder
             .write_if_there("cpu.max", &quota.cpu_max())
             .map(|_there| ()),
@@ -170,7 +174,7 @@ fn apply_cpu(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupError> {
     }
 }
 
-fn apply_quota_v1(folder: Folder<'_>, quota: CpuQuota) -> Result<(), CgroupError> {
+fn apply_quota_v1(folder: ControlDir<'_>, quota: CpuQuota) -> Result<(), CgroupError> {
     const QUOTA: &str = "cpu.cfs_quota_us";
     if !folder.write_if_there(QUOTA, "-1")? {
         return Ok(());
@@ -181,21 +185,22 @@ fn apply_quota_v1(folder: Folder<'_>, quota: CpuQuota) -> Result<(), CgroupError
             quota_us,
             period_us,
         } => {
-            // With the quota away, no period can contradict it.
+            // Without a quota in force, any period is accepted.
             folder.write("cpu.cfs_period_us", &period_us.to_string())?;
             folder.write(QUOTA, &quota_us.to_string())
         }
     }
 }
 
-fn apply_memory_v2(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupError> {
+fn apply_memory_v2(folder: ControlDir<'_>, limits: &Limits) -> Result<(), CgroupError> {
     if let Some(group) = limits.oom_group {
         folder.write_if_there("memory.oom.group", if group { "1" } else { "0" })?;
     }
     if let Some(low) = limits.memory_low {
         folder.write("memory.low", &low.to_string())?;
     }
-    // Swap first: a lower memory.max presses back at once what is over it, and may do so only where it is allowed to.
+    // Swap comes first: a lower memory.max makes the kernel reclaim at once, and it may swap only
+    // as far as the new limit allows.
     if let Some(swap) = limits.swap_max {
         folder.write_if_there("memory.swap.max", &swap.to_string())?;
     }
@@ -208,7 +213,7 @@ fn apply_memory_v2(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupErro
     Ok(())
 }
 
-fn apply_memory_v1(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupError> {
+fn apply_memory_v1(folder: ControlDir<'_>, limits: &Limits) -> Result<(), CgroupError> {
     if let Some(low) = limits.memory_low {
         folder.write_if_there("memory.soft_limit_in_bytes", &low.to_string())?;
     }
@@ -220,8 +225,8 @@ fn apply_memory_v1(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupErro
     };
     const BOTH: &str = "memory.memsw.limit_in_bytes";
     const MEMORY: &str = "memory.limit_in_bytes";
-    // Memory and swap together may never be less than memory. So memory goes first, and where it would be more than the
-    // bound of both, which was set earlier, that one has to go before.
+    // The limit of memory and swap together may never be below that of memory. So memory is written
+    // first; if the old limit of both refuses that, it is lifted before.
     match folder.write(MEMORY, &max.v1_bytes()) {
         Err(error)
             if error.errno() == Some(libc::EINVAL) && folder.write_if_there(BOTH, "-1")? =>
@@ -236,7 +241,7 @@ fn apply_memory_v1(folder: Folder<'_>, limits: &Limits) -> Result<(), CgroupErro
     Ok(())
 }
 
-fn apply_io(folder: Folder<'_>, weight: Weight) -> Result<(), CgroupError> {
+fn apply_io(folder: ControlDir<'_>, weight: Weight) -> Result<(), CgroupError> {
     let bfq = weight.bfq_weight().to_string();
     let files = match folder.kind {
         Kind::V2 => [
@@ -251,7 +256,7 @@ fn apply_io(folder: Folder<'_>, weight: Weight) -> Result<(), CgroupError> {
     for (file, value) in files {
         match folder.write_if_there(file, &value) {
             Ok(_there) => {}
-            // The file is there, but no device has the scheduler that would obey.
+            // The file exists, but no device has a scheduler with weights.
             Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => {}
             Err(error) => return Err(error),
         }
@@ -282,12 +287,12 @@ mod tests {
             weight in proptest::option::of(1_u64..4),
             io_weight in proptest::option::of(1_u64..4),
             swappiness in proptest::option::of(0_u8..3),
-            processors in proptest::option::of(0_u8..3),
+            cpus in proptest::option::of(0_u8..3),
         ) -> Limits {
             Limits {
                 cpu_weight: weight.map(Weight::new),
                 cpu_idle,
-                cpu_quota: processors.map(|n| CpuQuota::of_processors(f64::from(n))),
+                cpu_quota: cpus.map(|n| CpuQuota::of_cpus(f64::from(n))),
                 memory_max,
                 memory_high,
                 memory_low,
@@ -303,20 +308,20 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_makes_hold_what_is_wanted(known in limits(), wanted in limits()) {
-            let news = wanted.unlike(&known);
-            prop_assert_eq!(news.over(known), wanted.over(known));
-            prop_assert_eq!(wanted.unlike(&news.over(known)), Limits::default());
+            let changes = wanted.changes_from(&known);
+            prop_assert_eq!(changes.written_over(known), wanted.written_over(known));
+            prop_assert_eq!(wanted.changes_from(&changes.written_over(known)), Limits::default());
         }
 
         #[test]
         fn the_parts_are_all_of_it(limits in limits()) {
-            let parts = limits.of_processors().over(limits.of_memory()).over(limits.of_others());
+            let parts = limits.cpu_only().written_over(limits.memory_only()).written_over(limits.tasks_and_io_only());
             prop_assert_eq!(parts, limits);
         }
     }
 
     #[test]
-    fn a_weight_is_told_again_when_the_kernel_has_forgotten_it() {
+    fn a_weight_is_written_again_when_cpu_idle_has_reset_it() {
         let busy = Limits {
             cpu_idle: Some(false),
             cpu_weight: Some(Weight::MAX),
@@ -326,11 +331,11 @@ mod tests {
             cpu_idle: Some(true),
             ..busy
         };
-        assert_eq!(busy.unlike(&idle), busy);
+        assert_eq!(busy.changes_from(&idle), busy);
     }
 
     #[test]
-    fn memory_and_swap_are_told_together() {
+    fn memory_and_swap_are_written_together() {
         let known = Limits {
             memory_max: Some(Bound::At(1)),
             swap_max: Some(Bound::At(0)),
@@ -340,11 +345,11 @@ mod tests {
             memory_max: Some(Bound::At(2)),
             ..known
         };
-        assert_eq!(larger.unlike(&known), larger);
+        assert_eq!(larger.changes_from(&known), larger);
         let swapping = Limits {
             swap_max: Some(Bound::At(1)),
             ..known
         };
-        assert_eq!(swapping.unlike(&known), swapping);
+        assert_eq!(swapping.changes_from(&known), swapping);
     }
 }

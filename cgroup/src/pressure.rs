@@ -1,22 +1,22 @@
-//! How long the tasks of a cgroup wait for what (PSI): read once, or from a file kept open to be read every second. Only the
-//! unified hierarchy tells; there it takes no controller.
+//! Pressure stall information of a cgroup (PSI): read once, or from a file kept open to be read
+//! every second. Only the unified hierarchy reports it; no controller is needed.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use crate::error::CgroupError;
-use crate::place::Files;
+use crate::files::Files;
 use crate::text::Pressure;
 
-/// What a cgroup waits for ([`crate::Cgroup::pressure`]).
+/// A resource that tasks wait for ([`crate::Cgroup::pressure`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Processor time.
+    /// CPU time.
     Cpu,
-    /// Memory being reclaimed.
+    /// Memory that has to be reclaimed first.
     Memory,
-    /// Devices.
+    /// Block devices.
     Io,
 }
 
@@ -30,16 +30,16 @@ impl Resource {
     }
 }
 
-/// More than the two lines can have.
+/// Size of the read buffer. More than the two lines can have.
 const SAMPLE_BYTES: usize = 256;
 
-/// A pressure file of one cgroup that is kept open, so that a sample costs one read. Reading goes on as long as the cgroup is
-/// there; then it fails.
+/// A pressure file of one cgroup that is kept open, so that a sample costs one read. Reads fail
+/// once the cgroup is removed.
 #[derive(Debug)]
 pub struct PressureFile(File);
 
 impl PressureFile {
-    /// `None`: there is no such file, because no unified hierarchy is used or its kernel does not measure.
+    /// Opens the file; `None` if no unified hierarchy is used or its kernel has no PSI.
     pub(crate) fn open(files: Files<'_>, resource: Resource) -> Result<Option<Self>, CgroupError> {
         let Some(folder) = files.unified() else {
             return Ok(None);
@@ -51,10 +51,11 @@ impl PressureFile {
         }
     }
 
-    /// How long tasks waited until now; `None`: measuring is switched off, at boot or for this cgroup.
+    /// Reads how long tasks waited until now; `None` if PSI is disabled, at boot or for this
+    /// cgroup.
     ///
     /// # Errors
-    /// The cgroup is gone (`ENODEV`), or the kernel says something else than it documents.
+    /// The cgroup is removed (`ENODEV`), or the file does not have the documented format.
     pub fn read(&self) -> io::Result<Option<Pressure>> {
         let mut buffer = [0; SAMPLE_BYTES];
         let length = match self.0.read_at(&mut buffer, 0) {
@@ -68,7 +69,7 @@ impl PressureFile {
     }
 }
 
-/// A cgroup's pressure, read once.
+/// Reads a cgroup's pressure once.
 pub(crate) fn pressure(
     files: Files<'_>,
     resource: Resource,

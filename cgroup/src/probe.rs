@@ -1,4 +1,4 @@
-//! What [`Root::open`] would find, seen without changing anything.
+//! A dry run of [`Root::open`]: reports what it would find and changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,17 @@ use crate::delegation::delegated;
 use crate::dir::Dir;
 use crate::error::{CgroupError, Unusable};
 use crate::layout::{Controller, Hierarchy, Layout};
-use crate::root::{Missing, Root, RootConfig, absent, components, listed, unified_only, wanted_of};
+use crate::root::{
+    Missing, Root, RootConfig, components, read_controllers, unified_only, unreported,
+    wanted_from_legacy,
+};
 
 impl Root {
-    /// Whether [`Root::open`] might find a place, without changing anything: what it would lack, as far as that can be
-    /// seen. Whether the kernel lets controllers be given on cannot.
+    /// Returns what [`Root::open`] would lack, as far as that shows without changing anything.
+    /// Whether the kernel accepts enabling a controller does not show.
     ///
     /// # Errors
-    /// Why it would find none.
+    /// The reason why no hierarchy would be usable.
     pub fn probe(layout: &Layout, config: &RootConfig<'_>) -> Result<Vec<Missing>, Unusable> {
         let mut found = Vec::new();
         let mut missing = Vec::new();
@@ -34,7 +37,7 @@ impl Root {
         }
         let has_unified = is_usable;
         for legacy in &layout.legacy {
-            let controllers = wanted_of(legacy, config.wanted, has_unified);
+            let controllers = wanted_from_legacy(legacy, config.wanted, has_unified);
             let (Some(path), false) = (config.hierarchy, controllers.is_empty()) else {
                 continue;
             };
@@ -58,13 +61,13 @@ impl Root {
             return Err(first_reason.unwrap_or(otherwise));
         }
         let is_there = |controller| found.contains(&controller);
-        let absent = absent(config.wanted, &missing, is_there);
+        let absent = unreported(config.wanted, &missing, is_there);
         missing.extend(absent);
         Ok(missing)
     }
 }
 
-/// What the unified hierarchy would have of what is wanted.
+/// Returns the wanted controllers that the unified hierarchy would provide.
 fn probe_unified(
     unified: &Hierarchy,
     config: &RootConfig<'_>,
@@ -80,7 +83,7 @@ fn probe_unified(
         }
         (None, None) => return Err(Unusable::NotDelegated),
     };
-    let available = listed(&dir, "cgroup.controllers")?;
+    let available = read_controllers(&dir, "cgroup.controllers")?;
     let wanted = config.wanted.iter().copied();
     let is_there =
         |controller: &Controller| controller.v2_name().is_none() || available.contains(controller);
@@ -92,7 +95,7 @@ fn writable_below(hierarchy: &Hierarchy, path: &str) -> Result<(), CgroupError> 
     writable(&hierarchy.mount.join(below))
 }
 
-/// Whether directories may be made in a directory, or in the nearest one above it that exists.
+/// Checks that directories may be created in `path`, or in its nearest existing ancestor.
 fn writable(path: &Path) -> Result<(), CgroupError> {
     let existing = path.ancestors().find(|path| path.exists()).unwrap_or(path);
     let wanted = AccessFlags::W_OK | AccessFlags::X_OK;
@@ -122,27 +125,30 @@ mod tests {
         }
     }
 
-    /// A machine with the unified hierarchy in `cg`, which may be missing, and the memory controller of version 1 in `m`.
+    /// Returns a layout with the unified hierarchy in `cg`, which may be missing, and v1's memory
+    /// controller in `m`.
     fn layout(host: &Path) -> Layout {
         let mounts = "30 25 0:27 / /cg rw - cgroup2 cgroup2 rw\n\
                       31 25 0:28 / /m rw - cgroup cgroup rw,memory\n";
         Layout::parse(mounts, "0::/\n").below(host)
     }
 
-    fn told(missing: &[Missing]) -> Vec<&[Controller]> {
-        let told = missing.iter();
-        told.map(|missing| missing.controllers.as_slice()).collect()
+    fn controllers(missing: &[Missing]) -> Vec<&[Controller]> {
+        let missing = missing.iter();
+        missing
+            .map(|missing| missing.controllers.as_slice())
+            .collect()
     }
 
     #[test]
-    fn what_would_be_missing_is_told() {
+    fn missing_controllers_are_reported() {
         let host = tempfile::tempdir().unwrap();
         for folder in ["cg", "m"] {
             fs::create_dir(host.path().join(folder)).unwrap();
         }
         fs::write(host.path().join("cg/cgroup.controllers"), "pids\n").unwrap();
         let missing = Root::probe(&layout(host.path()), &config()).unwrap();
-        assert_eq!(told(&missing), [[Controller::Cpu]]);
+        assert_eq!(controllers(&missing), [[Controller::Cpu]]);
         assert!(matches!(missing[0].reason, Unusable::NotMounted));
     }
 
@@ -152,10 +158,10 @@ mod tests {
         fs::create_dir(host.path().join("m")).unwrap();
         let only_it_has = [Controller::Cpu, Controller::Freezer];
         let missing = Root::probe(&layout(host.path()), &config()).unwrap();
-        assert_eq!(told(&missing), [only_it_has]);
+        assert_eq!(controllers(&missing), [only_it_has]);
         assert!(matches!(missing[0].reason, Unusable::Broken(_)));
         let root = Root::open(&layout(host.path()), &config()).unwrap();
-        assert_eq!(told(root.missing()), [only_it_has]);
+        assert_eq!(controllers(root.missing()), [only_it_has]);
         assert!(matches!(root.missing()[0].reason, Unusable::Broken(_)));
         assert!(root.controls(Controller::Memory));
     }

@@ -1,4 +1,5 @@
-//! The place for containers in each hierarchy: found, made, locked, and its controllers given to what is below.
+//! The agent's own directory in each hierarchy: found, created and locked, with controllers enabled
+//! for its children.
 
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
@@ -7,67 +8,70 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::delegation::{Delegation, delegated, leave};
+use crate::delegation::{Delegation, delegated, move_to_leaf};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
+use crate::files::{Files, HierarchyDir, HierarchyDirs, Kind};
 use crate::group::Cgroup;
 use crate::layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};
 use crate::limits::{Limits, apply};
-use crate::place::{Files, Kind, Place, Places};
 use crate::pressure::{PressureFile, Resource};
 use crate::usage::{MemoryEvents, Sampler};
 
-/// Cgroups of an earlier run that are looked for below one parent.
+/// Limit on the cgroups of an earlier run that are looked for below one parent.
 const LEFTOVERS_MAX: usize = 100_000;
 
-/// Where to work.
+/// Directories for the agent's cgroups, and the controllers they need.
 #[derive(Clone, Copy, Debug)]
 pub struct RootConfig<'a> {
-    /// Path below each mount, used where nothing was delegated. Slashes at the ends do not matter. `None`: only what was
-    /// delegated will do.
+    /// Path below each mount, used unless a cgroup was delegated. Leading and trailing slashes do
+    /// not matter. `None`: only a delegated cgroup will do.
     pub hierarchy: Option<&'a str>,
-    /// What is wanted of the hierarchies.
+    /// Controllers that the caller would like to use.
     pub wanted: &'a [Controller],
-    /// Whether the own cgroup may be used instead.
+    /// Whether the process's own cgroup counts as delegated.
     pub delegation: Delegation,
-    /// The name, below a delegated cgroup, for this process itself: a cgroup that gives controllers to others may hold
-    /// no processes.
+    /// Name, below a delegated cgroup, of the leaf for this process itself: a cgroup that enables
+    /// controllers for its children may hold no processes.
     pub own_leaf: &'a str,
-    /// The name beside it for all that is made here.
+    /// Name, beside that leaf, of the cgroup that holds everything made here.
     pub delegated_root: &'a str,
 }
 
-/// Something that cannot be had.
+/// Controllers that are not usable, with the reason.
 #[derive(Debug)]
 pub struct Missing {
-    /// What was wanted; empty: nothing that could not be had elsewhere.
+    /// Controllers that were wanted. Empty if another hierarchy has all that were wanted of the
+    /// failed one.
     pub controllers: Vec<Controller>,
-    /// Why.
+    /// Reason why they are not usable.
     pub reason: Unusable,
 }
 
-/// The place for containers. As long as it exists, no other process can open the same.
+/// The agent's directory in each hierarchy. While the value exists, no other process can open the
+/// same one.
 #[derive(Debug)]
 pub struct Root {
-    places: Places,
+    dirs: HierarchyDirs,
     version: Version,
     missing: Vec<Missing>,
     _lock: Flock<std::os::fd::OwnedFd>,
 }
 
 impl Root {
-    /// Finds and prepares it. A hierarchy that cannot be used is left out ([`Root::missing`]).
+    /// Finds, creates and locks the directories. A hierarchy that cannot be used is left out and
+    /// reported by [`Root::missing`].
     ///
     /// # Errors
-    /// Why none can be used: then the caller has to do without cgroups.
+    /// The first reason, if no hierarchy can be used: the caller has to do without cgroups.
     pub fn open(layout: &Layout, config: &RootConfig<'_>) -> Result<Self, Unusable> {
-        let mut places = Vec::new();
+        let mut dirs = Vec::new();
         let mut missing = Vec::new();
         if let Some(unified) = &layout.unified {
             match open_unified(unified, config) {
                 Ok((place, refused)) => {
                     missing.extend(refused);
-                    places.push(place);
+                    dirs.push(place);
                 }
                 Err(reason) => missing.push(Missing {
                     controllers: unified_only(layout, config.wanted),
@@ -75,131 +79,130 @@ impl Root {
                 }),
             }
         }
-        let has_unified = !places.is_empty();
+        let has_unified = !dirs.is_empty();
         if config.hierarchy.is_none() && !has_unified {
             return Err(Unusable::NotDelegated);
         }
         for legacy in &layout.legacy {
-            let controllers = wanted_of(legacy, config.wanted, has_unified);
+            let controllers = wanted_from_legacy(legacy, config.wanted, has_unified);
             let (Some(path), false) = (config.hierarchy, controllers.is_empty()) else {
                 continue;
             };
             match open_legacy(&legacy.hierarchy, path, &controllers) {
-                Ok(place) => places.push(place),
+                Ok(place) => dirs.push(place),
                 Err(reason) => missing.push(Missing {
                     controllers,
                     reason,
                 }),
             }
         }
-        let Some(first) = places.first() else {
+        let Some(first) = dirs.first() else {
             let first_reason = missing.into_iter().next().map(|missing| missing.reason);
             return Err(first_reason.unwrap_or(Unusable::NotMounted));
         };
         let lock = lock(&first.dir)?;
         let mut root = Self {
-            places: places.into(),
+            dirs: dirs.into(),
             version: layout.version(),
             missing,
             _lock: lock,
         };
-        let absent = absent(config.wanted, &root.missing, |wanted| root.controls(wanted));
+        let absent = unreported(config.wanted, &root.missing, |wanted| root.controls(wanted));
         root.missing.extend(absent);
         Ok(root)
     }
 
-    /// What kind of host this is.
+    /// Returns which cgroup versions the host mounts.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Whether a controller works here.
+    /// Returns whether a controller is usable.
     #[must_use]
     pub fn controls(&self, controller: Controller) -> bool {
-        let files = Files::of(&self.places);
+        let files = Files::of(&self.dirs);
         let part_of_unified = controller.v2_name().is_none() && files.unified().is_some();
         part_of_unified || files.controller(controller).is_some()
     }
 
-    /// What was wanted and is not there, with the reason.
+    /// Returns the wanted controllers that are not usable, with the reasons.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// Its directories; the unified hierarchy's first.
+    /// Returns the directories, the unified hierarchy's first.
     #[must_use]
     pub fn paths(&self) -> Vec<PathBuf> {
-        self.places
+        self.dirs
             .iter()
             .map(|place| place.dir.path().to_path_buf())
             .collect()
     }
 
-    /// Limits everything below. At the top of a mount there is nothing to write to.
+    /// Limits everything below together. At the top of a mount there are no files to write to.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The first write that the kernel refuses; later ones are not tried.
     pub fn apply(&self, limits: &Limits) -> Result<(), CgroupError> {
-        apply(Files::of(&self.places), limits)
+        apply(Files::of(&self.dirs), limits)
     }
 
-    /// Opens the parent `name`, made if it is not there.
+    /// Opens the parent `name`, creating it if needed.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refuses to create it or to enable a controller.
     pub fn parent(&self, name: &str) -> Result<Parent, CgroupError> {
         checked_name(name)?;
-        let mut places = Vec::with_capacity(self.places.len());
-        for place in self.places.iter() {
+        let mut dirs = Vec::with_capacity(self.dirs.len());
+        for place in self.dirs.iter() {
             let dir = place.dir.child(name)?;
             if place.kind == Kind::V2 {
                 for controller in &place.controllers {
-                    give(&dir, *controller)?;
+                    enable_controller(&dir, *controller)?;
                 }
             }
-            places.push(Place {
+            dirs.push(HierarchyDir {
                 kind: place.kind,
                 controllers: place.controllers.clone(),
                 dir,
             });
         }
-        Ok(Parent {
-            places: places.into(),
-        })
+        Ok(Parent { dirs: dirs.into() })
     }
 
-    /// Opens the parent `name` as new: without the limits that hold in one that is there already.
+    /// Removes the parent `name` and creates it again, so that no limit of an earlier run remains.
     ///
     /// # Errors
-    /// `EBUSY`: something is in it. Else what the kernel refuses.
-    pub fn remade(&self, name: &str) -> Result<Parent, CgroupError> {
+    /// `EBUSY` if the parent holds processes or cgroups; otherwise what the kernel refuses.
+    pub fn recreate_parent(&self, name: &str) -> Result<Parent, CgroupError> {
         checked_name(name)?;
-        for place in self.places.iter() {
+        for place in self.dirs.iter() {
             place.dir.remove(name)?;
         }
         self.parent(name)
     }
 }
 
-/// A cgroup that holds no processes but cgroups of one kind.
+/// A cgroup that holds no processes, only the cgroups of one class.
 #[derive(Clone, Debug)]
 pub struct Parent {
-    places: Places,
+    dirs: HierarchyDirs,
 }
 
 impl Parent {
-    /// Makes a cgroup, or takes one of that name that is there.
+    /// Creates a cgroup; an existing one of that name is used as it is.
     ///
     /// # Errors
-    /// The kernel refuses. What was made until then is removed.
+    /// The kernel refuses. Directories created so far are removed again.
     pub fn create(&self, name: &str) -> Result<Cgroup, CgroupError> {
         checked_name(name)?;
-        let group = Cgroup::new(Arc::clone(&self.places), name.to_owned());
-        for place in self.places.iter() {
+        let group = Cgroup::new(Arc::clone(&self.dirs), name.to_owned());
+        for place in self.dirs.iter() {
             if let Err(error) = place.dir.make(name) {
-                // Without a process in it this cannot fail, and the first error is the one that matters.
+                // Removing an empty cgroup cannot fail, and the first error is the one that
+                // matters.
                 let _ = group.remove();
                 return Err(error);
             }
@@ -210,54 +213,54 @@ impl Parent {
     /// Limits everything below together.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The first write that the kernel refuses; later ones are not tried.
     pub fn apply(&self, limits: &Limits) -> Result<(), CgroupError> {
-        apply(Files::of(&self.places), limits)
+        apply(Files::of(&self.dirs), limits)
     }
 
-    /// What has happened to the memory of everything below.
+    /// Reads the counters of memory events of everything below.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read or parsed.
     pub fn memory_events(&self) -> Result<MemoryEvents, CgroupError> {
-        MemoryEvents::read(Files::of(&self.places))
+        MemoryEvents::read(Files::of(&self.dirs))
     }
 
-    /// Opens what tells of everything below.
+    /// Opens the files that report the usage of everything below.
     ///
     /// # Errors
-    /// A file that cannot be opened.
+    /// A file cannot be opened.
     pub fn sampler(&self) -> Result<Sampler, CgroupError> {
-        Sampler::open(Files::of(&self.places))
+        Sampler::open(Files::of(&self.dirs))
     }
 
-    /// Opens what tells how long tasks below waited for a resource; `None` where the kernel does not say (PSI, unified
-    /// hierarchy only).
+    /// Opens the file that reports how long tasks below waited for a resource (PSI, unified
+    /// hierarchy only); `None` if the kernel does not report it.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub fn pressure_file(&self, resource: Resource) -> Result<Option<PressureFile>, CgroupError> {
-        PressureFile::open(Files::of(&self.places), resource)
+        PressureFile::open(Files::of(&self.dirs), resource)
     }
 
-    /// The cgroups below: at start, those of an earlier run.
+    /// Returns the cgroups below. At start these are left over from an earlier run.
     ///
     /// # Errors
     /// A directory cannot be listed.
     pub fn children(&self) -> Result<Vec<Cgroup>, CgroupError> {
         let mut names = Vec::new();
-        for place in self.places.iter() {
+        for place in self.dirs.iter() {
             names.extend(place.dir.directories(LEFTOVERS_MAX)?);
         }
         names.sort_unstable();
         names.dedup();
-        let group = |name| Cgroup::new(Arc::clone(&self.places), name);
+        let group = |name| Cgroup::new(Arc::clone(&self.dirs), name);
         Ok(names.into_iter().map(group).collect())
     }
 }
 
-/// What is wanted of a legacy hierarchy.
-pub(crate) fn wanted_of(
+/// Returns the wanted controllers that a legacy hierarchy has to provide.
+pub(crate) fn wanted_from_legacy(
     legacy: &LegacyHierarchy,
     wanted: &[Controller],
     has_unified: bool,
@@ -265,12 +268,13 @@ pub(crate) fn wanted_of(
     let controllers = legacy.controllers.iter().copied();
     controllers
         .filter(|controller| wanted.contains(controller))
-        // Part of every cgroup of the unified hierarchy.
+        // Part of every cgroup of the unified hierarchy, which then provides it.
         .filter(|controller| !has_unified || controller.v2_name().is_some())
         .collect()
 }
 
-/// What is wanted and can only be had of the unified hierarchy: no other has it.
+/// Returns the wanted controllers that no legacy hierarchy has: only the unified one can provide
+/// them.
 pub(crate) fn unified_only(layout: &Layout, wanted: &[Controller]) -> Vec<Controller> {
     let is_legacy = |controller: &Controller| {
         let mut legacy = layout.legacy.iter();
@@ -280,19 +284,19 @@ pub(crate) fn unified_only(layout: &Layout, wanted: &[Controller]) -> Vec<Contro
     wanted.filter(|controller| !is_legacy(controller)).collect()
 }
 
-/// What is wanted, not there, and not told yet.
-pub(crate) fn absent(
+/// Returns the wanted controllers that are neither available nor in `reported`.
+pub(crate) fn unreported(
     wanted: &[Controller],
-    told: &[Missing],
-    is_there: impl Fn(Controller) -> bool,
+    reported: &[Missing],
+    is_available: impl Fn(Controller) -> bool,
 ) -> Option<Missing> {
-    let is_told = |controller: Controller| {
-        let mut told = told.iter();
-        told.any(|missing| missing.controllers.contains(&controller))
+    let is_reported = |controller: Controller| {
+        let mut reported = reported.iter();
+        reported.any(|missing| missing.controllers.contains(&controller))
     };
     let wanted = wanted.iter().copied();
     let controllers: Vec<Controller> = wanted
-        .filter(|controller| !is_there(*controller) && !is_told(*controller))
+        .filter(|controller| !is_available(*controller) && !is_reported(*controller))
         .collect();
     (!controllers.is_empty()).then_some(Missing {
         controllers,
@@ -303,14 +307,14 @@ pub(crate) fn absent(
 fn open_unified(
     unified: &Hierarchy,
     config: &RootConfig<'_>,
-) -> Result<(Place, Vec<Missing>), Unusable> {
+) -> Result<(HierarchyDir, Vec<Missing>), Unusable> {
     let wanted = config.wanted.iter().copied();
     let wanted: Vec<Controller> = wanted
         .filter(|controller| controller.v2_name().is_some())
         .collect();
     let (dir, refused) = match delegated(unified, config)? {
         Some(own) => {
-            leave(&own, config.own_leaf)?;
+            move_to_leaf(&own, config.own_leaf)?;
             checked_name(config.delegated_root)?;
             let mut refused = enable(&own, &wanted)?;
             let dir = own.child(config.delegated_root)?;
@@ -328,10 +332,10 @@ fn open_unified(
         .filter(|controller| given.contains(controller))
         .collect();
     if controllers.is_empty() && !dir.has("cgroup.freeze") {
-        // Before Linux 5.2 a cgroup of this hierarchy without controllers can nothing that v1 cannot.
+        // Before Linux 5.2 a v2 cgroup without controllers offers nothing beyond v1.
         return Err(Unusable::NotMounted);
     }
-    let place = Place {
+    let place = HierarchyDir {
         kind: Kind::V2,
         controllers,
         dir,
@@ -339,7 +343,7 @@ fn open_unified(
     Ok((place, refused))
 }
 
-/// Makes the configured path, giving controllers down on the way.
+/// Creates the configured path below the mount, enabling controllers on the way down.
 fn below_mount(
     unified: &Hierarchy,
     hierarchy: &str,
@@ -359,23 +363,24 @@ fn open_legacy(
     hierarchy: &Hierarchy,
     path: &str,
     controllers: &[Controller],
-) -> Result<Place, Unusable> {
+) -> Result<HierarchyDir, Unusable> {
     let mut dir = Dir::open(&hierarchy.mount)?;
     for name in components(path)? {
         dir = dir.child(name)?;
     }
-    // Kernels before 5.11 count children apart unless told otherwise; later ones ignore it.
+    // Kernels before 5.11 do not count children with their parent unless this is set; later ones
+    // ignore it.
     if controllers.contains(&Controller::Memory) && dir.has("memory.use_hierarchy") {
         let _ = dir.write("memory.use_hierarchy", "1");
     }
-    Ok(Place {
+    Ok(HierarchyDir {
         kind: Kind::V1,
         controllers: controllers.to_vec(),
         dir,
     })
 }
 
-/// The parts of the configured path.
+/// Splits the configured path into names. Refuses `..`, `.`, NUL and more than 32 levels.
 pub(crate) fn components(hierarchy: &str) -> Result<Vec<&str>, CgroupError> {
     let trimmed = hierarchy.trim_matches('/');
     Path::new(trimmed)
@@ -394,16 +399,17 @@ pub(crate) fn components(hierarchy: &str) -> Result<Vec<&str>, CgroupError> {
         })
 }
 
-/// Gives controllers to the children of a cgroup, as far as it has them. Those that it has and that were refused.
+/// Enables the wanted controllers that a cgroup has for its children. Returns those that the kernel
+/// refused.
 fn enable(dir: &Dir, wanted: &[Controller]) -> Result<Vec<Missing>, CgroupError> {
-    let available = listed(dir, "cgroup.controllers")?;
+    let available = read_controllers(dir, "cgroup.controllers")?;
     let already = enabled(dir)?;
     let mut refused = Vec::new();
     for controller in wanted {
         if !available.contains(controller) || already.contains(controller) {
             continue;
         }
-        if let Err(error) = give(dir, *controller) {
+        if let Err(error) = enable_controller(dir, *controller) {
             refused.push(Missing {
                 controllers: vec![*controller],
                 reason: error.into(),
@@ -413,7 +419,7 @@ fn enable(dir: &Dir, wanted: &[Controller]) -> Result<Vec<Missing>, CgroupError>
     Ok(refused)
 }
 
-fn give(dir: &Dir, controller: Controller) -> Result<(), CgroupError> {
+fn enable_controller(dir: &Dir, controller: Controller) -> Result<(), CgroupError> {
     match controller.v2_name() {
         Some(name) => dir.write("cgroup.subtree_control", &format!("+{name}")),
         None => Ok(()),
@@ -421,11 +427,11 @@ fn give(dir: &Dir, controller: Controller) -> Result<(), CgroupError> {
 }
 
 fn enabled(dir: &Dir) -> Result<Vec<Controller>, CgroupError> {
-    listed(dir, "cgroup.subtree_control")
+    read_controllers(dir, "cgroup.subtree_control")
 }
 
-/// The controllers that a file of the unified hierarchy names.
-pub(crate) fn listed(dir: &Dir, file: &str) -> Result<Vec<Controller>, CgroupError> {
+/// Reads the controllers that a file of the unified hierarchy lists.
+pub(crate) fn read_controllers(dir: &Dir, file: &str) -> Result<Vec<Controller>, CgroupError> {
     let text = dir.read(file)?;
     let names: Vec<&str> = text.split_ascii_whitespace().collect();
     let is_named = |controller: &Controller| {

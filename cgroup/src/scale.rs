@@ -1,36 +1,37 @@
-//! The scales of both versions, converted as pure functions. Values of the unified hierarchy are the common language;
-//! what version 1 calls the same is computed from them.
+//! Conversions between the scales of both versions, as pure functions. Values are v2's; v1's are
+//! computed from them.
 
 use std::fmt;
 
-/// A share of processor time or of a device relative to siblings, on v2's scale: 1 to 10,000, default 100 (kernel:
-/// cgroup-v2, "Weights").
+/// A share of CPU or device time relative to siblings, on v2's scale: 1 to 10,000, default 100
+/// (kernel: cgroup-v2, "Weights").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(u32);
 
 impl Weight {
-    /// The least.
+    /// Smallest weight that v2 accepts.
     pub const MIN: Self = Self(1);
-    /// What a cgroup has when nobody says anything.
+    /// Weight of a cgroup that nothing was written to.
     pub const DEFAULT: Self = Self(100);
-    /// The most.
+    /// Largest weight that v2 accepts.
     pub const MAX: Self = Self(10_000);
 
-    /// The nearest weight that there is.
+    /// Returns the nearest valid weight.
     #[must_use]
     pub fn new(weight: u64) -> Self {
         let clamped = weight.clamp(1, 10_000);
         Self(u32::try_from(clamped).unwrap_or(Self::MAX.0))
     }
 
-    /// On v2's scale.
+    /// Returns the weight on v2's scale.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// v1's `cpu.shares`: 2 to 262,144, default 1,024. The kernel's own rule, 1,024 shares for a weight of 100, except
-    /// that the least weight is the fewest shares: who asks for the least means it.
+    /// Returns v1's `cpu.shares`: 2 to 262,144, default 1,024. The kernel's own rule, 1,024 shares
+    /// for a weight of 100, except that the least weight becomes the fewest shares: the lowest
+    /// priority stays the lowest.
     #[must_use]
     pub fn cpu_shares(self) -> u64 {
         if self == Self::MIN {
@@ -39,8 +40,9 @@ impl Weight {
         (u64::from(self.0) * 1_024 / 100).clamp(2, 262_144)
     }
 
-    /// v1's `blkio.weight`: 10 to 1,000, default 500 (kernel: blkio-controller). Linear on each side of the default, so
-    /// that least, default and most become least, default and most.
+    /// Returns v1's `blkio.weight`: 10 to 1,000, default 500 (kernel: blkio-controller). Linear on
+    /// each side of the default, so that minimum, default and maximum map to minimum, default and
+    /// maximum.
     #[must_use]
     pub fn blkio_weight(self) -> u64 {
         let weight = u64::from(self.0);
@@ -51,7 +53,8 @@ impl Weight {
         }
     }
 
-    /// The BFQ scheduler's weight, on both versions: 1 to 1,000, default 100 (kernel: bfq-iosched).
+    /// Returns the BFQ scheduler's weight, on both versions: 1 to 1,000, default 100 (kernel:
+    /// bfq-iosched).
     #[must_use]
     pub fn bfq_weight(self) -> u64 {
         let weight = u64::from(self.0);
@@ -63,17 +66,17 @@ impl Weight {
     }
 }
 
-/// A bound, or none.
+/// An upper limit, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
-    /// At most this many (bytes, tasks).
+    /// At most this many bytes or tasks.
     At(u64),
-    /// No bound of its own.
+    /// No limit beyond those of ancestors.
     Unlimited,
 }
 
 impl fmt::Display for Bound {
-    /// As v2's files say it.
+    /// Formats the limit for v2's files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(bound) => write!(f, "{bound}"),
@@ -83,7 +86,7 @@ impl fmt::Display for Bound {
 }
 
 impl Bound {
-    /// As v1's memory files say it: bytes, or -1.
+    /// Returns the limit for v1's memory files: bytes, or -1.
     #[must_use]
     pub fn v1_bytes(self) -> String {
         match self {
@@ -92,7 +95,7 @@ impl Bound {
         }
     }
 
-    /// Both together; unlimited if one is.
+    /// Returns the sum of two limits; unlimited if one is.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         match (self, other) {
@@ -102,15 +105,15 @@ impl Bound {
     }
 }
 
-/// Processor time per period.
+/// A limit on CPU time per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuQuota {
-    /// Whatever is free.
+    /// No limit: any idle CPU time may be used.
     Unlimited,
-    /// At most `quota_us` of processor time in each `period_us`. The kernel takes periods of 1,000 to 1,000,000 µs and
-    /// quotas from 1,000 µs.
+    /// At most `quota_us` of CPU time in each `period_us`. The kernel accepts periods of 1,000 to
+    /// 1,000,000 µs and quotas from 1,000 µs.
     At {
-        /// Microseconds of processor time.
+        /// Microseconds of CPU time.
         quota_us: u64,
         /// Microseconds of wall time.
         period_us: u64,
@@ -118,27 +121,28 @@ pub enum CpuQuota {
 }
 
 impl CpuQuota {
-    /// The longest period that the kernel takes.
+    /// Longest period that the kernel accepts.
     const PERIOD_MAX_US: u64 = 1_000_000;
-    /// The shortest period, and the least quota.
+    /// Shortest period, and least quota, that the kernel accepts.
     const LEAST_US: u64 = 1_000;
 
-    /// A quota of so many processors, by Hadoop's arithmetic (`CGroupsCpuResourceHandlerImpl.getOverallLimits`): as
-    /// much quota as the kernel allows and the period to fit, since long ones throttle least often. Below one
-    /// processor the period stays and the quota shrinks. Too many processors for any period: unlimited.
+    /// Returns the quota of a number of CPUs, by Hadoop's arithmetic
+    /// (`CGroupsCpuResourceHandlerImpl.getOverallLimits`): the largest quota that the kernel allows
+    /// and a period to match, since long periods throttle least often. Below one CPU the period
+    /// stays and the quota shrinks. Unlimited if the number of CPUs is too large for any period.
     #[must_use]
-    pub fn of_processors(processors: f64) -> Self {
-        if !processors.is_finite() || processors <= 0.0 {
+    pub fn of_cpus(cpus: f64) -> Self {
+        if !cpus.is_finite() || cpus <= 0.0 {
             return Self::Unlimited;
         }
         let most = 1_000_000.0;
-        if processors < 1.0 {
+        if cpus < 1.0 {
             return Self::At {
-                quota_us: whole(most * processors).max(Self::LEAST_US),
+                quota_us: whole(most * cpus).max(Self::LEAST_US),
                 period_us: Self::PERIOD_MAX_US,
             };
         }
-        let period_us = whole(most / processors);
+        let period_us = whole(most / cpus);
         if period_us < Self::LEAST_US {
             return Self::Unlimited;
         }
@@ -148,7 +152,7 @@ impl CpuQuota {
         }
     }
 
-    /// v2's `cpu.max`.
+    /// Formats the quota for v2's `cpu.max`.
     #[must_use]
     pub fn cpu_max(self) -> String {
         match self {
@@ -161,7 +165,7 @@ impl CpuQuota {
     }
 }
 
-/// The whole microseconds of a number between 0 and 1,000,000.
+/// Returns the whole microseconds of a number between 0 and 1,000,000.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -202,7 +206,7 @@ mod tests {
             quota_us,
             period_us,
         };
-        for (processors, quota) in [
+        for (cpus, quota) in [
             (1.0, at(1_000_000, 1_000_000)),
             (2.0, at(1_000_000, 500_000)),
             (3.0, at(1_000_000, 333_333)),
@@ -213,7 +217,7 @@ mod tests {
             (0.0, CpuQuota::Unlimited),
             (f64::NAN, CpuQuota::Unlimited),
         ] {
-            assert_eq!(CpuQuota::of_processors(processors), quota, "{processors}");
+            assert_eq!(CpuQuota::of_cpus(cpus), quota, "{cpus}");
         }
         assert_eq!(at(20_000, 100_000).cpu_max(), "20000 100000");
         assert_eq!(CpuQuota::Unlimited.cpu_max(), "max");
@@ -238,8 +242,8 @@ mod tests {
         }
 
         #[test]
-        fn any_quota_is_one_that_the_kernel_takes(processors in proptest::num::f64::ANY) {
-            if let CpuQuota::At { quota_us, period_us } = CpuQuota::of_processors(processors) {
+        fn any_quota_is_one_that_the_kernel_takes(cpus in proptest::num::f64::ANY) {
+            if let CpuQuota::At { quota_us, period_us } = CpuQuota::of_cpus(cpus) {
                 prop_assert!((1_000..=1_000_000).contains(&period_us));
                 prop_assert!(quota_us >= 1_000);
             }

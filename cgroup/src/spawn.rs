@@ -1,13 +1,14 @@
-//! Starts a process inside a cgroup: it never runs a program outside.
+//! Starts a process inside a cgroup: no instruction of its program runs outside.
 //!
-//! The child shares our memory until it executes its program, as with `vfork`, so that the time does not grow with our
-//! size, and the calling thread waits for that. In the unified hierarchy the kernel makes the child in its cgroup
-//! (`clone3` with `CLONE_INTO_CGROUP`, Linux 5.7): moving a process there later takes a lock that waits for every
-//! processor, ten milliseconds and more. In hierarchies of version 1 the child writes itself into `tasks` before it
-//! executes; that a single thread moves itself needs no such lock (since Linux 5.18).
+//! The child shares this process's memory until it executes its program, as with `vfork`, so that
+//! the cost does not grow with this process's size; the calling thread waits until then. In the
+//! unified hierarchy the kernel creates the child in its cgroup (`clone3` with `CLONE_INTO_CGROUP`,
+//! Linux 5.7): moving a process later takes a lock that waits for every CPU, ten milliseconds and
+//! more. In hierarchies of version 1 the child writes itself into `tasks` before it executes; a
+//! single thread that moves itself needs no such lock (since Linux 5.18).
 //!
-//! The child starts clean: a session and process group of its own, default signal dispositions, an empty signal mask, no
-//! descriptors but the standard three, and only the environment given.
+//! The child starts clean: a session and process group of its own, default signal dispositions, an
+//! empty signal mask, no descriptors but the standard three, and only the environment given.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
@@ -23,69 +24,69 @@ use thiserror::Error;
 
 use crate::clone::{self, Request};
 use crate::error::CgroupError;
+use crate::files::Kind;
 use crate::group::Cgroup;
 use crate::layout::Controller;
-use crate::place::Kind;
 
-/// Descriptors closed one by one where the kernel cannot close a range of them (before Linux 5.9). Those of this
-/// process are closed by the execution itself; these are what it may have been started with.
+/// Limit on the descriptors closed one by one where the kernel has no `close_range` (before Linux
+/// 5.9). This process's own are close-on-exec; these are descriptors that it may have inherited.
 const CLOSE_MAX: c_int = 4_096;
 /// The highest signal number on Linux.
 const SIGNAL_MAX: c_int = 64;
 
-/// What to start.
+/// A program to start and its environment.
 pub struct Command<'a> {
-    /// The program, absolute.
+    /// Path of the program, absolute.
     pub program: &'a CStr,
-    /// Its arguments, the program's own name first.
+    /// Arguments, beginning with the program's own name.
     pub arguments: &'a [&'a CStr],
-    /// `NAME=value`: the whole environment.
+    /// Entries `NAME=value`: the whole environment.
     pub environment: &'a [CString],
-    /// Where it runs.
+    /// Working directory.
     pub directory: BorrowedFd<'a>,
     /// Standard input, output and error; `None`: `/dev/null`.
     pub stdio: [Option<BorrowedFd<'a>>; 3],
-    /// Its limits of open files, soft and hard; `None`: those of this process.
+    /// Limits of open files, soft and hard; `None`: those of this process.
     pub open_files: Option<(u64, u64)>,
 }
 
-/// A process that was started. It is a child to be waited for.
+/// A process that was started. The caller has to wait for it.
 #[derive(Debug)]
 pub struct Child {
-    /// Its number, which is its session and process group too.
+    /// Number of the process, which is also its session and process group.
     pub pid: i32,
-    /// A handle on it, readable when it has ended.
+    /// A pidfd of the process, readable once it has exited.
     pub handle: OwnedFd,
 }
 
-/// Why there is no process.
+/// Reason why no process was started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
-    /// The cgroup's files cannot be opened.
+    /// A control file of the cgroup cannot be opened.
     #[error("cannot open the cgroup")]
     Cgroup(#[from] CgroupError),
-    /// Something of our own that the child needs.
+    /// A descriptor or file that the child needs cannot be made.
     #[error("cannot prepare the process")]
     Prepare(#[source] io::Error),
-    /// The kernel makes no process.
-    #[error("cannot make a process")]
+    /// The kernel refuses to create a process.
+    #[error("cannot create a process")]
     Clone(#[source] io::Error),
-    /// The process was made and could not become the program.
+    /// The process was created but failed before executing the program.
     #[error("{step}")]
     Child {
-        /// What failed.
+        /// Step at which the child failed.
         step: Step,
-        /// The kernel's answer.
+        /// Error number from the kernel.
         source: io::Error,
     },
 }
 
-/// What a child does before it executes its program.
+/// A step of the child before it executes its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Entering its cgroup.
+    /// Entering the cgroup.
     Join,
-    /// Its session, signals, standard descriptors and directory.
+    /// Setting up session, signals, limits, standard descriptors and directory.
     Prepare,
     /// Executing the program.
     Execute,
@@ -103,11 +104,11 @@ impl std::fmt::Display for Step {
 
 /// The open files by which a child enters a cgroup.
 struct Entry {
-    /// Its directory in the unified hierarchy.
+    /// Directory in the unified hierarchy, for `clone3`.
     unified: Option<OwnedFd>,
-    /// Its `cgroup.procs` there, for kernels that cannot make a child in a cgroup.
+    /// `cgroup.procs` in the unified hierarchy, for kernels that cannot create a child in a cgroup.
     unified_procs: Option<File>,
-    /// Its `tasks` in each hierarchy of version 1.
+    /// `tasks` in each hierarchy of version 1.
     tasks: Vec<File>,
 }
 
@@ -119,7 +120,8 @@ impl Entry {
             tasks: Vec::new(),
         };
         let mut folders: Vec<_> = group.iter().flat_map(|group| group.files().all()).collect();
-        // Processor time last: where there is little of it, as little as possible is done with that.
+        // The CPU controller comes last: a class with little CPU time should run as few of these
+        // steps as possible.
         folders.sort_by_key(|folder| folder.controls(Controller::Cpu));
         for folder in folders {
             match folder.kind {
@@ -133,15 +135,15 @@ impl Entry {
         Ok(entry)
     }
 
-    /// What the child writes `0`, itself, to.
+    /// Returns the descriptors that the child writes `0`, meaning itself, to.
     fn joins(&self) -> Vec<c_int> {
         let files = self.unified_procs.iter().chain(&self.tasks);
         files.map(AsRawFd::as_raw_fd).collect()
     }
 }
 
-/// Everything that the child reads, made beforehand, since it may not allocate: another thread may hold the
-/// allocator's lock and will not run in the child.
+/// Data that the child reads, prepared by the parent: the child may not allocate, since
+/// another thread may hold the allocator's lock and does not run in the child.
 struct Plan {
     program: *const c_char,
     arguments: *const *const c_char,
@@ -151,23 +153,24 @@ struct Plan {
     open_files: Option<libc::rlimit>,
     joins: *const c_int,
     joins_length: usize,
-    /// What failed, in the child: a [`Step`] by its place, and the error's number. 0: nothing yet.
+    /// Number of the [`Step`] that failed in the child, and its error number. 0: none so far.
     failed_step: AtomicI32,
     failed_errno: AtomicI32,
 }
 
-/// Starts a process, in a cgroup or in that of the calling thread. Waits until its program is executed.
+/// Starts a process in a cgroup, or in the cgroup of the calling thread. Returns once the program
+/// is executed.
 ///
 /// # Errors
-/// [`SpawnError`]; then no process is left.
+/// [`SpawnError`]; no process is left then.
 pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, SpawnError> {
-    let null = null().map_err(SpawnError::Prepare)?;
+    let null = dev_null().map_err(SpawnError::Prepare)?;
     let stdio = command
         .stdio
-        .map(|file| high(file.unwrap_or_else(|| null.as_fd())));
+        .map(|file| duplicate_above_stdio(file.unwrap_or_else(|| null.as_fd())));
     let [input, output, error] = stdio;
     let stdio = [input?, output?, error?];
-    let directory = high(command.directory)?;
+    let directory = duplicate_above_stdio(command.directory)?;
     let arguments = pointers(command.arguments.iter().copied());
     let environment = pointers(command.environment.iter().map(CString::as_c_str));
     let mut made_inside = clone::can_make_inside_cgroups();
@@ -191,12 +194,12 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
         };
         match start(&plan, entry.unified.as_ref().map(AsFd::as_fd)) {
             Err(SpawnError::Clone(error)) if made_inside && clone::is_refusal_of_call(&error) => {
-                // An older kernel, or one behind a filter that knows no such call.
+                // The kernel is older, or a seccomp filter refuses the call.
                 (made_inside, refused) = (false, true);
             }
             result => {
                 if refused && result.is_ok() {
-                    // What the one call cannot and the other can is not asked for again.
+                    // `clone3` failed where `clone` works: it is not tried again.
                     clone::never_make_inside_cgroups();
                 }
                 return result;
@@ -205,8 +208,8 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
     }
 }
 
-/// `/dev/null`, opened once.
-fn null() -> io::Result<&'static File> {
+/// Returns `/dev/null`, opened once.
+fn dev_null() -> io::Result<&'static File> {
     static NULL: OnceLock<File> = OnceLock::new();
     if let Some(null) = NULL.get() {
         return Ok(null);
@@ -215,21 +218,21 @@ fn null() -> io::Result<&'static File> {
     Ok(NULL.get_or_init(|| null))
 }
 
-/// The descriptors 0 to 2 are about to be replaced in the child: what it needs must lie above.
-fn high(file: BorrowedFd<'_>) -> Result<OwnedFd, SpawnError> {
+/// Duplicates a descriptor to a number above 2: the child replaces 0 to 2 and must not lose it.
+fn duplicate_above_stdio(file: BorrowedFd<'_>) -> Result<OwnedFd, SpawnError> {
     let copy = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(3));
     let copy = copy.map_err(|errno| SpawnError::Prepare(errno.into()))?;
     #[expect(unsafe_code, reason = "nix gives the new descriptor as a number")]
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and no other code knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
-/// The strings' addresses, ended by a null pointer, as the kernel wants them.
+/// Returns the addresses of the strings, ended by a null pointer, as `execve` requires.
 fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
     strings.map(CStr::as_ptr).chain([ptr::null()]).collect()
 }
 
-#[expect(unsafe_code, reason = "a child that shares our memory")]
+#[expect(unsafe_code, reason = "a child that shares memory with its parent")]
 fn start(plan: &Plan, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnError> {
     let blocked = BlockedSignals::block().map_err(SpawnError::Prepare)?;
     let request = Request {
@@ -237,9 +240,10 @@ fn start(plan: &Plan, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnErr
         argument: ptr::from_ref(plan).cast_mut().cast(),
         cgroup: unified.map(|unified| unified.as_raw_fd()),
     };
-    // SAFETY: `run_child` only reads the plan, which outlives it since this call returns when the child has executed or
-    // ended; it makes only calls that are allowed between fork and exec, and never returns to a caller. Signals are
-    // blocked, so that no handler of ours runs in the child on our memory.
+    // SAFETY: `run_child` only reads the plan, which outlives the child's use of it: this call
+    // returns when the child has executed or exited. The child makes only calls that are allowed
+    // between fork and exec, and never returns to a caller. Signals are blocked, so that no handler
+    // of this process runs in the child on shared memory.
     let cloned = unsafe { clone::clone(&request) };
     drop(blocked);
     let (pid, handle) = cloned.map_err(SpawnError::Clone)?;
@@ -256,7 +260,7 @@ fn start(plan: &Plan, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnErr
     })
 }
 
-/// Waits for a child that is ending.
+/// Waits for a child that is exiting.
 fn reap(handle: &OwnedFd) {
     loop {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -265,14 +269,14 @@ fn reap(handle: &OwnedFd) {
         // SAFETY: info is writable and large enough.
         let result = unsafe { libc::waitid(libc::P_PIDFD, id, info.as_mut_ptr(), libc::WEXITED) };
         let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        // Any other error: somebody else has reaped it.
+        // Any other error: the child was already reaped elsewhere.
         if result == 0 || !interrupted {
             return;
         }
     }
 }
 
-/// All signals that can be are blocked for the calling thread, until this is dropped.
+/// A guard that blocks all signals of the calling thread until dropped. Holds the previous mask.
 struct BlockedSignals(libc::sigset_t);
 
 impl BlockedSignals {
@@ -298,16 +302,16 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// The child's whole life before its program. Allocates nothing, takes no lock, cannot panic: it runs on our memory
-/// while our thread waits.
+/// Runs the child until it executes its program. Allocates nothing, takes no lock, cannot panic: it
+/// runs on shared memory while the parent's thread waits.
 extern "C" fn run_child(argument: *mut c_void) -> c_int {
     #[expect(unsafe_code, reason = "the argument is a plan by our own contract")]
-    // SAFETY: `start` passes a plan that lives until the child has executed or ended.
+    // SAFETY: `start` passes a plan that lives until the child has executed or exited.
     let plan = unsafe { &*argument.cast::<Plan>().cast_const() };
     let step = become_program(plan);
     plan.failed_errno.store(last_errno(), Ordering::Release);
     plan.failed_step.store(step, Ordering::Release);
-    #[expect(unsafe_code, reason = "a child may not run our exit handlers")]
+    #[expect(unsafe_code, reason = "a child may not run its parent's exit handlers")]
     // SAFETY: ends this process only, without touching memory.
     unsafe {
         libc::_exit(127)
@@ -316,13 +320,14 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
 
 fn last_errno() -> c_int {
     #[expect(unsafe_code, reason = "the thread's error number")]
-    // SAFETY: the address is that of the thread-local number, which the waiting parent does not use.
+    // SAFETY: the address is that of the thread-local number, which the waiting parent does not
+    // use.
     unsafe {
         *libc::__errno_location()
     }
 }
 
-/// Returns only when something failed: the number of the [`Step`].
+/// Executes the program. Returns only on failure: the number of the [`Step`].
 #[expect(unsafe_code, reason = "only direct system calls are allowed here")]
 fn become_program(plan: &Plan) -> c_int {
     const JOIN: c_int = 1;
@@ -334,16 +339,18 @@ fn become_program(plan: &Plan) -> c_int {
         return PREPARE;
     }
     if let Some(limit) = &plan.open_files {
-        // SAFETY: the kernel reads a structure that the plan keeps alive. Limits are this process's own, not shared with
-        // ours.
+        // SAFETY: the kernel reads a structure that the plan keeps alive. The limits are the
+        // child's own, not shared with the parent.
         if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, ptr::from_ref(limit)) } != 0 {
             return PREPARE;
         }
     }
-    // As late as possible: from now on it has the processor time of its cgroup, which may be next to nothing. Before the
-    // standard descriptors are replaced, since these files may have their numbers.
+    // As late as possible: from here on the child has only the CPU time of its cgroup, which may be
+    // next to none. Before the standard descriptors are replaced, since these files may have those
+    // numbers.
     for index in 0..plan.joins_length {
-        // SAFETY: the index is within the array, which the plan keeps alive, and the data is one byte long.
+        // SAFETY: the index is within the array, which the plan keeps alive, and the data is one
+        // byte long.
         let written = unsafe { libc::write(*plan.joins.add(index), c"0".as_ptr().cast(), 1) };
         if written != 1 {
             return JOIN;
@@ -362,7 +369,8 @@ fn become_program(plan: &Plan) -> c_int {
         }
     }
     let mut none = MaybeUninit::uninit();
-    // SAFETY: sigemptyset makes the set valid; strings and arrays of the plan are alive and ended as execve wants them.
+    // SAFETY: sigemptyset makes the set valid; strings and arrays of the plan are alive and ended
+    // as execve wants them.
     unsafe {
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
@@ -371,16 +379,19 @@ fn become_program(plan: &Plan) -> c_int {
     EXECUTE
 }
 
-/// The child has a table of dispositions of its own; what is ignored in it would stay ignored in the program. Asked of the
-/// kernel itself, since glibc keeps two signals back that a process may have been started with ignored.
+/// Resets all signals to their default. The child has its own table of dispositions, and a signal
+/// ignored there would stay ignored in the program. A direct system call, since glibc withholds two
+/// signals that a process may have been started with ignored.
 #[expect(unsafe_code, reason = "a direct system call")]
 fn default_signals() {
-    /// The kernel's signal set (`_NSIG / 8`).
+    /// Size of the kernel's signal set (`_NSIG / 8`).
     const SET_BYTES: usize = 8;
-    // The kernel's structure is smaller. Zeroes are the default disposition, no flags, an empty mask.
+    // Larger than the kernel's structure. Zeroes mean the default disposition, no flags, an empty
+    // mask.
     let default = [0_u64; 8];
     for signal in 1..=SIGNAL_MAX {
-        // SAFETY: the kernel reads less than the array has. Numbers that cannot be changed are refused, which is fine.
+        // SAFETY: the array is larger than what the kernel reads. Signals that cannot be changed
+        // are refused, which is fine.
         unsafe {
             let nothing = ptr::null_mut::<c_void>();
             libc::syscall(

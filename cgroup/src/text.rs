@@ -1,8 +1,8 @@
-//! The texts of control files: single numbers, lines of key and number, and pressure lines. Pure.
+//! Formats of control files: single numbers, lines of key and number, and pressure lines. Pure.
 
 use std::collections::BTreeMap;
 
-/// A file that holds one number; `max` is [`u64::MAX`].
+/// Parses a file that holds one number; `max` is [`u64::MAX`].
 pub(crate) fn number(text: &str) -> Option<u64> {
     match text.trim() {
         "max" => Some(u64::MAX),
@@ -10,7 +10,8 @@ pub(crate) fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The number after `key` in a file of lines `KEY NUMBER`. A key that the kernel did not print is `None`, not 0.
+/// Returns the number after `key` in a file of lines `KEY NUMBER`. A key that the kernel did not
+/// print is `None`, not 0.
 pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (found, number) = line.split_once(' ')?;
@@ -18,30 +19,32 @@ pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// How long tasks waited for a resource (kernel: PSI, `Documentation/accounting/psi.rst`).
+/// Pressure stall information: how long tasks waited for a resource (kernel: PSI,
+/// `Documentation/accounting/psi.rst`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// At least one task waited.
+    /// Time during which at least one task waited.
     pub some: Stall,
-    /// All tasks waited. `None`: the kernel does not say (processor time of the whole machine, before Linux 5.13).
+    /// Time during which all tasks waited. `None` if not reported (CPU of the whole machine, before
+    /// Linux 5.13).
     pub full: Option<Stall>,
 }
 
 /// A line of a pressure file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stall {
-    /// Percent of the last 10 s.
+    /// Share of the last 10 s, in percent.
     pub avg10_percent: f32,
-    /// Percent of the last 60 s.
+    /// Share of the last 60 s, in percent.
     pub avg60_percent: f32,
-    /// Percent of the last 300 s.
+    /// Share of the last 300 s, in percent.
     pub avg300_percent: f32,
-    /// Microseconds in all.
+    /// Time since the cgroup was created, in microseconds.
     pub total_us: u64,
 }
 
 impl Pressure {
-    /// Reads a pressure file's text; `None`: it is none.
+    /// Parses a pressure file; `None` if the text is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let line = |kind| {

@@ -1,22 +1,23 @@
-//! A cgroup and the cgroups that its processes made inside it, as many and as deep as they liked: one directory of them is
-//! open at a time, and the way back is `..`.
+//! A cgroup and the cgroups that its processes made inside it, of any number and depth: one
+//! directory is open at a time, and the way back is `..`.
 
 use crate::dir::Dir;
 use crate::error::CgroupError;
 
-/// Names of cgroups that are remembered at a time, to be looked into. The kernel itself has no more than so many with a
-/// memory controller; what is beyond is seen when some of these are gone.
+/// Limit on the names of cgroups remembered for a later visit. The kernel itself allows no more
+/// with a memory controller; names beyond the limit are found once some of these are gone.
 const NAMES_MAX: usize = 65_536;
-/// Names that are read of a directory before those are removed.
+/// Names read of a directory before their cgroups are removed.
 const BATCH: usize = 256;
 
-/// Looks into a directory and all below it, each before what is in it. What is gone meanwhile is passed over.
+/// Visits a directory and all below it, each before its children. Directories removed meanwhile are
+/// skipped.
 pub(crate) fn visit(
     top: &Dir,
     name: &str,
     mut look: impl FnMut(&Dir) -> Result<(), CgroupError>,
 ) -> Result<(), CgroupError> {
-    let Some(mut here) = there(top.open_dir(name))? else {
+    let Some(mut here) = if_exists(top.open_dir(name))? else {
         return Ok(());
     };
     look(&here)?;
@@ -24,7 +25,7 @@ pub(crate) fn visit(
     let mut levels = vec![here.directories(NAMES_MAX)?];
     while let Some(siblings) = levels.last_mut() {
         if let Some(name) = siblings.pop() {
-            let Some(child) = there(here.open_dir(&name))? else {
+            let Some(child) = if_exists(here.open_dir(&name))? else {
                 continue;
             };
             here = child;
@@ -38,7 +39,7 @@ pub(crate) fn visit(
                 break;
             };
             remembered -= siblings.len();
-            let Some(parent) = there(here.parent())? else {
+            let Some(parent) = if_exists(here.parent())? else {
                 break;
             };
             here = parent;
@@ -47,29 +48,30 @@ pub(crate) fn visit(
     Ok(())
 }
 
-/// Removes a directory and all below it, the deepest first. Fine if it is not there.
+/// Removes a directory and all below it, the deepest first. A missing directory is no error.
 ///
 /// # Errors
-/// `EBUSY` at the first that somebody is in.
+/// `EBUSY` at the first one that holds a process.
 pub(crate) fn remove(top: &Dir, name: &str) -> Result<(), CgroupError> {
-    // Most have nothing inside.
+    // Most cgroups have none inside.
     match top.remove(name) {
         Err(error) if is_not_empty(&error) => {}
         result => return result,
     }
-    let Some(mut here) = there(top.open_dir(name))? else {
+    let Some(mut here) = if_exists(top.open_dir(name))? else {
         return Ok(());
     };
     let mut names: Vec<String> = Vec::new();
     loop {
         if let Some(inside) = first_not_empty(&here)? {
-            let Some(child) = there(here.open_dir(&inside))? else {
+            let Some(child) = if_exists(here.open_dir(&inside))? else {
                 continue;
             };
             here = child;
             names.push(inside);
         } else if let Some(name) = names.pop() {
-            // Nothing is left in it. If it cannot be removed now, somebody is in it.
+            // The directory has no children left. If it still cannot be removed, it holds a
+            // process.
             here = here.parent()?;
             here.remove(&name)?;
         } else {
@@ -78,7 +80,8 @@ pub(crate) fn remove(top: &Dir, name: &str) -> Result<(), CgroupError> {
     }
 }
 
-/// Removes what can be removed at once. The first that cannot; `None`: nothing is left.
+/// Removes children until one has children itself, and returns that one; `None` if no child is
+/// left.
 fn first_not_empty(here: &Dir) -> Result<Option<String>, CgroupError> {
     loop {
         let batch = here.directories(BATCH)?;
@@ -95,12 +98,13 @@ fn first_not_empty(here: &Dir) -> Result<Option<String>, CgroupError> {
     }
 }
 
-/// Cgroups say `EBUSY`, whether processes or cgroups are inside; ordinary directories, in tests, the other.
+/// Returns whether a removal failed because the directory has children. A cgroup reports `EBUSY`,
+/// for processes and child cgroups alike; ordinary directories, in tests, report `ENOTEMPTY`.
 fn is_not_empty(error: &CgroupError) -> bool {
     matches!(error.errno(), Some(libc::EBUSY | libc::ENOTEMPTY))
 }
 
-fn there<T>(result: Result<T, CgroupError>) -> Result<Option<T>, CgroupError> {
+fn if_exists<T>(result: Result<T, CgroupError>) -> Result<Option<T>, CgroupError> {
     match result {
         Ok(it) => Ok(Some(it)),
         Err(error) if error.errno() == Some(libc::ENOENT) => Ok(None),
@@ -139,7 +143,7 @@ mod tests {
         assert_eq!(seen, made);
         remove(&top, "t").unwrap();
         assert!(!folder.path().join("t").exists());
-        // Nothing is there any more, and nothing is wrong with that.
+        // Removing and visiting a missing directory succeed.
         remove(&top, "t").unwrap();
         visit(&top, "t", |_| panic!("there is nothing")).unwrap();
     }

@@ -1,36 +1,37 @@
-//! What a cgroup uses and has suffered: numbers read once, and files kept open to be read every second.
+//! Usage of a cgroup and its memory events: counters read once, and files kept open to be read
+//! every second.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use crate::error::CgroupError;
+use crate::files::{Files, Kind};
 use crate::layout::Controller;
-use crate::place::{Files, Kind};
 use crate::text::{number, value};
 
-/// What a cgroup uses. `None`: no hierarchy tells.
+/// A sample of a cgroup's usage. `None`: no hierarchy reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time since it was made, in microseconds.
+    /// CPU time since the cgroup was created, in microseconds.
     pub cpu_usage_us: Option<u64>,
-    /// Memory now, page cache included, in bytes.
+    /// Memory charged now, page cache included, in bytes.
     pub memory_bytes: Option<u64>,
 }
 
-/// What has happened to a cgroup's memory since it was made. `None`: no hierarchy tells.
+/// Counters of a cgroup's memory since its creation. `None`: no hierarchy reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEvents {
-    /// Processes that the OOM killer ended in it or below.
+    /// Processes killed by the OOM killer in the cgroup or below.
     pub oom_kills: Option<u64>,
-    /// Times that an allocation was about to fail for its own limit, or for one below it (v2). Of the machine's shortage
-    /// and of page cache that makes room for itself, nothing is counted.
+    /// Allocations about to fail because of the cgroup's own limit or one below it (v2). Counts
+    /// neither shortage of the machine nor page cache that is reclaimed in time.
     pub limit_ooms: Option<u64>,
-    /// Times that it was slowed down for being over `memory.high` (v2).
+    /// Times that the cgroup was throttled for exceeding `memory.high` (v2).
     pub high_hits: Option<u64>,
-    /// The most memory that it ever used, in bytes (v2: Linux 5.19).
+    /// Highest usage so far, in bytes (v2: Linux 5.19).
     pub peak_bytes: Option<u64>,
-    /// The limit in force, in bytes; `None` also without one.
+    /// Limit in force, in bytes; `None` also if unlimited.
     pub limit_bytes: Option<u64>,
 }
 
@@ -64,20 +65,21 @@ impl MemoryEvents {
     }
 }
 
-/// v2 says `max`, v1 the largest multiple of a page: nothing near either is a limit.
+/// Returns the limit that a file's number stands for. Unlimited is `max` on v2 and the largest
+/// multiple of a page on v1: no real limit comes near either.
 fn bound(bytes: u64) -> Option<u64> {
     (bytes < 1 << 62).then_some(bytes)
 }
 
-/// Files of one cgroup that are kept open, so that a sample costs two reads. Reading goes on as long as the cgroup
-/// is there; then it fails.
+/// Files of one cgroup that are kept open, so that a sample costs two reads. Reads fail once the
+/// cgroup is removed.
 #[derive(Debug)]
 pub struct Sampler {
     cpu: Option<(File, CpuFile)>,
     memory: Option<File>,
 }
 
-/// How processor time is told.
+/// Format of the file with the CPU time.
 #[derive(Clone, Copy, Debug)]
 enum CpuFile {
     /// `cpu.stat`: a line `usage_usec N`, the first one.
@@ -86,7 +88,7 @@ enum CpuFile {
     Nanoseconds,
 }
 
-/// More than any of these files has before what is looked for.
+/// Size of the read buffer. More than each file has up to the number wanted.
 const SAMPLE_BYTES: usize = 128;
 
 impl Sampler {
@@ -110,10 +112,10 @@ impl Sampler {
         })
     }
 
-    /// Reads both files.
+    /// Reads a sample.
     ///
     /// # Errors
-    /// The cgroup is gone (`ENODEV`), or the kernel says something else than it documents.
+    /// The cgroup is removed (`ENODEV`), or a file does not have the documented format.
     pub fn read(&self) -> io::Result<Usage> {
         let mut buffer = [0; SAMPLE_BYTES];
         let cpu_usage_us = match &self.cpu {

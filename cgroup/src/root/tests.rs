@@ -1,5 +1,5 @@
-//! Roots in folders that stand in for the unified hierarchy: what is found, made, written and refused. What only a
-//! kernel can answer is tested on one.
+//! Roots in ordinary directories in place of a cgroup mount: what is found, created, written and
+//! refused. Tests that need a kernel's answer are in `tests/real`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const WANTED: &[Controller] = &[
     Controller::Io,
 ];
 
-/// A folder with the files of a cgroup, the named controllers available and given on.
+/// Creates a directory with the files of a cgroup, the named controllers available and enabled.
 fn cgroup(path: &Path, controllers: &str) {
     fs::create_dir_all(path).unwrap();
     for (file, text) in [
@@ -121,7 +121,7 @@ fn a_cgroup_whose_processes_cannot_be_moved_is_busy() {
     let host = Host::new("/a");
     cgroup(&host.path("a"), "memory\n");
     cgroup(&host.path("a/agent"), "");
-    // A folder forgets nothing that is moved out of it.
+    // An ordinary file keeps a pid that was moved away.
     fs::write(host.path("a/cgroup.procs"), "1\n").unwrap();
     let error = host.open("hadoop-yarn", Delegation::Given).unwrap_err();
     assert!(matches!(error, Unusable::Busy(_)), "{error:?}");
@@ -160,7 +160,7 @@ fn no_hierarchy_is_a_reason_of_its_own() {
     };
     let error = Root::open(&Layout::default(), &only_delegated).unwrap_err();
     assert!(matches!(error, Unusable::NotDelegated), "{error:?}");
-    // Mounted where there is nothing: the kernel's answer is kept.
+    // A mount point that does not exist: the kernel's error is kept.
     let layout = Layout::parse(MOUNT, "0::/\n").below(Path::new("/no/such/folder"));
     let error = Root::open(&layout, &config).unwrap_err();
     assert!(matches!(error, Unusable::Broken(_)), "{error:?}");
@@ -190,7 +190,7 @@ fn limits_are_written_in_the_words_of_the_unified_hierarchy() {
         .apply(&Limits {
             cpu_weight: Some(Weight::new(200)),
             cpu_idle: Some(false),
-            cpu_quota: Some(CpuQuota::of_processors(2.0)),
+            cpu_quota: Some(CpuQuota::of_cpus(2.0)),
             memory_max: Some(Bound::At(1 << 30)),
             memory_high: Some(Bound::Unlimited),
             memory_low: Some(4096),
@@ -215,7 +215,7 @@ fn limits_are_written_in_the_words_of_the_unified_hierarchy() {
     ] {
         assert_eq!(fs::read_to_string(path.join(file)).unwrap(), text, "{file}");
     }
-    // The kernel refuses a weight for what is idle, so none is written.
+    // The kernel refuses a weight for an idle cgroup, so none is written.
     fs::write(path.join("cpu.weight"), "").unwrap();
     let idle = Limits {
         cpu_idle: Some(true),
@@ -263,9 +263,9 @@ fn what_never_freezes_is_given_up_and_runs_again() {
     }
     let group = host.open("y", Delegation::None).unwrap();
     let group = group.parent("class").unwrap().create("c1").unwrap();
-    let patience = std::time::Duration::from_millis(5);
-    let error = group.freeze(patience).unwrap_err();
-    assert!(matches!(error, CgroupError::Late { .. }), "{error:?}");
+    let timeout = std::time::Duration::from_millis(5);
+    let error = group.freeze(timeout).unwrap_err();
+    assert!(matches!(error, CgroupError::Timeout { .. }), "{error:?}");
     let state = fs::read_to_string(host.path("y/class/c1/cgroup.freeze")).unwrap();
     assert_eq!(state, "0");
 }

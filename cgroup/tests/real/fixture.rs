@@ -1,4 +1,4 @@
-//! A place of its own for each test, and small programs to put into cgroups.
+//! A separate root for each test, and small programs to put into cgroups.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -12,37 +12,38 @@ use cgroup::{
     Cgroup, Child, Command, Controller, Delegation, Layout, Parent, Root, RootConfig, spawn,
 };
 
-/// For whatever should take milliseconds, on a machine that is busy building.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of steps that should take milliseconds, on a machine that is busy building.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Which hierarchies a test wants.
+/// Hierarchies that a test uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Whatever the machine has, as the agent does.
+    /// Every hierarchy of the machine, as the agent does.
     All,
-    /// Those of version 1 only.
+    /// Hierarchies of version 1 only.
     Legacy,
 }
 
 impl Use {
-    /// That there are no legacy hierarchies is nobody's fault.
+    /// Reports a skipped test. A machine without legacy hierarchies never fails one.
     fn skip(self, test: &str, why: &dyn std::fmt::Display) {
         match self {
             Self::All => skip(test, why),
-            Self::Legacy => say(test, why),
+            Self::Legacy => print_skip(test, why),
         }
     }
 }
 
-/// A root of one test.
-pub(crate) struct Place {
+/// The root of one test, with one class in it. Removed on drop.
+pub(crate) struct TestRoot {
     pub(crate) parent: Parent,
     root: Option<Root>,
     name: String,
 }
 
-impl Place {
-    /// `None`, and a line that says so, where a controller cannot be used.
+impl TestRoot {
+    /// Creates the root. Returns `None` and reports the test as skipped if a controller is not
+    /// usable.
     pub(crate) fn new(test: &str, what: Use, wanted: &[Controller]) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -66,17 +67,17 @@ impl Place {
                 return None;
             }
         };
-        let place = Self {
+        let test_root = Self {
             parent: root.parent("class").unwrap(),
             root: Some(root),
             name,
         };
-        let root = place.root.as_ref().unwrap();
+        let root = test_root.root.as_ref().unwrap();
         if let Some(missing) = wanted.iter().find(|wanted| !root.controls(**wanted)) {
             what.skip(test, &format!("no {missing} controller that can be used"));
             return None;
         }
-        Some(place)
+        Some(test_root)
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -88,11 +89,11 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    /// Nothing stays behind, also when a test fails.
+impl Drop for TestRoot {
+    /// Removes all cgroups, also when a test fails.
     fn drop(&mut self) {
         for group in self.parent.children().unwrap_or_default() {
-            drop(group.destroy(PATIENCE));
+            drop(group.destroy(TIMEOUT));
         }
         let Some(root) = self.root.take() else {
             return;
@@ -110,10 +111,10 @@ pub(crate) fn skip(test: &str, why: &dyn std::fmt::Display) {
         std::env::var("NM_AGENT_REQUIRE_CGROUPS").as_deref() != Ok("1"),
         "{test} would be skipped: {why}"
     );
-    say(test, why);
+    print_skip(test, why);
 }
 
-pub(crate) fn say(test: &str, why: &dyn std::fmt::Display) {
+pub(crate) fn print_skip(test: &str, why: &dyn std::fmt::Display) {
     drop(writeln!(
         std::io::stderr().lock(),
         "\nSKIPPED BY KERNEL: {test}: {why}"
@@ -137,7 +138,7 @@ impl Script {
         }
     }
 
-    /// Waits for a line of its output.
+    /// Waits for a line of the output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = Vec::new();
         let mut byte = [0];
@@ -147,8 +148,8 @@ impl Script {
         String::from_utf8(line).unwrap()
     }
 
-    /// How it ended: its exit code, or 128 and its signal.
-    pub(crate) fn end(&mut self) -> i32 {
+    /// Waits for the exit; returns the exit code, or 128 and the signal.
+    pub(crate) fn wait(&mut self) -> i32 {
         use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
         let id = Id::PIDFd(self.child.handle.as_fd());
         let status = waitid(id, WaitPidFlag::WEXITED).unwrap();
@@ -188,18 +189,18 @@ pub(crate) fn run(
     spawn(&command, group)
 }
 
-/// Waits until something holds.
+/// Polls until a condition holds; fails after [`TIMEOUT`].
 #[track_caller]
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// What a control file of a cgroup says, wherever it is.
-pub(crate) fn says(paths: &[std::path::PathBuf], file: &str) -> Option<String> {
+/// Reads a control file of a cgroup in the first hierarchy that has it, trimmed.
+pub(crate) fn read_control_file(paths: &[std::path::PathBuf], file: &str) -> Option<String> {
     let text = |path: &Path| std::fs::read_to_string(path.join(file)).ok();
     paths
         .iter()

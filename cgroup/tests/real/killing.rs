@@ -1,12 +1,12 @@
-//! Nothing survives, whatever it does, and nothing of an earlier run stays.
+//! No process survives a kill, and no cgroup of an earlier run remains.
 
 use cgroup::{Controller, Delegation, Layout, Root, RootConfig, Unusable};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::fixture::{PATIENCE, Place, Script, Use, until};
+use super::fixture::{Script, TIMEOUT, TestRoot, Use, wait_until};
 
-/// Leaves its session and forks for ever; dies only if somebody is faster.
+/// Leaves its session and forks without end. Dies only if killing is faster.
 const FORKING: &str = "echo go; f() { setsid bash -c 'while :; do (:) & done' & }; f; f; wait";
 
 #[test]
@@ -14,10 +14,10 @@ fn what_forks_without_end_and_leaves_its_session_is_killed() {
     for what in [Use::All, Use::Legacy] {
         let test = "what_forks_without_end_and_leaves_its_session_is_killed";
         let wanted = [Controller::Freezer, Controller::Pids];
-        let Some(place) = Place::new(test, what, &wanted) else {
+        let Some(test_root) = TestRoot::new(test, what, &wanted) else {
             return;
         };
-        let group = place.group("c1");
+        let group = test_root.group("c1");
         let limits = cgroup::Limits {
             pids_max: Some(cgroup::Bound::At(64)),
             ..cgroup::Limits::default()
@@ -25,30 +25,30 @@ fn what_forks_without_end_and_leaves_its_session_is_killed() {
         group.apply(&limits).unwrap();
         let mut script = Script::start(FORKING, Some(&group));
         assert_eq!(script.line(), "go");
-        until("it has forked", || group.processes().unwrap().len() > 2);
-        group.destroy(PATIENCE).unwrap();
-        assert_eq!(script.end(), 137);
+        wait_until("it has forked", || group.processes().unwrap().len() > 2);
+        group.destroy(TIMEOUT).unwrap();
+        assert_eq!(script.wait(), 137);
     }
 }
 
 #[test]
 fn a_signal_reaches_all_but_one() {
     let test = "a_signal_reaches_all_but_one";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let mut script = Script::start(
         "sleep 1000 & setsid sleep 1000 & echo go; wait; echo done",
         Some(&group),
     );
     assert_eq!(script.line(), "go");
-    until("all are there", || group.processes().unwrap().len() == 3);
+    wait_until("all are there", || group.processes().unwrap().len() == 3);
     let signalled = group.signal(libc::SIGKILL, Some(script.child.pid)).unwrap();
     assert_eq!(signalled, 2);
     assert_eq!(script.line(), "done");
-    assert_eq!(script.end(), 0);
-    group.wait_empty(PATIENCE).unwrap();
+    assert_eq!(script.wait(), 0);
+    group.wait_empty(TIMEOUT).unwrap();
     assert!(!group.is_populated().unwrap());
 }
 
@@ -56,10 +56,10 @@ fn a_signal_reaches_all_but_one() {
 fn cgroups_made_inside_are_emptied_and_removed_too() {
     let test = "cgroups_made_inside_are_emptied_and_removed_too";
     for what in [Use::All, Use::Legacy] {
-        let Some(place) = Place::new(test, what, &[Controller::Pids]) else {
+        let Some(test_root) = TestRoot::new(test, what, &[Controller::Pids]) else {
             return;
         };
-        let group = place.group("c1");
+        let group = test_root.group("c1");
         let inner = group.paths()[0].join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
         let mut script = Script::start(
@@ -71,8 +71,8 @@ fn cgroups_made_inside_are_emptied_and_removed_too() {
         );
         assert_eq!(script.line(), "go");
         assert!(group.processes().unwrap().contains(&script.child.pid));
-        group.destroy(PATIENCE).unwrap();
-        assert_eq!(script.end(), 137);
+        group.destroy(TIMEOUT).unwrap();
+        assert_eq!(script.wait(), 137);
         assert!(!group.paths()[0].exists());
     }
 }
@@ -81,10 +81,10 @@ fn cgroups_made_inside_are_emptied_and_removed_too() {
 fn however_many_cgroups_are_made_inside_and_however_deep_none_stays() {
     let test = "however_many_cgroups_are_made_inside_and_however_deep_none_stays";
     for what in [Use::All, Use::Legacy] {
-        let Some(place) = Place::new(test, what, &[Controller::Pids]) else {
+        let Some(test_root) = TestRoot::new(test, what, &[Controller::Pids]) else {
             return;
         };
-        let group = place.group("c1");
+        let group = test_root.group("c1");
         let top = &group.paths()[0];
         for wide in 0..1_200 {
             std::fs::create_dir(top.join(format!("w{wide}"))).unwrap();
@@ -95,24 +95,25 @@ fn however_many_cgroups_are_made_inside_and_however_deep_none_stays() {
         let mut script = Script::start(&format!("{enter}; echo go; sleep 1000"), Some(&group));
         assert_eq!(script.line(), "go");
         assert!(group.processes().unwrap().contains(&script.child.pid));
-        group.destroy(PATIENCE).unwrap();
-        assert_eq!(script.end(), 137);
+        group.destroy(TIMEOUT).unwrap();
+        assert_eq!(script.wait(), 137);
         assert!(!top.exists());
     }
 }
 
-/// As with the limit that systemd gives by default; and without a kernel that kills a whole cgroup by itself.
+/// The limit on descriptors is systemd's default, and the kernel cannot kill a whole cgroup by
+/// itself (v1).
 #[test]
 fn thousands_of_processes_are_signalled_and_killed_with_a_thousand_descriptors() {
     const PROCESSES: usize = 2_100;
     let test = "thousands_of_processes_are_signalled_and_killed_with_a_thousand_descriptors";
     let wanted = [Controller::Freezer, Controller::Pids];
-    let Some(place) = Place::new(test, Use::Legacy, &wanted) else {
+    let Some(test_root) = TestRoot::new(test, Use::Legacy, &wanted) else {
         return;
     };
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard.min(1_000), hard).unwrap();
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let children = PROCESSES - 1;
     let bomb =
         format!("trap '' TERM; for n in {{1..{children}}}; do sleep 1000 & done; echo go; wait");
@@ -120,22 +121,26 @@ fn thousands_of_processes_are_signalled_and_killed_with_a_thousand_descriptors()
     assert_eq!(script.line(), "go");
     assert_eq!(group.processes().unwrap().len(), PROCESSES);
     assert_eq!(group.signal(libc::SIGTERM, None).unwrap(), PROCESSES);
-    assert_eq!(group.processes().unwrap().len(), PROCESSES, "they are deaf");
+    assert_eq!(
+        group.processes().unwrap().len(),
+        PROCESSES,
+        "they ignore SIGTERM"
+    );
     group.kill().unwrap();
-    group.wait_empty(PATIENCE).unwrap();
-    assert_eq!(script.end(), 137);
+    group.wait_empty(TIMEOUT).unwrap();
+    assert_eq!(script.wait(), 137);
 }
 
 #[test]
 fn what_an_earlier_run_left_is_found_and_ended() {
     let test = "what_an_earlier_run_left_is_found_and_ended";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
-    let mut script = Script::start("echo go; sleep 1000", Some(&place.group("left")));
+    let mut script = Script::start("echo go; sleep 1000", Some(&test_root.group("left")));
     assert_eq!(script.line(), "go");
-    place.group("empty");
-    let names: Vec<String> = place
+    test_root.group("empty");
+    let names: Vec<String> = test_root
         .parent
         .children()
         .unwrap()
@@ -143,20 +148,20 @@ fn what_an_earlier_run_left_is_found_and_ended() {
         .map(|group| group.name().to_owned())
         .collect();
     assert_eq!(names, ["empty", "left"]);
-    for group in place.parent.children().unwrap() {
-        group.destroy(PATIENCE).unwrap();
+    for group in test_root.parent.children().unwrap() {
+        group.destroy(TIMEOUT).unwrap();
     }
-    assert_eq!(script.end(), 137);
-    assert!(place.parent.children().unwrap().is_empty());
+    assert_eq!(script.wait(), 137);
+    assert!(test_root.parent.children().unwrap().is_empty());
 }
 
 #[test]
-fn a_place_in_use_is_refused_to_others() {
-    let test = "a_place_in_use_is_refused_to_others";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+fn a_root_in_use_is_refused_to_others() {
+    let test = "a_root_in_use_is_refused_to_others";
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
-    let path = place.root().paths()[0].clone();
+    let path = test_root.root().paths()[0].clone();
     let name = path.file_name().unwrap().to_str().unwrap();
     let config = RootConfig {
         hierarchy: Some(name),

@@ -1,8 +1,8 @@
-//! Limits reach the kernel and hold.
+//! Limits reach the kernel and take effect.
 
 use cgroup::{Bound, Controller, CpuQuota, Limits, Weight};
 
-use super::fixture::{Place, Script, Use, says, until};
+use super::fixture::{Script, TestRoot, Use, read_control_file, wait_until};
 
 const MIB: u64 = 1 << 20;
 
@@ -10,13 +10,13 @@ const MIB: u64 = 1 << 20;
 fn every_limit_is_what_the_kernel_says_afterwards() {
     let test = "every_limit_is_what_the_kernel_says_afterwards";
     let wanted = [Controller::Cpu, Controller::Memory, Controller::Pids];
-    let Some(place) = Place::new(test, Use::All, &wanted) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &wanted) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let limits = Limits {
         cpu_weight: Some(Weight::new(200)),
-        cpu_quota: Some(CpuQuota::of_processors(0.5)),
+        cpu_quota: Some(CpuQuota::of_cpus(0.5)),
         memory_max: Some(Bound::At(64 * MIB)),
         memory_low: Some(32 * MIB),
         swap_max: Some(Bound::At(0)),
@@ -35,12 +35,12 @@ fn every_limit_is_what_the_kernel_says_afterwards() {
         ("memory.low", "memory.soft_limit_in_bytes", ["33554432"; 2]),
         ("pids.max", "pids.max", ["7"; 2]),
     ] {
-        let found = says(&paths, v2).map(|text| (text, expected[0]));
-        let found = found.or_else(|| says(&paths, v1).map(|text| (text, expected[1])));
+        let found = read_control_file(&paths, v2).map(|text| (text, expected[0]));
+        let found = found.or_else(|| read_control_file(&paths, v1).map(|text| (text, expected[1])));
         let (text, expected) = found.unwrap();
         assert_eq!(text, expected, "{v2} {v1}");
     }
-    // Up and down again: each order of two bounds that depend on each other.
+    // Up and down again: both orders of two limits that depend on each other.
     for mib in [256, 16, 128] {
         let limits = Limits {
             memory_max: Some(Bound::At(mib * MIB)),
@@ -64,7 +64,7 @@ fn every_limit_is_what_the_kernel_says_afterwards() {
 #[test]
 fn idle_is_set_and_taken_back() {
     let test = "idle_is_set_and_taken_back";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Cpu]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Cpu]) else {
         return;
     };
     let idle = |idle| Limits {
@@ -72,14 +72,19 @@ fn idle_is_set_and_taken_back() {
         cpu_weight: Some(Weight::new(300)),
         ..Limits::default()
     };
-    let paths: Vec<_> = place.group("c1").paths();
-    let group = place.group("c1");
+    let paths: Vec<_> = test_root.group("c1").paths();
+    let group = test_root.group("c1");
     group.apply(&idle(true)).unwrap();
-    // Where the kernel cannot, it has the least weight.
-    let told = says(&paths, "cpu.idle").or_else(|| says(&paths, "cpu.shares"));
-    assert!(matches!(told.as_deref(), Some("1" | "2")), "{told:?}");
+    // Kernels without cpu.idle get the least weight.
+    let idle_or_shares =
+        read_control_file(&paths, "cpu.idle").or_else(|| read_control_file(&paths, "cpu.shares"));
+    assert!(
+        matches!(idle_or_shares.as_deref(), Some("1" | "2")),
+        "{idle_or_shares:?}"
+    );
     group.apply(&idle(false)).unwrap();
-    let weight = says(&paths, "cpu.weight").or_else(|| says(&paths, "cpu.shares"));
+    let weight =
+        read_control_file(&paths, "cpu.weight").or_else(|| read_control_file(&paths, "cpu.shares"));
     assert!(
         matches!(weight.as_deref(), Some("300" | "3072")),
         "{weight:?}"
@@ -89,10 +94,10 @@ fn idle_is_set_and_taken_back() {
 #[test]
 fn a_cgroup_that_eats_memory_is_killed_and_its_peak_is_known() {
     let test = "a_cgroup_that_eats_memory_is_killed_and_its_peak_is_known";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Memory]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Memory]) else {
         return;
     };
-    let (group, beside) = (place.group("hungry"), place.group("beside"));
+    let (group, beside) = (test_root.group("hungry"), test_root.group("beside"));
     let limits = Limits {
         memory_max: Some(Bound::At(24 * MIB)),
         swap_max: Some(Bound::At(0)),
@@ -105,7 +110,7 @@ fn a_cgroup_that_eats_memory_is_killed_and_its_peak_is_known() {
     let mut other = Script::start("echo go; sleep 1000", Some(&beside));
     assert_eq!(other.line(), "go");
     let mut script = Script::start("exec tail /dev/zero", Some(&group));
-    assert_eq!(script.end(), 137);
+    assert_eq!(script.wait(), 137);
     let events = group.memory_events().unwrap();
     assert_eq!(events.limit_bytes, Some(24 * MIB));
     assert!(events.oom_kills >= Some(1), "{events:?}");
@@ -118,10 +123,10 @@ fn a_cgroup_that_eats_memory_is_killed_and_its_peak_is_known() {
 #[test]
 fn a_fork_bomb_stays_within_its_tasks() {
     let test = "a_fork_bomb_stays_within_its_tasks";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let limits = Limits {
         pids_max: Some(Bound::At(8)),
         ..Limits::default()
@@ -130,24 +135,24 @@ fn a_fork_bomb_stays_within_its_tasks() {
     let bomb = "echo go; for i in $(seq 1000); do sleep 1000 & done; wait";
     let mut script = Script::start(bomb, Some(&group));
     assert_eq!(script.line(), "go");
-    until("forks are refused", || {
+    wait_until("forks are refused", || {
         assert!(group.processes().unwrap().len() <= 8);
         group.refused_forks().unwrap() >= Some(1)
     });
 }
 
 #[test]
-fn processor_time_is_shared_by_weight() {
-    let test = "processor_time_is_shared_by_weight";
+fn cpu_time_is_shared_by_weight() {
+    let test = "cpu_time_is_shared_by_weight";
     let wanted = [Controller::Cpu, Controller::Cpuacct];
-    let Some(place) = Place::new(test, Use::All, &wanted) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &wanted) else {
         return;
     };
-    // Both on one processor, whatever else the machine is at: what counts is how they share.
+    // Both on one CPU, whatever else runs on the machine: only their ratio counts.
     let busy = "taskset -cp 0 $$ > /dev/null; echo go; while :; do :; done";
     let mut running = Vec::new();
     for (name, weight) in [("heavy", 900), ("light", 100)] {
-        let group = place.group(name);
+        let group = test_root.group(name);
         let limits = Limits {
             cpu_weight: Some(Weight::new(weight)),
             ..Limits::default()
@@ -162,7 +167,7 @@ fn processor_time_is_shared_by_weight() {
         sampler.read().unwrap().cpu_usage_us.unwrap()
     };
     let (heavy_before, light_before) = (used(0), used(1));
-    until("the two have had a second", || {
+    wait_until("the two have had a second", || {
         used(0) + used(1) - heavy_before - light_before > 1_000_000
     });
     let (heavy, light) = (used(0) - heavy_before, used(1) - light_before);
@@ -170,13 +175,13 @@ fn processor_time_is_shared_by_weight() {
 }
 
 #[test]
-fn a_quota_holds_back_who_wants_more() {
-    let test = "a_quota_holds_back_who_wants_more";
+fn a_quota_throttles_a_busy_cgroup() {
+    let test = "a_quota_throttles_a_busy_cgroup";
     let wanted = [Controller::Cpu, Controller::Cpuacct];
-    let Some(place) = Place::new(test, Use::All, &wanted) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &wanted) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let limits = Limits {
         cpu_quota: Some(CpuQuota::At {
             quota_us: 10_000,
@@ -186,49 +191,50 @@ fn a_quota_holds_back_who_wants_more() {
     };
     group.apply(&limits).unwrap();
     let _script = Script::start("while :; do :; done", Some(&group));
-    // The unified hierarchy has a `cpu.stat` everywhere, but says this only where it has the controller.
+    // `cpu.stat` exists in every cgroup of the unified hierarchy, but counts throttling only with
+    // the controller.
     let throttled = || {
         let stats = group
             .paths()
             .into_iter()
-            .filter_map(|path| says(&[path], "cpu.stat"));
+            .filter_map(|path| read_control_file(&[path], "cpu.stat"));
         stats
             .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
             .filter_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok())
             .max()
     };
-    until("it is throttled", || throttled() >= Some(3));
+    wait_until("it is throttled", || throttled() >= Some(3));
 }
 
 #[test]
 fn devices_are_shared_by_weight_where_the_kernel_can() {
     let test = "devices_are_shared_by_weight_where_the_kernel_can";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Io]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Io]) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let limits = Limits {
         io_weight: Some(Weight::new(50)),
         ..Limits::default()
     };
     group.apply(&limits).unwrap();
     let paths = group.paths();
-    if let Some(weight) = says(&paths, "io.weight") {
+    if let Some(weight) = read_control_file(&paths, "io.weight") {
         assert_eq!(weight, "default 50");
     }
-    if let Some(weight) = says(&paths, "blkio.weight") {
+    if let Some(weight) = read_control_file(&paths, "blkio.weight") {
         assert_eq!(weight, "252");
     }
 }
 
-/// Which only the unified hierarchy can; `None` where the memory controller is elsewhere.
-fn with_unified_memory(test: &str) -> Option<Place> {
-    let place = Place::new(test, Use::All, &[Controller::Memory])?;
-    let probe = place.group("probe");
+/// Returns a root for tests of v2's memory files; `None` if the memory controller is on v1.
+fn with_unified_memory(test: &str) -> Option<TestRoot> {
+    let test_root = TestRoot::new(test, Use::All, &[Controller::Memory])?;
+    let probe = test_root.group("probe");
     if probe.memory_events().unwrap().high_hits.is_some() {
-        return Some(place);
+        return Some(test_root);
     }
-    super::fixture::say(
+    super::fixture::print_skip(
         test,
         &"the memory controller is not in the unified hierarchy",
     );
@@ -236,12 +242,12 @@ fn with_unified_memory(test: &str) -> Option<Place> {
 }
 
 #[test]
-fn beyond_its_high_mark_a_cgroup_is_held_back_and_not_killed() {
-    let test = "beyond_its_high_mark_a_cgroup_is_held_back_and_not_killed";
-    let Some(place) = with_unified_memory(test) else {
+fn beyond_memory_high_a_cgroup_is_throttled_and_not_killed() {
+    let test = "beyond_memory_high_a_cgroup_is_throttled_and_not_killed";
+    let Some(test_root) = with_unified_memory(test) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let limits = Limits {
         memory_high: Some(Bound::At(16 * MIB)),
         swap_max: Some(Bound::At(0)),
@@ -249,7 +255,7 @@ fn beyond_its_high_mark_a_cgroup_is_held_back_and_not_killed() {
     };
     group.apply(&limits).unwrap();
     let _script = Script::start("exec tail /dev/zero", Some(&group));
-    until("it is held back", || {
+    wait_until("it is throttled", || {
         group.memory_events().unwrap().high_hits >= Some(1)
     });
     assert!(group.is_populated().unwrap());
@@ -257,12 +263,12 @@ fn beyond_its_high_mark_a_cgroup_is_held_back_and_not_killed() {
 }
 
 #[test]
-fn memory_of_a_frozen_cgroup_is_pressed_back() {
-    let test = "memory_of_a_frozen_cgroup_is_pressed_back";
-    let Some(place) = with_unified_memory(test) else {
+fn memory_of_a_frozen_cgroup_is_reclaimed() {
+    let test = "memory_of_a_frozen_cgroup_is_reclaimed";
+    let Some(test_root) = with_unified_memory(test) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let file = folder.path().join("file").display().to_string();
     let fill = format!(
@@ -271,15 +277,15 @@ fn memory_of_a_frozen_cgroup_is_pressed_back() {
     );
     let mut script = Script::start(&fill, Some(&group));
     assert_eq!(script.line(), "go");
-    group.freeze(super::fixture::PATIENCE).unwrap();
+    group.freeze(super::fixture::TIMEOUT).unwrap();
     let used = || {
         let usage = group.sampler().unwrap().read().unwrap();
         usage.memory_bytes.unwrap()
     };
     let before = used();
     assert!(before > 16 * MIB, "{before}");
-    // What is not on the disk yet cannot go.
-    until("its page cache goes", || {
+    // Pages that are not written back yet cannot be reclaimed.
+    wait_until("its page cache goes", || {
         assert!(group.reclaim(8 * MIB).unwrap());
         used() < before - 8 * MIB
     });

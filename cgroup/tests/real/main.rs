@@ -1,8 +1,8 @@
-//! The crate on this machine's own hierarchies. What they cannot do, or this user may not, is named in a line `SKIPPED BY
-//! KERNEL`; with `NM_AGENT_REQUIRE_CGROUPS=1` it fails.
+//! The crate on this machine's own hierarchies. A test that they do not support, or this user may
+//! not run, prints a line `SKIPPED BY KERNEL`; with `NM_AGENT_REQUIRE_CGROUPS=1` it fails.
 //!
-//! Each test works below a hierarchy of its own (`nm-agent-test-…`) and removes it. Where a machine has only the unified
-//! hierarchy, the same tests run on it.
+//! Each test works below a path of its own (`nm-agent-test-…`) and removes it. On a machine with
+//! only the unified hierarchy, the same tests run there.
 
 #![cfg(test)]
 

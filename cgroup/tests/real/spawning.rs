@@ -1,10 +1,10 @@
-//! A process is born inside.
+//! A process starts inside its cgroup, with a clean environment.
 
 use std::os::fd::AsFd as _;
 
 use cgroup::{Controller, SpawnError, Step};
 
-use super::fixture::{PATIENCE, Place, Script, Use, run};
+use super::fixture::{Script, TIMEOUT, TestRoot, Use, run};
 
 fn enters_before_its_first_instruction(test: &str, what: Use) {
     let wanted = [
@@ -13,10 +13,10 @@ fn enters_before_its_first_instruction(test: &str, what: Use) {
         Controller::Pids,
         Controller::Freezer,
     ];
-    let Some(place) = Place::new(test, what, &wanted) else {
+    let Some(test_root) = TestRoot::new(test, what, &wanted) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let mut script = Script::start(
         "cat /proc/self/cgroup; echo end; read < /dev/null",
         Some(&group),
@@ -29,7 +29,7 @@ fn enters_before_its_first_instruction(test: &str, what: Use) {
         }
         own = own + &line + "\n";
     }
-    assert_eq!(script.end(), 1);
+    assert_eq!(script.wait(), 1);
     let layout = cgroup::Layout::of_this_process();
     let places = group.paths().len();
     let inside = own.lines().filter(|line| line.ends_with("/class/c1"));
@@ -85,7 +85,7 @@ fn a_process_starts_clean() {
     });
     environment.sort();
     assert_eq!(environment, ["LC_ALL=C", "PATH=/usr/bin:/bin"]);
-    assert_eq!(script.end(), 0);
+    assert_eq!(script.wait(), 0);
 }
 
 #[test]
@@ -111,34 +111,34 @@ fn a_program_that_is_not_there_is_an_error_and_no_process() {
 #[test]
 fn a_cgroup_that_is_gone_is_an_error_and_no_process() {
     let test = "a_cgroup_that_is_gone_is_an_error_and_no_process";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     group.remove().unwrap();
     let (_read, write) = nix::unistd::pipe().unwrap();
     let error = run(&[c"bash"], Some(&group), &write).unwrap_err();
     assert!(matches!(error, SpawnError::Cgroup(_)), "{error:?}");
-    // Removing what is not there is fine.
-    group.destroy(PATIENCE).unwrap();
+    // Destroying a missing cgroup succeeds.
+    group.destroy(TIMEOUT).unwrap();
 }
 
 #[test]
 fn many_threads_spawn_at_once() {
     let test = "many_threads_spawn_at_once";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
     std::thread::scope(|scope| {
         for thread in 0..8 {
-            let place = &place;
+            let test_root = &test_root;
             scope.spawn(move || {
                 for round in 0..10 {
-                    let group = place.group(&format!("c{thread}-{round}"));
+                    let group = test_root.group(&format!("c{thread}-{round}"));
                     let mut script = Script::start("echo $((1 + 1))", Some(&group));
                     assert_eq!(script.line(), "2");
-                    assert_eq!(script.end(), 0);
-                    group.destroy(PATIENCE).unwrap();
+                    assert_eq!(script.wait(), 0);
+                    group.destroy(TIMEOUT).unwrap();
                 }
             });
         }

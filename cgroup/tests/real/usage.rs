@@ -1,15 +1,15 @@
-//! What is used is seen.
+//! Usage and pressure are reported.
 
 use cgroup::{Controller, Resource};
 
-use super::fixture::{PATIENCE, Place, Script, Use, until};
+use super::fixture::{Script, TIMEOUT, TestRoot, Use, wait_until};
 
-fn is_seen(test: &str, what: Use) {
+fn assert_usage_is_seen(test: &str, what: Use) {
     let wanted = [Controller::Cpuacct, Controller::Memory];
-    let Some(place) = Place::new(test, what, &wanted) else {
+    let Some(test_root) = TestRoot::new(test, what, &wanted) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     let sampler = group.sampler().unwrap();
     let before = sampler.read().unwrap();
     let mut script = Script::start(
@@ -17,14 +17,14 @@ fn is_seen(test: &str, what: Use) {
         Some(&group),
     );
     assert_eq!(script.line(), "go");
-    until("its memory is seen", || {
+    wait_until("its memory is seen", || {
         sampler.read().unwrap().memory_bytes > before.memory_bytes.map(|bytes| bytes + 8_000_000)
     });
     assert!(sampler.read().unwrap().cpu_usage_us > before.cpu_usage_us);
-    let class = place.parent.sampler().unwrap().read().unwrap();
+    let class = test_root.parent.sampler().unwrap().read().unwrap();
     assert!(class.memory_bytes >= Some(8_000_000), "{class:?}");
     drop(script);
-    group.destroy(PATIENCE).unwrap();
+    group.destroy(TIMEOUT).unwrap();
     assert!(
         sampler.read().is_err(),
         "a cgroup that is gone has no usage"
@@ -32,53 +32,57 @@ fn is_seen(test: &str, what: Use) {
 }
 
 #[test]
-fn processor_time_and_memory_are_seen() {
-    is_seen("processor_time_and_memory_are_seen", Use::All);
+fn cpu_time_and_memory_are_seen() {
+    assert_usage_is_seen("cpu_time_and_memory_are_seen", Use::All);
 }
 
 #[test]
-fn processor_time_and_memory_are_seen_in_legacy_hierarchies() {
-    is_seen(
-        "processor_time_and_memory_are_seen_in_legacy_hierarchies",
+fn cpu_time_and_memory_are_seen_in_legacy_hierarchies() {
+    assert_usage_is_seen(
+        "cpu_time_and_memory_are_seen_in_legacy_hierarchies",
         Use::Legacy,
     );
 }
 
 #[test]
-fn waiting_for_the_processor_is_seen() {
-    let test = "waiting_for_the_processor_is_seen";
-    let Some(place) = Place::new(test, Use::All, &[Controller::Pids]) else {
+fn waiting_for_a_cpu_is_seen() {
+    let test = "waiting_for_a_cpu_is_seen";
+    let Some(test_root) = TestRoot::new(test, Use::All, &[Controller::Pids]) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     if group.pressure(Resource::Cpu).unwrap().is_none() {
-        super::fixture::skip(test, &"no pressure is told");
+        super::fixture::skip(test, &"no pressure is reported");
         return;
     }
-    let class = place.parent.pressure_file(Resource::Cpu).unwrap().unwrap();
+    let class = test_root
+        .parent
+        .pressure_file(Resource::Cpu)
+        .unwrap()
+        .unwrap();
     let before = class.read().unwrap().unwrap();
     let busy = "taskset -cp 0 $$ > /dev/null; (while :; do :; done) & while :; do :; done";
     let _script = Script::start(busy, Some(&group));
-    until("one waits for the other", || {
+    wait_until("one waits for the other", || {
         let pressure = group.pressure(Resource::Cpu).unwrap().unwrap();
         pressure.some.total_us > 10_000
     });
-    // The same file is read again, and tells of all that is below.
-    until("the class waits too", || {
+    // The same file is read again, and reports everything below.
+    wait_until("the class waits too", || {
         let now = class.read().unwrap().unwrap();
         now.some.total_us > before.some.total_us + 10_000
     });
 }
 
 #[test]
-fn legacy_hierarchies_tell_of_no_pressure() {
-    let test = "legacy_hierarchies_tell_of_no_pressure";
-    let Some(place) = Place::new(test, Use::Legacy, &[Controller::Pids]) else {
+fn legacy_hierarchies_report_no_pressure() {
+    let test = "legacy_hierarchies_report_no_pressure";
+    let Some(test_root) = TestRoot::new(test, Use::Legacy, &[Controller::Pids]) else {
         return;
     };
-    let group = place.group("c1");
+    let group = test_root.group("c1");
     for resource in [Resource::Cpu, Resource::Memory, Resource::Io] {
         assert_eq!(group.pressure(resource).unwrap(), None);
-        assert!(place.parent.pressure_file(resource).unwrap().is_none());
+        assert!(test_root.parent.pressure_file(resource).unwrap().is_none());
     }
 }

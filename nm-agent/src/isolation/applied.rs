@@ -34,9 +34,9 @@ impl Applied {
         write: impl Fn(&Limits) -> Result<(), CgroupError>,
     ) {
         for (part, wanted) in [
-            (&self.processors, wanted.of_processors()),
-            (&self.memory, wanted.of_memory()),
-            (&self.others, wanted.of_others()),
+            (&self.processors, wanted.cpu_only()),
+            (&self.memory, wanted.memory_only()),
+            (&self.others, wanted.tasks_and_io_only()),
         ] {
             // Without its lock: somebody else may be writing it.
             if wanted != Limits::default() {
@@ -52,13 +52,13 @@ fn bring(
     wanted: &Limits,
     write: impl Fn(&Limits) -> Result<(), CgroupError>,
 ) {
-    let news = wanted.unlike(&part.known);
+    let news = wanted.changes_from(&part.known);
     if news == Limits::default() {
         return;
     }
     match write(&news) {
         Ok(()) => {
-            part.known = news.over(part.known);
+            part.known = news.written_over(part.known);
             part.refused = false;
         }
         Err(error) => {
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: CgroupError = CgroupError::NotThere {
+    const REFUSED: CgroupError = CgroupError::Unsupported {
         operation: "be tested",
     };
 
@@ -104,7 +104,7 @@ mod tests {
             Ok(())
         };
         applied.bring("test", &limits(1), write);
-        let first = [limits(1).of_processors(), limits(1).of_memory()];
+        let first = [limits(1).cpu_only(), limits(1).memory_only()];
         assert_eq!(written.take(), first);
         applied.bring("test", &limits(1), write);
         assert_eq!(written.take(), []);
@@ -128,30 +128,30 @@ mod tests {
             }
         };
         applied.bring("test", &limits(1), no_processors);
-        let both = [limits(1).of_processors(), limits(1).of_memory()];
+        let both = [limits(1).cpu_only(), limits(1).memory_only()];
         assert_eq!(written.take(), both);
         applied.bring("test", &limits(1), no_processors);
-        assert_eq!(written.take(), [limits(1).of_processors()]);
+        assert_eq!(written.take(), [limits(1).cpu_only()]);
     }
 
     #[test]
     fn processor_time_is_written_while_memory_takes_its_time() {
         let applied = Applied::default();
         let written = RefCell::new(Vec::new());
-        let memory = limits(1).of_memory();
+        let memory = limits(1).memory_only();
         applied.bring("test", &memory, |limits| {
             written.borrow_mut().push(*limits);
-            let processors = limits_of_processors();
+            let processors = limits_cpu_only();
             applied.bring("test", &processors, |limits| {
                 written.borrow_mut().push(*limits);
                 Ok(())
             });
             Ok(())
         });
-        assert_eq!(written.take(), [memory, limits_of_processors()]);
+        assert_eq!(written.take(), [memory, limits_cpu_only()]);
     }
 
-    fn limits_of_processors() -> Limits {
-        limits(1).of_processors()
+    fn limits_cpu_only() -> Limits {
+        limits(1).cpu_only()
     }
 }

@@ -229,7 +229,7 @@ impl Shared {
         });
         match moved? {
             0 => thawed.unwrap_or(Ok(())),
-            _ => Err(CgroupError::Late {
+            _ => Err(CgroupError::Timeout {
                 operation: "be moved",
                 name: id.to_string(),
                 waited: Duration::ZERO,
@@ -260,7 +260,7 @@ fn enter_class(
 /// Tells a cgroup to stand still or to go on. Where nothing can freeze, all go on anyway.
 fn told(group: &Cgroup, frozen: bool) -> Result<(), CgroupError> {
     match group.set_frozen(frozen) {
-        Err(CgroupError::NotThere { .. }) if !frozen => Ok(()),
+        Err(CgroupError::Unsupported { .. }) if !frozen => Ok(()),
         told => told,
     }
 }
@@ -278,5 +278,5 @@ fn move_some(groups: &Groups, round: usize) -> Result<usize, CgroupError> {
             "what forks while it is moved is not stopped"
         );
     }
-    to.take_over(from, MOVED_AT_ONCE)
+    to.move_from(from, MOVED_AT_ONCE)
 }

@@ -199,7 +199,7 @@ fn progress(groups: &Groups, late: Option<Duration>) -> Progress {
     match groups.have_stopped() {
         Ok(true) => Progress::Stopped(groups.held_bytes()),
         Ok(false) => match late {
-            Some(waited) => Progress::Failed(CgroupError::Late {
+            Some(waited) => Progress::Failed(CgroupError::Timeout {
                 operation: "freeze",
                 name: groups.all().map(cgroup::Cgroup::name).take(1).collect(),
                 waited,

@@ -317,7 +317,7 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
 fn class(root: &Root, name: &str) -> Result<Parent, Unusable> {
     let parent = root.parent(name)?;
     end_leftovers(&parent);
-    match root.remade(name) {
+    match root.recreate_parent(name) {
         Ok(remade) => Ok(remade),
         Err(error) => {
             let error = crate::error_chain(&error);

@@ -73,7 +73,7 @@ impl Rules {
             return CpuQuota::Unlimited;
         }
         let share = f64::from(vcores) / f64::from(total);
-        CpuQuota::of_processors(share * self.yarn_processors())
+        CpuQuota::of_cpus(share * self.yarn_processors())
     }
 
     /// Bytes of a container that are reclaimed only when there is nothing else.
@@ -112,7 +112,7 @@ impl Rules {
     /// (`CGroupsCpuResourceHandlerImpl.bootstrap`).
     pub(super) fn root(&self, sums: Sums) -> Limits {
         let quota = if self.config.cpu_limit_percent < 100 {
-            CpuQuota::of_processors(self.yarn_processors())
+            CpuQuota::of_cpus(self.yarn_processors())
         } else {
             CpuQuota::Unlimited
         };
@@ -274,11 +274,11 @@ mod tests {
             rules.container(&spec).cpu_quota
         };
         // Two processors for eight virtual cores.
-        assert_eq!(quota(4), Some(CpuQuota::of_processors(1.0)));
-        assert_eq!(quota(1), Some(CpuQuota::of_processors(0.25)));
+        assert_eq!(quota(4), Some(CpuQuota::of_cpus(1.0)));
+        assert_eq!(quota(1), Some(CpuQuota::of_cpus(0.25)));
         assert_eq!(quota(8), Some(CpuQuota::Unlimited));
         let limited = rules.root(Sums::default()).cpu_quota;
-        assert_eq!(limited, Some(CpuQuota::of_processors(2.0)));
+        assert_eq!(limited, Some(CpuQuota::of_cpus(2.0)));
     }
 
     #[test]

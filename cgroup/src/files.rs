@@ -1,4 +1,4 @@
-//! A set of directories that together are one cgroup: one in each hierarchy that is used.
+//! The control files of one cgroup: one directory in each hierarchy that is used.
 
 use std::sync::Arc;
 
@@ -6,42 +6,45 @@ use crate::dir::Dir;
 use crate::error::CgroupError;
 use crate::layout::Controller;
 
-/// The version of the hierarchy that a controller is in.
+/// Version of a hierarchy. Decides the names and formats of its control files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     V1,
     V2,
 }
 
-/// One directory of a cgroup, and what works there.
+/// An open directory of one hierarchy and the controllers that work there.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct HierarchyDir {
     pub(crate) kind: Kind,
-    /// In `V2`: those that are enabled below this directory. Freezing and counting processor time need none there.
+    /// Controllers usable here. On `V2` those enabled for children of this directory; freezing and
+    /// CPU accounting need none there.
     pub(crate) controllers: Vec<Controller>,
     pub(crate) dir: Dir,
 }
 
-impl Place {
+impl HierarchyDir {
     fn has(&self, controller: Controller) -> bool {
         self.controllers.contains(&controller)
     }
 }
 
-/// The directories of a cgroup that is kept open, as parents are.
-pub(crate) type Places = Arc<[Place]>;
+/// The directories of one cgroup that stays open, such as a parent's; the unified hierarchy's
+/// first.
+pub(crate) type HierarchyDirs = Arc<[HierarchyDir]>;
 
-/// A view of one cgroup's files in all its hierarchies: the directories opened, or names below those of a parent.
+/// A view of one cgroup's files in all its hierarchies: in the open directories themselves, or in a
+/// subdirectory of each.
 #[derive(Clone, Copy)]
 pub(crate) struct Files<'a> {
-    places: &'a [Place],
-    /// `""`, or the cgroup's name below `places`.
+    dirs: &'a [HierarchyDir],
+    /// Name of the cgroup below `dirs`; `""` for the open directories themselves.
     below: &'a str,
 }
 
-/// The files of a cgroup in one hierarchy.
+/// The control files of a cgroup in one hierarchy.
 #[derive(Clone, Copy)]
-pub(crate) struct Folder<'a> {
+pub(crate) struct ControlDir<'a> {
     pub(crate) kind: Kind,
     controllers: &'a [Controller],
     dir: &'a Dir,
@@ -49,46 +52,43 @@ pub(crate) struct Folder<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(crate) fn of(places: &'a [Place]) -> Self {
-        Self { places, below: "" }
+    pub(crate) fn of(dirs: &'a [HierarchyDir]) -> Self {
+        Self { dirs, below: "" }
     }
 
-    pub(crate) fn below(places: &'a [Place], name: &'a str) -> Self {
-        Self {
-            places,
-            below: name,
-        }
+    pub(crate) fn below(dirs: &'a [HierarchyDir], name: &'a str) -> Self {
+        Self { dirs, below: name }
     }
 
-    fn folder(self, place: &'a Place) -> Folder<'a> {
-        Folder {
-            kind: place.kind,
-            controllers: &place.controllers,
-            dir: &place.dir,
+    fn folder(self, dir: &'a HierarchyDir) -> ControlDir<'a> {
+        ControlDir {
+            kind: dir.kind,
+            controllers: &dir.controllers,
+            dir: &dir.dir,
             below: self.below,
         }
     }
 
-    /// Where a controller works, if it does.
-    pub(crate) fn controller(self, controller: Controller) -> Option<Folder<'a>> {
-        let place = self.places.iter().find(|place| place.has(controller))?;
-        Some(self.folder(place))
+    /// Returns the directory in the hierarchy of a controller, if that controller is usable.
+    pub(crate) fn controller(self, controller: Controller) -> Option<ControlDir<'a>> {
+        let dir = self.dirs.iter().find(|dir| dir.has(controller))?;
+        Some(self.folder(dir))
     }
 
-    /// The unified hierarchy, whatever controllers it has.
-    pub(crate) fn unified(self) -> Option<Folder<'a>> {
-        let place = self.places.iter().find(|place| place.kind == Kind::V2)?;
-        Some(self.folder(place))
+    /// Returns the directory in the unified hierarchy, whether or not it has controllers.
+    pub(crate) fn unified(self) -> Option<ControlDir<'a>> {
+        let dir = self.dirs.iter().find(|dir| dir.kind == Kind::V2)?;
+        Some(self.folder(dir))
     }
 
-    /// All hierarchies, the unified one first.
-    pub(crate) fn all(self) -> impl Iterator<Item = Folder<'a>> {
-        self.places.iter().map(move |place| self.folder(place))
+    /// Returns the directories in all hierarchies, the unified one first.
+    pub(crate) fn all(self) -> impl Iterator<Item = ControlDir<'a>> {
+        self.dirs.iter().map(move |dir| self.folder(dir))
     }
 }
 
-impl<'a> Folder<'a> {
-    /// The file's name as seen from the open directory.
+impl<'a> ControlDir<'a> {
+    /// Returns the file's path relative to the open directory.
     fn at(&self, file: &str) -> String {
         if self.below.is_empty() {
             file.to_owned()
@@ -97,7 +97,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Whether a controller works here.
+    /// Returns whether a controller is usable in this hierarchy.
     pub(crate) fn controls(&self, controller: Controller) -> bool {
         self.controllers.contains(&controller)
     }
@@ -130,7 +130,7 @@ impl<'a> Folder<'a> {
         self.dir.write(&self.at(file), data)
     }
 
-    /// Writes where the kernel has such a file; whether it has.
+    /// Writes to a control file. Returns `false` if the kernel has no such file.
     pub(crate) fn write_if_there(&self, file: &str, data: &str) -> Result<bool, CgroupError> {
         match self.write(file, data) {
             Ok(()) => Ok(true),
@@ -139,18 +139,18 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// The path of a file, for messages.
+    /// Returns the whole path of a file, for messages.
     pub(crate) fn path(&self, file: &str) -> std::path::PathBuf {
         self.dir.path().join(self.at(file))
     }
 
-    /// The number that a file holds. `max` is [`u64::MAX`].
+    /// Reads a file that holds one number. `max` is [`u64::MAX`].
     pub(crate) fn number(&self, file: &str) -> Result<u64, CgroupError> {
         let text = self.read(file)?;
         crate::text::number(&text).ok_or_else(|| self.unexpected(file, "a number", &text))
     }
 
-    /// The number that a file holds; `None` where the kernel has no such file.
+    /// Reads a file that holds one number; `None` if the kernel has no such file.
     pub(crate) fn number_if_there(&self, file: &str) -> Result<Option<u64>, CgroupError> {
         match self.number(file) {
             Ok(number) => Ok(Some(number)),

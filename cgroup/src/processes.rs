@@ -1,4 +1,5 @@
-//! The processes of a cgroup: who they are, their end, their move to another cgroup, and its removal.
+//! The processes of a cgroup: listing, signalling, killing and moving them, and removing the
+//! cgroup.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -7,20 +8,22 @@ use std::time::{Duration, Instant};
 use crate::error::CgroupError;
 use crate::freezer::PAUSE;
 use crate::group::Cgroup;
-use crate::process::Handle;
+use crate::pidfd::PidFd;
 use crate::text::value;
 use crate::tree;
 
-/// Rounds of killing what forks while it is killed. With a freezer, the first finds everything.
+/// Limit on the rounds of killing processes that fork meanwhile. With a freezer the first round
+/// finds all.
 const KILL_ROUNDS_MAX: usize = 64;
-/// Processes that are told at a time: each takes a descriptor until it is.
+/// Processes signalled at a time. Each takes a file descriptor until it is signalled.
 const CHUNK: usize = 64;
 
 impl Cgroup {
-    /// The processes in it and in what they made inside it, zombies left out. Empty when the cgroup is gone.
+    /// Returns the pids in the cgroup and in cgroups made inside it, without zombies. Empty when
+    /// the cgroup is gone.
     ///
     /// # Errors
-    /// Something else than its absence.
+    /// Any failure to read other than the cgroup's absence.
     pub fn processes(&self) -> Result<Vec<i32>, CgroupError> {
         let Some(first) = self.files().all().next() else {
             return Ok(Vec::new());
@@ -29,7 +32,7 @@ impl Cgroup {
         tree::visit(first.dir(), &self.name, |dir| {
             match dir.read("cgroup.procs") {
                 Ok(text) => pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok())),
-                // Gone meanwhile; or one of threads, whose processes are listed further up.
+                // Removed meanwhile; or a threaded cgroup, whose processes are listed further up.
                 Err(error)
                     if matches!(
                         error.errno(),
@@ -39,12 +42,12 @@ impl Cgroup {
             }
             Ok(())
         })?;
-        // 0: a process of another pid namespace, which nobody here can name.
+        // 0 stands for a process of another pid namespace, which cannot be addressed from here.
         pids.retain(|pid| *pid > 0);
         Ok(pids)
     }
 
-    /// Whether a process is in it, zombies left out.
+    /// Returns whether the cgroup holds a process, zombies not counted.
     ///
     /// # Errors
     /// As for [`Cgroup::processes`].
@@ -56,31 +59,33 @@ impl Cgroup {
         self.processes().map(|pids| !pids.is_empty())
     }
 
-    /// Signals each of its processes once, except one; how many. What they fork meanwhile may be missed.
+    /// Signals every process once, apart from `except`, and returns how many. Processes forked
+    /// meanwhile may be missed.
     ///
     /// # Errors
-    /// As for [`Cgroup::processes`], or no descriptor is left; then some may not have been signalled. A process that is
-    /// gone is no error.
+    /// As for [`Cgroup::processes`], or no file descriptor is left; then some may not have been
+    /// signalled. A process that is gone is no error.
     pub fn signal(&self, signal: i32, except: Option<i32>) -> Result<usize, CgroupError> {
         let mut pids = self.processes()?;
         pids.retain(|pid| Some(*pid) != except);
         self.signal_listed(&pids, signal)
     }
 
-    /// Signals those of the processes that are still in it; how many.
+    /// Signals the listed processes that are still in the cgroup; returns how many.
     fn signal_listed(&self, pids: &[i32], signal: i32) -> Result<usize, CgroupError> {
         let mut signalled = 0;
         for chunk in pids.chunks(CHUNK) {
             let mut handles = Vec::with_capacity(chunk.len());
             for pid in chunk {
-                let handle = Handle::open(*pid).map_err(|source| CgroupError::Io {
-                    operation: "open a handle on",
+                let handle = PidFd::open(*pid).map_err(|source| CgroupError::Io {
+                    operation: "open a pidfd for",
                     path: format!("/proc/{pid}").into(),
                     source,
                 })?;
                 handles.extend(handle.map(|handle| (*pid, handle)));
             }
-            // Whoever is still listed now is who the handle was opened on, or another one that belongs here.
+            // A pid that is still listed belongs to the process behind the handle, or to a newer
+            // one that is in this cgroup too.
             let mut still = self.processes()?;
             still.sort_unstable();
             let ours = handles
@@ -91,17 +96,17 @@ impl Cgroup {
         Ok(signalled)
     }
 
-    /// SIGKILL to all its processes, frozen or not, so that none can escape by forking. Returns when all are doomed,
-    /// not when they are gone ([`Cgroup::wait_empty`]).
+    /// Sends SIGKILL to all processes, frozen or not, so that none can escape by forking. Returns
+    /// once all have the signal, possibly before they have exited ([`Cgroup::wait_empty`]).
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refuses the write, or a process cannot be signalled.
     pub fn kill(&self) -> Result<(), CgroupError> {
         if let Some(folder) = self.files().unified() {
-            // Linux 5.14.
+            // `cgroup.kill` exists since Linux 5.14.
             match folder.write("cgroup.kill", "1") {
                 Ok(()) => return Ok(()),
-                // There is no such file, or no such cgroup any more.
+                // The file, or the cgroup itself, does not exist.
                 Err(error) if matches!(error.errno(), Some(libc::ENOENT | libc::ENODEV)) => {}
                 Err(error) => return Err(error),
             }
@@ -109,13 +114,14 @@ impl Cgroup {
         let frozen = self.freezer().is_ok() && self.freeze(PAUSE * 100).is_ok();
         let killed = self.kill_in_rounds(frozen);
         if self.freezer().is_ok() && self.is_populated()? {
-            // On v1 a frozen process does not even die.
+            // On v1 a frozen process does not exit before it is thawed.
             self.set_frozen(false)?;
         }
         killed
     }
 
-    /// SIGKILL to all, until a listing has nobody new. What is frozen forks no more, and stays listed on v1.
+    /// Sends SIGKILL until a listing has no new process. Frozen processes cannot fork, and on v1
+    /// they stay listed.
     fn kill_in_rounds(&self, frozen: bool) -> Result<(), CgroupError> {
         let mut doomed = BTreeSet::new();
         for _round in 0..KILL_ROUNDS_MAX {
@@ -131,30 +137,31 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Waits until no process is in it.
+    /// Waits until the cgroup holds no process.
     ///
     /// # Errors
-    /// [`CgroupError::Late`] when one still is.
-    pub fn wait_empty(&self, patience: Duration) -> Result<(), CgroupError> {
+    /// [`CgroupError::Timeout`] if it still does after `timeout`.
+    pub fn wait_empty(&self, timeout: Duration) -> Result<(), CgroupError> {
         const OPERATION: &str = "become empty";
         match self.files().unified() {
             Some(folder) if folder.has("cgroup.events") => {
-                self.wait_event(folder, OPERATION, patience, |events| {
+                self.wait_event(folder, OPERATION, timeout, |events| {
                     value(events, "populated") == Some(0)
                 })
             }
-            Some(_) | None => self.wait(OPERATION, patience, || {
+            Some(_) | None => self.wait(OPERATION, timeout, || {
                 self.processes().map(|pids| pids.is_empty())
             }),
         }
     }
 
-    /// Moves at most `max` processes of another cgroup here, in all hierarchies; how many. Whether those go on is this
-    /// cgroup's matter from then on ([`Cgroup::set_frozen`]). Memory that they have used stays counted there.
+    /// Moves at most `max` processes of the cgroup `from` here, in all hierarchies, and returns how
+    /// many. From then on they are frozen or run as this cgroup does ([`Cgroup::set_frozen`]).
+    /// Memory charged before stays charged to `from`.
     ///
     /// # Errors
-    /// The kernel refuses. What was not moved everywhere is found there by the next call.
-    pub fn take_over(&self, from: &Self, max: usize) -> Result<usize, CgroupError> {
+    /// The kernel refuses. Processes not moved in every hierarchy are found by the next call.
+    pub fn move_from(&self, from: &Self, max: usize) -> Result<usize, CgroupError> {
         let mut moved = 0;
         for pid in from.processes()?.into_iter().take(max) {
             self.add(pid)?;
@@ -163,10 +170,11 @@ impl Cgroup {
         Ok(moved)
     }
 
-    /// Moves a process here with all its threads. One that is gone is no error.
+    /// Moves a process here with all its threads. A process that is gone is no error.
     fn add(&self, pid: i32) -> Result<(), CgroupError> {
         let folders: Vec<_> = self.files().all().collect();
-        // Last where it is looked for, so that it is found again if one refuses.
+        // The hierarchy that `processes` lists comes last, so that a process is found again if
+        // another hierarchy refuses it.
         for folder in folders.into_iter().rev() {
             match folder.write("cgroup.procs", &pid.to_string()) {
                 Ok(()) => {}
@@ -177,12 +185,12 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Ends all its processes and removes it, with the cgroups that were made inside it.
+    /// Kills all processes, then removes the cgroup and those made inside it.
     ///
     /// # Errors
-    /// What is still there after `patience`.
-    pub fn destroy(&self, patience: Duration) -> Result<(), CgroupError> {
-        let deadline = Instant::now() + patience;
+    /// The last failure to remove, if the cgroup still exists after `timeout`.
+    pub fn destroy(&self, timeout: Duration) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + timeout;
         loop {
             let failed = match self.remove() {
                 Ok(()) => return Ok(()),
@@ -198,10 +206,10 @@ impl Cgroup {
         }
     }
 
-    /// Removes it, with the empty cgroups that were made inside it. Fine if it is not there.
+    /// Removes the cgroup and the empty ones made inside it. A missing cgroup is no error.
     ///
     /// # Errors
-    /// `EBUSY` as long as a process is in it.
+    /// `EBUSY` as long as a process is inside.
     pub fn remove(&self) -> Result<(), CgroupError> {
         for folder in self.files().all() {
             tree::remove(folder.dir(), &self.name)?;

@@ -1,15 +1,16 @@
-//! Handles on processes, so that a signal reaches the one that was seen and no later one with its number.
+//! Handles on processes (pidfd), so that a signal reaches the process that was seen and never a
+//! later one with the same pid.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// A handle on whichever process has a pid now.
+/// A handle on one process.
 #[derive(Debug)]
-pub(crate) struct Handle(OwnedFd);
+pub(crate) struct PidFd(OwnedFd);
 
-impl Handle {
-    /// `None`: there is none.
+impl PidFd {
+    /// Opens a handle on the process that has the pid now; `None` if there is none.
     #[expect(unsafe_code, reason = "no binding for pidfd_open")]
     pub(crate) fn open(pid: i32) -> io::Result<Option<Self>> {
         // SAFETY: takes two integers.
@@ -22,11 +23,11 @@ impl Handle {
                 Some(_) | None => Err(error),
             };
         }
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+        // SAFETY: the kernel has just created this descriptor, and no other code knows it.
         Ok(Some(Self(unsafe { OwnedFd::from_raw_fd(handle) })))
     }
 
-    /// Whether the kernel did it.
+    /// Sends a signal. Returns whether the kernel delivered it.
     #[expect(unsafe_code, reason = "no binding for pidfd_send_signal")]
     pub(crate) fn signal(&self, signal: i32) -> bool {
         let (no_info, no_flags) = (ptr::null::<libc::siginfo_t>(), 0);
