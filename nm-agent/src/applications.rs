@@ -204,8 +204,9 @@ impl Applications {
 
 #[cfg(test)]
 mod tests {
+    use test_support::ids::container;
+
     use super::*;
-    use crate::view::fixture::container_id as container;
 
     fn user() -> Arc<str> {
         Arc::from("alice")

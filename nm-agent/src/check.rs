@@ -10,12 +10,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use container_runtime::config::CgroupConfig;
+use container_runtime::isolation::Standing;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
 
-use crate::config::{CgroupConfig, Config, HostPort, Loaded, keys};
-use crate::isolation::Standing;
+use crate::config::{Config, HostPort, Loaded, keys};
 use crate::site_xml::Origin;
 
 /// A name server that has not answered by then will not do for an agent either.

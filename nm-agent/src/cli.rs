@@ -198,9 +198,10 @@ fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
 }
 
 fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
-    let open_files = crate::open_files::raise().context("reading the limit of open files")?;
+    let open_files =
+        container_runtime::open_files::raise().context("reading the limit of open files")?;
     tracing::debug!(open_files, "this process may have so many");
-    crate::launch::adopt_orphans()
+    container_runtime::launch::adopt_orphans()
         .context("becoming the parent of orphaned container processes")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

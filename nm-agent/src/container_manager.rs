@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use amrm_proxy::{AmrmProxy, PendingStart};
+use node_web::metrics::{CallOutcome, Metrics, RpcMethod};
 use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
@@ -29,7 +30,6 @@ use crate::clock::Clock;
 use crate::core::{Asker, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped, UpdateRequest};
 use crate::launch_context::LaunchContext;
-use crate::metrics::{CallOutcome, Metrics, RpcMethod};
 use crate::secrets::NodeSecrets;
 
 use self::masters::Masters;

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use amrm_proxy::masters::Activity;
+use container_runtime::launch::ContainerSignal;
+use node_web::live::LiveView;
+use node_web::view::{Changes, NodeSnapshot, NodeSource};
 use records::{ContainerId, Resource};
 use sched::ContainerSpec;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -18,9 +21,6 @@ use crate::core::{
     StartRequest,
 };
 use crate::hands::Effect;
-use crate::launch::ContainerSignal;
-use crate::live::LiveView;
-use crate::view::{Changes, NodeSnapshot, NodeSource};
 
 /// Commands under way. Filled by RPC calls, whose number the server bounds, and by the status updater; a sender waits
 /// when it is full, which slows callers down and loses nothing.

@@ -6,21 +6,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use container_runtime::isolation::{Isolation, IsolationEvent};
+use container_runtime::launch::{
+    ContainerSignal, LaunchEvent, LaunchPlan, Launcher, Link, LocalizationCounters,
+};
+use container_runtime::monitor::{ContainerLimit, ContainerLimits, MemoryExceeded};
+use localize::{
+    DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
+    ResourceSpec, UserName,
+};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::ContainerSpec;
 use tokio::sync::mpsc;
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
-use crate::isolation::Isolation;
-use crate::launch::{
-    ContainerSignal, LaunchEvent, LaunchPlan, Launcher, Link, LocalizationCounters,
-};
 use crate::launch_context::LaunchContext;
-use crate::localize::{
-    DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
-    ResourceSpec, UserName,
-};
-use crate::monitor::{ContainerLimit, ContainerLimits, MemoryExceeded};
 
 /// What a thread answers.
 #[derive(Debug)]
@@ -41,24 +41,8 @@ pub enum Effect {
     },
     /// Of the launcher.
     Launch(LaunchEvent),
-    /// Its processes stand still.
-    Paused {
-        /// Which container.
-        id: ContainerId,
-        /// Mebibytes that they hold; `None`: not known.
-        held_mb: Option<u64>,
-    },
-    /// Memory of a frozen container was pressed back.
-    FrozenMemory {
-        /// Which container.
-        id: ContainerId,
-        /// Mebibytes that its processes still hold.
-        held_mb: u64,
-    },
-    /// Its processes go on.
-    Resumed(ContainerId),
-    /// It cannot be frozen, or not thawed.
-    PauseFailed(ContainerId),
+    /// Of control groups.
+    Isolation(IsolationEvent),
     /// Of the monitor. At most once for each container.
     MemoryExceeded(MemoryExceeded),
 }

@@ -11,7 +11,7 @@ use wire::proto::hadoop_yarn::{
     LocalResourceVisibilityProto,
 };
 
-use crate::localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 
 /// What is to be run, and with what.
 #[derive(Clone, Default)]

@@ -51,8 +51,9 @@ impl StartedTokens {
 
 #[cfg(test)]
 mod tests {
+    use test_support::ids::container as id;
+
     use super::*;
-    use crate::view::fixture::container_id as id;
 
     #[test]
     fn a_token_starts_its_container_once_until_it_expires() {

@@ -106,8 +106,9 @@ impl<S: Clone> StatusLedger<S> {
 
 #[cfg(test)]
 mod tests {
+    use test_support::ids::container as id;
+
     use super::*;
-    use crate::view::fixture::container_id as id;
 
     #[test]
     fn a_completion_is_repeated_until_a_heartbeat_that_carried_it_is_answered() {

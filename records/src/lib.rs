@@ -4,13 +4,17 @@
 //! the wire format live in `wire`.
 
 mod container;
+mod error_chain;
 mod ids;
+mod per_execution_type;
 mod request;
 mod resource;
 mod time;
 
 pub use container::{ContainerExitStatus, ContainerState, ContainerSubState, ExecutionType};
+pub use error_chain::error_chain;
 pub use ids::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId, ParseIdError};
+pub use per_execution_type::PerExecutionType;
 pub use request::{ExecutionTypeRequest, Priority, ResourceName, ResourceRequest};
 pub use resource::Resource;
 pub use time::{EpochMillis, MonoMillis, Now};

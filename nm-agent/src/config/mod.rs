@@ -26,10 +26,9 @@ pub use load::{Loaded, conf_dirs};
 pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
 pub use secret::{REDACTED, Secrets};
 pub use sections::{
-    AddressConfig, AmrmProxyConfig, AuxServiceConfig, CgroupConfig, Config, ContainerExecutor,
-    DeletionConfig, DirsConfig, DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig,
-    LocalizerConfig, LogConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig, RmEndpoint,
-    SchedulerConfig, WebConfig,
+    AddressConfig, AmrmProxyConfig, AuxServiceConfig, Config, ContainerExecutor, DiskHealthConfig,
+    HealthConfig, HealthScript, LaunchConfig, LogConfig, MonitorConfig, RecoveryConfig,
+    ResourceManagerConfig, RmEndpoint, SchedulerConfig, WebConfig,
 };
 pub use values::{
     HostPort, MinimumVersion, OpportunisticContainersQueuePolicy, ParseHostPortError,

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use container_runtime::config::CgroupConfig;
+
 use super::reader::PropertyReader;
-use super::sections::CgroupConfig;
 
 pub(super) fn cgroups(reader: &mut PropertyReader<'_>) -> CgroupConfig {
     let own = |name: &str| format!("yarn.nodemanager.linux-container-executor.{name}");

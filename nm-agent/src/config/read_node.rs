@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use localize::config::DirsConfig;
+
 use super::capacity::{
     DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
 };
@@ -9,8 +11,8 @@ use super::parse;
 use super::problem::Expected;
 use super::reader::PropertyReader;
 use super::sections::{
-    AddressConfig, DirsConfig, DiskHealthConfig, HealthConfig, HealthScript, MonitorConfig,
-    RecoveryConfig, ResourceManagerConfig, RmEndpoint,
+    AddressConfig, DiskHealthConfig, HealthConfig, HealthScript, MonitorConfig, RecoveryConfig,
+    ResourceManagerConfig, RmEndpoint,
 };
 use super::values::{HostPort, MinimumVersion};
 

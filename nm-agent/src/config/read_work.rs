@@ -1,12 +1,13 @@
 //! Properties to sections: what happens to containers, and what of Hadoop this agent cannot do.
 
+use localize::config::{DeletionConfig, LocalizerConfig};
+
 use super::parse;
 use super::problem::{Expected, Warning};
 use super::read_node::is_service_name;
 use super::reader::PropertyReader;
 use super::sections::{
-    AuxServiceConfig, ContainerExecutor, DeletionConfig, LaunchConfig, LocalizerConfig, LogConfig,
-    SchedulerConfig, WebConfig,
+    AuxServiceConfig, ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig,
 };
 use super::values::OpportunisticContainersQueuePolicy;
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use amrm_proxy::config::ProxyConfig;
+use container_runtime::config::CgroupConfig;
+use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
 
 use super::capacity::NodeCapacityConfig;
 use super::values::{HostPort, MinimumVersion, OpportunisticContainersQueuePolicy};
@@ -190,39 +192,6 @@ pub struct LaunchConfig {
     pub retry_minimum_interval_ms: u64,
 }
 
-/// Folders of the node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirsConfig {
-    /// Work folders and caches, absolute, at least one (`yarn.nodemanager.local-dirs`).
-    pub local_dirs: Vec<PathBuf>,
-    /// Container logs, absolute, at least one (`yarn.nodemanager.log-dirs`).
-    pub log_dirs: Vec<PathBuf>,
-    /// Mode of a container's log folder, at most `0o777`.
-    pub log_dir_permissions: u32,
-}
-
-/// Localization and its cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocalizerConfig {
-    /// Unused public and private files are removed while the cache is larger.
-    pub cache_target_size_mb: u64,
-    /// How often that is looked at.
-    pub cache_cleanup_interval_ms: u64,
-    /// Public files fetched at once.
-    pub fetch_thread_count: u32,
-    /// Entries of one cache folder before it gets subfolders; at least 37.
-    pub max_files_per_directory: u32,
-}
-
-/// Removing files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeletionConfig {
-    /// Removals at once.
-    pub thread_count: u32,
-    /// Wait this long before removing, for people who debug; `None`: never remove (-1).
-    pub debug_delay_sec: Option<u64>,
-}
-
 /// Container logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
@@ -288,39 +257,6 @@ pub struct HealthScript {
     pub timeout_ms: u64,
     /// Between two runs.
     pub interval_ms: u64,
-}
-
-/// Limits that the kernel enforces (`yarn.nodemanager.linux-container-executor.cgroups.*` and what enables it).
-#[derive(Clone, Debug, PartialEq)]
-pub struct CgroupConfig {
-    /// A property asks for what takes cgroups: then it is worth telling when they cannot be used.
-    pub asked_for: bool,
-    /// Path below each mount, where no cgroup was delegated to the agent.
-    pub hierarchy: String,
-    /// Only hierarchies mounted below this count.
-    pub mount_path: Option<PathBuf>,
-    /// Processor time by virtual cores.
-    pub cpu: bool,
-    /// No container gets more processor time than its virtual cores, even if nobody else wants it.
-    pub strict_cpu: bool,
-    /// All containers together get so much of the processors, 1 to 100.
-    pub cpu_limit_percent: u32,
-    /// Processors are hardware threads, not cores.
-    pub count_logical_processors: bool,
-    /// Memory by what was asked for.
-    pub memory: bool,
-    /// This much of a guaranteed container's memory is protected, 0 to 100.
-    pub memory_soft_limit_percent: f64,
-    /// How readily guaranteed containers are swapped out, 0 to 100 (v1 only).
-    pub swappiness: u8,
-    /// Guaranteed containers come first at devices.
-    pub io: bool,
-    /// Most tasks of one container; `None`: no bound (-1).
-    pub pids_max: Option<u64>,
-    /// How long a container's cgroup is tried to be removed.
-    pub delete_timeout_ms: u64,
-    /// How long a container that is frozen to make room may take to stop; then it is killed instead.
-    pub freeze_timeout_ms: u64,
 }
 
 /// Sampling of containers.

@@ -1,5 +1,6 @@
 //! Requests read and refusals put into words: messages in, our own types out, and the reverse. Pure.
 
+use container_runtime::launch::ContainerSignal;
 use prost::Message;
 use records::ContainerId;
 use sched::ContainerSpec;
@@ -15,7 +16,6 @@ use wire::rpc::Caller;
 use super::CONTAINERS_PER_CALL_MAX;
 use crate::core::Asker;
 use crate::core_task::Stopped;
-use crate::launch::ContainerSignal;
 use crate::secrets::nm_token_attempt;
 
 /// A signal's command as the launcher knows it.

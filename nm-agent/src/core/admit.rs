@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use localize::UserName;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
 use sched::{ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
@@ -14,7 +15,6 @@ use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::launch_context::LaunchContext;
-use crate::localize::UserName;
 
 /// One container of a `startContainers` call, its token verified.
 #[derive(Debug)]

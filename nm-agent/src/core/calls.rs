@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use container_runtime::launch::ContainerSignal;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, ExecutionType, Now};
 use sched::{ContainerSpec, Event, KillReason};
 use wire::exception::RemoteException;
@@ -11,7 +12,6 @@ use wire::proto::hadoop_yarn::{
 
 use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
 use super::{Asker, Core};
-use crate::launch::ContainerSignal;
 
 impl Core {
     /// `stopContainers` for one container: kills it with -105. Stopping one that stopped lately is a success.

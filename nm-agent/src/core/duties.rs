@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use container_runtime::launch::ContainerSignal;
+use node_web::live::{Decision, RmContact};
 use records::{ApplicationId, ContainerId, Now, Resource};
 use sched::{
     ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,
@@ -12,8 +14,6 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::Core;
-use crate::launch::ContainerSignal;
-use crate::live::{Decision, RmContact};
 
 /// What a registration says of this node's past.
 #[derive(Debug, Default)]

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use container_runtime::isolation::IsolationEvent;
+use container_runtime::launch::{LaunchEvent, LaunchTimings};
+use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use localize::LocalizedResource;
+use node_web::metrics::{CacheUse, CallOutcome, LaunchPhase};
 use records::{ContainerId, Now};
 use sched::{ContainerState, Event, KillReason};
 
 use super::Core;
 use crate::hands::Effect;
-use crate::launch::{LaunchEvent, LaunchTimings};
-use crate::localize::LocalizedResource;
-use crate::metrics::{CacheUse, CallOutcome, LaunchPhase};
-use crate::monitor::{MemoryExceeded, MemoryKind};
 
 impl Core {
     /// Takes one answer.
@@ -58,12 +59,18 @@ impl Core {
                     now,
                 );
             }
-            Effect::Paused { id, held_mb } => self.must_feed(Event::Paused { id, held_mb }, now),
-            Effect::FrozenMemory { id, held_mb } => {
+            Effect::Isolation(IsolationEvent::Paused { id, held_mb }) => {
+                self.must_feed(Event::Paused { id, held_mb }, now);
+            }
+            Effect::Isolation(IsolationEvent::FrozenMemory { id, held_mb }) => {
                 self.must_feed(Event::FrozenMemory { id, held_mb }, now);
             }
-            Effect::Resumed(id) => self.must_feed(Event::Resumed(id), now),
-            Effect::PauseFailed(id) => self.must_feed(Event::PauseFailed(id), now),
+            Effect::Isolation(IsolationEvent::Resumed(id)) => {
+                self.must_feed(Event::Resumed(id), now);
+            }
+            Effect::Isolation(IsolationEvent::PauseFailed(id)) => {
+                self.must_feed(Event::PauseFailed(id), now);
+            }
         }
     }
 

@@ -1,13 +1,13 @@
 //! What the core remembers for people who watch the node: decisions, counts over time, how it stands with the RM.
 
+use node_web::live::{
+    Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
+    MASTERS_LISTED_MAX, Progress, RecentDecisions, RmContact, WaitingContainer, words,
+};
 use records::{ExecutionType, MonoMillis, Now};
 use sched::{Completion, ContainerSummary};
 
 use super::Core;
-use crate::live::{
-    Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
-    MASTERS_LISTED_MAX, Progress, RecentDecisions, RmContact, WaitingContainer, words,
-};
 
 /// Characters of a failed container's diagnostics that its decision carries: one line of a page.
 const SAID_CHARS_MAX: usize = 160;
@@ -167,8 +167,11 @@ fn count(containers: usize) -> u32 {
 mod tests {
     use std::sync::Arc;
 
+    use container_runtime::launch::LaunchEvent;
+    use node_web::live::decision_words;
     use records::{ContainerExitStatus, EpochMillis};
     use sched::ContainerQueuingLimit;
+    use test_support::ids::container as container_id;
 
     use super::*;
     use crate::core::tests::{
@@ -176,9 +179,6 @@ mod tests {
     };
     use crate::core::{Delivery, HeartbeatDuties};
     use crate::hands::Effect;
-    use crate::launch::LaunchEvent;
-    use crate::live::decision_words;
-    use crate::view::fixture::container_id;
 
     fn at(second: u64) -> Now {
         let mono = MonoMillis(second * 1000);

@@ -31,6 +31,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amrm_proxy::AmrmProxy;
+use localize::LocalizedResource;
+use node_web::metrics::Metrics;
+use node_web::view::NodeSnapshot;
 use records::{ContainerId, MonoMillis, Now};
 use sched::{ContainerScheduler, Event, Refusal};
 use tokio::sync::{Notify, oneshot};
@@ -41,12 +44,9 @@ use wire::proto::hadoop_yarn::{
 use crate::applications::Applications;
 use crate::hands::Hands;
 use crate::launch_context::LaunchContext;
-use crate::localize::LocalizedResource;
-use crate::metrics::Metrics;
 use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
-use crate::view::NodeSnapshot;
 
 /// What the core needs to know of the configuration.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use node_web::live::Decision;
 use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{Action, Completion, Event, KillReason};
 
 use super::{Core, Followups};
-use crate::live::Decision;
 
 impl Core {
     /// Performs one action. What is answered at once goes to `followups`; the rest comes back as an effect.

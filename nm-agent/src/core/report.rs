@@ -1,5 +1,6 @@
 //! A container as others see it: heartbeats and AMs, registrations, the web.
 
+use node_web::view::{self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot};
 use records::{ContainerId, ContainerState, Now};
 use sched::{ContainerView, Event};
 use wire::proto::hadoop_yarn::{
@@ -10,7 +11,6 @@ use wire::proto::hadoop_yarn::{
 use super::diagnostics_budget::{DIAGNOSTICS_BYTES_MAX, shorten};
 use super::{ContainerRecord, Core};
 use crate::applications::ApplicationState;
-use crate::view::{self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot};
 
 impl Core {
     /// The status of a container in the agent's memory.

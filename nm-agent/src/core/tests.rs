@@ -5,23 +5,30 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use records::{
-    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now,
-    Resource,
+    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
+    NodeId, Now, Resource,
 };
-use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerSpec};
+use sched::{
+    ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, OpportunisticContainersStatus,
+};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{ContainerStateProto, LocalizationStatusProto};
 use wire::token::MasterKey;
 
+use container_runtime::isolation::IsolationEvent;
+use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
+use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, Versions};
+use test_support::ids::{self, container as container_id};
+
 use super::*;
 use crate::hands::Effect;
-use crate::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
-use crate::localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
-use crate::monitor::{MemoryExceeded, MemoryKind};
-use crate::view::fixture::{self, APP, container_id};
 
 pub(crate) const RM_IDENTIFIER: i64 = 77;
 const KEY_ID: i32 = 1;
+/// The application of [`container_id`]'s containers.
+const APP: ApplicationId = ids::application(1);
 
 /// What the core has asked of its hands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +111,39 @@ impl Hands for RecordingHands {
     }
 }
 
+/// What pages say of the node, before the core fills in its part.
+fn about() -> NodeSnapshot {
+    NodeSnapshot {
+        node_id: NodeId {
+            host: "node-1.example".to_owned(),
+            port: 8041,
+        },
+        http_port: 8042,
+        versions: Versions::default(),
+        started_at: EpochMillis(1_700_000_000_123),
+        registered: true,
+        health: NodeHealth {
+            healthy: true,
+            report: String::new(),
+            updated_at: EpochMillis(1_700_000_009_000),
+        },
+        total: Resource::new(8192, 8),
+        allocated: Resource::default(),
+        memory_checks: MemoryChecks {
+            pmem: true,
+            vmem: false,
+            vmem_pmem_ratio: 2.1,
+        },
+        counts: ContainerCounts::default(),
+        opportunistic: OpportunisticContainersStatus::default(),
+        frozen_memory_mb: 0,
+        queuing_limit: None,
+        log_roots: Vec::new(),
+        applications: Vec::new(),
+        containers: Vec::new(),
+    }
+}
+
 /// A core for a node of 8 GiB and 8 cores, whose keys are known and which is not registered.
 pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> Core {
     let key = || MasterKey::new(KEY_ID, Bytes::from_static(b"12345678"));
@@ -116,7 +156,7 @@ pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> C
     };
     Core::new(CoreParts {
         config: CoreConfig {
-            about: fixture::node(),
+            about: about(),
             node_address: "192.0.2.1".to_owned(),
             log_retain_ms: 1000,
             track_stopped_ms: 60_000,
@@ -728,17 +768,20 @@ fn an_evicted_container_is_frozen_and_thawed_by_the_hands() {
     node.hands.take();
     node.start(2);
     assert_eq!(node.hands.take(), [Asked::Pause(container_id(1))]);
-    let paused = Effect::Paused {
+    let paused = Effect::Isolation(IsolationEvent::Paused {
         id: container_id(1),
         held_mb: Some(7),
-    };
+    });
     node.core.effect(paused, node.now, 0);
     assert_eq!(node.hands.take(), [Asked::Launch(container_id(2))]);
     node.launched(2);
     node.exit(2, 0);
     assert!(node.hands.take().contains(&Asked::Resume(container_id(1))));
-    node.core
-        .effect(Effect::PauseFailed(container_id(1)), node.now, 0);
+    node.core.effect(
+        Effect::Isolation(IsolationEvent::PauseFailed(container_id(1))),
+        node.now,
+        0,
+    );
     assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
 }
 

@@ -4,10 +4,10 @@ use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
 
+use node_web::admin::AdminError;
 use thiserror::Error;
 
 use super::holder;
-use crate::admin::AdminError;
 use crate::{AgentError, error_chain};
 
 /// Why it does not start.

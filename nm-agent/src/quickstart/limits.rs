@@ -31,7 +31,7 @@ pub(super) fn check(nodes: u16) -> Result<(), QuickstartError> {
 
 fn check_descriptors(needed: u64) -> Result<(), QuickstartError> {
     // A limit that cannot be read is met soon enough.
-    match crate::open_files::raise() {
+    match container_runtime::open_files::raise() {
         Ok(limit) if limit < needed => Err(QuickstartError::Descriptors { needed, limit }),
         Ok(_) | Err(_) => Ok(()),
     }

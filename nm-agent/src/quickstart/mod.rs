@@ -111,7 +111,7 @@ pub fn run(options: &Options, surroundings: &Surroundings) -> ExitCode {
 fn start(options: &Options, surroundings: &Surroundings) -> Result<u8, QuickstartError> {
     limits::check(options.nodes)?;
     let system = |doing| move |source| QuickstartError::System { doing, source };
-    crate::launch::adopt_orphans().map_err(system(
+    container_runtime::launch::adopt_orphans().map_err(system(
         "becoming the parent of orphaned container processes",
     ))?;
     let workers = std::thread::available_parallelism().map_or(WORKERS_MAX, usize::from);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use node_web::live::{Decision, LiveView};
+
 use super::cluster::Cluster;
 use super::jobs::Followed;
 use super::story::{NodeSight, Sight};
 use super::tally::{Happened, What};
-use crate::live::{Decision, LiveView};
 
 /// The jobs of the story.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use container_runtime::monitor::{Sample, Utilization};
 use prost::Message;
 use records::{ApplicationId, ContainerId, EpochMillis, NodeId, Resource};
 use sched::{ContainerQueuingLimit, OpportunisticContainersStatus};
@@ -15,7 +16,6 @@ use wire::token::MasterKey;
 
 use crate::container_manager::{read_signal, read_spec};
 use crate::core::{HeartbeatDuties, HeartbeatReport, RegistrationReport};
-use crate::monitor::{Sample, Utilization};
 
 /// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.
 const MB_PER_GB: u64 = 1024;

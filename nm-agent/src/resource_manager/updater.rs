@@ -6,6 +6,7 @@ mod tests;
 
 use std::time::Duration;
 
+use node_web::metrics::CallOutcome;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use wire::proto::hadoop_yarn::{
     NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
@@ -18,7 +19,6 @@ use super::messages;
 use super::version;
 use crate::core::{Delivery, HeartbeatReport};
 use crate::error_chain;
-use crate::metrics::CallOutcome;
 
 pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
 

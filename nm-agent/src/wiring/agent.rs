@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -18,7 +19,6 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::core::{Core, CoreParts};
 use crate::core_task::{self, Handle};
-use crate::metrics::Metrics;
 use crate::node_identity;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 

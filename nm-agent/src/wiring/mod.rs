@@ -25,6 +25,9 @@ mod slices;
 use std::collections::BTreeMap;
 
 use amrm_proxy::store::StoreError;
+use node_web::admin::AdminError;
+use node_web::live::LiveView;
+use node_web::view::NodeSource as _;
 use records::NodeId;
 use thiserror::Error;
 use time::UtcOffset;
@@ -32,14 +35,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::admin::AdminError;
 use crate::config::Config;
 use crate::core_task::WeakHandle;
-use crate::live::LiveView;
-use crate::localize;
 use crate::node_identity::IdentityError;
 use crate::resource_manager::UpdaterError;
-use crate::view::NodeSource as _;
 
 use self::agent::Agent;
 use self::shared::NodeAddress;

@@ -4,23 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use container_runtime::isolation::{Isolation, Standing};
+use container_runtime::launch::{LaunchConfig, Launcher};
+use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
+use localize::config::LocalizerConfig;
+use localize::{self, NodeDirs};
+use node_web::metrics::Metrics;
 use records::ExecutionType;
+use records::PerExecutionType;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::clock::Clock;
-use crate::config::{Config, LocalizerConfig};
+use crate::config::Config;
 use crate::hands::{Effect, NodeHands};
-use crate::isolation::{Isolation, Standing};
-use crate::launch::{LaunchConfig, Launcher};
-use crate::localize::{self, NodeDirs};
-use crate::metrics::Metrics;
-use crate::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use crate::node_identity;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, UpdaterParts};
-use crate::view::PerExecutionType;
 
 /// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
 const LAUNCH_EVENTS_MAX: usize = 1024;
@@ -161,9 +162,19 @@ fn start_isolation(
     effects: &mpsc::UnboundedSender<Effect>,
 ) -> Result<(Option<Isolation>, Standing), AgentError> {
     let offer = slices::offer(config, node_identity::hardware());
-    let (isolation, standing) = Isolation::start(&config.cgroups, offer, effects)
+    let (answers, mut answered) = mpsc::unbounded_channel();
+    let (isolation, standing) = Isolation::start(&config.cgroups, offer, &answers)
         .map_err(starting("the threads for cgroups"))?;
     standing.log();
+    let forward = effects.clone();
+    // Ends with the threads that answer.
+    tokio::spawn(async move {
+        while let Some(event) = answered.recv().await {
+            if forward.send(Effect::Isolation(event)).is_err() {
+                break;
+            }
+        }
+    });
     Ok((isolation, standing))
 }
 
@@ -185,13 +196,10 @@ pub(super) fn make_hands(
     let (isolation, standing) = start_isolation(config, &effects)?;
     metrics.set_isolation(&standing);
     let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
-    let launch_config = LaunchConfig::new(
-        &config.launch,
-        address.node_id.clone(),
-        address.http_port,
-        environment,
-        isolation.clone(),
-    );
+    let launch_config = LaunchConfig {
+        isolation: isolation.clone(),
+        ..slices::launch(config, address, environment)
+    };
     let launcher = Launcher::start(
         launch_config,
         launch_events,

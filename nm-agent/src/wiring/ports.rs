@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use node_web::admin::AdminServer;
 use records::NodeId;
 use time::UtcOffset;
 use tokio::task::JoinSet;
@@ -12,7 +13,6 @@ use wire::server::{RpcServer, ServerAuth};
 use super::proxy::ProxyPort;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
-use crate::admin::AdminServer;
 use crate::config::Config;
 use crate::container_manager::ContainerManager;
 use crate::core_task::Handle;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use amrm_proxy::store::{Database, NoStore, RecordKey, Store, StoreError};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
+use node_web::metrics::Metrics;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, ServerAuth};
@@ -13,7 +14,6 @@ use wire::server::{RpcServer, ServerAuth};
 use super::{AgentError, starting};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::metrics::Metrics;
 use crate::node_identity;
 use crate::secrets::NodeSecrets;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use amrm_proxy::AmrmProxy;
+use node_web::metrics::Metrics;
 use records::NodeId;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::core_task::Handle;
-use crate::metrics::Metrics;
 use crate::secrets::NodeSecrets;
 
 /// What several parts hold.

@@ -1,21 +1,23 @@
 //! Each part's slice of the configuration.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use container_runtime::isolation;
+use container_runtime::launch::{LaunchConfig, java_feature_version};
+use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
+use localize::NodeDirs;
+use node_web::admin::AdminOptions;
+use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 
 use super::HADOOP_VERSION;
 use super::shared::NodeAddress;
-use crate::admin::AdminOptions;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware, OpportunisticContainersQueuePolicy};
 use crate::core::CoreConfig;
-use crate::isolation;
-use crate::localize::NodeDirs;
-use crate::monitor::{MemoryPolicy, MonitorOptions};
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
-use crate::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
 
 /// How long one attempt to reach the ResourceManager may take before the next address is tried.
 const RM_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -101,6 +103,28 @@ pub(super) fn updater(config: &Config) -> UpdaterConfig {
         give_up_after: config.rm.connect_max_wait_ms.map(Duration::from_millis),
         keep_containers_on_resync: config.rm.work_preserving_recovery_enabled,
         kill_patience: stop_patience(config),
+    }
+}
+
+/// What launches are made from, but for control groups. Looks at the Java that `environment` leads to.
+pub(super) fn launch(
+    config: &Config,
+    address: &NodeAddress,
+    environment: BTreeMap<String, String>,
+) -> LaunchConfig {
+    let launch = &config.launch;
+    LaunchConfig {
+        env_whitelist: launch.env_whitelist.clone(),
+        admin_env: launch.admin_env.iter().cloned().collect(),
+        force_path: launch.force_path.clone().unwrap_or_default(),
+        user_home_dir: launch.user_home_dir.clone(),
+        java_feature_version: java_feature_version(&environment),
+        debug_info: launch.debug_info,
+        sigkill_delay: Duration::from_millis(launch.sigkill_delay_ms),
+        stderr_pattern: launch.stderr_pattern.clone(),
+        stderr_tail_bytes: launch.stderr_tail_bytes,
+        agent_environment: environment,
+        ..LaunchConfig::new(address.node_id.clone(), address.http_port)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use container_runtime::monitor::Sample;
+use node_web::metrics::Metrics;
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -12,8 +14,6 @@ use super::super::messages::NodeDescription;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
 use crate::core_task::{Handle, Stopped};
-use crate::metrics::Metrics;
-use crate::monitor::Sample;
 use crate::secrets::NodeSecrets;
 
 /// How the node behaves toward the ResourceManager.

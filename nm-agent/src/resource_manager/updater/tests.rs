@@ -4,7 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use container_runtime::launch::LaunchEvent;
+use container_runtime::monitor::Sample;
+use node_web::metrics::Metrics;
 use records::{NodeId, Resource};
+use test_support::ids::container as container_id;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::client::{Operation, RpcError};
@@ -21,11 +25,7 @@ use crate::config::MinimumVersion;
 use crate::core::tests::{Asked, RecordingHands, asker, core_with, request};
 use crate::core_task::{self, Handle};
 use crate::hands::Effect;
-use crate::launch::LaunchEvent;
-use crate::metrics::Metrics;
-use crate::monitor::Sample;
 use crate::secrets::NodeSecrets;
-use crate::view::fixture::container_id;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 

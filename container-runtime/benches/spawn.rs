@@ -1,0 +1,273 @@
+//! What a launch costs, beside what the machine can do at best.
+//!
+//! `cargo bench -p container-runtime --bench spawn`. Each line is a distribution over runs one at a time unless it says otherwise,
+//! in microseconds, from the call to the first instruction of the command (it writes into a FIFO that is being read),
+//! or to the exit for `/bin/true`. The machine's own limits are `posix_spawn` and `fork` of `/bin/true`, bash alone, and
+//! bash that executes bash, which is the least that a launch script can be. The second part repeats it in a process
+//! with 1 GiB of resident memory: only `fork` may grow. The third launches at full speed and counts whole lives.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use container_runtime::launch::{
+    LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
+};
+use localize::ContainerDirs;
+use records::{ApplicationId, NodeId};
+use tokio::sync::mpsc;
+
+/// Runs of each kind; the 99th percentile is then the third largest.
+const RUNS: usize = 300;
+/// Whole lives in the last part.
+const LIVES: usize = 1_500;
+/// Containers that live at the same time in the last part.
+const AT_ONCE: usize = 16;
+const GIBIBYTE: usize = 1 << 30;
+
+const NAMES: [&str; 8] = [
+    "posix_spawn + exec /bin/true + exit",
+    "fork + exec /bin/true + exit",
+    "posix_spawn bash",
+    "posix_spawn bash that executes bash",
+    "launch",
+    "  of which waiting for a launch thread",
+    "  of which prepare",
+    "  of which spawn",
+];
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    adopt_orphans()?;
+    let root = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut bench = Bench::new(root.path(), &runtime)?;
+    println!("small process");
+    bench.all()?;
+    // Written to, so that it is resident.
+    let ballast = vec![1_u8; GIBIBYTE];
+    println!("process with 1 GiB of resident memory");
+    bench.all()?;
+    drop(std::hint::black_box(ballast));
+    bench.lives()
+}
+
+struct Bench<'a> {
+    root: &'a Path,
+    runtime: &'a tokio::runtime::Runtime,
+    launcher: Launcher,
+    events: mpsc::Receiver<LaunchEvent>,
+    fifo_path: PathBuf,
+    fifo: File,
+    next: i64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(root: &'a Path, runtime: &'a tokio::runtime::Runtime) -> Outcome<Self> {
+        let fifo_path = root.join("fifo");
+        nix::unistd::mkfifo(&fifo_path, nix::sys::stat::Mode::S_IRWXU)?;
+        // Open for both: reading waits for a byte instead of ending when a writer has gone.
+        let fifo = File::options().read(true).write(true).open(&fifo_path)?;
+        let (sender, events) = mpsc::channel(64);
+        let launcher = Launcher::start(config(), sender, runtime.handle().clone())?;
+        Ok(Self {
+            root,
+            runtime,
+            launcher,
+            events,
+            fifo_path,
+            fifo,
+            next: 1,
+        })
+    }
+
+    /// The kinds take turns, so that whatever else the machine does meets them all.
+    fn all(&mut self) -> Outcome<()> {
+        let write = format!("echo >{}", self.fifo_path.display());
+        let nested = format!("exec /bin/bash -c '{write}'");
+        let mut times: [Vec<Duration>; NAMES.len()] = Default::default();
+        for _ in 0..RUNS {
+            let (launch, phases) = self.launch(&write)?;
+            let round = [
+                exit_of(&mut Command::new("/bin/true"))?,
+                exit_of(forked(&mut Command::new("/bin/true")))?,
+                self.first_instruction(&write)?,
+                self.first_instruction(&nested)?,
+                launch,
+                phases[0],
+                phases[1],
+                phases[2],
+            ];
+            for (times, time) in times.iter_mut().zip(round) {
+                times.push(time);
+            }
+        }
+        for (name, times) in NAMES.iter().zip(&mut times) {
+            print(name, times);
+        }
+        Ok(())
+    }
+
+    /// From spawning bash to its first command.
+    fn first_instruction(&mut self, script: &str) -> Outcome<Duration> {
+        let start = Instant::now();
+        let mut child = Command::new("/bin/bash")
+            .args(["-c", script])
+            .stdin(Stdio::null())
+            .spawn()?;
+        self.fifo.read_exact(&mut [0])?;
+        let taken = start.elapsed();
+        child.wait()?;
+        Ok(taken)
+    }
+
+    /// From handing over a plan to the first command, with the times of its phases. Directories are there, as in
+    /// an agent, where localization has made them.
+    fn launch(&mut self, command: &str) -> Outcome<(Duration, [Duration; 3])> {
+        let plan = self.plan(command)?;
+        let start = Instant::now();
+        self.launcher.launch(plan)?;
+        self.fifo.read_exact(&mut [0])?;
+        let taken = start.elapsed();
+        let mut phases = [Duration::ZERO; 3];
+        loop {
+            let event = self.runtime.block_on(self.events.recv());
+            match event.ok_or("the launcher has gone")? {
+                LaunchEvent::Launched { timings, .. } => {
+                    let LaunchTimings {
+                        queue_us,
+                        prepare_us,
+                        spawn_us,
+                    } = timings;
+                    phases = [queue_us, prepare_us, spawn_us].map(Duration::from_micros);
+                }
+                LaunchEvent::ProcessesGone(_) => {}
+                LaunchEvent::Exited { .. } => return Ok((taken, phases)),
+                failed @ LaunchEvent::LaunchFailed { .. } => {
+                    return Err(format!("{failed:?}").into());
+                }
+            }
+        }
+    }
+
+    /// Launches as fast as containers end.
+    fn lives(&mut self) -> Outcome<()> {
+        let mut plans = Vec::with_capacity(LIVES);
+        for _ in 0..LIVES {
+            plans.push(self.plan("exec /bin/true")?);
+        }
+        let start = Instant::now();
+        let (mut alive, mut ended) = (0, 0);
+        while ended < LIVES {
+            while alive < AT_ONCE
+                && let Some(plan) = plans.pop()
+            {
+                self.launcher.launch(plan)?;
+                alive += 1;
+            }
+            let event = self.runtime.block_on(self.events.recv());
+            match event.ok_or("the launcher has gone")? {
+                LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
+                LaunchEvent::Exited { .. } => {
+                    alive -= 1;
+                    ended += 1;
+                }
+                failed @ LaunchEvent::LaunchFailed { .. } => {
+                    return Err(format!("{failed:?}").into());
+                }
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let lives = f64::from(u32::try_from(LIVES)?);
+        println!(
+            "{LIVES} whole lives, {AT_ONCE} at once: {:.0} per second",
+            lives / seconds
+        );
+
+        let start = Instant::now();
+        let nested = "exec /bin/bash -c 'exec /bin/true'";
+        let mut children = Vec::new();
+        for _ in 0..LIVES {
+            if children.len() == AT_ONCE {
+                let mut oldest: std::process::Child = children.remove(0);
+                oldest.wait()?;
+            }
+            children.push(Command::new("/bin/bash").args(["-c", nested]).spawn()?);
+        }
+        for mut child in children {
+            child.wait()?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        println!(
+            "the same without an agent (bash, bash, true): {:.0} per second",
+            lives / seconds
+        );
+        Ok(())
+    }
+
+    fn plan(&mut self, command: &str) -> Outcome<Box<LaunchPlan>> {
+        let id = self.next;
+        self.next += 1;
+        let root = self.root.join(id.to_string());
+        let [work_dir, log_dir, nm_private_dir] =
+            ["work", "log", "private"].map(|name| root.join(name));
+        for directory in [&work_dir, &log_dir, &nm_private_dir] {
+            fs::create_dir_all(directory)?;
+        }
+        let dirs = ContainerDirs {
+            local_dirs: vec![root.clone()],
+            local_user_dirs: vec![root],
+            log_dirs: vec![log_dir.clone()],
+            work_dir,
+            log_dir,
+            nm_private_dir,
+        };
+        let id = ApplicationId::new(i64::from(std::process::id()), 9)
+            .attempt(1)
+            .container(id);
+        // As many variables as a MapReduce task brings.
+        let environment = (0..20).map(|n| (format!("VARIABLE_{n}"), format!("$PWD/value-{n}")));
+        Ok(Box::new(LaunchPlan {
+            commands: vec![command.to_owned()],
+            environment: environment.collect(),
+            ..LaunchPlan::new(id, "alice".to_owned(), dirs)
+        }))
+    }
+}
+
+/// Hadoop's defaults, debug information included.
+fn config() -> LaunchConfig {
+    let node_id = NodeId {
+        host: "localhost".to_owned(),
+        port: 8041,
+    };
+    LaunchConfig::new(node_id, 8042)
+}
+
+/// From starting a command to its exit.
+fn exit_of(command: &mut Command) -> Outcome<Duration> {
+    let start = Instant::now();
+    command.status()?;
+    Ok(start.elapsed())
+}
+
+/// Has the standard library fork: something is to run in the child.
+#[expect(unsafe_code, reason = "the only way to make the standard library fork")]
+fn forked(command: &mut Command) -> &mut Command {
+    // SAFETY: the closure does nothing, so it does nothing that is forbidden after fork.
+    unsafe { command.pre_exec(|| Ok(())) }
+}
+
+fn print(name: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let at = |percent: usize| {
+        times
+            .get(times.len() * percent / 100)
+            .map_or(0, Duration::as_micros)
+    };
+    println!("  {name:<40} p50 {:>7}   p99 {:>7}", at(50), at(99));
+}

@@ -1,0 +1,53 @@
+//! Launching containers: from a plan with finished paths to a process, and from its end to an exit status.
+//!
+//! ```text
+//! Launcher::launch ──bounded queues─▶ launch-N threads: environment, script, files, spawn, pid file
+//!        ▲                                   │ Launched / LaunchFailed
+//! terminate, force_kill, signal              ▼
+//!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap, diagnostics
+//!                                            │ ProcessesGone, Exited
+//! ```
+//! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an opportunistic one.
+//!
+//! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization but
+//! [the folders](localize::ContainerDirs) that it made, and nothing of why a container is killed. Besides the launch
+//! threads there are two more: `process-scan`, which reads `/proc` for everybody, and `debug-info`. The runtime needs I/O and
+//! time enabled. `unsafe` is in `process` and `exit_watch` only; making a process is the cgroup crate's.
+
+mod confined_end;
+mod context;
+mod debug_info;
+mod diagnostics;
+mod environment;
+mod error;
+mod exit_watch;
+mod files;
+mod glob;
+mod lanes;
+mod launcher;
+mod markers;
+mod process;
+mod process_tree;
+mod registry;
+mod scanner;
+mod script;
+mod spawn;
+mod sweep;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use context::{
+    ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
+    LocalizationCounters, PlanError,
+};
+pub use lanes::LAUNCH_QUEUE_MAX;
+pub use launcher::{LaunchRefused, Launcher, MakePlan};
+pub use markers::java_feature_version;
+pub use process_tree::adopt_orphans;
+pub use registry::RunningProcess;
+
+/// Links of one container that the script makes. Hadoop has no limit; a job with more than this uses an archive, and
+/// each link costs a fork in the script.
+pub const LINKS_MAX: usize = 16_384;

@@ -1,0 +1,222 @@
+//! Measures what the node and its containers use, for heartbeats, and enforces the limits of memory that are enforced by
+//! looking (Hadoop: `NodeResourceMonitorImpl`, `ContainersMonitorImpl`).
+//!
+//! A thread, since reading `/proc` can wait. The latest sample is in a `watch` channel; a container that uses too much
+//! is told of once, and whoever hears of it ends it.
+//!
+//! - `node`: the machine, `pressure`: what its processes wait for, and those of each class of containers
+//! - `processes`: which processes are a container's, `smaps`: what one holds, by mapping
+//! - `containers`: what each container uses, and whether that is too much
+//! - `limits`: how much it may use, `message`: what is said when it uses more
+
+mod containers;
+mod limits;
+mod message;
+mod node;
+mod pressure;
+mod processes;
+mod smaps;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use records::PerExecutionType;
+use tokio::sync::watch;
+
+use crate::launch::{Launcher, RunningProcess};
+
+pub use containers::{ContainerSampler, MemoryExceeded};
+pub use limits::{ContainerLimit, ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
+
+pub(crate) use message::amount;
+pub use pressure::{Pressure, PressureFiles, Stalls};
+
+use node::NodeSampler;
+use pressure::ClassPressure;
+
+/// Bytes in a mebibyte.
+const MIB: u64 = 1 << 20;
+
+/// An amount in use (Hadoop: `ResourceUtilization`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Utilization {
+    /// Mebibytes of physical memory.
+    pub pmem_mb: u64,
+    /// Mebibytes of virtual memory.
+    pub vmem_mb: u64,
+    /// Processors kept busy since the sample before; 0 in the first.
+    pub cpu_vcores: f32,
+}
+
+impl std::ops::AddAssign for Utilization {
+    fn add_assign(&mut self, other: Self) {
+        self.pmem_mb = self.pmem_mb.saturating_add(other.pmem_mb);
+        self.vmem_mb = self.vmem_mb.saturating_add(other.vmem_mb);
+        self.cpu_vcores += other.cpu_vcores;
+    }
+}
+
+/// What was measured at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// The whole machine.
+    pub node: Utilization,
+    /// All containers together.
+    pub containers: Utilization,
+    /// Containers by execution type.
+    pub by_type: PerExecutionType<Utilization>,
+    /// What processes of the machine have waited for.
+    pub pressure: Pressure,
+    /// What containers have waited for, by execution type. `None`: the kernel does not tell.
+    pub pressure_by_type: PerExecutionType<Option<Pressure>>,
+    /// How long the look took.
+    pub took: Duration,
+}
+
+/// How and how often to look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MonitorOptions {
+    /// Between two looks.
+    pub interval: Duration,
+    /// Look at containers at all (`yarn.nodemanager.container-monitor.enabled`).
+    pub containers: bool,
+    /// What is enforced.
+    pub memory: MemoryPolicy,
+    /// Count resident memory by mapping
+    /// (`yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled`).
+    pub smaps_based_rss: bool,
+}
+
+/// The thread that measures.
+#[derive(Debug)]
+pub struct Monitor {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Who hears of what was measured, on the monitor's thread.
+pub trait Listener: Send + 'static {
+    /// A look is done.
+    fn measured(&self, sample: &Sample);
+
+    /// A container uses too much memory. Told once for each.
+    fn exceeded(&self, exceeded: MemoryExceeded);
+}
+
+/// What the thread works with.
+struct Work {
+    options: MonitorOptions,
+    launcher: Arc<Launcher>,
+    at: Option<Instant>,
+    node: NodeSampler,
+    containers: ContainerSampler,
+    classes: ClassPressure,
+}
+
+impl Monitor {
+    /// Measures once now and then every `interval`. `classes` are the pressure files of the classes that have any. Returns the
+    /// thread and where the latest sample is.
+    ///
+    /// # Errors
+    /// If the system has no more threads.
+    pub fn start(
+        options: MonitorOptions,
+        launcher: Arc<Launcher>,
+        limits: Arc<ContainerLimits>,
+        classes: PerExecutionType<Option<PressureFiles>>,
+        listener: impl Listener,
+    ) -> io::Result<(Self, watch::Receiver<Sample>)> {
+        let mut work = Work {
+            options,
+            launcher,
+            at: None,
+            node: NodeSampler::default(),
+            containers: ContainerSampler::new(options.memory, options.smaps_based_rss, limits),
+            classes: ClassPressure::new(classes),
+        };
+        let first = work.sample(&listener);
+        let (samples, latest) = watch::channel(first);
+        let (stop, stopped) = bounded(1);
+        let measure = move || work.run(&samples, &stopped, &listener);
+        let thread = std::thread::Builder::new()
+            .name("monitor".to_owned())
+            .spawn(measure)?;
+        Ok((Self { stop, thread }, latest))
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the monitor's thread panicked");
+        }
+    }
+}
+
+impl Work {
+    fn run(
+        &mut self,
+        samples: &watch::Sender<Sample>,
+        stopped: &Receiver<()>,
+        listener: &impl Listener,
+    ) {
+        while stopped.recv_timeout(self.options.interval) == Err(RecvTimeoutError::Timeout) {
+            samples.send_replace(self.sample(listener));
+        }
+    }
+
+    fn sample(&mut self, listener: &impl Listener) -> Sample {
+        let now = Instant::now();
+        let elapsed = self
+            .at
+            .replace(now)
+            .map(|before| now.duration_since(before));
+        let node = self.node.sample(elapsed);
+        let running: Vec<RunningProcess> = if self.options.containers {
+            self.launcher.processes()
+        } else {
+            Vec::new()
+        };
+        let exceeded = |exceeded| listener.exceeded(exceeded);
+        let by_type = self.containers.sample(&running, elapsed, &exceeded);
+        let mut containers = by_type.guaranteed;
+        containers += by_type.opportunistic;
+        let sample = Sample {
+            node,
+            containers,
+            by_type,
+            pressure: Pressure::read(),
+            pressure_by_type: self.classes.sample(),
+            took: now.elapsed(),
+        };
+        listener.measured(&sample);
+        sample
+    }
+}
+
+/// Processors kept busy by `ticks` of processor time within `elapsed`.
+fn vcores(ticks: u64, elapsed: Option<Duration>) -> f32 {
+    let Some(elapsed) = elapsed.filter(|elapsed| !elapsed.is_zero()) else {
+        return 0.0;
+    };
+    let busy =
+        Duration::from_millis(ticks.saturating_mul(1000) / procfs::ticks_per_second().max(1));
+    busy.div_duration_f32(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_over_wall_time_is_processors() {
+        let second = procfs::ticks_per_second();
+        let used = vcores(3 * second, Some(Duration::from_secs(2)));
+        assert!((used - 1.5).abs() < 0.01, "{used}");
+        assert_eq!(vcores(5, None), 0.0);
+        assert_eq!(vcores(5, Some(Duration::ZERO)), 0.0);
+    }
+}

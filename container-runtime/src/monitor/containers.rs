@@ -1,0 +1,288 @@
+//! What each container uses, and whether that is too much.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use records::PerExecutionType;
+use records::{ContainerId, ExecutionType};
+
+use super::limits::{ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
+use super::processes::{Member, Processes};
+use super::{MIB, Utilization, message, vcores};
+use crate::launch::RunningProcess;
+
+/// A container uses more memory than it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryExceeded {
+    /// Which container.
+    pub id: ContainerId,
+    /// Of which memory.
+    pub kind: MemoryKind,
+    /// What its AM and people are told, with a list of its processes.
+    pub diagnostics: String,
+}
+
+/// Looks at the processes of containers, again and again. It remembers one look.
+#[derive(Debug)]
+pub struct ContainerSampler {
+    policy: MemoryPolicy,
+    /// Count resident memory by mapping.
+    by_mapping: bool,
+    limits: Arc<ContainerLimits>,
+    processes: Processes,
+    /// Containers that were there at the look before: their processor time is known, and their memory is judged. As in
+    /// Hadoop, whose first look at a container shows nothing yet.
+    known: BTreeSet<ContainerId>,
+    /// Containers told of, as long as they are there.
+    told: BTreeSet<ContainerId>,
+}
+
+impl ContainerSampler {
+    /// One that has not looked yet.
+    #[must_use]
+    pub fn new(policy: MemoryPolicy, by_mapping: bool, limits: Arc<ContainerLimits>) -> Self {
+        Self {
+            policy,
+            by_mapping,
+            limits,
+            processes: Processes::new(),
+            known: BTreeSet::new(),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at the containers with these leaders. `elapsed`: since the look before. `exceeded` hears of those that use too
+    /// much, once each. What cannot be read counts as 0.
+    pub fn sample(
+        &mut self,
+        running: &[RunningProcess],
+        elapsed: Option<Duration>,
+        exceeded: &dyn Fn(MemoryExceeded),
+    ) -> PerExecutionType<Utilization> {
+        let mut sums = PerExecutionType::<Utilization>::default();
+        if running.is_empty() && self.known.is_empty() {
+            return sums;
+        }
+        if let Err(error) = self.processes.look() {
+            tracing::warn!(%error, "the processes of containers cannot be listed");
+            return sums;
+        }
+        let leaders: HashSet<i32> = running.iter().map(|process| process.pid).collect();
+        let of_leaders = self.processes.of_leaders(|pid| leaders.contains(&pid));
+        for process in running {
+            let Some(members) = of_leaders.get(&process.pid) else {
+                continue;
+            };
+            let limit = self.limits.get(&process.container_id);
+            let execution_type =
+                limit.map_or(ExecutionType::Guaranteed, |limit| limit.execution_type);
+            let used = self.memory_of(members);
+            let ticks = members.iter().map(|member| member.used_ticks).sum();
+            *sums.of(execution_type) += Utilization {
+                pmem_mb: used.pmem_bytes / MIB,
+                vmem_mb: used.vmem_bytes / MIB,
+                cpu_vcores: vcores(ticks, elapsed),
+            };
+            if let Some(limit) = limit
+                && self.known.contains(&process.container_id)
+                && !self.told.contains(&process.container_id)
+                && let Some(told) = self.judge(process, members, used, limit.memory_mb)
+            {
+                self.told.insert(process.container_id);
+                exceeded(told);
+            }
+        }
+        self.known = running.iter().map(|process| process.container_id).collect();
+        self.told.retain(|id| self.known.contains(id));
+        sums
+    }
+
+    fn memory_of(&self, members: &[Member<'_>]) -> MemoryUse {
+        let mut used = MemoryUse::default();
+        for member in members {
+            let pmem_bytes = member.pmem_bytes(self.by_mapping);
+            let vmem_bytes = member.stat.vsize;
+            used.pmem_bytes = used.pmem_bytes.saturating_add(pmem_bytes);
+            used.vmem_bytes = used.vmem_bytes.saturating_add(vmem_bytes);
+            if member.is_aged {
+                used.aged_pmem_bytes = used.aged_pmem_bytes.saturating_add(pmem_bytes);
+                used.aged_vmem_bytes = used.aged_vmem_bytes.saturating_add(vmem_bytes);
+            }
+        }
+        used
+    }
+
+    fn judge(
+        &self,
+        process: &RunningProcess,
+        members: &[Member<'_>],
+        used: MemoryUse,
+        memory_mb: u64,
+    ) -> Option<MemoryExceeded> {
+        if !self.policy.checks() {
+            return None;
+        }
+        let limit = self.policy.limit(memory_mb);
+        let kind = self.policy.exceeded(used, limit)?;
+        let mut processes: Vec<_> = members.iter().map(Member::dumped).collect();
+        processes.sort_by_key(|process| process.pid);
+        let id = process.container_id;
+        Some(MemoryExceeded {
+            id,
+            kind,
+            diagnostics: message::exceeded(id, process.pid, kind, used, limit, &processes),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    use test_support::ids::container as container_id;
+
+    use super::super::limits::ContainerLimit;
+    use super::*;
+
+    const ENFORCED: MemoryPolicy = MemoryPolicy {
+        pmem: true,
+        vmem: false,
+        vmem_pmem_ratio: 2.1,
+    };
+
+    /// A container that is there and holds some memory.
+    struct Container {
+        child: Child,
+        sampler: ContainerSampler,
+        told: RefCell<Vec<MemoryExceeded>>,
+    }
+
+    impl Container {
+        /// Runs a script that says when it has what it wants, and may use so many mebibytes.
+        fn run(script: &str, memory_mb: u64, policy: MemoryPolicy, by_mapping: bool) -> Self {
+            let mut child = Command::new("setsid")
+                .args(["bash", "-c", &format!("{script}; echo ready; read")])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            let output = child.stdout.as_mut().unwrap();
+            BufReader::new(output).read_line(&mut line).unwrap();
+            assert_eq!(line, "ready\n");
+            let limits = Arc::<ContainerLimits>::default();
+            let limit = ContainerLimit {
+                memory_mb,
+                execution_type: ExecutionType::Opportunistic,
+            };
+            limits.set(container_id(1), limit);
+            Self {
+                child,
+                sampler: ContainerSampler::new(policy, by_mapping, limits),
+                told: RefCell::default(),
+            }
+        }
+
+        fn look(&mut self) -> PerExecutionType<Utilization> {
+            let running = [RunningProcess {
+                container_id: container_id(1),
+                pid: i32::try_from(self.child.id()).unwrap(),
+            }];
+            let told = |exceeded| self.told.borrow_mut().push(exceeded);
+            self.sampler
+                .sample(&running, Some(Duration::from_secs(1)), &told)
+        }
+
+        fn told(&self) -> Vec<MemoryKind> {
+            self.told.borrow().iter().map(|told| told.kind).collect()
+        }
+    }
+
+    impl Drop for Container {
+        /// Its input ends, and with that the script and what it waits for.
+        fn drop(&mut self) {
+            drop(self.child.stdin.take());
+            let _ended = self.child.wait();
+        }
+    }
+
+    /// Holds about 96 MiB in bash itself.
+    const HOLDS_96_MIB: &str = r"x=$(head -c 100000000 /dev/zero | tr '\0' x)";
+
+    #[test]
+    fn a_container_that_holds_too_much_is_told_of_once_and_not_at_the_first_look() {
+        let mut container = Container::run(HOLDS_96_MIB, 64, ENFORCED, false);
+        let used = container.look();
+        assert!((90..400).contains(&used.opportunistic.pmem_mb), "{used:?}");
+        assert_eq!(used.guaranteed, Utilization::default());
+        assert_eq!(container.told(), []);
+        container.look();
+        container.look();
+        assert_eq!(container.told(), [MemoryKind::Physical]);
+        let told = container.told.borrow();
+        let text = &told[0].diagnostics;
+        assert!(
+            text.contains("beyond the 'PHYSICAL' memory limit"),
+            "{text}"
+        );
+        assert!(text.contains(" of 64 MB physical memory used"), "{text}");
+        assert!(text.contains("(bash)"), "{text}");
+    }
+
+    #[test]
+    fn a_container_within_its_limit_is_left_alone() {
+        let mut container = Container::run(":", 64, ENFORCED, false);
+        for _ in 0..3 {
+            container.look();
+        }
+        assert_eq!(container.told(), []);
+    }
+
+    #[test]
+    fn memory_by_mapping_leaves_out_what_files_back() {
+        let mut by_pages = Container::run(HOLDS_96_MIB, 1024, ENFORCED, false);
+        let mut by_mapping = Container::run(HOLDS_96_MIB, 1024, ENFORCED, true);
+        let pages = by_pages.look().opportunistic.pmem_mb;
+        let mapped = by_mapping.look().opportunistic.pmem_mb;
+        assert!((90..=pages).contains(&mapped), "{mapped} of {pages}");
+    }
+
+    #[test]
+    fn virtual_memory_is_judged_where_it_is_checked() {
+        let policy = MemoryPolicy {
+            vmem: true,
+            pmem: true,
+            vmem_pmem_ratio: 1.0,
+        };
+        let mut container = Container::run(HOLDS_96_MIB, 64, policy, false);
+        container.look();
+        container.look();
+        assert_eq!(container.told(), [MemoryKind::Virtual]);
+    }
+
+    #[test]
+    fn nothing_is_judged_where_nothing_is_checked() {
+        let neither = MemoryPolicy {
+            pmem: false,
+            ..ENFORCED
+        };
+        let mut container = Container::run(HOLDS_96_MIB, 1, neither, false);
+        container.look();
+        container.look();
+        assert_eq!(container.told(), []);
+    }
+
+    #[test]
+    fn a_container_that_is_gone_is_forgotten() {
+        let mut container = Container::run(HOLDS_96_MIB, 64, ENFORCED, false);
+        container.look();
+        container.look();
+        let told = |exceeded| panic!("{exceeded:?}");
+        let nothing = container.sampler.sample(&[], None, &told);
+        assert_eq!(nothing, PerExecutionType::default());
+        assert!(container.sampler.told.is_empty() && container.sampler.known.is_empty());
+    }
+}

@@ -1,0 +1,46 @@
+//! Localization: what a container needs on the local disks before it can be launched, and its removal afterwards.
+//!
+//! ```text
+//!            ┌── cache: who needs what, who waits, what may go (no I/O)
+//! Localizer ─┼── fetch ── unpack: a resource from its source into a cache directory
+//!            └── deletion: folders that are no longer needed
+//! NodeDirs: the folders on every local and log disk, all reached through directory handles
+//! ```
+//!
+//! Owns the files below the local and log directories and the threads that write and delete them. In: the
+//! [configuration](config), requests for resources, folders to make or delete. Out: paths, sizes, and an answer to each
+//! request. May not know launching, control groups, RPC, the node's state or Hadoop's property names.
+//!
+//! Containers own folders below the ones we manage and may put symbolic links into them. So nothing here creates or
+//! removes by a long path: every step goes from an opened folder to a single name in it, and links are not followed.
+
+mod budget;
+mod cache;
+pub mod config;
+mod deletion;
+mod dirs;
+mod error;
+mod extract;
+mod fetch;
+mod folder;
+mod layout;
+mod local_source;
+mod localizer;
+mod remove_tree;
+mod resource;
+mod shard;
+mod start;
+mod unpack;
+mod user_name;
+
+pub use deletion::{Deletion, DeletionService};
+pub use dirs::{ContainerDirs, NodeDirs, StartedDirs};
+pub use error::{DirsError, FetchError, LocalizeError, UnpackError, UnusableDir};
+pub use localizer::{Localizer, LocalizerThreads};
+pub use resource::{
+    LocalizationState, LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec,
+    ResourceStatus, ResourceUrl, Visibility,
+};
+pub use user_name::{InvalidUserName, UserName};
+
+use records::error_chain;

@@ -1,0 +1,75 @@
+//! The live page: what runs, what waits and why, as it happens.
+//!
+//! | Path | What |
+//! |---|---|
+//! | `/` | the page, whole without a script |
+//! | `/live.json` | the same picture as JSON, see `document` |
+//! | `/live` | server-sent events, each with such a document, whenever the picture has changed |
+//! | `/static/NAME` | style sheet, script, icon: embedded in the program |
+
+mod chart;
+mod document;
+mod feed;
+mod masters;
+mod page;
+#[cfg(test)]
+mod tests;
+mod texts;
+
+use hyper::StatusCode;
+use hyper::header::{self, HeaderValue};
+use time::UtcOffset;
+
+pub(super) use self::feed::{Events, Feed};
+
+use self::document::Live;
+use super::answer::{Answer, HTML, JSON, answer};
+use super::body::Body;
+use crate::live::LiveView;
+
+/// The page runs its own script and talks to its own server; nothing else.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+const EVENTS: &str = "text/event-stream";
+
+/// `/`.
+pub(super) fn page(view: &LiveView, offset: UtcOffset) -> Answer {
+    let html = page::page(&Live::of(view, offset));
+    let mut page = answer(StatusCode::OK, HTML, Body::full(html));
+    page.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(PAGE_POLICY),
+    );
+    page
+}
+
+/// `/live.json`.
+pub(super) fn document(view: &LiveView, offset: UtcOffset) -> Answer {
+    answer(StatusCode::OK, JSON, Body::full(json(view, offset)))
+}
+
+/// `/live`.
+pub(super) fn events(events: Events) -> Answer {
+    answer(StatusCode::OK, EVENTS, Body::events(events))
+}
+
+/// `/static/NAME`.
+pub(super) fn file(name: &str) -> Option<Answer> {
+    let (content_type, text) = match name {
+        "agent.css" => (CSS, include_str!("live/static/agent.css")),
+        "live.js" => (JAVASCRIPT, include_str!("live/static/live.js")),
+        "icon.svg" => (SVG, include_str!("live/static/icon.svg")),
+        _ => return None,
+    };
+    Some(answer(StatusCode::OK, content_type, Body::full(text)))
+}
+
+/// A picture as one line of JSON.
+fn json(view: &LiveView, offset: UtcOffset) -> String {
+    serde_json::to_string(&Live::of(view, offset))
+        .expect("the document has only texts, numbers, lists and maps with texts as keys")
+}

@@ -1,0 +1,177 @@
+//! Every Prometheus series of the agent. Names, units, labels and help stand in the constructors of this module's files.
+//!
+//! Counters and histograms are fed as things happen, through methods that take typed values, so that no caller writes a
+//! label. Gauges are set from a [`NodeSnapshot`] when somebody asks for them: they are computed from the state and
+//! cannot drift. This module serves nothing; `admin` does.
+
+mod calls;
+mod containers;
+mod decisions;
+mod family;
+mod labels;
+mod node;
+mod proxy;
+mod queue;
+mod usage;
+
+use std::time::Duration;
+
+use amrm_proxy::observe::{Observation, Observer, ProxySnapshot};
+use prometheus::{Registry, TextEncoder};
+use records::MonoMillis;
+use sched::{Completion, Note};
+
+use container_runtime::isolation::Standing;
+use container_runtime::monitor::Sample;
+pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
+
+use crate::view::NodeSnapshot;
+use calls::CallSeries;
+pub use containers::{ContainerEnds, Launches};
+
+use containers::ContainerSeries;
+use decisions::DecisionSeries;
+use family::Maker;
+use node::NodeGauges;
+use proxy::ProxySeries;
+use usage::UsageSeries;
+
+/// All series of one agent. To be shared behind an `Arc`; every method may be called from any thread, and all but
+/// [`Metrics::encode`] cost a few additions.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    node: NodeGauges,
+    decisions: DecisionSeries,
+    containers: ContainerSeries,
+    calls: CallSeries,
+    proxy: ProxySeries,
+    usage: UsageSeries,
+}
+
+impl Metrics {
+    /// Series that all stand at zero, in a registry of their own.
+    #[must_use]
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let maker = Maker(&registry);
+        maker.info(
+            "nm_agent_build_info",
+            "Version of the running agent; the value is always 1.",
+            &[("version", env!("CARGO_PKG_VERSION"))],
+        );
+        Self {
+            node: NodeGauges::new(&maker),
+            decisions: DecisionSeries::new(&maker),
+            containers: ContainerSeries::new(&maker),
+            calls: CallSeries::new(&maker),
+            proxy: ProxySeries::new(&maker),
+            usage: UsageSeries::new(&maker),
+            registry,
+        }
+    }
+
+    /// Counts a decision of the scheduler.
+    pub fn observe_note(&self, note: &Note) {
+        self.decisions.observe_note(note);
+    }
+
+    /// Counts the end of a container.
+    pub fn observe_completion(&self, completion: &Completion) {
+        self.containers.observe_completion(completion);
+    }
+
+    /// Containers that have ended.
+    #[must_use]
+    pub fn container_ends(&self) -> ContainerEnds {
+        self.containers.ends()
+    }
+
+    /// Launches that worked.
+    #[must_use]
+    pub fn launches(&self) -> Launches {
+        self.containers.launches()
+    }
+
+    /// Records how long a part of a launch that worked took.
+    pub fn observe_launch(&self, phase: LaunchPhase, took: Duration) {
+        self.containers.observe_launch(phase, took);
+    }
+
+    /// Counts a launch that brought no process about.
+    pub fn count_launch_failure(&self) {
+        self.containers.count_launch_failure();
+    }
+
+    /// Counts one local resource that a container got, and its size in bytes on the disk.
+    pub fn observe_resource(&self, cache: CacheUse, bytes: u64) {
+        self.containers.observe_resource(cache, bytes);
+    }
+
+    /// Records the localization of one container, from the order until all its resources are there or one is known to fail.
+    pub fn observe_localization(&self, outcome: CallOutcome, took: Duration) {
+        self.containers.observe_localization(outcome, took);
+    }
+
+    /// Records a heartbeat to the RM, from sending until its answer, error or time-out.
+    pub fn observe_heartbeat(&self, outcome: CallOutcome, took: Duration) {
+        self.calls.observe_heartbeat(outcome, took);
+    }
+
+    /// Counts a registration with the RM.
+    pub fn count_registration(&self, outcome: CallOutcome) {
+        self.calls.count_registration(outcome);
+    }
+
+    /// Records a call that this node answered; `took` is from the whole request read until the answer is handed over.
+    pub fn observe_rpc(&self, method: RpcMethod, outcome: CallOutcome, took: Duration) {
+        self.calls.observe_rpc(method, outcome, took);
+    }
+
+    /// Sets whether containers have cgroups, found out once at start.
+    pub fn set_isolation(&self, standing: &Standing) {
+        self.node.set_isolation(standing);
+    }
+
+    /// Takes in what the monitor measured.
+    pub fn observe_sample(&self, sample: &Sample) {
+        self.usage.observe(sample);
+    }
+
+    /// Sets the gauges. Without a call they stand at zero.
+    pub fn set_node(&self, node: &NodeSnapshot) {
+        self.node.set(node);
+    }
+
+    /// From now on the AMRMProxy's gauges are what `read` says when somebody asks for them. The first call counts.
+    pub fn watch_proxy(
+        &self,
+        read: impl Fn() -> (ProxySnapshot, MonoMillis) + Send + Sync + 'static,
+    ) {
+        self.proxy.watch(Box::new(read));
+    }
+
+    /// Everything in Prometheus' text format 0.0.4.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        self.proxy.refresh();
+        TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("every family has a child and a string can always be written to")
+    }
+}
+
+impl Observer for Metrics {
+    fn observe(&self, observation: &Observation) {
+        self.proxy.observe(observation);
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! The text of an error with its causes.
+
+use std::error::Error;
+
+/// An error with its causes in one line, each after a colon and a blank.
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use thiserror::Error;
+
+    use super::*;
+
+    #[derive(Debug, Error)]
+    #[error("outer")]
+    struct Outer(#[source] Inner);
+
+    #[derive(Debug, Error)]
+    #[error("inner")]
+    struct Inner;
+
+    #[test]
+    fn causes_follow_in_order() {
+        assert_eq!(error_chain(&Outer(Inner)), "outer: inner");
+        assert_eq!(error_chain(&Inner), "inner");
+    }
+}
