@@ -1,9 +1,9 @@
-//! How long an allocation takes on a thousand nodes.
+//! Latency of an allocation on a thousand nodes.
 //!
-//! Unit: time per call, which allocates 1,000 containers or, on a full cluster, the one that was just released. An RM that
-//! hands out 5,000 containers a second has 200 µs for each, most of them for tokens and the wire, so the decision must
-//! stay below 10 µs, and below 50 µs where the job still names a thousand hosts: a look at every node for each container
-//! would be slow.
+//! Unit: time per call, which allocates 1,000 containers or, on a full cluster, the one that was
+//! just released. An RM that allocates 5,000 containers a second has 200 µs for each, most of them
+//! for tokens and the wire, so the decision must stay below 10 µs, and below 50 µs where the job
+//! still names a thousand hosts: visiting every node for each container would be too slow.
 
 use std::hint::black_box;
 
@@ -45,7 +45,7 @@ fn ask(resource_name: ResourceName, num_containers: u32) -> ResourceRequest {
     }
 }
 
-/// A job that would rather be near its data: `per_host` containers on each host.
+/// Returns the asks of a job that prefers its data: `per_host` containers on each host.
 fn everywhere(per_host: u32) -> Vec<ResourceRequest> {
     let hosts = (0..NODES).map(|node| ask(ResourceName::Host(node_id(node).host), per_host));
     let racks = (0..NODES / 40).map(|at| ask(ResourceName::Rack(rack(at * 40)), per_host * 40));
@@ -58,7 +58,7 @@ fn next_id(last: &mut i64) -> ContainerId {
     ATTEMPT.container(*last)
 }
 
-/// Room for eight containers on each node.
+/// Creates a cluster with resources for eight containers on each node.
 fn cluster(requests: &[ResourceRequest]) -> GuaranteedAllocator {
     let mut allocator = GuaranteedAllocator::new();
     for node in 0..NODES {

@@ -1,8 +1,9 @@
-//! How long one decision takes while 10,000 opportunistic containers wait, and 100 run.
+//! Latency of one decision while 10,000 opportunistic containers wait and 100 run.
 //!
-//! Unit: time per decision, an event handled to its last action. It must stay below 10 µs: a look at everything that
-//! waits would be slow. Only the decision is timed: what brings the node back to 10,000 waiting is not. The estimate that
-//! goes along with a heartbeat, once a second, does look at everything, and may take milliseconds.
+//! Unit: time per decision, from an event to its last action. It must stay below 10 µs: visiting
+//! everything that waits would be too slow. Only the decision is timed, not the events that refill
+//! the queue to 10,000. The estimate of a heartbeat, once a second, does visit everything and may
+//! take milliseconds.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use sched::{
     QUEUE_LENGTH_MAX,
 };
 
-/// Mebibytes of each container; a hundred fill the node.
+/// Memory of each container in mebibytes; a hundred containers fill the node.
 const MEMORY_MB: u64 = 1_024;
 
 struct Node {
@@ -25,7 +26,8 @@ struct Node {
 }
 
 impl Node {
-    /// A hundred opportunistic containers run, and as many as may wait do, less `free`.
+    /// Creates a node on which a hundred opportunistic containers run and the queue is full but for
+    /// `free` places.
     fn busy(free: usize) -> Self {
         let config = ContainerSchedulerConfig {
             queue_length_max: QUEUE_LENGTH_MAX,
@@ -125,7 +127,7 @@ impl Node {
     }
 }
 
-/// An opportunistic container becomes ready and joins the queue.
+/// Measures: an opportunistic container is localized and joins the queue.
 fn arrival(iterations: u64) -> Duration {
     let mut node = Node::busy(1);
     for _ in 0..iterations {
@@ -141,7 +143,7 @@ fn arrival(iterations: u64) -> Duration {
     node.spent
 }
 
-/// A process ends, and the head of the queue starts in its room.
+/// Measures: a process ends, and the head of the queue starts in its place.
 fn completion(iterations: u64) -> Duration {
     let mut node = Node::busy(0);
     let mut running = node.evictable();
@@ -156,7 +158,7 @@ fn completion(iterations: u64) -> Duration {
     node.spent
 }
 
-/// A guaranteed container becomes ready, and a victim is chosen to make room for it.
+/// Measures: a guaranteed container is localized, and a victim is evicted for it.
 fn guaranteed_arrival(iterations: u64) -> Duration {
     let mut node = Node::busy(0);
     for _ in 0..iterations {
@@ -175,7 +177,7 @@ fn guaranteed_arrival(iterations: u64) -> Duration {
     node.spent
 }
 
-/// Not a decision: what a heartbeat asks for. Every container that runs or waits is looked at.
+/// Measures the estimate of a heartbeat, which visits every container that runs or waits.
 fn estimate(iterations: u64) -> Duration {
     let mut node = Node::busy(1);
     for _ in 0..iterations {
@@ -185,7 +187,7 @@ fn estimate(iterations: u64) -> Duration {
 }
 
 impl Node {
-    /// One of those that run.
+    /// Returns one of the running containers.
     fn evictable(&self) -> ContainerId {
         let mut views = self.scheduler.containers();
         views

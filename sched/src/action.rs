@@ -1,299 +1,313 @@
-//! The whole vocabulary of the container scheduler: what may happen to it, what it orders, why, and what it refuses.
+//! Vocabulary of the container scheduler: events in, actions out, their reasons, and refusals.
 
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Resource,
 };
 use thiserror::Error;
 
-/// A container as its token describes it.
+/// Container as its token describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerSpec {
-    /// Its id.
+    /// Id, unique on the node.
     pub id: ContainerId,
-    /// What it was promised (guaranteed) or may use while there is room (opportunistic).
+    /// Resources that are reserved for the container (guaranteed) or that it may use while they are
+    /// free (opportunistic).
     pub resource: Resource,
-    /// Whether its resources are promised.
+    /// Whether the resources are reserved.
     pub execution_type: ExecutionType,
-    /// Rises with each update of the container; 0 at first.
+    /// Version of the token: 0 at first, higher with each update of the container.
     pub version: i32,
 }
 
-/// Something that happened.
+/// Input of the scheduler: something happened outside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// `startContainers` accepted this container; its resources are to be localized.
+    /// `startContainers` accepted this container; its resources must be localized.
     Start(ContainerSpec),
-    /// Everything the container needs is on the local disk.
+    /// Answer to [`Action::Localize`]: every resource of the container is on the local disk.
     Localized(ContainerId),
-    /// Something it needs could not be had.
+    /// Answer to [`Action::Localize`]: a resource of the container could not be fetched.
     LocalizationFailed {
-        /// Which container.
+        /// Container whose localization failed.
         id: ContainerId,
-        /// For the AM and people.
+        /// Error text for the AM and for people.
         diagnostics: String,
     },
-    /// Answer to [`Action::Launch`]: its process exists.
+    /// Answer to [`Action::Launch`]: the container's process exists.
     Launched(ContainerId),
-    /// Answer to [`Action::Launch`]: no process came to be.
+    /// Answer to [`Action::Launch`]: no process was created.
     LaunchFailed {
-        /// Which container.
+        /// Container that was to be launched.
         id: ContainerId,
-        /// Usually [`ContainerExitStatus::LAUNCH_FAILED`], or [`ContainerExitStatus::TERMINATED`] when
-        /// [`Action::Terminate`] or [`Action::ForceKill`] came before the process was made.
+        /// Exit status to report: usually [`ContainerExitStatus::LAUNCH_FAILED`], or
+        /// [`ContainerExitStatus::TERMINATED`] when [`Action::Terminate`] or [`Action::ForceKill`]
+        /// came before the process was created.
         status: ContainerExitStatus,
-        /// For the AM and people.
+        /// Error text for the AM and for people.
         diagnostics: String,
     },
-    /// Its process and all that it started are gone, so its room is free. What there is to say of its end follows with
-    /// `Exited`, when what it wrote has been read. May be left out.
+    /// No process of the container is left, so its resources are free. `Exited` follows once the
+    /// container's output has been read. Optional: `Exited` alone is enough.
     ProcessesGone(ContainerId),
-    /// Its process and all that it started are gone, and this is how it ended.
+    /// No process of the container is left, and its exit status and output are known.
     Exited {
-        /// Which container.
+        /// Container that exited.
         id: ContainerId,
-        /// The process's own status, 128 + signal when it was signalled.
+        /// Exit status of the process; 128 + signal if a signal ended it.
         status: ContainerExitStatus,
-        /// What its error output says, for the AM and people; may be empty.
+        /// End of the error output, for the AM and for people; may be empty.
         diagnostics: String,
     },
-    /// Answer to [`Action::Pause`]: it is frozen.
+    /// Answer to [`Action::Pause`]: the container is frozen.
     Paused {
-        /// Which container.
+        /// Container that was frozen.
         id: ContainerId,
-        /// Mebibytes that its processes hold, as measured; `None`: all that it was given.
+        /// Memory that its processes hold, measured, in mebibytes; `None`: assume its whole
+        /// allocation.
         held_mb: Option<u64>,
     },
-    /// What a frozen container holds was measured again, say after its memory was pressed back. One that is not frozen
-    /// any more is passed over.
+    /// The memory of a frozen container was measured again, for example after reclaim. Ignored if
+    /// the container is no longer frozen.
     FrozenMemory {
-        /// Which container.
+        /// Container that was measured.
         id: ContainerId,
-        /// Mebibytes that its processes hold.
+        /// Memory that its processes hold, in mebibytes.
         held_mb: u64,
     },
-    /// Answer to [`Action::Resume`]: it runs again.
+    /// Answer to [`Action::Resume`]: the container runs again.
     Resumed(ContainerId),
-    /// Answer to [`Action::Pause`] or [`Action::Resume`]: it did not work, so the container must be killed.
+    /// Answer to [`Action::Pause`] or [`Action::Resume`]: freezing or thawing failed, so the
+    /// container must be killed.
     PauseFailed(ContainerId),
-    /// Answer to [`Action::CleanUp`]: its directories and cache references are given back.
+    /// Answer to [`Action::CleanUp`]: the container's directories and cache references are
+    /// released.
     CleanedUp(ContainerId),
-    /// Somebody wants it gone.
+    /// A kill of one container was requested.
     Kill {
-        /// Which container.
+        /// Container to kill.
         id: ContainerId,
-        /// Who and why.
+        /// Requester and reason of the kill.
         reason: KillReason,
     },
-    /// All containers of an application are to be killed.
+    /// A kill of all containers of an application was requested.
     KillApplication {
-        /// Which application.
+        /// Application to stop.
         id: ApplicationId,
-        /// Who and why.
+        /// Requester and reason of the kill.
         reason: KillReason,
     },
     /// A verified container token changes size or execution type (promotion, demotion), or both.
     Update(ContainerSpec),
-    /// What the node offers has changed.
+    /// The resources that the node offers have changed.
     NodeResource(Resource),
-    /// The limit that the RM published with a heartbeat.
+    /// The RM published a queuing limit with a heartbeat.
     QueuingLimit(ContainerQueuingLimit),
-    /// The ResourceManager is about to be told how long a new container would wait: work it out from what runs and waits
-    /// now. Costs a look at every container, so it belongs to a heartbeat.
+    /// A heartbeat is about to report the wait of a new container: estimate it from the containers
+    /// that run and wait now. Visits every container, so it belongs to a heartbeat.
     EstimateWaits,
-    /// The RM has acknowledged the completion (or the application is gone): forget the container. One that is not
-    /// finished yet is forgotten when it is.
+    /// The RM acknowledged the completion, or the application is gone: the container may be
+    /// forgotten. An unfinished container is forgotten when it finishes.
     Forget(ContainerId),
-    /// Something was done to the container that its AM and people should read of. Changes nothing but its diagnostics;
-    /// those of a finished one are final and stay as they are.
+    /// Another part acted on the container, and its AM and people should read about it. Changes
+    /// only the diagnostics; those of a finished container are final and stay unchanged.
     Annotate {
-        /// Which container.
+        /// Container whose diagnostics are extended.
         id: ContainerId,
-        /// What was done.
+        /// Text to append.
         diagnostics: String,
     },
-    /// The node's local time is this many seconds ahead of UTC from now on. Diagnostics are stamped in local time.
+    /// The offset of local time from UTC changed. Diagnostics are stamped in local time.
     UtcOffset {
-        /// Seconds east of UTC.
+        /// Offset in seconds, positive east of UTC.
         seconds: i32,
     },
-    /// [`crate::ContainerScheduler::next_deadline`] has come.
+    /// The time of [`crate::ContainerScheduler::next_deadline`] is reached.
     Tick,
 }
 
-/// Something the caller must do, in the order given.
+/// Output of the scheduler: work that the caller must do, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
-    /// Bring its resources to the local disk; answer `Localized` or `LocalizationFailed`.
+    /// Fetch the container's resources to the local disk; answer `Localized` or
+    /// `LocalizationFailed`.
     Localize(ContainerId),
-    /// Start its process; answer `Launched` or `LaunchFailed`, later `ProcessesGone` and `Exited`.
+    /// Start the container's process; answer `Launched` or `LaunchFailed`, later `ProcessesGone`
+    /// and `Exited`.
     Launch(ContainerId),
-    /// Freeze it; answer `Paused` or `PauseFailed`. May follow `Resume` before that is answered: the answers of one
-    /// container come in the order of its actions.
+    /// Freeze the container; answer `Paused` or `PauseFailed`. May follow `Resume` before that is
+    /// answered: the answers for one container come in the order of its actions.
     Pause(ContainerId),
-    /// Thaw it; answer `Resumed` or `PauseFailed`.
+    /// Thaw the container; answer `Resumed` or `PauseFailed`.
     Resume(ContainerId),
-    /// Ask all its processes to end (SIGTERM), thawing them first if they are frozen. `Exited` follows when they have.
+    /// Send SIGTERM to all processes of the container, thawing them first if they are frozen.
+    /// `Exited` follows when all have ended.
     ///
-    /// It may come before `Launch` is answered. Then the launcher either does not make the process and answers
-    /// `LaunchFailed`, or makes it and ends it, and answers `Launched` and `Exited`.
+    /// May come before `Launch` is answered. Then the launcher either creates no process and
+    /// answers `LaunchFailed`, or creates and ends it, and answers `Launched` and `Exited`.
     Terminate(ContainerId),
-    /// End all its processes (SIGKILL), thawing them if a frozen process takes no signal. `Exited` follows. May come
-    /// before `Launch` is answered, like `Terminate`.
+    /// Send SIGKILL to all processes of the container, thawing them if a frozen process takes no
+    /// signal. `Exited` follows. May come before `Launch` is answered, like `Terminate`.
     ForceKill(ContainerId),
-    /// Its limits changed: size or execution type.
+    /// Apply the limits of the container's new size or execution type.
     ApplyLimits(ContainerSpec),
-    /// Give back its directories and cache references, and give up its localization if that still goes on; answer
-    /// `CleanedUp`.
+    /// Release the container's directories and cache references, and cancel its localization if
+    /// that is still running; answer `CleanedUp`.
     CleanUp(ContainerId),
-    /// It is finished and its exit status is final: tell the RM at once.
+    /// The container is finished and its exit status is final: report it to the RM at once.
     Completed(Completion),
-    /// For metrics, logs and the live page; nothing depends on it.
+    /// Information for metrics, logs and the live page. Needs no answer.
     Note(Note),
 }
 
-/// The end of a container. Each container has exactly one.
+/// Final result of a container. Each container has exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Which container.
+    /// Container that finished.
     pub id: ContainerId,
-    /// Final.
+    /// Exit status, final.
     pub exit_status: ContainerExitStatus,
-    /// Its type at the end.
+    /// Execution type at the end.
     pub execution_type: ExecutionType,
 }
 
-/// A decision and its reason, as people and metrics see it.
+/// A decision and its reason, for people and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It waits for room; its place in the queue counts from 1.
+    /// A container joined the queue of its type and waits for resources.
     Queued {
-        /// Which container.
+        /// Container that waits.
         id: ContainerId,
-        /// Its type.
+        /// Execution type, which selects the queue.
         execution_type: ExecutionType,
-        /// 1 is the head.
+        /// Position in the queue; 1 is the head.
         position: usize,
     },
-    /// It is being launched, or resumed after a pause.
+    /// A container is being launched, or resumed after a pause.
     Started {
-        /// Which container.
+        /// Container that starts.
         id: ContainerId,
-        /// Its type.
+        /// Execution type at the start.
         execution_type: ExecutionType,
-        /// Milliseconds since it joined the queue of its type: since it became ready to run, was frozen, or was promoted
-        /// or demoted while it waited.
+        /// Milliseconds since the container joined the queue of its type: since it was localized,
+        /// was frozen, or was promoted or demoted while it waited.
         queue_wait_ms: u64,
-        /// Milliseconds that the ResourceManager was told a new container would wait when this one, opportunistic, became
-        /// ready; `None` if it was told nothing, or the container was resumed or its type changed. Of others that came
-        /// since the last heartbeat it knows nothing: it tells what the ResourceManager could know, not what this
-        /// container was to expect.
+        /// Wait for a new container, in milliseconds, that the last heartbeat before this
+        /// opportunistic container was localized reported to the ResourceManager. `None` if nothing
+        /// was reported, or the container was resumed or its type changed. Containers that came
+        /// after that heartbeat are not in it: the value is what the ResourceManager could know,
+        /// not what this container had to expect.
         told_wait_ms: Option<u64>,
-        /// Milliseconds that this container was expected to wait from when it became ready, at the place in the queue that
-        /// it had at the first heartbeat after that. `None` if it started before, if no container had ended on this node so
-        /// that nothing was known, and in the cases above.
+        /// Estimated wait of this container, in milliseconds from when it was localized, at its
+        /// position in the queue at the first heartbeat after that. `None` if it started before
+        /// that heartbeat, if no container had ended on this node yet, so that no run time was
+        /// known, or if the container was resumed or its type changed.
         estimated_wait_ms: Option<u64>,
-        /// It had been paused before.
+        /// Whether the container was paused before.
         resumed: bool,
     },
     /// An opportunistic container was not admitted to the queue.
     Rejected {
-        /// Which container.
+        /// Container that was rejected.
         id: ContainerId,
-        /// Why.
+        /// Cause of the rejection.
         reason: RejectReason,
     },
-    /// An opportunistic container was taken out of the queue because the RM's limit dropped.
+    /// An opportunistic container was removed from the queue because the RM's limit dropped.
     Shed {
-        /// Which container.
+        /// Container that was shed.
         id: ContainerId,
-        /// Which of the limits.
+        /// Limit that the queue exceeded.
         reason: ShedReason,
     },
     /// A running opportunistic container is killed or paused to make room.
     Evicted {
-        /// The victim.
+        /// Container that is evicted.
         id: ContainerId,
-        /// The guaranteed container that needs the room.
+        /// Guaranteed container that needs the resources.
         for_container: ContainerId,
-        /// Frozen, not killed.
+        /// Whether the victim is frozen instead of killed.
         paused: bool,
-        /// Milliseconds that the victim had run, over all its thaws: the work that a kill throws away.
+        /// Milliseconds that the victim has run, pauses excluded: the work that a kill discards.
         ran_ms: u64,
     },
-    /// A frozen container is killed after all.
+    /// A frozen container is killed instead of resumed.
     PausedKilled {
-        /// Which container.
+        /// Container that is killed.
         id: ContainerId,
-        /// Why it cannot stay frozen.
+        /// Cause that ended the pause.
         reason: PauseEnd,
-        /// Milliseconds since it was frozen.
+        /// Milliseconds since the container was frozen.
         paused_ms: u64,
-        /// Milliseconds that it had run: the work that is thrown away.
+        /// Milliseconds that the container has run, pauses excluded: the work that is discarded.
         ran_ms: u64,
     },
-    /// Its execution type was raised to guaranteed.
+    /// The execution type of a container was raised to guaranteed.
     Promoted(ContainerId),
-    /// Its execution type was lowered to opportunistic.
+    /// The execution type of a container was lowered to opportunistic.
     Demoted(ContainerId),
 }
 
-/// Why an opportunistic container may not wait.
+/// Reason why an opportunistic container is not admitted to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectReason {
-    /// No more may wait: `yarn.nodemanager.opportunistic-containers-max-queue-length` are waiting already or, under
-    /// `BY_RESOURCES`, what runs and waits leaves no room on the node.
+    /// The queue is full: `yarn.nodemanager.opportunistic-containers-max-queue-length` containers
+    /// wait already or, under `BY_RESOURCES`, the containers that run and wait leave too few
+    /// resources.
     QueueFull,
-    /// It asks for more than the whole node has.
+    /// The container asks for more than the whole node offers.
     NeverFits,
 }
 
-/// Which limit of the ResourceManager the queue exceeded.
+/// Limit of the ResourceManager that the queue exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShedReason {
-    /// Too many waited.
+    /// Too many containers waited.
     QueueLength {
         /// Queued containers that the RM allows.
         limit: usize,
     },
-    /// It would have had to wait for too long.
+    /// The container would have waited too long.
     WaitTime {
         /// Milliseconds of wait that the RM allows.
         limit_ms: u64,
-        /// Milliseconds that it would have waited from now on.
+        /// Milliseconds that the container would have waited from now on.
         estimated_ms: u64,
     },
 }
 
-/// Why a frozen container is killed instead of thawed.
+/// Reason why a frozen container is killed instead of thawed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseEnd {
-    /// It has been frozen for [`crate::ContainerSchedulerConfig::pause_max_ms`].
+    /// The container has been frozen for [`crate::ContainerSchedulerConfig::pause_max_ms`].
     TooLong,
-    /// Running and frozen containers together hold more memory than they may.
+    /// Running and frozen containers together hold more memory than
+    /// [`crate::ContainerSchedulerConfig::memory_ceiling_mb`] allows.
     MemoryNeeded,
 }
 
-/// Who wants a container gone and why. Decides its exit status and diagnostics.
+/// Requester and reason of a kill. Decides exit status and diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillReason {
-    /// `stopContainers` by its AM: -105.
+    /// `stopContainers` by the container's AM: -105.
     ApplicationMaster,
-    /// Named in a heartbeat's `containers_to_cleanup`, or a resync without work preservation: -106.
+    /// Listed in a heartbeat's `containers_to_cleanup`, or a resync without work preservation:
+    /// -106.
     ResourceManager,
-    /// Its application ended: -107.
+    /// End of the application: -107.
     ApplicationFinished,
-    /// It came when its application had ended already: -107.
+    /// Start after the application had ended: -107.
     ApplicationNotRunning,
-    /// The agent stops: -107.
+    /// Shutdown of the agent: -107.
     Shutdown,
-    /// It uses more virtual memory than it may: -103.
+    /// More virtual memory used than allowed: -103.
     ExceededVmem,
-    /// It uses more physical memory than it may: -104.
+    /// More physical memory used than allowed: -104.
     ExceededPmem,
 }
 
-/// What the RM allows to wait on this node (Hadoop: `ContainerQueuingLimit`, heartbeat response field 15).
+/// Limits that the RM sets for the opportunistic queue of this node (Hadoop:
+/// `ContainerQueuingLimit`, heartbeat response field 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerQueuingLimit {
     /// Queued opportunistic containers; `None` (the wire's -1): no limit by length.
@@ -302,96 +316,99 @@ pub struct ContainerQueuingLimit {
     pub max_queue_wait_time_ms: Option<u64>,
 }
 
-/// An event from outside that does not fit what is known. The caller answers its peer with it; nothing has changed.
+/// Rejection of an event that does not fit the scheduler's state, which stays unchanged. The caller
+/// answers its peer with this error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// No such container.
+    /// No container has this id.
     #[error("container {0} is not handled by this NodeManager")]
     UnknownContainer(ContainerId),
-    /// A container with this id is known already.
+    /// A container with this id is already known.
     #[error("container {0} already is running on this node")]
     AlreadyKnown(ContainerId),
-    /// As many containers are known as the agent is made for; see [`crate::CONTAINERS_MAX`].
+    /// The number of containers has reached [`crate::CONTAINERS_MAX`].
     #[error("this node knows {0} containers already, which is its limit")]
     TooManyContainers(usize),
-    /// The update is not newer than what is in force.
+    /// The update is not newer than the version in force.
     #[error("container {id} has update version [{current}] >= requested version [{requested}]")]
     VersionNotGreater {
-        /// Which container.
+        /// Container to update.
         id: ContainerId,
-        /// In force.
+        /// Version in force.
         current: i32,
-        /// Asked for.
+        /// Version of the update.
         requested: i32,
     },
-    /// An answer to an action that was not given, or was answered before: a fault of the caller's own parts, worth a
-    /// line in the log. Late answers for a container that was killed meanwhile are not refused.
+    /// An answer without an open action, or a second answer: a defect of the caller's parts, worth
+    /// a line in the log. Late answers for a container that was killed in the meantime are accepted
+    /// instead.
     #[error("container {id} in state {state} cannot take the answer {answer}")]
     UnexpectedAnswer {
-        /// Which container.
+        /// Container that the answer names.
         id: ContainerId,
-        /// Its state, by Hadoop's name.
+        /// State of the container, by Hadoop's name.
         state: &'static str,
-        /// The event's name.
+        /// Name of the event.
         answer: &'static str,
     },
 }
 
-/// Numbers for the heartbeat (Hadoop: `OpportunisticContainersStatus`), always those of the containers at hand: a
-/// promotion or demotion cannot make them drift.
+/// Numbers for the heartbeat (Hadoop: `OpportunisticContainersStatus`). Always derived from the
+/// present containers, so promotions and demotions cannot make them drift.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpportunisticContainersStatus {
-    /// Opportunistic containers that hold room: their launch is ordered, they run, or they are being ended or frozen.
+    /// Opportunistic containers that hold an allocation: their launch is ordered, they run, or they
+    /// are being killed or frozen.
     pub running_opport_containers: u32,
-    /// Their memory in mebibytes. The wire field is in gibibytes, rounded up.
+    /// Memory of these containers in mebibytes. The wire field is in gibibytes, rounded up.
     pub opport_memory_used_mb: u64,
-    /// Their virtual cores.
+    /// Virtual cores of these containers.
     pub opport_cores_used: u32,
     /// Opportunistic containers waiting or paused.
     pub queued_opport_containers: u32,
-    /// All waiting containers of both types: what the RM orders nodes by.
+    /// Waiting containers of both types. The RM orders nodes by this number.
     pub wait_queue_length: u32,
-    /// Milliseconds that one more opportunistic container of the size last seen would wait, as of the last
-    /// [`Event::EstimateWaits`]; `None` if it would not be admitted to the queue.
+    /// Milliseconds that another opportunistic container, of the size last seen, would wait, as of
+    /// the last [`Event::EstimateWaits`]; `None` if it would not be admitted to the queue.
     pub estimated_queue_wait_ms: Option<u32>,
-    /// How many opportunistic containers may wait. Under `BY_RESOURCES` the length is not what limits the queue, and
-    /// [`crate::QUEUE_LENGTH_MAX`] is reported: Hadoop's 0 would keep the RM from placing any.
+    /// Opportunistic containers that may wait. Under `BY_RESOURCES` the queue has no length limit,
+    /// and [`crate::QUEUE_LENGTH_MAX`] is reported: Hadoop's 0 would keep the RM from placing any.
     pub opport_queue_capacity: u32,
 }
 
-/// One container that waits for room, paused or not yet started.
+/// Container that waits for resources, paused or not yet started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedContainer {
-    /// Which container.
+    /// Container that waits.
     pub id: ContainerId,
-    /// Which queue it is in.
+    /// Execution type, which selects the queue.
     pub execution_type: ExecutionType,
-    /// It has a frozen process and will be resumed.
+    /// Whether the container is frozen and will be resumed instead of launched.
     pub paused: bool,
 }
 
-/// One container without its diagnostics: costs nothing to make, for readers that look at many.
+/// State of a container without its diagnostics: cheap to create for callers that visit many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerSummary {
     /// Id, size, type and version in force.
     pub spec: ContainerSpec,
-    /// Where it is in its life.
+    /// State in which the container is now.
     pub state: crate::ContainerState,
-    /// When the current state was entered.
+    /// Time at which the current state was entered.
     pub since: MonoMillis,
 }
 
-/// One container as others may see it.
+/// State of a container with exit status and diagnostics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerView {
     /// Id, size, type and version in force.
     pub spec: ContainerSpec,
-    /// Where it is in its life.
+    /// State in which the container is now.
     pub state: crate::ContainerState,
-    /// [`ContainerExitStatus::INVALID`] until something set it.
+    /// Exit status; [`ContainerExitStatus::INVALID`] until it is set.
     pub exit_status: ContainerExitStatus,
-    /// For the AM and people; bounded.
+    /// Text for the AM and for people, of bounded length.
     pub diagnostics: String,
-    /// When the current state was entered.
+    /// Time at which the current state was entered.
     pub since: MonoMillis,
 }

@@ -1,14 +1,15 @@
-//! Who gets containers where: what is decided for ApplicationMasters, at the ResourceManager and on nodes.
+//! Placement of containers for ApplicationMasters, at the ResourceManager and on nodes.
 //!
 //! ```text
-//!   ResourceRequest* ──▶ OutstandingAsks ──▶ GuaranteedAllocator            ──▶ ContainerAllocation*
-//!                        (one per attempt     over what nodes have free
-//!                         and type)      ──▶ OpportunisticContainerAllocator ──▶ ContainerAllocation*
-//!                                             over NodeLoadMonitor
+//! ResourceRequest* ─▶ OutstandingAsks ─┬▶ GuaranteedAllocator ─────────────┬▶ ContainerAllocation*
+//!                     (one per attempt │   over the nodes' free resources  │
+//!                      and type)       └▶ OpportunisticContainerAllocator ─┘
+//!                                          over NodeLoadMonitor
 //! ```
 //!
-//! Both allocators read the same table of asks and walk an ask in the same order: its hosts, its racks, anywhere. They
-//! differ in what a node must have: room for a guaranteed container, a place in the queue for an opportunistic one.
+//! Both allocators read the same table of asks and try an ask's places in the same order: its
+//! hosts, its racks, anywhere. They differ in what a node must have: free resources for a
+//! guaranteed container, a place in the queue for an opportunistic one.
 
 mod ask;
 mod asks;
@@ -38,58 +39,59 @@ pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerC
 pub use remote_nodes::{REMOTE_NODES_MAX, RemoteNode};
 pub use rooms::{ChargeError, NodeRoom, Released};
 
-/// Most containers one call allocates, whatever is asked for. Each is some 500 bytes of an answer, so an answer stays
-/// below 5 MiB; what is not allocated stays outstanding for the next call.
+/// Most containers that one call allocates, whatever is asked for. Each takes about 500 bytes of an
+/// answer, so an answer stays below 5 MiB; the rest stays outstanding for the next call.
 pub const ALLOCATIONS_PER_CALL_MAX: u32 = 10_000;
 
-/// How near a container is to where it was asked for.
+/// Distance of a container from the places that its ask names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Locality {
     /// On a host that the ask names.
     NodeLocal,
     /// On a rack that the ask names.
     RackLocal,
-    /// Elsewhere, or nothing was named.
+    /// Elsewhere, or the ask names no place.
     OffSwitch,
 }
 
-/// A container that was given to an attempt, and where. Tokens and addresses are the caller's to add.
+/// Container allocated to an attempt, with its node. The caller adds token and addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerAllocation {
-    /// From the caller's generator.
+    /// Id from the caller's generator.
     pub container_id: ContainerId,
-    /// Which node it is for.
+    /// Node that the container is placed on.
     pub node_id: NodeId,
-    /// Its size, as asked.
+    /// Size of the container, as asked.
     pub resource: Resource,
-    /// Of the ask.
+    /// Priority of the ask.
     pub priority: Priority,
-    /// Of the ask.
+    /// Allocation request id of the ask.
     pub allocation_request_id: i64,
-    /// Which allocator gave it.
+    /// Execution type, by the allocator that placed the container.
     pub execution_type: ExecutionType,
-    /// For metrics.
+    /// Distance from the places that the ask names; used for metrics.
     pub locality: Locality,
-    /// When the ask it answers was first seen; until now is how long the allocation took.
+    /// Time at which the ask was first seen. The time since then is the latency of the allocation.
     pub asked_at: MonoMillis,
 }
 
-/// What sizes a container may have, and how an ask is brought to one of them.
+/// Bounds and granularity of container sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// `yarn.scheduler.minimum-allocation-mb` and `-vcores`: less is raised to it. At least 1 in each type, since
-    /// allocators refuse asks for nothing.
+    /// `yarn.scheduler.minimum-allocation-mb` and `-vcores`: smaller asks are raised to it. At
+    /// least 1 in each type, because allocators refuse asks for nothing.
     pub minimum: Resource,
-    /// `yarn.scheduler.maximum-allocation-mb` and `-vcores`: more is cut to it.
+    /// `yarn.scheduler.maximum-allocation-mb` and `-vcores`: larger asks are cut to it.
     pub maximum: Resource,
-    /// Sizes are multiples of it where it is not 0.
+    /// Unit of sizes: each type is a multiple of it, unless it is 0.
     pub increment: Resource,
 }
 
 impl ResourceLimits {
-    /// The size that an ask gets (Hadoop: `OpportunisticContainerAllocator`, `DominantResourceCalculator.normalize`):
-    /// raised to the minimum, rounded up to the increment, cut to the maximum. Whether an ask above the maximum is an
-    /// error, as for guaranteed containers, is the caller's to check before.
+    /// Returns the size to allocate for an ask (Hadoop: `OpportunisticContainerAllocator`,
+    /// `DominantResourceCalculator.normalize`): raised to the minimum, rounded up to the increment,
+    /// cut to the maximum. Callers that reject asks above the maximum, as for guaranteed
+    /// containers, check that before.
     #[must_use]
     pub fn normalize(&self, ask: Resource) -> Resource {
         let memory_mb = ask.memory_mb.max(self.minimum.memory_mb);

@@ -1,4 +1,4 @@
-//! The record of one container.
+//! Record of one container.
 
 use records::{ContainerExitStatus, MonoMillis};
 
@@ -6,40 +6,41 @@ use crate::action::{ContainerSpec, ContainerSummary, ContainerView};
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
 
-/// How long a container in the queue was expected to wait.
+/// Estimated wait of a queued container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Estimate {
-    /// It was not looked at since it joined.
+    /// No estimate was made since the container joined the queue.
     Open,
-    /// When it was, nothing was known of run times.
+    /// Estimated when no run time was known.
     Unknown,
-    /// Milliseconds from when it joined.
+    /// Milliseconds from joining the queue to the start.
     Wait(u64),
 }
 
-/// What the scheduler knows of one container.
+/// State of one container that the scheduler keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
     pub(crate) spec: ContainerSpec,
     pub(crate) state: ContainerState,
-    /// When the state was entered.
+    /// Time at which the state was entered.
     pub(crate) since: MonoMillis,
-    /// Milliseconds that it ran before its current state, over all its thaws.
+    /// Milliseconds that the container ran before its current state, pauses excluded.
     ran_before_ms: u64,
-    /// When it joined the queue of its type; for one that is frozen, when it was.
+    /// Time of joining the queue of its type; for a frozen container, of being frozen.
     pub(crate) joined: MonoMillis,
-    /// Milliseconds that the ResourceManager was told a new container would wait when this one became ready.
+    /// Wait of a new container, in milliseconds, that the last heartbeat before this container was
+    /// localized reported to the ResourceManager.
     pub(crate) told_wait_ms: Option<u64>,
-    /// What was expected of this one with the first heartbeat after it joined.
+    /// Estimate made with the first heartbeat after the container joined the queue.
     pub(crate) estimate: Estimate,
     pub(crate) exit_status: ContainerExitStatus,
     pub(crate) diagnostics: Diagnostics,
-    /// Nobody will ask for it once it is done.
+    /// Whether the record is dropped as soon as the container is done.
     pub(crate) forget_when_done: bool,
 }
 
 impl Container {
-    /// One that has just been accepted.
+    /// Returns the record of a container that was just accepted.
     pub(crate) fn new(spec: ContainerSpec, now: MonoMillis) -> Self {
         Self {
             spec,
@@ -55,7 +56,8 @@ impl Container {
         }
     }
 
-    /// Milliseconds that it has run so far: with a process that was not frozen and not told to end.
+    /// Returns the milliseconds that the container has run so far: with a process that was neither
+    /// frozen nor being killed.
     pub(crate) fn ran_ms(&self, now: MonoMillis) -> u64 {
         let runs = matches!(self.state, ContainerState::Running { .. });
         self.ran_before_ms + if runs { now.since(self.since) } else { 0 }
@@ -72,7 +74,7 @@ impl Container {
         self.state = state;
     }
 
-    /// As others may see it, without what is said of it.
+    /// Returns the state without the diagnostics.
     pub(crate) fn summary(&self) -> ContainerSummary {
         ContainerSummary {
             spec: self.spec,
@@ -81,7 +83,7 @@ impl Container {
         }
     }
 
-    /// As others may see it.
+    /// Returns the state with exit status and diagnostics.
     pub(crate) fn view(&self) -> ContainerView {
         ContainerView {
             spec: self.spec,

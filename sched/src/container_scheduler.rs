@@ -1,15 +1,16 @@
-//! Which containers run on this node, and when (Hadoop: `ContainerScheduler`, and the state machine of
-//! `ContainerImpl`).
+//! Decides which containers run on this node, and when (Hadoop: `ContainerScheduler`, and the state
+//! machine of `ContainerImpl`).
 //!
-//! Each event changes what it is about, then `settle` brings the node to rest: who can
-//! start starts, who must go goes. So every change is looked at, whatever caused it, and nothing waits for an event
-//! that already happened.
+//! Each event first changes the container or setting that it names. Then `settle` schedules: it
+//! starts the containers that fit and evicts those that must make room, until nothing more can be
+//! done. So every change is considered, whatever caused it, and nothing waits for an event that
+//! already happened.
 //!
-//! - `lifecycle`: what happens to one container, from its start to its end
-//! - `killing`: the ways to end one
+//! - `lifecycle`: events of one container, from acceptance to clean-up
+//! - `killing`: kills, from request to SIGKILL
 //! - `room`: starts, evictions, sheds
-//! - `waits`: how long those that wait will wait
-//! - `invariants`: what must hold between events
+//! - `waits`: estimates of queue waits
+//! - `invariants`: conditions that hold between events
 
 mod invariants;
 mod killing;
@@ -40,11 +41,11 @@ use crate::utilization::Amount;
 use self::room::Change;
 use self::waits::TYPICAL_ASK_AT_FIRST;
 
-/// Decides which containers run. See the crate's documentation for how to drive it.
+/// Decides which containers run. The crate's documentation shows how to drive it.
 ///
-/// It holds at most [`crate::CONTAINERS_MAX`] containers and one timer for each. An event costs a few look-ups in
-/// ordered maps, whatever waits; only ending an application, shedding and evicting cost more, by as many containers as
-/// they end.
+/// Holds at most [`crate::CONTAINERS_MAX`] containers and one timer for each. An event costs a few
+/// look-ups in ordered maps, however many containers wait. Only ending an application, shedding and
+/// evicting cost more, in proportion to the containers that they end.
 #[derive(Clone, Debug)]
 pub struct ContainerScheduler {
     config: ContainerSchedulerConfig,
@@ -54,18 +55,18 @@ pub struct ContainerScheduler {
     timers: Timers,
     queuing_limit: Option<ContainerQueuingLimit>,
     run_times: RunTimes,
-    /// What the next opportunistic container is expected to ask for.
+    /// Expected size of the next opportunistic container.
     typical_ask: Resource,
-    /// Milliseconds that one more would wait, as of the last estimate.
+    /// Wait of another opportunistic container, in milliseconds, as of the last estimate.
     estimated_wait_ms: Option<u64>,
     utc_offset_s: i32,
-    /// The next place in a queue or in the order of starts.
+    /// Last number given out as a place in a queue or in the order of starts.
     next_place: u64,
-    /// Events taken so far, to sample the costly checks of debug builds.
+    /// Events handled so far. Debug builds use it to sample costly checks.
     events: u64,
 }
 
-/// One event being handled: its time, and where its actions go.
+/// Context of the event being handled: its time and the list that receives its actions.
 struct Turn<'a> {
     now: Now,
     actions: &'a mut Vec<Action>,
@@ -82,7 +83,7 @@ impl Turn<'_> {
 }
 
 impl ContainerScheduler {
-    /// A scheduler that knows no container, for a node that offers `node`.
+    /// Creates a scheduler without containers, for a node that offers `node`.
     #[must_use]
     pub fn new(config: ContainerSchedulerConfig, node: Resource) -> Self {
         let mut scheduler = Self {
@@ -103,10 +104,12 @@ impl ContainerScheduler {
         scheduler
     }
 
-    /// Takes an event and appends what must be done, in the order in which it must be done.
+    /// Handles an event and appends the resulting actions, in the order in which they must be
+    /// performed.
     ///
     /// # Errors
-    /// A [`Refusal`] when the event does not fit what is known. Then nothing has changed and nothing is appended.
+    /// A [`Refusal`] when the event does not fit the state. Then nothing has changed and nothing is
+    /// appended.
     pub fn handle(
         &mut self,
         event: Event,
@@ -189,33 +192,33 @@ impl ContainerScheduler {
     }
 }
 
-/// What others may see.
+/// Queries, none of which changes anything.
 impl ContainerScheduler {
-    /// When to call again with [`Event::Tick`]; `None`: only an event can change anything.
+    /// Returns the time at which [`Event::Tick`] is due; `None`: only an event can change anything.
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMillis> {
         self.timers.next()
     }
 
-    /// One container, as long as it is not forgotten.
+    /// Returns a container, unless it is unknown or forgotten.
     #[must_use]
     pub fn container(&self, id: &ContainerId) -> Option<ContainerView> {
         self.containers.get(id).map(Container::view)
     }
 
-    /// All known containers in the order of their ids, finished ones too.
+    /// Returns all known containers in the order of their ids, including finished ones.
     pub fn containers(&self) -> impl Iterator<Item = ContainerView> + '_ {
         self.containers.values().map(Container::view)
     }
 
-    /// One container without its diagnostics, as long as it is not forgotten.
+    /// Returns a container without its diagnostics, unless it is unknown or forgotten.
     #[must_use]
     pub fn summary(&self, id: &ContainerId) -> Option<ContainerSummary> {
         self.containers.get(id).map(Container::summary)
     }
 
-    /// All that hold room, in the order of their ids: their launch is ordered, they run, or they are being ended or
-    /// frozen. A walk over all known containers.
+    /// Returns all containers that hold an allocation, in the order of their ids: their launch is
+    /// ordered, they run, or they are being killed or frozen. Walks over all known containers.
     pub fn holding_room(&self) -> impl Iterator<Item = ContainerSummary> + '_ {
         self.containers
             .values()
@@ -223,7 +226,7 @@ impl ContainerScheduler {
             .map(Container::summary)
     }
 
-    /// How many containers of a type hold room, without a walk.
+    /// Returns the number of containers of a type that hold an allocation, without a walk.
     #[must_use]
     pub fn holding_room_count(&self, execution_type: ExecutionType) -> usize {
         let utilization = self.index.utilization();
@@ -233,20 +236,20 @@ impl ContainerScheduler {
         }
     }
 
-    /// How many containers are known.
+    /// Returns the number of known containers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.containers.len()
     }
 
-    /// Whether no container is known.
+    /// Returns whether no container is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.containers.is_empty()
     }
 
-    /// All that wait, in the order in which they would start: guaranteed ones first; of each type frozen ones first, then
-    /// first come first served.
+    /// Returns all waiting containers in the order in which they would start: guaranteed ones
+    /// first; within a type, frozen ones first, then in the order of arrival.
     pub fn queue(&self) -> impl Iterator<Item = QueuedContainer> + '_ {
         [ExecutionType::Guaranteed, ExecutionType::Opportunistic]
             .into_iter()
@@ -262,52 +265,52 @@ impl ContainerScheduler {
             })
     }
 
-    /// How many containers of a type wait, frozen ones included.
+    /// Returns the number of waiting containers of a type, including frozen ones.
     #[must_use]
     pub fn queue_length(&self, execution_type: ExecutionType) -> usize {
         self.index.queue(execution_type).len()
     }
 
-    /// How many containers are frozen.
+    /// Returns the number of frozen containers.
     #[must_use]
     pub fn paused_count(&self) -> usize {
         self.index.guaranteed().paused_len() + self.index.opportunistic().paused_len()
     }
 
-    /// Mebibytes that frozen containers hold.
+    /// Returns the memory that frozen containers hold, in mebibytes.
     #[must_use]
     pub fn frozen_memory_mb(&self) -> u64 {
         u64::try_from(self.index.frozen_mb()).unwrap_or(u64::MAX)
     }
 
-    /// What the ResourceManager is told about opportunistic containers. Its estimate of a wait is as old as the last
-    /// [`Event::EstimateWaits`].
+    /// Returns the status of opportunistic containers for the ResourceManager. Its estimate of a
+    /// wait is as old as the last [`Event::EstimateWaits`].
     #[must_use]
     pub fn opportunistic_status(&self) -> OpportunisticContainersStatus {
         status::opportunistic_status(&self.config, &self.index, self.estimated_wait_ms)
     }
 
-    /// What the containers that hold room were given. More than the node offers when guaranteed containers are forced
-    /// on it, when the node shrank, or when a running container grew.
+    /// Returns the sum of all allocations held. Exceeds what the node offers when guaranteed
+    /// containers are forced on it, when the node shrank, or when a running container grew.
     #[must_use]
     pub fn allocated(&self) -> Resource {
         self.index.allocated().to_resource()
     }
 
-    /// What the node offers.
+    /// Returns the resources that the node offers.
     #[must_use]
     pub fn node_resource(&self) -> Resource {
         self.node
     }
 
-    /// The limit that the ResourceManager published last.
+    /// Returns the limit that the ResourceManager published last.
     #[must_use]
     pub fn queuing_limit(&self) -> Option<ContainerQueuingLimit> {
         self.queuing_limit
     }
 }
 
-/// What the parts of the implementation share.
+/// Helpers that the submodules share.
 impl ContainerScheduler {
     fn known(&self, id: ContainerId) -> Result<&Container, Refusal> {
         self.containers
@@ -324,7 +327,8 @@ impl ContainerScheduler {
         self.next_place
     }
 
-    /// Changes a container's type, size or state. The only way to do so: it keeps the index true.
+    /// Changes a container's type, size or state. The only way to do so, because it keeps the index
+    /// consistent.
     fn modify(&mut self, id: ContainerId, change: impl FnOnce(&mut Container)) {
         let container = self
             .containers
@@ -346,7 +350,7 @@ impl ContainerScheduler {
         });
     }
 
-    /// Adds a piece to what is said of a container.
+    /// Appends a piece to a container's diagnostics.
     fn say(&mut self, id: ContainerId, piece: &str, now: Now) {
         let stamp = Stamp {
             wall: now.wall,
@@ -358,7 +362,7 @@ impl ContainerScheduler {
         }
     }
 
-    /// Sets what is reported as exit status. Nothing in the index depends on it.
+    /// Sets the exit status to report. The index does not depend on it.
     fn set_exit_status(&mut self, id: ContainerId, exit_status: ContainerExitStatus) {
         if let Some(container) = self.containers.get_mut(&id) {
             container.exit_status = exit_status;

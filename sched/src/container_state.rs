@@ -1,8 +1,8 @@
-//! The life of one container: its states, the one function that leads from each to the next, and how Hadoop names them.
+//! State machine of one container: its states, the transition function, and Hadoop's names.
 
 use records::{ContainerState as WireState, ContainerSubState};
 
-/// Where a container is in its life.
+/// State of a container, from localization to completion.
 ///
 /// ```text
 ///  Localizing ──▶ Queued ──▶ Launching ──▶ Running ──▶ Pausing ──▶ Paused
@@ -19,97 +19,98 @@ use records::{ContainerState as WireState, ContainerSubState};
 ///                             (Gone ──▶) Completing ──▶ Done
 /// ```
 ///
-/// `Gone` is for those that had a process, and may be left out.
-/// `Resuming` may also go to `Pausing`, when the room is wanted again before the thaw is answered. `place` and `order`
-/// count up over all containers: a smaller one came earlier.
+/// `Gone` applies only to containers that had a process, and is optional. `Resuming` may also lead
+/// to `Pausing`, when the container becomes a victim again before the thaw is answered. `place` and
+/// `order` count up over all containers: a smaller number is an earlier container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerState {
-    /// What it needs is being brought to the local disk.
+    /// The container's resources are being fetched to the local disk.
     Localizing,
-    /// It is ready and waits for room.
+    /// Localized; waits for the node's resources.
     Queued {
-        /// Its place among those that wait.
+        /// Place among the waiting containers.
         place: u64,
     },
-    /// Its launch is ordered and not answered. It holds room from here on.
+    /// Launch ordered and not answered. Holds an allocation from here on.
     Launching {
-        /// Its place in the order of starts.
+        /// Place in the order of starts.
         order: u64,
     },
-    /// Its process exists.
+    /// Launched: a process exists.
     Running {
-        /// Its place in the order of starts.
+        /// Place in the order of starts.
         order: u64,
     },
-    /// It is being frozen. It holds room until it is.
+    /// Being frozen. Holds its allocation until frozen.
     Pausing,
-    /// It is frozen, holds no room and waits for some.
+    /// Frozen. Holds no allocation and waits for one.
     Paused {
-        /// Its place among those that wait.
+        /// Place among the waiting containers.
         place: u64,
-        /// Mebibytes that its processes hold.
+        /// Memory that its processes hold, in mebibytes.
         held_mb: u64,
     },
-    /// It is being thawed.
+    /// Being thawed. Holds an allocation again.
     Resuming {
-        /// Its place in the order of starts.
+        /// Place in the order of starts.
         order: u64,
     },
-    /// Its process is being ended.
+    /// Being killed: signals are sent and the exit is awaited.
     Killing {
-        /// Whether room comes back when it ends: false when it was frozen.
+        /// Whether the end frees an allocation: false if the container was frozen.
         holds_room: bool,
     },
-    /// It has no process any more. What there is to say of its end is being found out.
+    /// No process is left. Exit status and output are being read.
     Gone {
-        /// Its end had been ordered.
+        /// Whether a kill had been ordered.
         killed: bool,
     },
-    /// It has no process, or none any more. What it used is being given back.
+    /// No process is left, or none was created. Directories and cache references are being
+    /// released.
     Completing(Ending),
-    /// It is finished and its exit status is final.
+    /// Finished, with a final exit status.
     Done(Ending),
 }
 
-/// How a container came to its end. Hadoop keeps these apart as states.
+/// Result of a container. Hadoop represents the results as separate states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Its process ended with 0.
+    /// The process exited with 0.
     Succeeded,
-    /// Its process ended with something else, or could not be made.
+    /// The process exited with another status, or could not be created.
     Failed,
-    /// It was ended on request.
+    /// The container was killed.
     Killed,
-    /// Something it needs could not be had.
+    /// A resource of the container could not be localized.
     LocalizationFailed,
 }
 
-/// What moves a container from one state to another.
+/// Input of the state machine: the transition to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It joins the end of the queue of its type.
+    /// Joins the end of the queue of its type.
     Enqueue { place: u64 },
-    /// There is room for it.
+    /// Is allocated resources and starts or resumes.
     Start { order: u64 },
-    /// Its process exists.
+    /// The process exists.
     Launched,
-    /// Its room is wanted, it may keep its process.
+    /// Is evicted, but keeps its process.
     Pause,
-    /// It is frozen.
+    /// The container is frozen.
     Paused { place: u64, held_mb: u64 },
-    /// It is thawed.
+    /// The container is thawed.
     Resumed,
-    /// Its process must end.
+    /// Must end its processes.
     Kill,
-    /// It has no process any more.
+    /// No process is left.
     Gone,
-    /// It has no process, or none any more.
+    /// The container has no process, or none any more, and its result is known.
     End(Ending),
-    /// Nothing of it is left.
+    /// The clean-up is complete.
     CleanedUp,
 }
 
-/// A step that the state does not allow: a fault in this crate.
+/// Error for a step that the state does not allow: a defect in this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a container cannot take the step {step:?} in state {state:?}")]
 pub(crate) struct IllegalStep {
@@ -118,7 +119,7 @@ pub(crate) struct IllegalStep {
 }
 
 impl ContainerState {
-    /// The state after `step`. Lists every legal pair.
+    /// Returns the state after `step`. Lists every legal pair.
     pub(crate) fn after(self, step: Step) -> Result<Self, IllegalStep> {
         use ContainerState as S;
         Ok(match (self, step) {
@@ -164,7 +165,7 @@ impl ContainerState {
         })
     }
 
-    /// Whether its allocation counts as used on the node.
+    /// Returns whether the container's allocation counts as used on the node.
     #[must_use]
     pub const fn holds_room(self) -> bool {
         match self {
@@ -183,13 +184,13 @@ impl ContainerState {
         }
     }
 
-    /// Whether the room that it holds comes back without a further decision.
+    /// Returns whether the container frees its allocation without a further decision.
     #[must_use]
     pub const fn gives_room_back(self) -> bool {
         matches!(self, Self::Pausing | Self::Killing { holds_room: true })
     }
 
-    /// Its place in the order of starts, if it can still be evicted to make room.
+    /// Returns the place in the order of starts, if the container can still be evicted.
     #[must_use]
     pub const fn can_evict(self) -> Option<u64> {
         match self {
@@ -207,13 +208,13 @@ impl ContainerState {
         }
     }
 
-    /// Whether there is work done that freezing would keep.
+    /// Returns whether the container has done work that freezing would preserve.
     #[must_use]
     pub const fn can_pause(self) -> bool {
         matches!(self, Self::Running { .. } | Self::Resuming { .. })
     }
 
-    /// Whether it waits for room, and at which place.
+    /// Returns the place in the queue, if the container waits for resources.
     #[must_use]
     pub const fn waits_at(self) -> Option<u64> {
         match self {
@@ -230,7 +231,7 @@ impl ContainerState {
         }
     }
 
-    /// Mebibytes that its frozen processes hold; `None` unless it is frozen.
+    /// Returns the memory that the frozen processes hold, in mebibytes; `None` unless frozen.
     #[must_use]
     pub const fn frozen_mb(self) -> Option<u64> {
         if let Self::Paused { held_mb, .. } = self {
@@ -240,13 +241,14 @@ impl ContainerState {
         }
     }
 
-    /// Whether limits on its processes are in force, or are about to be, so that a change of size must be applied.
+    /// Returns whether limits on the container's processes are in force, or are about to be, so
+    /// that a change of size must be applied.
     #[must_use]
     pub const fn has_limits(self) -> bool {
         self.can_evict().is_some() || matches!(self, Self::Pausing | Self::Paused { .. })
     }
 
-    /// Whether it is past its end: nothing can be ordered of it any more.
+    /// Returns whether the container has ended, so that no further action can be ordered for it.
     #[must_use]
     pub const fn has_ended(self) -> bool {
         matches!(
@@ -255,7 +257,7 @@ impl ContainerState {
         )
     }
 
-    /// Hadoop's name of the state, as in its NodeManager's REST pages.
+    /// Returns Hadoop's name of the state, as in its NodeManager's REST responses.
     #[must_use]
     pub const fn rest_state(self) -> &'static str {
         match self {
@@ -274,7 +276,7 @@ impl ContainerState {
         }
     }
 
-    /// The coarse state in heartbeats and status replies.
+    /// Returns the coarse state in heartbeats and status replies.
     #[must_use]
     pub const fn container_state(self) -> WireState {
         match self {
@@ -292,7 +294,7 @@ impl ContainerState {
         }
     }
 
-    /// The fine state beside [`Self::container_state`].
+    /// Returns the fine state that goes with [`Self::container_state`].
     #[must_use]
     pub const fn sub_state(self) -> ContainerSubState {
         match self {

@@ -1,5 +1,5 @@
-//! What is said of a container, for its AM and for people: stamped pieces, of which the last part is kept
-//! (Hadoop: `ContainerImpl.addDiagnostics`).
+//! Diagnostics of a container, for its AM and for people: stamped pieces, cut to the most recent
+//! text (Hadoop: `ContainerImpl.addDiagnostics`).
 
 use std::fmt::Write as _;
 
@@ -7,25 +7,25 @@ use records::EpochMillis;
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// When and where a piece is written.
+/// Time and limit that apply to a new piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) wall: EpochMillis,
-    /// Seconds by which local time is ahead of UTC.
+    /// Offset of local time from UTC in seconds, positive east.
     pub(crate) utc_offset_s: i32,
-    /// Characters kept in all.
+    /// Most characters kept in all.
     pub(crate) max_chars: usize,
 }
 
-/// The text. Never longer than the `max_chars` of its last piece.
+/// Text of the diagnostics. Never longer than the `max_chars` of its last piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Diagnostics {
     text: String,
 }
 
 impl Diagnostics {
-    /// Adds a piece on a line of its own, stamped with local time, and cuts from the front what is too much. An empty
-    /// piece adds nothing.
+    /// Appends a piece on a line of its own, stamped with local time, and cuts the excess from the
+    /// front. An empty piece appends nothing.
     pub(crate) fn push(&mut self, piece: &str, stamp: Stamp) {
         if piece.is_empty() {
             return;
@@ -38,13 +38,13 @@ impl Diagnostics {
         self.cut(stamp.max_chars);
     }
 
-    /// The text so far.
+    /// Returns the text so far.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }
 
     fn cut(&mut self, max_chars: usize) {
-        // Fewer bytes than characters allowed: nothing to count.
+        // There are no more characters than bytes: nothing to cut.
         if self.text.len() <= max_chars {
             return;
         }
@@ -55,7 +55,7 @@ impl Diagnostics {
             .nth(excess)
             .map_or(self.text.len(), |(at, _)| at);
         self.text.drain(..from);
-        // A piece may have been far larger than what is kept; the memory is not.
+        // A large piece leaves a large buffer behind.
         self.text.shrink_to(max_chars);
     }
 }
@@ -78,11 +78,11 @@ fn write_local_time(text: &mut String, stamp: Stamp) {
     .expect("writing to a string does not fail");
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+/// Returns year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 ///
-/// Counts from 0000-03-01, so that the leap day is the last of its year and each 400 years have the same 146,097 days.
-/// Then 153 days are five months from March on, whatever the year. The idea is Howard Hinnant's ("chrono-Compatible
-/// Low-Level Date Algorithms").
+/// Counts from 0000-03-01, so that the leap day is the last of its year and each 400 years have the
+/// same 146,097 days. Then 153 days are five months from March on, whatever the year. The idea is
+/// Howard Hinnant's ("chrono-Compatible Low-Level Date Algorithms").
 fn civil_date(days_since_1970: i64) -> (i64, i64, i64) {
     const DAYS_FROM_YEAR_0_TO_1970: i64 = 719_468;
     const DAYS_PER_400_YEARS: i64 = 146_097;

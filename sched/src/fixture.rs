@@ -1,8 +1,8 @@
-//! Values that the tests of several modules start from.
+//! Values shared by the tests of several modules.
 
 use records::{ApplicationId, ContainerId};
 
-/// A container of the first attempt of one application.
+/// Returns the id of a container in the first attempt of one application.
 pub(crate) fn container(id: i64) -> ContainerId {
     ApplicationId::new(1, 1).attempt(1).container(id)
 }

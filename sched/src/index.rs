@@ -1,8 +1,9 @@
-//! Everything that follows from the containers and is kept so that no decision has to look at all of them: the two
-//! queues, who may be evicted in the order of starts, and the sums.
+//! Index over the containers, kept so that no decision has to visit all of them: the two queues,
+//! the evictable containers in the order of their starts, and the sums.
 //!
-//! A container's part in all of it is a function of its type, size and state alone. So there is one way in and one way
-//! out, nothing can drift, and a rebuilt index must equal the one at hand.
+//! A container's entries are a function of its type, size and state alone. Therefore one function
+//! adds them and one removes them, nothing can drift, and a rebuilt index must equal the current
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::container_state::ContainerState;
 use crate::queue::{Queue, Waiting};
 use crate::utilization::{Amount, ResourceUtilizationTracker, VmemPmemRatio};
 
-/// See the module.
+/// Queues, order of starts and sums, all derived from the containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Index {
     vmem_check: Option<VmemPmemRatio>,
@@ -25,7 +26,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Of no containers.
+    /// Creates the index of no containers.
     pub(crate) fn new(vmem_check: Option<VmemPmemRatio>) -> Self {
         Self {
             vmem_check,
@@ -36,12 +37,12 @@ impl Index {
         }
     }
 
-    /// What a container takes in every dimension.
+    /// Returns a container's size in every dimension.
     pub(crate) fn amount(&self, spec: &ContainerSpec) -> Amount {
         Amount::new(spec.resource, self.vmem_check)
     }
 
-    /// Takes a container in.
+    /// Adds the entries of a container.
     pub(crate) fn insert(&mut self, spec: &ContainerSpec, state: ContainerState) {
         let amount = self.amount(spec);
         self.utilization.add(spec.execution_type, state, amount);
@@ -60,7 +61,7 @@ impl Index {
         }
     }
 
-    /// Takes a container out that was taken in with the same values.
+    /// Removes the entries of a container that was inserted with the same values.
     pub(crate) fn remove(&mut self, spec: &ContainerSpec, state: ContainerState) {
         let amount = self.amount(spec);
         self.utilization
@@ -73,17 +74,17 @@ impl Index {
         }
     }
 
-    /// The queue of guaranteed containers.
+    /// Returns the queue of guaranteed containers.
     pub(crate) fn guaranteed(&self) -> &Queue {
         &self.guaranteed
     }
 
-    /// The queue of opportunistic containers.
+    /// Returns the queue of opportunistic containers.
     pub(crate) fn opportunistic(&self) -> &Queue {
         &self.opportunistic
     }
 
-    /// The queue of a type.
+    /// Returns the queue of a type.
     pub(crate) fn queue(&self, execution_type: ExecutionType) -> &Queue {
         match execution_type {
             ExecutionType::Guaranteed => &self.guaranteed,
@@ -98,29 +99,29 @@ impl Index {
         }
     }
 
-    /// Opportunistic containers that may be evicted, most recently started first.
+    /// Returns the opportunistic containers that may be evicted, most recently started first.
     pub(crate) fn evictable_newest_first(
         &self,
     ) -> impl Iterator<Item = (ContainerId, Amount)> + '_ {
         self.evictable.values().rev().copied()
     }
 
-    /// Mebibytes that frozen containers hold.
+    /// Returns the memory that frozen containers hold, in mebibytes.
     pub(crate) fn frozen_mb(&self) -> u128 {
         self.guaranteed.frozen_mb() + self.opportunistic.frozen_mb()
     }
 
-    /// Sums over the containers that hold room.
+    /// Returns the sums over the containers that hold an allocation.
     pub(crate) fn utilization(&self) -> &ResourceUtilizationTracker {
         &self.utilization
     }
 
-    /// What the containers that hold room were given.
+    /// Returns the sum of all allocations held.
     pub(crate) fn allocated(&self) -> Amount {
         self.utilization.allocated
     }
 
-    /// What is held, less what comes back without a further decision.
+    /// Returns the sum of all allocations less those that are freed without a further decision.
     pub(crate) fn kept(&self) -> Amount {
         self.utilization.allocated - self.utilization.coming_back
     }

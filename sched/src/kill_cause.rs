@@ -1,49 +1,49 @@
-//! Why a container is killed, and what exit status and text say so. The texts are Hadoop's, since AMs and people grep
-//! for them.
+//! Causes of a kill, with the exit status and text of each. The texts are Hadoop's, because AMs and
+//! people search for them.
 
 use records::{ContainerExitStatus, Resource};
 
 use crate::action::{KillReason, PauseEnd, RejectReason};
 
-/// What follows the reason when a queued container never had a process (Hadoop: `ContainerLaunch`).
+/// Text after the reason when a queued container never had a process (Hadoop: `ContainerLaunch`).
 pub(crate) const TERMINATED_BEFORE_LAUNCH: &str = "Container terminated before launch.";
 
-/// What follows the reason when the container was still localizing (Hadoop: `ContainerImpl`).
+/// Text after the reason when the container was still localizing (Hadoop: `ContainerImpl`).
 pub(crate) const KILLED_BEFORE_LAUNCH: &str = "Container is killed before being launched.";
 
-/// What is added when a process was ended by a signal that this node did not send (Hadoop: `ContainerImpl`).
+/// Text for a process ended by a signal that this node did not send (Hadoop: `ContainerImpl`).
 pub(crate) const KILLED_BY_EXTERNAL_SIGNAL: &str = "Killed by external signal";
 
-/// What a victim is told that keeps its process (Hadoop: `ContainerScheduler`).
+/// Text for a victim that is frozen (Hadoop: `ContainerScheduler`).
 pub(crate) const PAUSED_TO_MAKE_ROOM: &str =
     "Container Paused to make room for Guaranteed Container";
 
-/// What a victim is told that does not (Hadoop: `ContainerScheduler`).
+/// Text for a victim that is killed (Hadoop: `ContainerScheduler`).
 const KILLED_TO_MAKE_ROOM: &str = "Container Killed to make room for Guaranteed Container.";
 
-/// Why a container is killed.
+/// Cause of a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KillCause {
-    /// Somebody outside asked for it.
+    /// Request from outside the scheduler.
     Asked(KillReason),
-    /// A guaranteed container needs its room.
+    /// A guaranteed container needs the resources.
     Evicted,
-    /// The ResourceManager's limit of the queue dropped.
+    /// The ResourceManager lowered the limit of the queue.
     Shed,
-    /// It may not wait.
+    /// The container may not wait in the queue.
     Rejected {
         reason: RejectReason,
         asked: Resource,
         node: Resource,
     },
-    /// It could not be frozen or thawed.
+    /// Freezing or thawing failed.
     PauseFailed,
-    /// It was evicted by freezing, and cannot stay frozen.
+    /// The container was evicted by freezing and cannot stay frozen.
     PauseEnded { reason: PauseEnd, paused_ms: u64 },
 }
 
 impl KillCause {
-    /// What its exit status becomes, unless its process ends by itself first.
+    /// Returns the container's exit status, unless its process ends by itself first.
     pub(crate) fn exit_status(self) -> ContainerExitStatus {
         match self {
             Self::Asked(KillReason::ApplicationMaster) => ContainerExitStatus::KILLED_BY_APPMASTER,
@@ -57,7 +57,7 @@ impl KillCause {
             ) => ContainerExitStatus::KILLED_AFTER_APP_COMPLETION,
             Self::Asked(KillReason::ExceededVmem) => ContainerExitStatus::KILLED_EXCEEDED_VMEM,
             Self::Asked(KillReason::ExceededPmem) => ContainerExitStatus::KILLED_EXCEEDED_PMEM,
-            // A pause that ends so was an eviction after all.
+            // A pause that is ended so was an eviction in the end.
             Self::Evicted | Self::Shed | Self::Rejected { .. } | Self::PauseEnded { .. } => {
                 ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
             }
@@ -65,8 +65,8 @@ impl KillCause {
         }
     }
 
-    /// Whether it says how long the application's containers take: it is done with this one, or that one went as far as
-    /// it could.
+    /// Returns whether the run time is typical of the application: its containers run until the
+    /// application no longer needs them or they reach their limits.
     pub(crate) fn is_of_its_application(self) -> bool {
         match self {
             Self::Asked(
@@ -85,8 +85,8 @@ impl KillCause {
         }
     }
 
-    /// Whether its processes get no time to end by themselves: a frozen one would have to run for that, in memory that
-    /// others need now.
+    /// Returns whether SIGKILL is sent at once. To end by itself, a frozen container would have to
+    /// run in memory that others need now.
     pub(crate) fn is_urgent(self) -> bool {
         match self {
             Self::PauseEnded {
@@ -105,7 +105,7 @@ impl KillCause {
         }
     }
 
-    /// For the AM and people.
+    /// Returns the text for the AM and for people.
     pub(crate) fn diagnostics(self) -> String {
         match self {
             Self::Asked(KillReason::ApplicationMaster) => {
@@ -125,7 +125,7 @@ impl KillCause {
                 "Container killed on application-finish event: Application killed on shutdown"
                     .to_owned()
             }
-            // Whoever measured it has told how much and by whom, with [`crate::Event::Annotate`].
+            // The measuring part reported amount and limit with [`crate::Event::Annotate`].
             Self::Asked(KillReason::ExceededVmem | KillReason::ExceededPmem) => String::new(),
             Self::Evicted => KILLED_TO_MAKE_ROOM.to_owned(),
             Self::Shed => "Container De-queued to meet NM queuing limits.".to_owned(),
@@ -140,7 +140,8 @@ impl KillCause {
             Self::PauseFailed => {
                 "Container preempted as there was  an exception in pausing it.".to_owned()
             }
-            // Hadoop, where nothing stays frozen, has no text for these; they begin with that of an eviction.
+            // Hadoop, which never ends a pause, has no text for these; they begin with that of an
+            // eviction.
             Self::PauseEnded { reason: PauseEnd::TooLong, paused_ms } => format!(
                 "{KILLED_TO_MAKE_ROOM} It was paused for {} s without room to resume.",
                 paused_ms / 1_000
@@ -151,11 +152,12 @@ impl KillCause {
         }
     }
 
-    /// What is added when the container never had a process.
+    /// Returns the text to append if the container never had a process.
     pub(crate) fn before_launch(self, localizing: bool) -> &'static str {
         match self {
             Self::Asked(_) if localizing => KILLED_BEFORE_LAUNCH,
-            // A rejected container has just become ready; for Hadoop it is past localization.
+            // A rejected container has just been localized; Hadoop no longer counts it as
+            // localizing.
             Self::Asked(_)
             | Self::Evicted
             | Self::Shed

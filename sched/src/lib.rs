@@ -1,8 +1,9 @@
-//! What decides: the pure core of the agent and of the embedded ResourceManager.
+//! Pure decisions of the agent and of the embedded ResourceManager.
 //!
-//! The crate is told what happened and when, and answers with what must be done. It reads no clock, opens no file or
-//! socket, starts no thread, has no lock, no `async` and no hash map: the same events give the same actions, on the
-//! node, in a test and in a simulation. `clippy.toml` beside this crate bans what would break that.
+//! Events and the time go in, actions come out. The crate reads no clock, opens no file or socket,
+//! starts no thread, has no lock, no `async` and no hash map: the same events give the same
+//! actions, on the node, in a test and in a simulation. `clippy.toml` beside this crate bans what
+//! would break that.
 //!
 //! ```text
 //!             Event, Now                         Action*
@@ -12,20 +13,23 @@
 //! ```
 //!
 //! A tour, from the outside in:
-//! - `action`: events, actions, notes, reasons and refusals, the whole vocabulary in and out
-//! - `config`: what an operator decides, and the bounds of everything that grows
+//! - `action`: events, actions, notes, reasons and refusals
+//! - `config`: configuration, and the bounds of everything that grows
 //! - `container_scheduler`: [`ContainerScheduler`], which composes the rest
-//! - `container_state`: the life of one container, as the one transition function
-//! - `container`, `diagnostics`: the record of one container and what is said of it
+//! - `container_state`: states of one container and the transition function
+//! - `container`, `diagnostics`: record of one container and its text for people
 //! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
-//! - `queue_policy`: who may wait, `victims`: who must go, `kill_cause`: how that is explained
-//! - `timers`: deadlines, `status`: what the ResourceManager is told
-//! - `run_times`: how long containers took, `wait_estimate`: how long others will wait
+//! - `queue_policy`: admission to the queue, `victims`: choice of victims, `kill_cause`: exit
+//!   status and text of a kill
+//! - `timers`: deadlines, `status`: numbers reported to the ResourceManager
+//! - `run_times`: observed run times, `wait_estimate`: simulation of waits
 //!
-//! The ResourceManager's side, values in and values out in the same way:
-//! - `node_load`: [`NodeLoadMonitor`], which nodes have the shortest queues, `queue_limit`: how long queues may be
-//! - `allocator`: [`GuaranteedAllocator`] and [`OpportunisticContainerAllocator`], who gets containers where;
-//!   [`DistributedOpportunisticContainerAllocator`], the same on a node for the ApplicationMasters there
+//! The ResourceManager's side, also values in and values out:
+//! - `node_load`: [`NodeLoadMonitor`], the nodes with the shortest queues, `queue_limit`: the limit
+//!   of their length
+//! - `allocator`: [`GuaranteedAllocator`] and [`OpportunisticContainerAllocator`], which place
+//!   containers; [`DistributedOpportunisticContainerAllocator`], the same on a node for the
+//!   ApplicationMasters there
 //! - `random`: random choices, from a seed
 
 mod action;

@@ -1,9 +1,12 @@
-//! Which nodes have the shortest queues, from what nodes say of themselves (Hadoop: `NodeQueueLoadMonitor`).
+//! Load of all nodes as they report it, and the list of those with the shortest queues (Hadoop:
+//! `NodeQueueLoadMonitor`).
 //!
-//! Heartbeats and the time go in. Out come the list of least loaded nodes, made anew at a fixed cadence, the limit that
-//! nodes are told, and, for an allocator in the same process, a node's word that it can take one more.
+//! Heartbeats and the time go in. Out come the list of least loaded nodes, rebuilt at a fixed
+//! cadence, the queuing limit for the nodes, and, for an allocator in the same process, the answer
+//! whether a node can take another container.
 //!
-//! Numbers that an allocator changed are replaced by the node's next heartbeat: the node knows better.
+//! Numbers that an allocator changed are replaced by the node's next heartbeat, which is more
+//! accurate.
 
 mod comparator;
 #[cfg(test)]
@@ -18,22 +21,23 @@ pub use comparator::{LoadComparator, ParseLoadComparatorError};
 use crate::action::ContainerQueuingLimit;
 use crate::queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 
-/// What an operator decides about the monitor.
+/// Configuration of the monitor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeLoadConfig {
-    /// `yarn.resourcemanager.nm-container-queuing.load-comparator`.
+    /// `yarn.resourcemanager.nm-container-queuing.load-comparator`: order of the list.
     pub comparator: LoadComparator,
-    /// `yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms`. 0 sorts at every tick.
+    /// `yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms`. 0 sorts at every
+    /// tick.
     pub sorting_interval_ms: u64,
-    /// `yarn.resourcemanager.opportunistic-container-allocation.nodes-used`: how many of the least loaded nodes are
-    /// offered to allocators.
+    /// `yarn.resourcemanager.opportunistic-container-allocation.nodes-used`: number of least loaded
+    /// nodes offered to allocators.
     pub nodes_used: usize,
-    /// How far above the mean a queue may grow.
+    /// Distance above the mean that a queue may reach.
     pub queue_limit: QueueLimitConfig,
 }
 
 impl Default for NodeLoadConfig {
-    /// Hadoop's defaults.
+    /// Returns Hadoop's defaults.
     fn default() -> Self {
         Self {
             comparator: LoadComparator::default(),
@@ -44,50 +48,53 @@ impl Default for NodeLoadConfig {
     }
 }
 
-/// What one heartbeat says. A heartbeat without a status of opportunistic containers has 0 for all of its numbers.
+/// Load from one heartbeat. A heartbeat without a status of opportunistic containers has 0 for all
+/// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
-    /// Containers that wait, of both types (`wait_queue_length`).
+    /// Waiting containers of both types (`wait_queue_length`).
     pub queue_length: u32,
-    /// Milliseconds a new container would wait (`estimated_queue_wait_time`); `None` if the node cannot tell (-1).
+    /// Milliseconds that a new container would wait (`estimated_queue_wait_time`); `None` if the
+    /// node has no estimate (-1).
     pub queue_wait_time_ms: Option<u32>,
-    /// Opportunistic containers that may wait (`opport_queue_capacity`). Read at the first heartbeat only.
+    /// Opportunistic containers that may wait (`opport_queue_capacity`). Read at the first
+    /// heartbeat only.
     pub queue_capacity: u32,
-    /// What the node offers to containers.
+    /// Resources that the node offers to containers.
     pub capability: Resource,
-    /// What the containers it reported running were given, of both types.
+    /// Allocations of the containers reported running, of both types.
     pub allocated: Resource,
-    /// The node takes no new containers.
+    /// Whether the node is being decommissioned and takes no new containers.
     pub decommissioning: bool,
 }
 
-/// A node as the monitor sees it: its last heartbeat, and what was allocated since (Hadoop: `ClusterNode`).
+/// Load of a node: its last heartbeat, and the allocations since (Hadoop: `ClusterNode`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNode {
-    /// Its rack, a path.
+    /// Path of the node's rack.
     pub rack: String,
-    /// Containers that wait.
+    /// Waiting containers of both types.
     pub queue_length: u32,
     /// Estimated wait in milliseconds.
     pub queue_wait_time_ms: Option<u32>,
     /// Opportunistic containers that may wait, as of the first heartbeat.
     pub queue_capacity: u32,
-    /// What it offers.
+    /// Resources that the node offers.
     pub capability: Resource,
-    /// What its containers were given.
+    /// Allocations of the node's containers.
     pub allocated: Resource,
-    /// When its last heartbeat came.
+    /// Time of the last heartbeat.
     pub updated: MonoMillis,
 }
 
 impl ClusterNode {
-    /// What is left of the node's resources, each type at least 0.
+    /// Returns the free resources, each type at least 0.
     #[must_use]
     pub fn available(&self) -> Resource {
         self.capability.saturating_sub(self.allocated)
     }
 
-    /// Takes a place in the queue if there is one.
+    /// Takes a place in the queue, if one is free; returns whether it did.
     fn join_queue(&mut self) -> bool {
         let room = self.queue_length < self.queue_capacity;
         if room {
@@ -97,20 +104,20 @@ impl ClusterNode {
     }
 }
 
-/// See the module. Holds as many nodes as are registered, no more.
+/// Load of all nodes, and the list of the least loaded. Holds one entry per registered node.
 #[derive(Clone, Debug)]
 pub struct NodeLoadMonitor {
     config: NodeLoadConfig,
     nodes: BTreeMap<NodeId, ClusterNode>,
     racks: BTreeMap<String, BTreeSet<NodeId>>,
-    /// The least loaded first, without those that were full at the last sort.
+    /// Least loaded nodes first, without those that were full at the last sort.
     sorted: Vec<NodeId>,
     next_sort: MonoMillis,
     calculator: QueueLimitCalculator,
 }
 
 impl NodeLoadMonitor {
-    /// Without nodes; the first sort is one interval away.
+    /// Creates a monitor without nodes; the first sort is due after one interval.
     #[must_use]
     pub fn new(config: NodeLoadConfig, now: MonoMillis) -> Self {
         Self {
@@ -123,8 +130,9 @@ impl NodeLoadMonitor {
         }
     }
 
-    /// Takes in a heartbeat. The first one of a node inserts it; one that makes the node useless (decommissioning, or no
-    /// estimate of a wait that nodes are compared by) takes it out. `rack` and the queue's capacity are read at insertion.
+    /// Records a heartbeat. The first heartbeat of a node inserts it. A heartbeat that makes the
+    /// node unusable (decommissioning, or no estimate of a wait when nodes are compared by it)
+    /// removes it. `rack` and the queue's capacity are read at insertion.
     pub fn update(&mut self, id: &NodeId, rack: &str, load: &NodeLoad, now: MonoMillis) {
         let useless = load.decommissioning
             || (self.config.comparator.needs_wait_time() && load.queue_wait_time_ms.is_none());
@@ -156,7 +164,7 @@ impl NodeLoadMonitor {
             .insert(id.clone());
     }
 
-    /// Forgets a node that is lost, decommissioned or registers anew. It leaves the list at once.
+    /// Removes a node that is lost, decommissioned or registers anew. The list drops it at once.
     pub fn remove(&mut self, id: &NodeId) {
         let Some(node) = self.nodes.remove(id) else {
             return;
@@ -170,7 +178,7 @@ impl NodeLoadMonitor {
         self.sorted.retain(|sorted| sorted != id);
     }
 
-    /// Sorts if it is time to; says whether it was.
+    /// Sorts if a sort is due; returns whether it was.
     pub fn tick(&mut self, now: MonoMillis) -> bool {
         let due = self.next_sort <= now;
         if due {
@@ -179,13 +187,14 @@ impl NodeLoadMonitor {
         due
     }
 
-    /// When to call [`Self::tick`] next.
+    /// Returns the time at which [`Self::tick`] sorts next.
     #[must_use]
     pub const fn next_deadline(&self) -> MonoMillis {
         self.next_sort
     }
 
-    /// Makes the list and the limit from the numbers at hand, ahead of time if need be, and sets the next time.
+    /// Rebuilds the list and the limit from the present numbers, even before a sort is due, and
+    /// sets the time of the next sort.
     pub fn sort(&mut self, now: MonoMillis) {
         self.next_sort = now + self.config.sorting_interval_ms;
         let comparator = self.config.comparator;
@@ -203,48 +212,49 @@ impl NodeLoadMonitor {
         self.calculator.update(&metrics);
     }
 
-    /// The `count` least loaded nodes of the last sort, or as many as there are, the least loaded first.
+    /// Returns the `count` least loaded nodes of the last sort, or as many as there are, the least
+    /// loaded first.
     #[must_use]
     pub fn select(&self, count: usize) -> &[NodeId] {
         &self.sorted[..count.min(self.sorted.len())]
     }
 
-    /// The nodes that allocators are offered: [`NodeLoadConfig::nodes_used`] of them.
+    /// Returns the [`NodeLoadConfig::nodes_used`] nodes that are offered to allocators.
     #[must_use]
     pub fn least_loaded(&self) -> &[NodeId] {
         self.select(self.config.nodes_used)
     }
 
-    /// What nodes are told to keep waiting at most.
+    /// Returns the limit to publish to the nodes.
     #[must_use]
     pub fn queuing_limit(&self) -> ContainerQueuingLimit {
         self.calculator.limit(self.config.comparator)
     }
 
-    /// The statistics behind [`Self::queuing_limit`].
+    /// Returns the statistics behind [`Self::queuing_limit`].
     #[must_use]
     pub const fn queue_limit_calculator(&self) -> &QueueLimitCalculator {
         &self.calculator
     }
 
-    /// What is known of a node; `None` before its first heartbeat and after its removal.
+    /// Returns the load of a node; `None` before its first heartbeat and after its removal.
     #[must_use]
     pub fn node(&self, id: &NodeId) -> Option<&ClusterNode> {
         self.nodes.get(id)
     }
 
-    /// All nodes in the order of their ids, full ones included.
+    /// Returns all nodes in the order of their ids, including full ones.
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &ClusterNode)> {
         self.nodes.iter()
     }
 
-    /// The nodes of a rack in the order of their ids.
+    /// Returns the nodes of a rack in the order of their ids.
     pub fn nodes_of_rack(&self, rack: &str) -> impl Iterator<Item = &NodeId> {
         self.racks.get(rack).into_iter().flatten()
     }
 
-    /// The nodes of a host, the least loaded first. Hadoop knows one per host; several NodeManagers on one machine are
-    /// several nodes here.
+    /// Returns the nodes of a host, the least loaded first. Hadoop knows one per host; here several
+    /// NodeManagers on one machine are several nodes.
     #[must_use]
     pub fn nodes_of_host(&self, host: &str) -> Vec<NodeId> {
         let node_id = |port| NodeId {
@@ -252,20 +262,21 @@ impl NodeLoadMonitor {
             port,
         };
         let mut nodes: Vec<_> = self.nodes.range(node_id(0)..=node_id(u16::MAX)).collect();
-        // Without a cluster to take shares of, free amounts are compared as they are: all these have one machine.
+        // All these nodes share one machine, so free amounts are compared directly, not as shares
+        // of the cluster.
         nodes.sort_unstable_by(|a, b| self.config.comparator.compare(Resource::default(), *a, *b));
         nodes.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Whether a node takes no container of any size until its next heartbeat.
+    /// Returns whether a node takes no container of any size until its next heartbeat.
     pub(crate) fn is_exhausted(&self, id: &NodeId) -> bool {
         self.nodes
             .get(id)
             .is_none_or(|node| self.config.comparator.is_exhausted(node))
     }
 
-    /// Counts one more container of this size in at a node, if it may take it; otherwise, and for a node that is not
-    /// known, changes nothing and says no.
+    /// Counts one more container of this size at a node, if it may take it, and returns whether it
+    /// did. A full or unknown node stays unchanged.
     pub fn compare_and_increment(&mut self, id: &NodeId, ask: Resource) -> bool {
         self.nodes
             .get_mut(id)

@@ -1,8 +1,9 @@
-//! Containers of one execution type that wait for room: frozen ones, then those that have not started, each first come
-//! first served.
+//! Queue of one execution type: frozen containers first, then those that have not started, each in
+//! the order of arrival.
 //!
-//! Frozen ones go first although they joined later than some: they hold memory, may be frozen for so long only, and lose
-//! what they have done if room comes too late. Hadoop, which never gets as far as a frozen container, appends them.
+//! Frozen containers go first although they joined later than some others: they hold memory, may
+//! stay frozen for a limited time only, and lose their work if they are not resumed in time. Hadoop
+//! appends them, and its queue never gets as far as a frozen container.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +11,28 @@ use records::ContainerId;
 
 use crate::utilization::Amount;
 
-/// One that waits.
+/// Waiting container and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) id: ContainerId,
     pub(crate) amount: Amount,
 }
 
-/// A queue. Its entries are kept by their place, so that any of them can leave without a search.
+/// Queue of waiting containers. Entries are keyed by place, so that any of them can be removed
+/// without a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
     entries: BTreeMap<u64, Waiting>,
-    /// Places of those that are frozen, and the mebibytes that each holds.
+    /// Memory held, in mebibytes, by place, of the frozen containers.
     paused: BTreeMap<u64, u64>,
-    /// Places of those that have not started yet.
+    /// Places of the containers that have not started yet.
     unstarted: BTreeSet<u64>,
     total: Amount,
     frozen_mb: u128,
 }
 
 impl Queue {
-    /// Adds a container at its place; `frozen_mb`: what it holds if it is frozen.
+    /// Adds a container at its place; `frozen_mb` is the memory that it holds if it is frozen.
     pub(crate) fn insert(&mut self, place: u64, waiting: Waiting, frozen_mb: Option<u64>) {
         self.total += waiting.amount;
         if let Some(held_mb) = frozen_mb {
@@ -43,7 +45,7 @@ impl Queue {
         assert!(before.is_none(), "place {place} is given twice");
     }
 
-    /// Takes out the container at a place.
+    /// Removes the container at a place.
     pub(crate) fn remove(&mut self, place: u64) {
         let waiting = self
             .entries
@@ -56,25 +58,25 @@ impl Queue {
         self.unstarted.remove(&place);
     }
 
-    /// The one whose turn is next.
+    /// Returns the container that starts next.
     pub(crate) fn head(&self) -> Option<Waiting> {
         let frozen = self.paused.first_key_value().map(|(place, _)| place);
         let place = frozen.or_else(|| self.unstarted.first())?;
         self.entries.get(place).copied()
     }
 
-    /// The last one that joined and has not started yet.
+    /// Returns the container that joined last among those that have not started.
     pub(crate) fn newest_unstarted(&self) -> Option<ContainerId> {
         self.unstarted_newest_first().next()
     }
 
-    /// Those that have not started yet, the one that joined last first.
+    /// Returns the containers that have not started, newest first.
     pub(crate) fn unstarted_newest_first(&self) -> impl Iterator<Item = ContainerId> + '_ {
         let places = self.unstarted.iter().rev();
         places.filter_map(|place| self.entries.get(place).map(|waiting| waiting.id))
     }
 
-    /// All that wait, in their order; true for those that are frozen.
+    /// Returns all containers in queue order, with true for frozen ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Waiting, bool)> + '_ {
         let frozen = self.paused.keys().map(|place| (place, true));
         let unstarted = self.unstarted.iter().map(|place| (place, false));
@@ -83,34 +85,34 @@ impl Queue {
             .filter_map(|(place, frozen)| Some((*self.entries.get(place)?, frozen)))
     }
 
-    /// The one that was frozen last, of those that hold memory.
+    /// Returns the container that was frozen last among those that hold memory.
     pub(crate) fn newest_frozen_with_memory(&self) -> Option<ContainerId> {
         let mut newest_first = self.paused.iter().rev();
         let (place, _) = newest_first.find(|(_, held_mb)| **held_mb > 0)?;
         self.entries.get(place).map(|waiting| waiting.id)
     }
 
-    /// Mebibytes that frozen ones hold.
+    /// Returns the memory that frozen containers hold, in mebibytes.
     pub(crate) fn frozen_mb(&self) -> u128 {
         self.frozen_mb
     }
 
-    /// How many wait, frozen ones included.
+    /// Returns the number of containers, including frozen ones.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many wait for their first start.
+    /// Returns the number of containers that have not started.
     pub(crate) fn unstarted_len(&self) -> usize {
         self.unstarted.len()
     }
 
-    /// How many are frozen.
+    /// Returns the number of frozen containers.
     pub(crate) fn paused_len(&self) -> usize {
         self.paused.len()
     }
 
-    /// What all of them ask for together.
+    /// Returns the sum of what all containers ask for.
     pub(crate) fn total(&self) -> Amount {
         self.total
     }

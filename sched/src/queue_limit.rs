@@ -1,25 +1,28 @@
-//! How many opportunistic containers may wait on a node, from how many wait on the nodes at large (Hadoop:
-//! `QueueLimitCalculator`): the mean and so many standard deviations, within bounds.
+//! Limit of the opportunistic queues, from the queues of all nodes (Hadoop:
+//! `QueueLimitCalculator`): the mean plus a number of standard deviations, within bounds.
 //!
-//! The arithmetic is Java's to the last bit: 32-bit sums that wrap, integer division, a deviation rounded to a whole
-//! number, and single precision for the product. A limit that differs by one sheds other containers.
+//! The arithmetic is Java's to the last bit: 32-bit sums that wrap, integer division, a deviation
+//! rounded to a whole number, and single precision for the product. A limit that differs by one
+//! sheds other containers.
 
 use crate::action::ContainerQueuingLimit;
 use crate::node_load::LoadComparator;
 
-/// What an operator decides about the limit, in containers or milliseconds as the comparator has it.
+/// Configuration of the limit, in containers or milliseconds, depending on the comparator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueLimitConfig {
-    /// `yarn.resourcemanager.nm-container-queuing.queue-limit-stdev`: standard deviations above the mean.
+    /// `yarn.resourcemanager.nm-container-queuing.queue-limit-stdev`: standard deviations above the
+    /// mean.
     pub sigma: f32,
     /// `yarn.resourcemanager.nm-container-queuing.min-queue-length`, or `.min-queue-wait-time-ms`.
     pub min: i32,
-    /// `yarn.resourcemanager.nm-container-queuing.max-queue-length`, or `.max-queue-wait-time-ms`. Wins over `min`.
+    /// `yarn.resourcemanager.nm-container-queuing.max-queue-length`, or `.max-queue-wait-time-ms`.
+    /// Overrides `min`.
     pub max: i32,
 }
 
 impl QueueLimitConfig {
-    /// Hadoop's defaults for the metric that `comparator` orders by.
+    /// Returns Hadoop's defaults for the metric that `comparator` orders by.
     #[must_use]
     pub const fn default_for(comparator: LoadComparator) -> Self {
         let (min, max) = match comparator {
@@ -34,7 +37,8 @@ impl QueueLimitConfig {
     }
 }
 
-/// See the module. Before the first update both statistics are 0, so the limit is the lower bound.
+/// Statistics of the nodes' queues and the limit computed from them. Before the first update both
+/// statistics are 0, so the limit is the lower bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueLimitCalculator {
     config: QueueLimitConfig,
@@ -43,7 +47,7 @@ pub struct QueueLimitCalculator {
 }
 
 impl QueueLimitCalculator {
-    /// With statistics of no nodes.
+    /// Creates a calculator with the statistics of no nodes.
     #[must_use]
     pub const fn new(config: QueueLimitConfig) -> Self {
         Self {
@@ -53,7 +57,8 @@ impl QueueLimitCalculator {
         }
     }
 
-    /// Takes in the metrics of the nodes that are in use. Without any the statistics stay as they were.
+    /// Computes the statistics from the metrics of the usable nodes. Without nodes the statistics
+    /// stay unchanged.
     pub fn update(&mut self, metrics: &[i32]) {
         let nodes = i32::try_from(metrics.len()).unwrap_or(i32::MAX);
         if nodes == 0 {
@@ -66,11 +71,11 @@ impl QueueLimitCalculator {
             double_to_int(f64::from(sum) + distance * distance)
         });
         let variance = int_to_float(squares) / int_to_float(nodes);
-        // Java rounds half up, Rust half away from zero: the same, since a root is not negative.
+        // Java rounds half up, Rust half away from zero: the same, because a root is not negative.
         self.stdev = double_to_int(f64::from(variance).sqrt().round());
     }
 
-    /// The limit in force, in containers or milliseconds.
+    /// Returns the limit in force, in containers or milliseconds.
     #[must_use]
     pub fn threshold(&self) -> i32 {
         let spread = self.config.sigma * int_to_float(self.stdev);
@@ -78,8 +83,9 @@ impl QueueLimitCalculator {
         wanted.max(self.config.min).min(self.config.max)
     }
 
-    /// The limit as nodes are told it. By waiting time the length is unlimited, so that nodes never shed: they do not
-    /// look at the time. A negative limit, which only a negative `max` gives, is no limit, as nodes read it.
+    /// Returns the limit to publish to the nodes. If nodes are compared by wait, the length is
+    /// unlimited and nodes never shed, because they ignore the time. A negative limit, possible
+    /// only with a negative `max`, means no limit to the nodes.
     #[must_use]
     pub fn limit(&self, comparator: LoadComparator) -> ContainerQueuingLimit {
         let threshold = self.threshold();
@@ -97,13 +103,13 @@ impl QueueLimitCalculator {
         }
     }
 
-    /// The whole mean of the last update.
+    /// Returns the mean of the last update, truncated to a whole number.
     #[must_use]
     pub const fn mean(&self) -> i32 {
         self.mean
     }
 
-    /// The whole standard deviation of the last update.
+    /// Returns the standard deviation of the last update, rounded to a whole number.
     #[must_use]
     pub const fn stdev(&self) -> i32 {
         self.stdev
@@ -126,7 +132,7 @@ fn float_to_int(value: f32) -> i32 {
     value as i32
 }
 
-/// Java's i2f: to the nearest number that single precision has.
+/// Converts as Java's i2f: to the nearest value of single precision.
 fn int_to_float(value: i32) -> f32 {
     value as f32
 }
@@ -209,7 +215,8 @@ mod tests {
             prop_assert!((min..=min + range).contains(&threshold));
         }
 
-        /// For short queues single precision is exact enough to compare with the formula in double precision.
+        /// Compares with the formula in double precision; for short queues single precision is
+        /// exact enough.
         #[test]
         fn the_limit_is_the_mean_and_so_many_deviations(
             metrics in prop::collection::vec(0..50_i32, 1..100),

@@ -1,23 +1,24 @@
-//! Who may wait in the opportunistic queue, and how many may stay when the ResourceManager lowers its limit
-//! (Hadoop: `OpportunisticContainersQueuePolicy`, `ContainerScheduler.resourceAvailableToQueueOppContainer`).
+//! Admission to the opportunistic queue, and the excess to shed when the ResourceManager lowers its
+//! limit (Hadoop: `OpportunisticContainersQueuePolicy`,
+//! `ContainerScheduler.resourceAvailableToQueueOppContainer`).
 
 use crate::action::{ContainerQueuingLimit, RejectReason};
 use crate::config::{ContainerSchedulerConfig, QUEUE_LENGTH_MAX};
 use crate::index::Index;
 use crate::utilization::Amount;
 
-/// What bounds the opportunistic queue (`yarn.nodemanager.opportunistic-containers-queue-policy`).
+/// Bound of the opportunistic queue (`yarn.nodemanager.opportunistic-containers-queue-policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpportunisticContainersQueuePolicy {
-    /// Hadoop's `BY_QUEUE_LEN`: how many wait.
+    /// Hadoop's `BY_QUEUE_LEN`: the number of waiting containers is bounded.
     #[default]
     ByQueueLen,
-    /// Hadoop's `BY_RESOURCES`: what runs and waits must fit the node together.
+    /// Hadoop's `BY_RESOURCES`: running and waiting containers together must fit the node.
     ByResources,
 }
 
 impl ContainerSchedulerConfig {
-    /// Most opportunistic containers that may wait, and what the ResourceManager is told about it.
+    /// Returns the most opportunistic containers that may wait, as reported to the ResourceManager.
     #[must_use]
     pub fn queue_capacity(&self) -> usize {
         match self.queue_policy {
@@ -28,15 +29,16 @@ impl ContainerSchedulerConfig {
         }
     }
 
-    /// Whether guaranteed containers start without asking for room: on a node that takes no opportunistic containers
-    /// the ResourceManager's word is enough, as it was before there were any.
+    /// Returns whether guaranteed containers start without a check for free resources. On a node
+    /// that takes no opportunistic containers the ResourceManager's allocation suffices, as in
+    /// Hadoop before there were any.
     #[must_use]
     pub fn forces_guaranteed(&self) -> bool {
         self.queue_policy == OpportunisticContainersQueuePolicy::ByQueueLen
             && self.queue_length_max == 0
     }
 
-    /// Whether an opportunistic container of this size may join the queue.
+    /// Checks whether an opportunistic container of this size may join the queue.
     pub(crate) fn admit(
         &self,
         amount: Amount,
@@ -65,7 +67,8 @@ impl ContainerSchedulerConfig {
 }
 
 impl ContainerQueuingLimit {
-    /// How many of `unstarted` waiting opportunistic containers must go by the limit of their number.
+    /// Returns how many of `unstarted` waiting opportunistic containers exceed the limit of their
+    /// number.
     pub(crate) fn excess(&self, unstarted: usize) -> usize {
         self.max_queue_length
             .map_or(0, |limit| unstarted.saturating_sub(limit))

@@ -1,22 +1,22 @@
-//! Where random choices come from. The crate has no source of its own: the caller passes one in, and a trace with the
-//! same seed gives the same choices.
+//! Source of random choices. The crate has none of its own: the caller passes one in, and a trace
+//! with the same seed gives the same choices.
 
-/// Draws an index. Implemented by [`SplitMix64`]; a caller may bring its own.
+/// Source of random indexes. Implemented by [`SplitMix64`]; callers may pass another.
 pub trait Draw {
-    /// A number below `bound`, each as likely as the others. `bound` is at least 1. An answer that is not below it is
-    /// taken modulo `bound`, so that a faulty source cannot cause a panic.
+    /// Returns a number below `bound`, each with the same probability. `bound` is at least 1.
+    /// Callers take the result modulo `bound`, so that a faulty source cannot cause a panic.
     fn below(&mut self, bound: usize) -> usize;
 }
 
-/// A small generator for spreading load; never for secrets (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014).
+/// Small generator for spreading load; never for secrets (Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators", OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct SplitMix64 {
     state: u64,
 }
 
 impl SplitMix64 {
-    /// A generator whose numbers follow from `seed`.
+    /// Creates a generator whose numbers follow from `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -33,7 +33,8 @@ impl SplitMix64 {
 
 impl Draw for SplitMix64 {
     fn below(&mut self, bound: usize) -> usize {
-        // The product's high half: the bias is below bound / 2^64, far less than any number of draws could show.
+        // High half of the product: the bias is below bound / 2^64, far less than any number of
+        // draws could show.
         let product = u128::from(self.next()) * bound as u128;
         usize::try_from(product >> 64).unwrap_or(0)
     }

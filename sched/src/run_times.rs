@@ -1,27 +1,30 @@
-//! How long containers took on this node, by application and size, to say how long others will take.
+//! Observed run times of containers on this node, by application and size, to predict those of
+//! others.
 //!
-//! A few run times are remembered for each application and size class, for each application, and for the node as a
-//! whole; the first of these that says enough is asked. Run times themselves are kept, not a mean of them: how long a
-//! container that has run for a minute goes on depends on how many of its kind took longer than that.
+//! A few run times are kept for each application and size class, for each application, and for the
+//! node as a whole; the first of these with enough samples is used. The run times themselves are
+//! kept, not their mean: the remaining time of a container that has run for a minute depends on how
+//! many of its class took longer than that.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ApplicationId, Resource};
 
-/// Run times remembered of each class, the most recent ones: enough to show a spread, few enough to follow a change.
+/// Most run times kept for each class, the most recent ones: enough to show a spread, few enough to
+/// follow a change.
 const SAMPLES_MAX: usize = 32;
 
-/// Run times that a class must have to be asked.
+/// Fewest run times with which a class is used.
 const SAMPLES_MIN: usize = 3;
 
-/// Classes remembered, those used last. At 600 bytes each they take 600 KiB at most.
+/// Most classes kept, the most recently used ones. At 600 bytes each they take 600 KiB at most.
 const CLASSES_MAX: usize = 1_024;
 
-/// What a container is assumed to take when none has ever ended here. Only the order of magnitude matters: it makes a
-/// node with a queue look worse than one without, and the first containers that end replace it.
+/// Assumed run time before any container has ended here. Only the order of magnitude matters: a
+/// node with a queue looks worse than one without. The first containers that end replace it.
 const ASSUMED_MS: [u64; 1] = [60_000];
 
-/// Sizes that count as alike: each step doubles.
+/// Class of similar sizes: each step doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SizeClass {
     memory: u32,
@@ -30,7 +33,7 @@ struct SizeClass {
 
 impl SizeClass {
     fn of(size: Resource) -> Self {
-        // The number of bits: one class for 0, 1, 2 to 3, 4 to 7 and so on.
+        // Number of bits: one class for 0, 1, 2 to 3, 4 to 7 and so on.
         Self {
             memory: u64::BITS - size.memory_mb.leading_zeros(),
             vcores: u32::BITS - size.vcores.leading_zeros(),
@@ -38,17 +41,17 @@ impl SizeClass {
     }
 }
 
-/// An application's containers of one size class; `None`: of all.
+/// Containers of an application in one size class; `None`: in all.
 type Class = (ApplicationId, Option<SizeClass>);
 
-/// The most recent run times of one class.
+/// Most recent run times of one class.
 #[derive(Clone, Debug, Default)]
 struct Recent {
-    /// The oldest first.
+    /// Run times in milliseconds, oldest first.
     arrived: VecDeque<u64>,
-    /// The same, the shortest first.
+    /// The same run times, shortest first.
     sorted: Vec<u64>,
-    /// When it was used last, counted in uses.
+    /// Value of [`RunTimes::uses`] at the last use.
     used: u64,
 }
 
@@ -66,25 +69,26 @@ impl Recent {
     }
 }
 
-/// See the module.
+/// Recent run times by class, bounded by [`CLASSES_MAX`] and [`SAMPLES_MAX`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunTimes {
     classes: BTreeMap<Class, Recent>,
-    /// Classes by when they were used last.
+    /// Classes by the time of their last use.
     by_use: BTreeMap<u64, Class>,
     all: Recent,
     uses: u64,
 }
 
 impl RunTimes {
-    /// Remembers how long a container took.
+    /// Records the run time of a container.
     pub(crate) fn record(&mut self, application: ApplicationId, size: Resource, ran_ms: u64) {
         self.of(application, None).push(ran_ms);
         self.of(application, Some(SizeClass::of(size))).push(ran_ms);
         self.all.push(ran_ms);
     }
 
-    /// A class, from now on the one used last, in place of the one used longest ago if there are too many.
+    /// Returns a class and marks it as used. Inserts it if it is new, in place of the least
+    /// recently used class if there are too many.
     fn of(&mut self, application: ApplicationId, size: Option<SizeClass>) -> &mut Recent {
         let class = (application, size);
         if !self.classes.contains_key(&class)
@@ -101,12 +105,12 @@ impl RunTimes {
         recent
     }
 
-    /// Whether no container has ended yet.
+    /// Returns whether no container has ended yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.sorted.is_empty()
     }
 
-    /// Run times to expect of a container, the shortest first, at least one.
+    /// Returns the run times to expect of a container, shortest first, at least one.
     pub(crate) fn expected(&self, application: ApplicationId, size: Resource) -> &[u64] {
         let says_enough = |size| {
             let recent = self.classes.get(&(application, size))?;
@@ -122,14 +126,15 @@ impl RunTimes {
     }
 }
 
-/// A whole in the unit of the fractions that [`remaining_ms`] takes.
+/// Unit of the fractions that [`remaining_ms`] takes.
 pub(crate) const WHOLE: usize = 1 << 24;
 
-/// Milliseconds for which a container goes on that has run for `ran_ms`: what is left of the one at `fraction`, below
-/// [`WHOLE`], of those in `known` that took longer. `known` is sorted and not empty.
+/// Returns the expected remaining milliseconds of a container that has run for `ran_ms`: those of
+/// the sample at `fraction`, below [`WHOLE`], among the samples in `known` that took longer.
+/// `known` is sorted and not empty.
 ///
-/// One that has outrun them all is expected to be late for as long again as it is late already: soon done if it is a
-/// little late, not for long if it is a runaway.
+/// A container that has outrun all samples is expected to take as much longer as it is late
+/// already: little if it is slightly late, and a long time if it is far beyond the others.
 pub(crate) fn remaining_ms(known: &[u64], ran_ms: u64, fraction: usize) -> u64 {
     let longer = &known[known.partition_point(|ms| *ms <= ran_ms)..];
     match longer.get(fraction.min(WHOLE - 1) * longer.len() / WHOLE) {

@@ -1,10 +1,10 @@
-//! What the ResourceManager is told about opportunistic containers, computed from the state.
+//! Status of opportunistic containers for the ResourceManager, computed from the index.
 
 use crate::action::OpportunisticContainersStatus;
 use crate::config::ContainerSchedulerConfig;
 use crate::index::Index;
 
-/// See [`OpportunisticContainersStatus`].
+/// Computes the status that a heartbeat reports.
 pub(crate) fn opportunistic_status(
     config: &ContainerSchedulerConfig,
     index: &Index,
@@ -23,7 +23,8 @@ pub(crate) fn opportunistic_status(
     }
 }
 
-/// Counts are bounded by [`crate::CONTAINERS_MAX`]; the clamp only satisfies the type.
+/// Converts a count. Counts are bounded by [`crate::CONTAINERS_MAX`]; the clamp only satisfies the
+/// type.
 fn count(containers: usize) -> u32 {
     u32::try_from(containers).unwrap_or(u32::MAX)
 }

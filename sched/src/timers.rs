@@ -1,23 +1,23 @@
-//! Every timer of the scheduler, and the table of their deadlines.
+//! Timers of the scheduler and the table of their deadlines.
 //!
-//! Nothing sleeps: the caller asks for the earliest deadline and comes back with the time. Cancelling is removing an
-//! entry, so no timer can leak or fire for a container that is gone.
+//! Nothing sleeps: the caller asks for the earliest deadline and returns with the time. Cancelling
+//! removes an entry, so no timer can leak or fire for a container that is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, MonoMillis};
 
-/// What a deadline is for.
+/// Purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The container was asked to end and has not: end it by force.
+    /// SIGTERM was sent and the container has not ended: send SIGKILL.
     ForceKill(ContainerId),
-    /// The container has been frozen for as long as it may: kill it.
+    /// The container has been frozen for the longest time allowed: kill it.
     PauseEnd(ContainerId),
 }
 
-/// Deadlines in the order in which they come. At most one per [`Timer`], and a container has
-/// one of them at a time, so never more than there are containers.
+/// Deadlines in ascending order. A container has at most one [`Timer`] at a time, so there are
+/// never more timers than containers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     by_deadline: BTreeSet<(MonoMillis, Timer)>,
@@ -25,26 +25,26 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets the timer, in place of an earlier setting.
+    /// Sets the timer and replaces its earlier deadline.
     pub(crate) fn set(&mut self, timer: Timer, deadline: MonoMillis) {
         self.cancel(timer);
         self.by_deadline.insert((deadline, timer));
         self.deadlines.insert(timer, deadline);
     }
 
-    /// Makes sure that the timer does not come.
+    /// Removes the timer, if it is set.
     pub(crate) fn cancel(&mut self, timer: Timer) {
         if let Some(deadline) = self.deadlines.remove(&timer) {
             self.by_deadline.remove(&(deadline, timer));
         }
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<MonoMillis> {
         self.by_deadline.first().map(|&(deadline, _)| deadline)
     }
 
-    /// Takes the earliest timer that is due at `now`.
+    /// Removes and returns the earliest timer that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: MonoMillis) -> Option<Timer> {
         let &(deadline, timer) = self.by_deadline.first()?;
         if deadline > now {
@@ -55,7 +55,7 @@ impl Timers {
         Some(timer)
     }
 
-    /// Every timer that is set, in the order of the containers.
+    /// Returns every timer that is set, in the order of the containers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Timer> + '_ {
         self.deadlines.keys().copied()
     }

@@ -1,5 +1,5 @@
-//! How much of the node is used, by allocation: what containers were given, not what they really use
-//! (Hadoop: `AllocationBasedResourceUtilizationTracker`).
+//! Utilization of the node by allocation: by what containers were given, not by what they really
+//! use (Hadoop: `AllocationBasedResourceUtilizationTracker`).
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
@@ -14,10 +14,10 @@ pub struct VmemPmemRatio {
 }
 
 impl VmemPmemRatio {
-    /// Hadoop's default, 2.1.
+    /// Hadoop's default of 2.1.
     pub const DEFAULT: Self = Self { thousandths: 2_100 };
 
-    /// The ratio as configured, rounded to thousandths; `None` unless it is above 0 and at most 1,000,000.
+    /// Returns the ratio rounded to thousandths; `None` unless it is above 0 and at most 1,000,000.
     #[must_use]
     pub fn new(ratio: f64) -> Option<Self> {
         let thousandths = (ratio * 1_000.0).round();
@@ -36,18 +36,19 @@ impl VmemPmemRatio {
 
 /// A resource in every dimension that decides whether a container may start.
 ///
-/// Wide enough that the sum over all containers cannot overflow: sizes are 64 bits wide and come from a peer.
+/// Wide enough that the sum over all containers cannot overflow: sizes are 64 bits wide and come
+/// from a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     memory_mb: u128,
-    /// 0 when the virtual memory check is off.
+    /// Virtual memory in mebibytes; 0 when the virtual memory check is off.
     vmem_mb: u128,
     vcores: u64,
 }
 
 impl Amount {
-    /// What `resource` takes of each dimension. Virtual memory is rounded down to mebibytes, as in Hadoop, for
-    /// containers and node alike.
+    /// Returns `resource` in every dimension. Virtual memory is rounded down to mebibytes, as in
+    /// Hadoop, for containers and node alike.
     pub(crate) fn new(resource: Resource, vmem_check: Option<VmemPmemRatio>) -> Self {
         let memory_mb = u128::from(resource.memory_mb);
         let vmem_mb =
@@ -59,19 +60,19 @@ impl Amount {
         }
     }
 
-    /// Mebibytes of memory.
+    /// Returns the memory in mebibytes.
     pub(crate) fn memory_mb(self) -> u128 {
         self.memory_mb
     }
 
-    /// Whether every dimension is at most that of `room`.
+    /// Returns whether every dimension is at most that of `room`.
     pub(crate) fn fits_in(self, room: Self) -> bool {
         self.memory_mb <= room.memory_mb
             && self.vmem_mb <= room.vmem_mb
             && self.vcores <= room.vcores
     }
 
-    /// What is left, 0 in the dimensions where `other` is larger.
+    /// Returns the difference, 0 in the dimensions where `other` is larger.
     pub(crate) fn saturating_sub(self, other: Self) -> Self {
         Self {
             memory_mb: self.memory_mb.saturating_sub(other.memory_mb),
@@ -80,12 +81,12 @@ impl Amount {
         }
     }
 
-    /// Whether nothing is there in any dimension.
+    /// Returns whether every dimension is 0.
     pub(crate) fn is_zero(self) -> bool {
         self == Self::default()
     }
 
-    /// Memory and cores, clamped to what the type holds.
+    /// Returns memory and cores, clamped to what the type holds.
     pub(crate) fn to_resource(self) -> Resource {
         Resource::new(
             u64::try_from(self.memory_mb).unwrap_or(u64::MAX),
@@ -115,7 +116,7 @@ impl AddAssign for Amount {
 impl Sub for Amount {
     type Output = Self;
 
-    /// Only for taking out what was put in: more is a fault in this crate, and overflows.
+    /// Subtracts what was added before. A larger value is a defect in this crate and overflows.
     fn sub(self, other: Self) -> Self {
         Self {
             memory_mb: self.memory_mb - other.memory_mb,
@@ -131,23 +132,23 @@ impl SubAssign for Amount {
     }
 }
 
-/// Sums over the containers that hold room.
+/// Sums over the containers that hold an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceUtilizationTracker {
-    /// All of them.
+    /// Sum over both execution types.
     pub(crate) allocated: Amount,
-    /// The opportunistic ones among them.
+    /// Sum over the opportunistic containers.
     pub(crate) opportunistic: Amount,
-    /// How many opportunistic ones there are.
+    /// Number of opportunistic containers.
     pub(crate) opportunistic_count: usize,
-    /// How many guaranteed ones there are.
+    /// Number of guaranteed containers.
     pub(crate) guaranteed_count: usize,
-    /// Those that are being ended or frozen: no decision is needed to get this much back.
+    /// Sum over the containers that are being killed or frozen: freed without a further decision.
     pub(crate) coming_back: Amount,
 }
 
 impl ResourceUtilizationTracker {
-    /// Counts a container in this state.
+    /// Adds a container in this state.
     pub(crate) fn add(&mut self, kind: ExecutionType, state: ContainerState, amount: Amount) {
         if !state.holds_room() {
             return;
@@ -165,7 +166,7 @@ impl ResourceUtilizationTracker {
         }
     }
 
-    /// Takes out a container that was counted with the same type, state and amount.
+    /// Subtracts a container that was added with the same type, state and amount.
     pub(crate) fn subtract(&mut self, kind: ExecutionType, state: ContainerState, amount: Amount) {
         if !state.holds_room() {
             return;

@@ -1,15 +1,16 @@
-//! Which opportunistic containers must go so that guaranteed ones have room
-//! (Hadoop: `ContainerScheduler.extraOpportContainersToKill`).
+//! Choice of the opportunistic containers that must make room for guaranteed ones (Hadoop:
+//! `ContainerScheduler.extraOpportContainersToKill`).
 
 use records::ContainerId;
 
 use crate::utilization::Amount;
 
-/// Picks victims until nothing is short. `newest_first` are the containers that may be taken, most recently started
+/// Picks victims until nothing is short. `newest_first` are the candidates, most recently started
 /// first: the newest has the least work to lose.
 ///
-/// All that help are taken even when they are not enough together, as in Hadoop: the rest may come back by itself. One
-/// that has nothing of what is short is passed over, since its end would help nobody.
+/// If even all candidates are too few, all that help are picked, as in Hadoop: the rest may become
+/// free by itself. A candidate that has nothing of what is short is skipped, because its end would
+/// not help.
 pub(crate) fn select(
     mut short: Amount,
     newest_first: impl Iterator<Item = (ContainerId, Amount)>,

@@ -1,18 +1,20 @@
-//! How long those that wait will wait, and how long one more would.
+//! Estimate of queue waits by simulation.
 //!
-//! The room of this node is played forward: containers that hold room give it back when they end, and those that wait
-//! take it in the order of the queue, its head first, nobody slipping past. When each ends is drawn from run times that
-//! are remembered ([`crate::run_times`]). This is done several times with other draws, and the mean is the estimate: the
-//! wait for the first of many ends is far shorter than the mean of those ends, which one path of means would miss. Over
-//! the paths each container is given every part of what it may take once (Latin hypercube sampling: McKay, Beckman and
-//! Conover, Technometrics 21, 1979), so that the mean of few paths is not a matter of luck.
+//! The simulation runs this node forward: containers that hold an allocation free it when they end,
+//! and waiting containers take it strictly in queue order. The end of each is drawn from observed
+//! run times ([`crate::run_times`]). Several paths are simulated with different draws, and their
+//! mean is the estimate: the wait for the first of many ends is far shorter than the mean of those
+//! ends, which a single path of means would miss. Over the paths, the draws for each container
+//! cover every part of its distribution once (Latin hypercube sampling: McKay, Beckman and Conover,
+//! Technometrics 21, 1979), so that the mean of few paths does not depend on luck.
 //!
-//! Not foreseen, since nothing tells of it: guaranteed containers that come later, and evictions for them.
+//! Not simulated, because nothing announces them: guaranteed containers that come later, and
+//! evictions for them.
 //!
-//! The work is bounded. Each path costs a step of a heap for each container that holds room or waits, and all paths
-//! together [`STEPS_MAX`] of them, except that one path is always walked to its end. With 10,000 in the queue that is one
-//! path, and its length does for the mean what many paths do for a short queue. It is done for a heartbeat, never for an
-//! event.
+//! The work is bounded. Each path costs one heap operation for each container that holds an
+//! allocation or waits, and all paths together [`STEPS_MAX`] of them, except that at least one path
+//! is always completed. With 10,000 in the queue that is one path, and its length averages out as
+//! well as many paths of a short queue. The estimate runs for a heartbeat, never for an event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,62 +23,62 @@ use crate::random::{Draw, SplitMix64};
 use crate::run_times::{WHOLE, remaining_ms};
 use crate::utilization::Amount;
 
-/// The longest wait that is told apart from a longer one. A Java ResourceManager adds up the waits of all nodes in 32
-/// bits: an hour leaves room for about 600 nodes that are all at it.
+/// Cap of every estimate, in milliseconds. A Java ResourceManager adds up the waits of all nodes in
+/// 32 bits: an hour each allows for about 600 nodes at the cap.
 pub(crate) const WAIT_MAX_MS: u64 = 3_600_000;
 
-/// Paths for a short queue.
+/// Paths simulated for a short queue.
 const PATHS_MAX: usize = 64;
 
-/// Containers looked at over all paths: about a millisecond.
+/// Containers visited over all paths: about a millisecond.
 const STEPS_MAX: usize = 20_000;
 
-/// Where the draws start. Always the same: equal situations have equal estimates, and two heartbeats differ by what has
-/// happened between them, not by luck.
+/// Seed of the draws. Constant: equal situations have equal estimates, and two heartbeats differ by
+/// events between them, not by luck.
 const SEED: u64 = 0x5EED;
 
-/// One that holds room or waits for it.
+/// Demand of a container that holds an allocation or waits for one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'a> {
-    /// What it takes.
+    /// Size of the allocation.
     pub(crate) amount: Amount,
-    /// How long it takes it.
+    /// Time for which it is held.
     pub(crate) run: Run<'a>,
 }
 
-/// How long a container goes on once it has room.
+/// Remaining time of a container with an allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Run<'a> {
-    /// It is being ended or frozen, for so many milliseconds at most.
+    /// Being killed or frozen, which takes at most `within_ms` milliseconds.
     Ending { within_ms: u64 },
-    /// It has run for `ran_ms`, and others like it took so long, the shortest first.
+    /// Has run for `ran_ms`. `known` are the run times of similar containers, shortest first.
     Going { known: &'a [u64], ran_ms: u64 },
 }
 
-/// What the future is played from.
+/// Start state of the simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Situation<'a> {
-    /// What the node offers.
+    /// Resources that the node offers.
     pub(crate) node: Amount,
-    /// Those that hold room.
+    /// Containers that hold an allocation.
     pub(crate) holding: Vec<Load<'a>>,
-    /// Those that wait, the one whose turn is next first.
+    /// Waiting containers in queue order.
     pub(crate) waiting: Vec<Load<'a>>,
-    /// What one more would take.
+    /// Size of another opportunistic container.
     pub(crate) newcomer: Amount,
 }
 
-/// Milliseconds from now, at most [`WAIT_MAX_MS`] each.
+/// Estimated waits in milliseconds from now, each at most [`WAIT_MAX_MS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Of those that wait, in their order; never falling.
+    /// Waits of the waiting containers in queue order; never decreasing.
     pub(crate) waiting: Vec<u64>,
-    /// Of one more.
+    /// Wait of another opportunistic container.
     pub(crate) newcomer: u64,
 }
 
 impl Situation<'_> {
-    /// See the module.
+    /// Simulates as many paths as the bounds allow, and returns the mean waits.
     pub(crate) fn estimate(&self) -> Waits {
         let containers = self.holding.len() + self.waiting.len() + 1;
         let paths = (STEPS_MAX / containers).clamp(1, PATHS_MAX);
@@ -91,7 +93,8 @@ impl Situation<'_> {
         Waits { waiting, newcomer }
     }
 
-    /// Plays one future, and adds when each one that waits starts, the newcomer last.
+    /// Simulates one path, and adds the start time of each waiting container to `starts`, that of
+    /// the newcomer last.
     fn play(&self, draws: &Draws, path_number: usize, starts: &mut [u64]) {
         let mut path = Path {
             now_ms: 0,
@@ -122,11 +125,11 @@ impl Situation<'_> {
         starts[self.waiting.len()] += self.wait_for_room(&mut path, self.newcomer);
     }
 
-    /// Goes on until there is room for `amount`; says when that is.
+    /// Advances the path until `amount` fits; returns the time at which it does.
     fn wait_for_room(&self, path: &mut Path, amount: Amount) -> u64 {
         while !(path.held + amount).fits_in(self.node) {
             let Some(Reverse((end_ms, at))) = path.ends.pop() else {
-                // It has the node to itself and does not fit: nothing behind it will ever start.
+                // The node is empty and `amount` does not fit: nothing behind it will ever start.
                 path.now_ms = WAIT_MAX_MS;
                 break;
             };
@@ -156,7 +159,7 @@ impl Run<'_> {
     }
 }
 
-/// Where in what it may take each container is on each path.
+/// Position of each container in its distribution of run times, on each path.
 struct Draws {
     paths: usize,
     /// Fractions, those of one container side by side.
@@ -169,7 +172,7 @@ impl Draws {
         let mut fractions = Vec::with_capacity(containers * paths);
         for _ in 0..containers {
             let first = fractions.len();
-            // One in each of as many equal parts as there are paths, in random order.
+            // One draw in each of as many equal parts as there are paths, in random order.
             for part in 0..paths {
                 fractions.push((part * WHOLE + random.below(WHOLE)) / paths);
                 let other = first + random.below(part + 1);
@@ -184,11 +187,11 @@ impl Draws {
     }
 }
 
-/// A future as far as it is played.
+/// State of one simulated path.
 struct Path {
     now_ms: u64,
     held: Amount,
-    /// When those that hold room end, the earliest on top.
+    /// Ends of the containers that hold an allocation, earliest on top.
     ends: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -210,7 +213,7 @@ mod tests {
         }
     }
 
-    /// On a node of four cores, for one that takes one.
+    /// Estimates on a node of four cores, for a newcomer of one core.
     fn estimate(holding: Vec<Load<'_>>, waiting: Vec<Load<'_>>) -> Waits {
         Situation {
             node: amount(4),
@@ -270,7 +273,7 @@ mod tests {
         let known: Vec<u64> = (1..=32).map(|step| step * 1_000).collect();
         let one = estimate(vec![going(4, &known, 0)], vec![]).newcomer;
         let four = estimate(vec![going(1, &known, 0); 4], vec![]).newcomer;
-        // The mean of one is 16.5 s, that of the least of four 32 / 5 and a little.
+        // The mean of one is 16.5 s, that of the least of four slightly more than 32 / 5.
         assert!((16_000..17_000).contains(&one), "{one}");
         assert!((6_000..8_000).contains(&four), "{four}");
     }

@@ -1,5 +1,5 @@
-//! Whether the estimated wait is right on the whole: a node with a queue is simulated, and each container that joins is
-//! told an estimate that is held against the wait that follows.
+//! Checks that estimated waits are unbiased: simulates a node with a queue and compares the
+//! estimate of each queued container with its actual wait.
 
 #![expect(clippy::unwrap_used, reason = "helpers of a test: they fail with it")]
 
@@ -11,15 +11,15 @@ use sched::{
     SplitMix64,
 };
 
-/// Cores of the node. Memory is plenty.
+/// Cores of the node. Memory is unlimited in effect.
 const CORES: u32 = 10;
 
-/// How long containers take: what kind of application they are of.
+/// Distribution of an application's run times.
 #[derive(Clone, Copy)]
 enum Work {
-    /// All about the same: a mean, and as much up and down.
+    /// Uniform: a mean, and an equal spread above and below.
     Even { mean_ms: u64, spread_ms: u64 },
-    /// Without memory: the rest is as long as the whole was expected to be.
+    /// Exponential: memoryless, the remaining time is distributed like the whole.
     Exponential { mean_ms: f64 },
     /// Mostly short, one in ten long.
     Mixed { short_ms: u64, long_ms: u64 },
@@ -56,7 +56,7 @@ fn exponential(mean_ms: f64, random: &mut SplitMix64) -> u64 {
     (-uniform.ln() * mean_ms) as u64
 }
 
-/// A node, what runs on it until when, and what was estimated.
+/// A node, the ends of its running containers, and the estimates made.
 struct Simulation {
     scheduler: ContainerScheduler,
     now: Now,
@@ -64,7 +64,7 @@ struct Simulation {
     works: Vec<Work>,
     ends: BTreeMap<(u64, ContainerId), ()>,
     last: i64,
-    /// Estimates and waits, milliseconds each, of containers that had to wait.
+    /// Reported estimates and actual waits in milliseconds, of containers that had to wait.
     told: Vec<(f64, f64)>,
 }
 
@@ -119,7 +119,7 @@ impl Simulation {
         }
     }
 
-    /// A container of a random application comes, just after the ResourceManager was told of the node.
+    /// Starts a container of a random application just after a heartbeat's estimate.
     fn arrive(&mut self) {
         self.last += 1;
         let application = i32::try_from(self.random.below(self.works.len())).unwrap();
@@ -135,7 +135,8 @@ impl Simulation {
         }));
     }
 
-    /// Runs until so many have come, `gap_ms` apart on the mean, never more than `queue_max` waiting.
+    /// Runs until `arrivals` containers have come, `gap_ms` apart on average, with at most
+    /// `queue_max` waiting.
     fn run(&mut self, arrivals: usize, gap_ms: f64, queue_max: usize) {
         let mut next_arrival = 0;
         for _ in 0..arrivals {
@@ -158,7 +159,8 @@ impl Simulation {
         }
     }
 
-    /// Mean estimate and mean wait, once enough has been learnt.
+    /// Returns the mean estimate and the mean wait, without the first containers, which have no
+    /// history.
     fn means(&self) -> (f64, f64) {
         let judged = &self.told[200..];
         let count = f64::from(u32::try_from(judged.len()).unwrap());
@@ -169,7 +171,7 @@ impl Simulation {
     }
 }
 
-/// Estimates are right on the mean within a part, in hundredths, of the mean wait.
+/// Asserts that the mean estimate differs from the mean wait by at most `percent` of it.
 fn assert_unbiased(works: &[Work], gap_ms: f64, queue_max: usize, percent: f64) {
     for seed in 1..=2 {
         let mut simulation = Simulation::new(works.to_vec(), seed);

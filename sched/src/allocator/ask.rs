@@ -1,4 +1,4 @@
-//! One ask: how many containers of one size, and where parts of them are preferred.
+//! An ask: number and size of containers, and the places that some of them prefer.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -7,28 +7,30 @@ use records::{MonoMillis, Priority, Resource, ResourceRequest};
 use super::Locality;
 use super::places::Places;
 
-/// Memory that an ask takes beside its names, in bytes: key and value, and the share of the tree's nodes that is empty.
+/// Memory of an ask without its names, in bytes: key and value, and a share of the tree's unused
+/// node space.
 const ASK_OVERHEAD_BYTES: usize = 256;
 
-/// Memory that a place takes beside its name, in bytes: name and line in the tree, and the allocator's rounding.
+/// Memory of a place without its name, in bytes: entry in the tree, and the rounding of the memory
+/// allocator.
 const PLACE_OVERHEAD_BYTES: usize = 64;
 
-/// What a part of the table of asks takes and wants.
+/// Size of a part of the table of asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Footprint {
     pub(super) asks: usize,
-    /// A line for the total of an ask and one for each place.
+    /// Lines: one for the total of each ask and one for each place.
     pub(super) lines: usize,
-    /// Of memory, about.
+    /// Memory in bytes, estimated.
     pub(super) bytes: usize,
-    /// That are wanted.
+    /// Containers still wanted.
     pub(super) containers: u64,
 }
 
 impl Footprint {
     pub(super) const NOTHING: Self = Self::of_places(0, 0);
 
-    /// Of an ask without places, whatever it wants.
+    /// Returns the size of an ask without places; its containers are not counted.
     pub(super) const fn of_ask(label: Option<&str>) -> Self {
         let label_bytes = match label {
             Some(label) => label.len(),
@@ -42,7 +44,7 @@ impl Footprint {
         }
     }
 
-    /// Of places with names of so many bytes in all.
+    /// Returns the size of `count` places whose names have `name_bytes` bytes together.
     pub(super) const fn of_places(count: usize, name_bytes: usize) -> Self {
         Self {
             asks: 0,
@@ -71,7 +73,7 @@ impl SubAssign for Footprint {
     }
 }
 
-/// What tells asks of one attempt apart. The order is that of Hadoop's scheduler keys, then of sizes.
+/// Key of an ask within its attempt. Ordered by Hadoop's scheduler keys, then by size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AskKey {
     pub(super) priority: Priority,
@@ -95,7 +97,7 @@ impl AskKey {
     }
 }
 
-/// A place that an ask allows, as [`Ask::sweep`] offers it.
+/// Place that an ask allows, passed to the callback of [`Ask::sweep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place<'a> {
     Host(&'a str),
@@ -103,10 +105,10 @@ pub(super) enum Place<'a> {
     Any,
 }
 
-/// What is wanted of one size.
+/// Outstanding containers of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// The total, of which the places' counts are preferences.
+    /// Total; the counts of the places are preferences within it.
     pub(super) count: u32,
     pub(super) relax_locality: bool,
     pub(super) hosts: Places,
@@ -120,23 +122,23 @@ impl Ask {
         self.asked_at
     }
 
-    /// The node partition that it is for; the default one is the empty text.
+    /// Returns the node partition of the ask; the default one is the empty text.
     pub(super) fn partition(&self) -> &str {
         self.node_label_expression.as_deref().unwrap_or_default()
     }
 
-    /// Whether a container on this rack is wanted more than one elsewhere, and may be on any host of it.
+    /// Returns whether the ask prefers this rack and accepts any host on it.
     pub(super) fn wants_rack(&self, rack: &str) -> bool {
         let line = self.racks.get(rack);
         line.is_some_and(|line| line.count > 0 && line.relax_locality)
     }
 
-    /// Whether a container may be anywhere.
+    /// Returns whether the ask accepts any node.
     pub(super) const fn wants_any(&self) -> bool {
         self.relax_locality
     }
 
-    /// One container less is wanted: it was placed on `host` in `rack`.
+    /// Lowers the counts by one container that was placed on `host` in `rack`.
     pub(super) fn answer(&mut self, host: &str, rack: &str, locality: Locality) {
         match locality {
             Locality::NodeLocal => {
@@ -149,7 +151,7 @@ impl Ask {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// What it counts for in the bounds of the table.
+    /// Returns the size that counts towards the bounds of the table.
     pub(super) fn footprint(&self) -> Footprint {
         let mut footprint = Footprint::of_ask(self.node_label_expression.as_deref());
         footprint.containers = self.count.into();
@@ -163,9 +165,9 @@ impl Ask {
         self.count == 0 && self.hosts.is_empty() && self.racks.is_empty()
     }
 
-    /// Offers the ask's places, nearest first, and each again until its count is met or `place` says no, that is,
-    /// answers `None`; otherwise it answers with the rack of the node it took. No more than `budget` containers are
-    /// placed, and `budget` is lowered by them.
+    /// Calls `place` for the ask's places, nearest first, and repeats each until its count is met
+    /// or `place` returns `None`. On success `place` returns the rack of the node that it used.
+    /// Places no more than `budget` containers, and lowers `budget` by their number.
     pub(super) fn sweep(
         &mut self,
         budget: &mut u32,

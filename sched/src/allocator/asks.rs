@@ -1,9 +1,9 @@
-//! What one attempt still wants: its asks, absolute per priority, allocation request id, size and place (Hadoop:
-//! `OpportunisticContainerContext.addToOutstandingReqs`, `LocalityAppPlacementAllocator`).
+//! Outstanding asks of one attempt, absolute per priority, allocation request id, size and place
+//! (Hadoop: `OpportunisticContainerContext.addToOutstandingReqs`, `LocalityAppPlacementAllocator`).
 //!
-//! The count at `*` is the total of an ask; hosts and racks say where parts of it are preferred. A container lowers every
-//! line that it answers: its host's, its rack's and the total, which is also what the ApplicationMaster's own client
-//! library does before it sends the lines again.
+//! The count at `*` is the total of an ask; hosts and racks are preferences within it. A container
+//! lowers every line that it satisfies: its host's, its rack's and the total. The
+//! ApplicationMaster's own client library does the same before it sends the lines again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -16,61 +16,64 @@ use thiserror::Error;
 use super::ask::{Ask, AskKey, Footprint};
 use super::places::{Line, Places};
 
-/// Most asks one attempt may have outstanding, each of another priority, allocation request id or size. Each call may look
-/// at all of them. Jobs have some tens; those that number every container, as the distributed shell of this project does,
-/// have up to 10,000.
+/// Most outstanding asks of one attempt, each with another priority, allocation request id or size.
+/// A call may visit all of them. Jobs have some tens; jobs that number every container, as the
+/// distributed shell of this project does, have up to 10,000.
 pub const ASKS_MAX: usize = 20_000;
 
-/// Most lines one attempt may have outstanding: asks and the places of each. A job that names every host of a cluster of
-/// 10,000 at ten priorities needs as many.
+/// Most outstanding lines of one attempt: asks and the places of each. A job that names every host
+/// of a cluster of 10,000 at ten priorities needs as many.
 pub const ASK_LINES_MAX: usize = 100_000;
 
-/// Most memory that they may take, in bytes: those of such a job, with names of 30 bytes, take some 10 MB.
+/// Most memory of the outstanding lines, in bytes: those of such a job, with names of 30 bytes,
+/// take about 10 MB.
 pub const ASK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Longest name of a host or rack, in bytes. Host names end here, rack paths of a few levels well below this.
+/// Longest name of a host or rack, in bytes. Host names cannot be longer; rack paths of a few
+/// levels are far shorter.
 pub const RESOURCE_NAME_BYTES_MAX: usize = 255;
 
-/// Most hosts one attempt may have on its blacklist: twice the largest clusters.
+/// Most hosts on the blacklist of one attempt: twice the size of the largest clusters.
 pub const BLACKLIST_MAX: usize = 20_000;
 
-/// An ask that is not taken in; nothing has changed.
+/// Rejection of an ask; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
-    /// More asks than [`ASKS_MAX`].
+    /// More asks outstanding than [`ASKS_MAX`].
     #[error(
         "containers of more than {ASKS_MAX} priorities, allocation request ids and sizes are outstanding"
     )]
     TooManyAsks,
-    /// More lines than [`ASK_LINES_MAX`].
+    /// More lines outstanding than [`ASK_LINES_MAX`].
     #[error("more than {ASK_LINES_MAX} resource requests are outstanding")]
     TooManyLines,
-    /// More memory than [`ASK_BYTES_MAX`].
+    /// More memory for lines than [`ASK_BYTES_MAX`].
     #[error("the resource requests that are outstanding take more than {ASK_BYTES_MAX} bytes")]
     TooManyBytes,
-    /// More hosts than [`BLACKLIST_MAX`].
+    /// More hosts on the blacklist than [`BLACKLIST_MAX`].
     #[error("more than {BLACKLIST_MAX} hosts on the blacklist")]
     BlacklistTooLong,
-    /// A name longer than [`RESOURCE_NAME_BYTES_MAX`].
+    /// Resource name longer than [`RESOURCE_NAME_BYTES_MAX`].
     #[error("a resource name of {0} bytes")]
     NameTooLong(usize),
-    /// A container of no memory or no virtual cores. Asks are to be brought to the minimum size before.
+    /// Container without memory or without virtual cores. Callers raise asks to the minimum size
+    /// first.
     #[error("a container of {0}")]
     EmptyCapability(Resource),
 }
 
-/// How a table of asks is read.
+/// Order and interpretation of a table of asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskRules {
-    /// The most urgent first; `relax_locality` counts; without a `*` nothing is wanted. As Hadoop reads asks for
-    /// guaranteed containers.
+    /// Most urgent first; `relax_locality` is respected; without a line for `*` nothing is wanted.
+    /// Hadoop's rules for guaranteed containers.
     Strict,
-    /// The least urgent first; `relax_locality` is ignored; a place named before any `*` sets the total until `*` comes. As
-    /// Hadoop reads asks for opportunistic containers.
+    /// Least urgent first; `relax_locality` is ignored; a place named before any `*` sets the total
+    /// until `*` comes. Hadoop's rules for opportunistic containers.
     HadoopOpportunistic,
 }
 
-/// Refuses a name that is longer than any real one.
+/// Rejects a name that is longer than any real one.
 pub(super) fn check_name(name: &str) -> Result<(), AskError> {
     if name.len() > RESOURCE_NAME_BYTES_MAX {
         return Err(AskError::NameTooLong(name.len()));
@@ -78,24 +81,25 @@ pub(super) fn check_name(name: &str) -> Result<(), AskError> {
     Ok(())
 }
 
-/// One outstanding ask as others may see it.
+/// Read-only view of an outstanding ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskView<'a> {
-    /// How urgent.
+    /// Urgency among the asks of the application.
     pub priority: Priority,
-    /// The application's own number.
+    /// Number that the application gave the ask.
     pub allocation_request_id: i64,
-    /// How large each container.
+    /// Size of each container.
     pub capability: Resource,
-    /// How many are still wanted.
+    /// Containers still wanted.
     pub count: u32,
-    /// The node partition that its line for anywhere says, or until that comes its first line.
+    /// Node partition, from the line for `*` or, until that comes, from the first line.
     pub node_label_expression: Option<&'a str>,
-    /// When it was first seen.
+    /// Time at which the ask was first seen.
     pub asked_at: MonoMillis,
 }
 
-/// See the module.
+/// Table of one attempt's outstanding asks, bounded by [`ASKS_MAX`], [`ASK_LINES_MAX`] and
+/// [`ASK_BYTES_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutstandingAsks {
     rules: AskRules,
@@ -104,7 +108,7 @@ pub struct OutstandingAsks {
 }
 
 impl OutstandingAsks {
-    /// Without asks.
+    /// Creates a table without asks.
     #[must_use]
     pub const fn new(rules: AskRules) -> Self {
         Self {
@@ -114,13 +118,14 @@ impl OutstandingAsks {
         }
     }
 
-    /// Takes in the lines of one request, in their order. A line replaces the one for the same priority, allocation
-    /// request id, size and place; a count of 0 removes it. The line for anywhere also says which node partition the ask is
-    /// for. The execution type is not looked at: which table lines go to is the caller's decision.
+    /// Applies the lines of one request in their order. A line replaces the one for the same
+    /// priority, allocation request id, size and place; a count of 0 removes it. The line for `*`
+    /// also selects the node partition of the ask. The execution type is ignored: the caller
+    /// decides which table a line belongs to.
     ///
     /// # Errors
-    /// Lines that would take more memory or work than is meant for an attempt, or one that asks for nothing. Nothing has
-    /// changed then.
+    /// The lines exceed the memory or work allowed for an attempt, or one of them asks for nothing.
+    /// Nothing has changed then.
     pub fn update(
         &mut self,
         requests: &[ResourceRequest],
@@ -133,7 +138,7 @@ impl OutstandingAsks {
         Ok(())
     }
 
-    /// Whether all these lines can be taken in: as if everything that is new in them came before anything is taken back.
+    /// Checks whether all lines can be applied, as if all additions came before all removals.
     fn check(&self, requests: &[ResourceRequest]) -> Result<(), AskError> {
         let mut after = self.footprint;
         let mut new_asks = BTreeSet::new();
@@ -149,7 +154,7 @@ impl OutstandingAsks {
                 after += self.growth(request, &mut new_asks);
             }
         }
-        // What is there may stay whatever it takes.
+        // Existing lines may stay, whatever they take.
         let before = self.footprint;
         if after.asks > ASKS_MAX.max(before.asks) {
             Err(AskError::TooManyAsks)
@@ -162,7 +167,8 @@ impl OutstandingAsks {
         }
     }
 
-    /// What a line with a count adds to the table. `new_asks` are those that lines before it have added.
+    /// Returns the growth of the table by a line with a count. `new_asks` are the asks that earlier
+    /// lines of the request add.
     fn growth(&self, request: &ResourceRequest, new_asks: &mut BTreeSet<AskKey>) -> Footprint {
         let label = request.node_label_expression.as_deref();
         let key = AskKey::of(request);
@@ -236,8 +242,9 @@ impl OutstandingAsks {
         }
     }
 
-    /// Shows every ask to `visit`, which may lower it; an ask whose total reached 0 by that is removed with its places.
-    /// They come in the order of the [rules](AskRules). Ends early if `visit` breaks: there is nothing left to give.
+    /// Calls `visit` for every ask that wants containers, in the order of the [rules](AskRules).
+    /// `visit` may lower the ask; asks whose total reaches 0 are removed with their places. Stops
+    /// early if `visit` breaks, because nothing is left to allocate.
     pub(super) fn for_each(&mut self, mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<()>) {
         let footprint = &mut self.footprint;
         let mut over = Vec::new();
@@ -255,7 +262,7 @@ impl OutstandingAsks {
             flow
         };
         let mut asks = self.asks.iter_mut();
-        // What was not visited stays as it is.
+        // Asks that were not visited stay unchanged.
         let _stopped_early: ControlFlow<()> = match self.rules {
             AskRules::Strict => asks.try_for_each(&mut step),
             AskRules::HadoopOpportunistic => asks.rev().try_for_each(&mut step),
@@ -265,8 +272,9 @@ impl OutstandingAsks {
         }
     }
 
-    /// Shows asks in turns, in the order of the [rules](AskRules): an ask that `visit` has lowered, as it says, is shown
-    /// again when all others had their turn. Ends when no ask was lowered in a round, or `visit` breaks.
+    /// Calls `visit` for asks round-robin, in the order of the [rules](AskRules): an ask that
+    /// `visit` reports as lowered is visited again in the next round. Stops after a round that
+    /// lowers no ask, or when `visit` breaks.
     pub(super) fn in_turns(
         &mut self,
         mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<(), bool>,
@@ -299,7 +307,8 @@ impl OutstandingAsks {
         }
     }
 
-    /// The lines that make the same table again, `*` before places: what has to be kept over a restart.
+    /// Returns lines that rebuild the same table, `*` before places: the state to persist over a
+    /// restart.
     pub fn requests(&self) -> impl Iterator<Item = ResourceRequest> {
         self.asks.iter().flat_map(|(key, ask)| {
             let line = move |resource_name, line: Line| ResourceRequest {
@@ -328,25 +337,25 @@ impl OutstandingAsks {
         })
     }
 
-    /// How many containers are wanted in all.
+    /// Returns the number of containers wanted in all.
     #[must_use]
     pub const fn containers(&self) -> u64 {
         self.footprint.containers
     }
 
-    /// Of [`ASK_LINES_MAX`]: asks and the places of each.
+    /// Returns the number of lines, asks and places, that count towards [`ASK_LINES_MAX`].
     #[must_use]
     pub const fn lines(&self) -> usize {
         self.footprint.lines
     }
 
-    /// Whether no container is wanted.
+    /// Returns whether no container is wanted.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.footprint.containers == 0
     }
 
-    /// The asks that want something, most urgent first.
+    /// Returns the asks that want containers, most urgent first.
     pub fn iter(&self) -> impl Iterator<Item = AskView<'_>> {
         self.asks
             .iter()
@@ -361,13 +370,13 @@ impl OutstandingAsks {
             })
     }
 
-    /// What the table is counted for.
+    /// Returns the size of the table, as maintained.
     #[cfg(test)]
     pub(super) const fn counted(&self) -> Footprint {
         self.footprint
     }
 
-    /// What it takes.
+    /// Returns the size of the table, as recounted.
     #[cfg(test)]
     pub(super) fn recounted(&self) -> Footprint {
         let mut sum = Footprint::NOTHING;

@@ -1,4 +1,4 @@
-//! What both allocators keep per attempt: what it wants and where it wants nothing.
+//! State that every allocator keeps per attempt: outstanding asks and blacklist.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use records::{MonoMillis, ResourceRequest};
 
 use super::asks::{AskError, AskRules, BLACKLIST_MAX, OutstandingAsks, check_name};
 
-/// See the module.
+/// Outstanding asks and blacklist of one attempt.
 #[derive(Clone, Debug)]
 pub(super) struct AttemptAsks {
     pub(super) asks: OutstandingAsks,
-    /// Host names, for the life of the attempt.
+    /// Host names, for the lifetime of the attempt.
     pub(super) blacklist: BTreeSet<String>,
 }
 
@@ -22,7 +22,7 @@ impl AttemptAsks {
         }
     }
 
-    /// Takes in the lines of one request; see [`OutstandingAsks::update`].
+    /// Applies the lines of one request, as in [`OutstandingAsks::update`].
     pub(super) fn update_asks(
         &mut self,
         requests: &[ResourceRequest],
@@ -31,7 +31,7 @@ impl AttemptAsks {
         self.asks.update(requests, now)
     }
 
-    /// Whether [`update_blacklist`](Self::update_blacklist) would take this.
+    /// Checks whether [`update_blacklist`](Self::update_blacklist) would accept the change.
     pub(super) fn check_blacklist(
         &self,
         additions: &[String],
@@ -41,7 +41,7 @@ impl AttemptAsks {
         let removed: BTreeSet<&String> = removals.iter().collect();
         let added: BTreeSet<&String> = additions.iter().collect();
         let stay = |host: &&String| !removed.contains(host) && !added.contains(host);
-        // A list that grows by nothing is not refused.
+        // A change that adds nothing is always accepted.
         if added.is_empty()
             || self.blacklist.iter().filter(stay).count() + added.len() <= BLACKLIST_MAX
         {
@@ -51,7 +51,8 @@ impl AttemptAsks {
         }
     }
 
-    /// Removals first: a host in both lists ends up on the blacklist, as in Hadoop. Nothing changes if it is refused.
+    /// Applies removals first, so that a host in both lists ends up on the blacklist, as in Hadoop.
+    /// A rejected change has no effect.
     pub(super) fn update_blacklist(
         &mut self,
         additions: &[String],

@@ -1,27 +1,31 @@
-//! Opportunistic containers, allocated by the node that an ApplicationMaster runs on (Hadoop: `DistributedScheduler` and
-//! `DistributedOpportunisticContainerAllocator`): to the least loaded nodes that the ResourceManager offers with its
-//! answers.
+//! Allocation of opportunistic containers by the node that an ApplicationMaster runs on (Hadoop:
+//! `DistributedScheduler` and `DistributedOpportunisticContainerAllocator`): to the least loaded
+//! nodes, which the ResourceManager lists in its answers.
 //!
-//! One allocator serves one attempt and lives in the AMRMProxy's chain between its master and the ResourceManager. This is
-//! a heartbeat of the master:
+//! One allocator serves one attempt, in the AMRMProxy's chain between the attempt's master and the
+//! ResourceManager. The steps of a heartbeat of the master:
 //!
 //! ```text
-//!  on the way out                                on the way back
-//!  ──────────────                                ───────────────
-//!  split off the opportunistic asks              the answer came: confirmed(its nodes)
-//!  update_asks, update_blacklist                     answers with the containers, whose tokens are made now and
-//!  allocate(now): goes to the ResourceManager        which are added to the master's answer
-//!      as the call's allocated_containers        the call failed: nothing to do, the next allocate() has them again
+//!  request                                     answer
+//!  ───────                                     ──────
+//!  split off the opportunistic asks            received: confirmed(its nodes) returns the
+//!  update_asks, update_blacklist                   containers; they get tokens and are added
+//!  allocate(now): sent to the                      to the master's answer
+//!      ResourceManager as the call's           failed: nothing to do, the next allocate()
+//!      allocated_containers                        returns the same containers
 //! ```
 //!
-//! Asks are served in turns, one container each, the most urgent first; each at a host that it names, else on a rack
-//! that it names, else anywhere if it may. In one heartbeat a node gets one container unless its host is asked for, as in
-//! Hadoop, and a bounded number if it is.
+//! Asks are served round-robin, one container each, the most urgent first; each at a host that it
+//! names, else on a rack that it names, else anywhere if it may. In one heartbeat a node gets one
+//! container, as in Hadoop, or a bounded number if its host is asked for.
 //!
-//! Not as in Hadoop: a list of nodes that has become old is not used; what the ResourceManager has not heard of because
-//! a call failed is kept, with its ids; `relax_locality` counts, the more urgent ask comes first, and an ask that names a rack
-//! but no host finds the rack; several NodeManagers on a host are several nodes; ids go on after a restart of the agent
-//! ([`DistributedAllocatorState`]).
+//! Differences from Hadoop:
+//! - a list of nodes that is too old is not used
+//! - containers of a failed call are kept and sent again with the same ids
+//! - `relax_locality` is respected, and the more urgent ask comes first
+//! - an ask that names a rack but no host is placed on that rack
+//! - several NodeManagers on a host are several nodes
+//! - the sequence of ids continues after a restart of the agent ([`DistributedAllocatorState`])
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -39,19 +43,20 @@ use super::id_range::ContainerIdRange;
 use super::remote_nodes::{RemoteNode, RemoteNodes, Shares};
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, Locality, ResourceLimits};
 
-/// What an operator decides about allocation on a node.
+/// Configuration of the allocation on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DistributedAllocatorConfig {
-    /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`, which nodes read too: most
-    /// containers per heartbeat of a master. `None` (Hadoop: 0 or less) is [`ALLOCATIONS_PER_CALL_MAX`], which also bounds a
-    /// number.
+    /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`, which nodes
+    /// read too: most containers per heartbeat of a master. `None` (Hadoop: 0 or less) means
+    /// [`ALLOCATIONS_PER_CALL_MAX`], which also bounds the configured number.
     pub max_per_heartbeat: Option<NonZeroU32>,
-    /// Containers that a node gets in one heartbeat of a master that asks for its host. Hadoop has no bound. Ten are as
-    /// many as a queue takes that is neither at its least nor its greatest limit.
+    /// Most containers for a node in one heartbeat of a master that asks for its host. Hadoop has
+    /// no bound. Ten is between the least and the greatest limit of a queue.
     pub node_local_max: NonZeroU32,
-    /// Containers that it gets from asks that do not name its host. In Hadoop always 1.
+    /// Most containers for a node in one heartbeat from asks that do not name its host. In Hadoop
+    /// always 1.
     pub elsewhere_max: NonZeroU32,
-    /// Milliseconds after which a list of nodes is not used any more.
+    /// Milliseconds after which a list of nodes is too old to be used.
     pub nodes_age_max_ms: u64,
 }
 
@@ -61,49 +66,52 @@ impl Default for DistributedAllocatorConfig {
             max_per_heartbeat: None,
             node_local_max: NonZeroU32::MIN.saturating_add(9),
             elsewhere_max: NonZeroU32::MIN,
-            // Masters speak every second, slow ones every half minute. Who has not had an answer for a minute knows nothing.
+            // Masters send heartbeats every second, slow ones every 30 s. A list that is a minute
+            // old says nothing about the present load.
             nodes_age_max_ms: 60_000,
         }
     }
 }
 
-/// What the ResourceManager's answer to a registration allows (Hadoop: `RegisterDistributedSchedulingAMResponse`).
+/// Terms from the ResourceManager's answer to a registration (Hadoop:
+/// `RegisterDistributedSchedulingAMResponse`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DistributedGrant {
-    /// `min_container_resource`, `max_container_resource`, `incr_container_resource`; an absent increment is the minimum.
+    /// `min_container_resource`, `max_container_resource`, `incr_container_resource`; an absent
+    /// increment is the minimum.
     pub limits: ResourceLimits,
-    /// `container_token_expiry_interval`: milliseconds for which a container token is good.
+    /// `container_token_expiry_interval`: lifetime of a container token in milliseconds.
     pub token_life_ms: u64,
-    /// `container_id_start`: ids below it may be given out.
+    /// `container_id_start`: upper bound, exclusive, of the ids that this node may use.
     pub container_id_start: i64,
 }
 
-/// A container that was given out here, and what its token and its message need.
+/// Container allocated on this node, with the data for its token and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DistributedAllocation {
-    /// The container, in the size that its token says.
+    /// Allocated container, in the size that its token states.
     pub container: ContainerAllocation,
-    /// Where the pages of its node are, as `host:port`.
+    /// Web address of the container's node, as `host:port`.
     pub http_address: String,
-    /// The partition of its node; the default one is the empty text.
+    /// Partition of the container's node; the default one is the empty text.
     pub partition: String,
-    /// The ask that it answers.
+    /// Ask that the container satisfies.
     pub origin: AskOrigin,
 }
 
-/// What an ask was like that a container answers, as far as the container does not say it: enough to ask again.
+/// Properties of a satisfied ask that the container does not have: enough to ask again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskOrigin {
-    /// The size that was asked for.
+    /// Size asked for.
     pub capability: Resource,
-    /// Whether the container could have been anywhere.
+    /// Whether the ask accepted any node.
     pub relax_locality: bool,
-    /// The rack whose line the container answers.
+    /// Rack whose line the container satisfies.
     pub rack: Option<String>,
 }
 
 impl DistributedAllocation {
-    /// The lines of an ask for this container alone.
+    /// Returns the lines of an ask for this container alone.
     fn ask_again(&self) -> impl Iterator<Item = ResourceRequest> {
         let Self {
             container,
@@ -132,24 +140,28 @@ impl DistributedAllocation {
     }
 }
 
-/// What has to survive a restart of the agent, as plain values. The list of nodes does not: it would be old.
+/// State to persist over a restart of the agent, as plain values. The list of nodes is left out
+/// because it would be too old.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DistributedAllocatorState {
-    /// Of the last registration.
+    /// Terms of the last registration.
     pub grant: Option<DistributedGrant>,
-    /// The lowest container id that was given out. Who writes it less often than it changes writes a lower one ahead.
+    /// Lowest container id used. A caller that persists the state less often than it changes writes
+    /// a lower id in advance.
     pub lowest_container_id: i64,
-    /// Outstanding asks, in lines that make the same table again.
+    /// Outstanding asks, as lines that rebuild the same table.
     pub asks: Vec<ResourceRequest>,
-    /// Hosts that the attempt wants nothing on.
+    /// Hosts that the attempt excludes.
     pub blacklist: Vec<String>,
     /// Containers that the ResourceManager has not confirmed.
     pub unconfirmed: Vec<DistributedAllocation>,
 }
 
-/// See the module. What it holds is bounded by [`ASKS_MAX`](super::ASKS_MAX),
-/// [`ASK_LINES_MAX`](super::ASK_LINES_MAX), [`ASK_BYTES_MAX`](super::ASK_BYTES_MAX), [`BLACKLIST_MAX`](super::BLACKLIST_MAX), [`REMOTE_NODES_MAX`](super::REMOTE_NODES_MAX) and, for containers without a
-/// confirmation, one call's worth.
+/// Allocates opportunistic containers for one attempt. Its size is bounded by
+/// [`ASKS_MAX`](super::ASKS_MAX), [`ASK_LINES_MAX`](super::ASK_LINES_MAX),
+/// [`ASK_BYTES_MAX`](super::ASK_BYTES_MAX), [`BLACKLIST_MAX`](super::BLACKLIST_MAX),
+/// [`REMOTE_NODES_MAX`](super::REMOTE_NODES_MAX) and, for unconfirmed containers, the allocations
+/// of one call.
 #[derive(Clone, Debug)]
 pub struct DistributedOpportunisticContainerAllocator {
     attempt: ApplicationAttemptId,
@@ -161,13 +173,14 @@ pub struct DistributedOpportunisticContainerAllocator {
     unconfirmed: Vec<DistributedAllocation>,
 }
 
-/// An ask for nothing is one for the least there is.
+/// Raises each type of an ask to at least 1, the smallest size.
 fn at_least_one(asked: Resource) -> Resource {
     Resource::new(asked.memory_mb.max(1), asked.vcores.max(1))
 }
 
 impl DistributedOpportunisticContainerAllocator {
-    /// For an attempt whose master has not registered: it may ask, and gets nothing.
+    /// Creates the allocator of an attempt whose master has not registered: it takes asks, but
+    /// allocates nothing.
     #[must_use]
     pub fn new(attempt: ApplicationAttemptId, config: DistributedAllocatorConfig) -> Self {
         Self {
@@ -181,10 +194,11 @@ impl DistributedOpportunisticContainerAllocator {
         }
     }
 
-    /// As it was before the agent was restarted, but for the list of nodes, which comes with the next answer.
+    /// Recreates an allocator after a restart of the agent. The list of nodes comes with the next
+    /// answer.
     ///
     /// # Errors
-    /// Asks or a blacklist beyond what an attempt may have: not a state that an allocator was in.
+    /// Asks or a blacklist beyond the bounds of an attempt, which no allocator can have had.
     pub fn restore(
         attempt: ApplicationAttemptId,
         config: DistributedAllocatorConfig,
@@ -203,7 +217,7 @@ impl DistributedOpportunisticContainerAllocator {
         Ok(restored)
     }
 
-    /// What [`restore`](Self::restore) takes.
+    /// Returns the state that [`restore`](Self::restore) takes.
     #[must_use]
     pub fn state(&self) -> DistributedAllocatorState {
         DistributedAllocatorState {
@@ -215,8 +229,8 @@ impl DistributedOpportunisticContainerAllocator {
         }
     }
 
-    /// The ResourceManager has answered the master's registration, the first or one after its restart. Asks stay: the
-    /// master sends its own again.
+    /// Applies the ResourceManager's answer to the master's registration, the first or one after a
+    /// restart of the ResourceManager. Asks stay: the master sends its own again.
     pub fn registered(&mut self, grant: DistributedGrant, nodes: Vec<RemoteNode>, now: MonoMillis) {
         match self.grant {
             None => self.ids = ContainerIdRange::new(grant.container_id_start, i64::MAX),
@@ -226,11 +240,11 @@ impl DistributedOpportunisticContainerAllocator {
         self.nodes.replace(nodes, now);
     }
 
-    /// Takes in the opportunistic part of an allocate request, in its order, sizes as the master wrote them. See
-    /// [`OutstandingAsks::update`].
+    /// Applies the opportunistic part of an allocate request, in its order, with sizes as the
+    /// master wrote them. The rules are those of [`OutstandingAsks::update`].
     ///
     /// # Errors
-    /// A line that is refused. Nothing has changed then.
+    /// A line was rejected. Nothing has changed then.
     pub fn update_asks(
         &mut self,
         requests: &[ResourceRequest],
@@ -246,10 +260,10 @@ impl DistributedOpportunisticContainerAllocator {
         self.wanted.update_asks(&raised, now)
     }
 
-    /// Whether [`update_blacklist`](Self::update_blacklist) would take this.
+    /// Checks whether [`update_blacklist`](Self::update_blacklist) would accept the change.
     ///
     /// # Errors
-    /// As there.
+    /// The error that `update_blacklist` would return.
     pub fn check_blacklist(
         &self,
         additions: &[String],
@@ -258,10 +272,11 @@ impl DistributedOpportunisticContainerAllocator {
         self.wanted.check_blacklist(additions, removals)
     }
 
-    /// Hosts that the attempt wants nothing on. Removals come first: a host in both lists is on the blacklist.
+    /// Changes the hosts that the attempt excludes. Removals come first: a host in both lists is on
+    /// the blacklist.
     ///
     /// # Errors
-    /// A name or list that is too long. Nothing has changed then.
+    /// A name or the list is too long. Nothing has changed then.
     pub fn update_blacklist(
         &mut self,
         additions: &[String],
@@ -270,8 +285,9 @@ impl DistributedOpportunisticContainerAllocator {
         self.wanted.update_blacklist(additions, removals)
     }
 
-    /// What goes to the ResourceManager with this call: the containers of a call that failed, or else new ones for what is
-    /// outstanding, which is lowered by them. Each of the same ids until [`confirmed`](Self::confirmed).
+    /// Returns the containers to send to the ResourceManager with this call: those of a failed
+    /// call, or else new ones for the outstanding asks, which are lowered. Containers keep their
+    /// ids until [`confirmed`](Self::confirmed).
     pub fn allocate(&mut self, now: MonoMillis) -> &[DistributedAllocation] {
         let is_fresh = self.nodes.is_fresh(now, self.config.nodes_age_max_ms);
         if let Some(grant) = self.grant
@@ -284,7 +300,8 @@ impl DistributedOpportunisticContainerAllocator {
         &self.unconfirmed
     }
 
-    /// The containers that [`allocate`](Self::allocate) gave out and the ResourceManager has not confirmed.
+    /// Returns the containers of [`allocate`](Self::allocate) that the ResourceManager has not
+    /// confirmed.
     #[must_use]
     pub fn unconfirmed(&self) -> &[DistributedAllocation] {
         &self.unconfirmed
@@ -344,8 +361,9 @@ impl DistributedOpportunisticContainerAllocator {
         });
     }
 
-    /// The ResourceManager has answered the call: it knows the containers that went with it, and offers these nodes from
-    /// now on, none if the list is empty. Answers with the containers, which are the master's now.
+    /// Applies the ResourceManager's answer to a call: the containers sent with it are known there,
+    /// and `nodes`, even if empty, replaces the list. Returns the containers, which are passed to
+    /// the master.
     pub fn confirmed(
         &mut self,
         nodes: Vec<RemoteNode>,
@@ -355,12 +373,12 @@ impl DistributedOpportunisticContainerAllocator {
         std::mem::take(&mut self.unconfirmed)
     }
 
-    /// There is a new ResourceManager, which will not hear of the containers that have no confirmation, and which has not
-    /// heard of these, nor has the master: what they are for is wanted again, and has been for as long. Their ids are not
-    /// used again.
+    /// Asks again for the unconfirmed containers and for `undelivered` ones after a change of the
+    /// ResourceManager: the new one knows neither, and the master has seen neither. The new asks
+    /// keep the oldest time of their containers. Ids are not used again.
     ///
     /// # Errors
-    /// More than an attempt may ask for. What is beyond is not asked for.
+    /// The asks exceed the bounds of an attempt. The excess is dropped.
     pub fn take_back(&mut self, unheard: Vec<DistributedAllocation>) -> Result<(), AskError> {
         let mut given = std::mem::take(&mut self.unconfirmed);
         given.extend(unheard);
@@ -399,25 +417,25 @@ impl DistributedOpportunisticContainerAllocator {
         refused
     }
 
-    /// What is still wanted.
+    /// Returns the outstanding asks.
     #[must_use]
     pub const fn asks(&self) -> &OutstandingAsks {
         &self.wanted.asks
     }
 
-    /// What the last registration allows; `None` before the first.
+    /// Returns the terms of the last registration; `None` before the first.
     #[must_use]
     pub const fn grant(&self) -> Option<&DistributedGrant> {
         self.grant.as_ref()
     }
 
-    /// Ids are given out below this one.
+    /// Returns the lowest id used; the next ones are below it.
     #[must_use]
     pub const fn lowest_container_id(&self) -> i64 {
         self.ids.lowest()
     }
 
-    /// When the list of nodes came; `None` without one.
+    /// Returns the time at which the list of nodes came; `None` without a list.
     #[must_use]
     pub const fn nodes_received(&self) -> Option<MonoMillis> {
         self.nodes.received()

@@ -1,9 +1,10 @@
-//! Guaranteed containers, first come first served (Hadoop's nearest kin: `FifoScheduler`): attempts in the order they
-//! came, their asks by priority, each on a node that has room for it now.
+//! Allocation of guaranteed containers, first come first served (similar to Hadoop's
+//! `FifoScheduler`): attempts in the order of arrival, their asks by priority, each on a node with
+//! enough free resources now.
 //!
-//! Hosts and racks that an ask names come first if they have room, but nothing waits for them to have it, unless the ask
-//! does not relax its locality. Among equals the node with the most free memory is taken, which spreads the load. An ask
-//! that fits nowhere does not hold up those behind it.
+//! Hosts and racks that an ask names are preferred, but no ask waits for them unless it does not
+//! relax its locality. Among equal nodes the one with the most free memory is chosen, which spreads
+//! the load. An ask that fits nowhere does not block those behind it.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -18,26 +19,27 @@ use super::context::AttemptAsks;
 use super::rooms::{ChargeError, NodeRoom, Released, Rooms};
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation};
 
-/// See the module. It is bounded by the nodes, their room and the attempts that the caller adds.
+/// Allocates guaranteed containers. Its size is bounded by the nodes, their resources and the
+/// attempts that the caller adds.
 #[derive(Clone, Debug, Default)]
 pub struct GuaranteedAllocator {
     rooms: Rooms,
-    /// In the order of their arrival.
+    /// Attempts in the order of their arrival.
     attempts: BTreeMap<u64, (ApplicationAttemptId, AttemptAsks)>,
     arrivals: BTreeMap<ApplicationAttemptId, u64>,
     arrived: u64,
-    /// Whether anything happened since the last pass that could let it place more than nothing.
+    /// Whether an event since the last pass could allow it to place more.
     changed: bool,
 }
 
 impl GuaranteedAllocator {
-    /// Without nodes and attempts.
+    /// Creates an allocator without nodes and attempts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An attempt may ask from now on, behind those that are here. No effect on one that is known.
+    /// Adds an attempt behind those already present. No effect if it is known.
     pub fn add_attempt(&mut self, attempt: ApplicationAttemptId) {
         if self.arrivals.contains_key(&attempt) {
             return;
@@ -48,18 +50,19 @@ impl GuaranteedAllocator {
         self.arrived += 1;
     }
 
-    /// Forgets what an attempt wants. Its containers keep their room until they are released.
+    /// Removes an attempt and its asks. Its containers keep their allocation until they are
+    /// released.
     pub fn remove_attempt(&mut self, attempt: ApplicationAttemptId) {
         if let Some(arrival) = self.arrivals.remove(&attempt) {
             self.attempts.remove(&arrival);
         }
     }
 
-    /// Takes in the guaranteed part of an allocate request, in its order. See [`OutstandingAsks::update`]. No effect for
-    /// an attempt that is not known.
+    /// Applies the guaranteed part of an allocate request, in its order, by the rules of
+    /// [`OutstandingAsks::update`]. No effect for an unknown attempt.
     ///
     /// # Errors
-    /// A line that is refused. Nothing has changed then.
+    /// A line was rejected. Nothing has changed then.
     pub fn update_asks(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -71,11 +74,11 @@ impl GuaranteedAllocator {
             .map_or(Ok(()), |asks| asks.update_asks(requests, now))
     }
 
-    /// Hosts that the attempt wants nothing on. Removals come first: a host in both lists is on the blacklist. No effect
-    /// for an attempt that is not known.
+    /// Changes the hosts that the attempt excludes. Removals come first: a host in both lists is on
+    /// the blacklist. No effect for an unknown attempt.
     ///
     /// # Errors
-    /// A name or list that is too long. Nothing has changed then.
+    /// A name or the list is too long. Nothing has changed then.
     pub fn update_blacklist(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -92,41 +95,45 @@ impl GuaranteedAllocator {
         self.attempts.get_mut(arrival).map(|(_, asks)| asks)
     }
 
-    /// What an attempt still wants; `None` for one that is not known.
+    /// Returns the outstanding asks of an attempt; `None` if it is unknown.
     #[must_use]
     pub fn asks(&self, attempt: ApplicationAttemptId) -> Option<&OutstandingAsks> {
         let arrival = self.arrivals.get(&attempt)?;
         self.attempts.get(arrival).map(|(_, asks)| &asks.asks)
     }
 
-    /// A node has registered, with nothing on it: what it still runs is to be recovered. Answers with the containers
-    /// that held room on a node of the same id.
+    /// Adds a registered node without containers; those that it still runs are recovered one by
+    /// one. Returns the containers of a previous node with the same id, which lose their
+    /// allocation.
     pub fn add_node(&mut self, id: NodeId, rack: String, capability: Resource) -> Vec<ContainerId> {
         self.changed = true;
         self.rooms.add_node(id, rack, capability)
     }
 
-    /// A node is gone; answers with the containers that held room on it and now hold none.
+    /// Removes a node; returns its containers, which lose their allocation.
     pub fn remove_node(&mut self, id: &NodeId) -> Vec<ContainerId> {
         self.rooms.remove_node(id)
     }
 
-    /// A node offers another amount; says whether it is known. What is allocated stays, even if it is more.
+    /// Changes the resources that a node offers; returns whether the node is known. Allocations
+    /// stay, even if they exceed the new amount.
     pub fn set_capability(&mut self, id: &NodeId, capability: Resource) -> bool {
         self.changed = true;
         self.rooms.change(id, |room| room.capability = capability)
     }
 
-    /// Whether a node gets new containers (not while it is decommissioned); says whether it is known.
+    /// Sets whether a node gets new containers (not while it is decommissioned); returns whether
+    /// the node is known.
     pub fn set_schedulable(&mut self, id: &NodeId, schedulable: bool) -> bool {
         self.changed = true;
         self.rooms.change(id, |room| room.schedulable = schedulable)
     }
 
-    /// Gives a container room on a node outside the order of asks: a promotion, for one that runs there already.
+    /// Allocates resources of a node to a container outside the order of asks: a promotion of a
+    /// container that runs there already.
     ///
     /// # Errors
-    /// The node is unknown or has no room, or the container has its room already.
+    /// The node is unknown or has too few resources, or the container already has an allocation.
     pub fn charge(
         &mut self,
         container: ContainerId,
@@ -136,10 +143,11 @@ impl GuaranteedAllocator {
         self.rooms.charge(container, node, resource, false)
     }
 
-    /// Books a guaranteed container that a node reports and that runs whatever the books say, after a restart.
+    /// Records a guaranteed container that a node reports after a restart. It runs already, so it
+    /// need not fit.
     ///
     /// # Errors
-    /// The node is unknown, or the container has its room already.
+    /// The node is unknown, or the container already has an allocation.
     pub fn recover(
         &mut self,
         container: ContainerId,
@@ -149,40 +157,43 @@ impl GuaranteedAllocator {
         self.rooms.charge(container, node, resource, true)
     }
 
-    /// A container has ended, was given back or became opportunistic: its room is free. `None` if it held none.
+    /// Releases the allocation of a container that ended, was released by its AM or became
+    /// opportunistic. `None` if it had none.
     pub fn release(&mut self, container: ContainerId) -> Option<Released> {
         let released = self.rooms.release(container);
         self.changed |= released.is_some();
         released
     }
 
-    /// What a container holds; `None` if nothing.
+    /// Returns the allocation of a container; `None` if it has none.
     #[must_use]
     pub fn held(&self, container: ContainerId) -> Option<&Released> {
         self.rooms.held(container)
     }
 
-    /// One node.
+    /// Returns a registered node.
     #[must_use]
     pub fn node(&self, id: &NodeId) -> Option<&NodeRoom> {
         self.rooms.node(id)
     }
 
-    /// All nodes in the order of their ids.
+    /// Returns all nodes in the order of their ids.
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &NodeRoom)> {
         self.rooms.nodes()
     }
 
-    /// What all nodes that get new containers have free together: an application's headroom.
+    /// Returns the sum of free resources over all nodes that get new containers: an application's
+    /// headroom.
     #[must_use]
     pub fn free(&self) -> Resource {
         self.rooms.total_free()
     }
 
-    /// Gives attempts what they want as far as there is room for it, and lowers their asks by that. Each container gets
-    /// its id from `next_id`, for the attempt it is for, and holds its room until it is released. At most
-    /// [`ALLOCATIONS_PER_CALL_MAX`] per call; call again while that many come. Costs nothing if nothing has happened since
-    /// the last call.
+    /// Allocates containers to attempts as far as resources are free, and lowers their asks.
+    /// `next_id` returns the id of each container, for its attempt; the container keeps its
+    /// allocation until it is released. Allocates at most [`ALLOCATIONS_PER_CALL_MAX`] per call;
+    /// call again while that many are returned. Costs nothing if nothing has happened since the
+    /// last call.
     pub fn allocate(
         &mut self,
         mut next_id: impl FnMut(ApplicationAttemptId) -> ContainerId,
@@ -208,11 +219,12 @@ impl GuaranteedAllocator {
     }
 }
 
-/// The turn of one attempt.
+/// Allocation for one attempt.
 struct Pass<'a> {
     rooms: &'a mut Rooms,
     asks: &'a mut AttemptAsks,
-    /// A size that no node had room for in this pass. Room only shrinks in a pass, so larger ones need no look.
+    /// Size that no node could hold in this pass. Free resources only shrink during a pass, so
+    /// larger sizes are skipped.
     refused: &'a mut Option<Resource>,
     budget: &'a mut u32,
     allocations: &'a mut Vec<ContainerAllocation>,

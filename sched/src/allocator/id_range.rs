@@ -1,20 +1,21 @@
-//! Container ids that a node may give out: down from where the ResourceManager counts up (Hadoop:
-//! `OpportunisticContainerAllocator.ContainerIdGenerator` in the AMRMProxy's `DistributedScheduler`).
+//! Container ids for a node, counted down from the start of the ResourceManager's epoch, from which
+//! the ResourceManager counts up (Hadoop: `OpportunisticContainerAllocator.ContainerIdGenerator` in
+//! the AMRMProxy's `DistributedScheduler`).
 
-/// How many ids lie between two epochs of the ResourceManager (Hadoop: `ResourceManager.EPOCH_BIT_SHIFT`).
+/// Distance between two epochs of the ResourceManager (Hadoop: `ResourceManager.EPOCH_BIT_SHIFT`).
 const IDS_PER_EPOCH: i64 = 1 << 40;
 
-/// See the module. Never gives an id twice.
+/// Descending range of container ids. Never returns an id twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContainerIdRange {
-    /// The start that the ResourceManager told: its own.
+    /// Start of the ids that the ResourceManager announced.
     start: i64,
-    /// The lowest id given out, or the start.
+    /// Lowest id used, or the start.
     lowest: i64,
 }
 
 impl ContainerIdRange {
-    /// Below `start`, of which those down to `lowest` have been given out.
+    /// Creates a range below `start`, of which the ids down to `lowest` are used.
     pub(super) fn new(start: i64, lowest: i64) -> Self {
         Self {
             start,
@@ -22,9 +23,10 @@ impl ContainerIdRange {
         }
     }
 
-    /// What the ResourceManager tells at a registration. The start of an epoch that is known does not begin again: its
-    /// ids are used. In a new epoch the count goes on: ids right below the first two starts, 0 and 2^40, are written alike
-    /// (`ContainerId.toString` has no epoch for either), and containers are told apart on nodes by what is written.
+    /// Continues at the start that the ResourceManager announces with a registration. A known start
+    /// changes nothing: its ids are used. In a new epoch the count continues, because ids right
+    /// below the first two starts, 0 and 2^40, have the same text (`ContainerId.toString` omits the
+    /// epoch for both), and nodes distinguish containers by that text.
     pub(super) const fn begin(&mut self, start: i64) {
         if self.start != start {
             let used = self.start.saturating_sub(self.lowest);
@@ -33,12 +35,12 @@ impl ContainerIdRange {
         }
     }
 
-    /// The lowest id given out.
+    /// Returns the lowest id used.
     pub(super) const fn lowest(&self) -> i64 {
         self.lowest
     }
 
-    /// The next id; `None` when the epoch has none left.
+    /// Returns the next id; `None` when the epoch has none left.
     pub(super) const fn next(&mut self) -> Option<i64> {
         let floor = self.start.saturating_sub(IDS_PER_EPOCH);
         if self.lowest.saturating_sub(1) <= floor {

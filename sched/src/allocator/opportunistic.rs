@@ -1,9 +1,9 @@
-//! Opportunistic containers, allocated in one place for all nodes (Hadoop:
-//! `CentralizedOpportunisticContainerAllocator`): to the hosts and racks that an ask names, else to the least loaded
-//! nodes, as long as their queues have room.
+//! Allocation of opportunistic containers in one place for all nodes (Hadoop:
+//! `CentralizedOpportunisticContainerAllocator`): to the hosts and racks that an ask names, else to
+//! the least loaded nodes, as long as their queues have free places.
 //!
-//! Hadoop draws where to begin anew for every container. Here a call draws once and goes on from there, node after
-//! node, so that the containers of one burst spread evenly over the nodes that can take them.
+//! Hadoop draws a random start for every container. Here a call draws once and continues from node
+//! to node, so that the containers of one burst spread evenly over the nodes that can take them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation};
 use crate::node_load::NodeLoadMonitor;
 use crate::random::Draw;
 
-/// What one attempt wants of opportunistic containers (Hadoop: `OpportunisticContainerContext`).
+/// Outstanding opportunistic asks of one attempt (Hadoop: `OpportunisticContainerContext`).
 #[derive(Clone, Debug)]
 pub struct OpportunisticContainerContext(AttemptAsks);
 
@@ -29,16 +29,17 @@ impl Default for OpportunisticContainerContext {
 }
 
 impl OpportunisticContainerContext {
-    /// Without asks.
+    /// Creates a context without asks.
     #[must_use]
     pub const fn new() -> Self {
         Self(AttemptAsks::new(AskRules::HadoopOpportunistic))
     }
 
-    /// Takes in the opportunistic part of an allocate request, in its order. See [`OutstandingAsks::update`].
+    /// Applies the opportunistic part of an allocate request, in its order, by the rules of
+    /// [`OutstandingAsks::update`].
     ///
     /// # Errors
-    /// A line that is refused. Nothing has changed then.
+    /// A line was rejected. Nothing has changed then.
     pub fn update_asks(
         &mut self,
         requests: &[ResourceRequest],
@@ -47,10 +48,11 @@ impl OpportunisticContainerContext {
         self.0.update_asks(requests, now)
     }
 
-    /// Hosts that the attempt wants nothing on. Removals come first: a host in both lists is on the blacklist.
+    /// Changes the hosts that the attempt excludes. Removals come first: a host in both lists is on
+    /// the blacklist.
     ///
     /// # Errors
-    /// A name or list that is too long. Nothing has changed then.
+    /// A name or the list is too long. Nothing has changed then.
     pub fn update_blacklist(
         &mut self,
         additions: &[String],
@@ -59,24 +61,26 @@ impl OpportunisticContainerContext {
         self.0.update_blacklist(additions, removals)
     }
 
-    /// What is still wanted.
+    /// Returns the outstanding asks.
     #[must_use]
     pub const fn asks(&self) -> &OutstandingAsks {
         &self.0.asks
     }
 }
 
-/// See the module.
+/// Allocates opportunistic containers on the nodes of a [`NodeLoadMonitor`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpportunisticContainerAllocator {
-    /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`: most containers per call; `None`
-    /// (Hadoop: 0 or less) is [`ALLOCATIONS_PER_CALL_MAX`], which also bounds a number.
+    /// `yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat`: most
+    /// containers per call. `None` (Hadoop: 0 or less) means [`ALLOCATIONS_PER_CALL_MAX`], which
+    /// also bounds the configured number.
     pub max_per_heartbeat: Option<NonZeroU32>,
 }
 
 impl OpportunisticContainerAllocator {
-    /// Allocates what `context` wants as far as the nodes take it, and lowers its asks by that; the nodes' queues grow
-    /// by it. Each container gets its id from `next_id`. The rest stays outstanding.
+    /// Allocates containers for the asks of `context` as far as the nodes take them. Lowers the
+    /// asks and lengthens the nodes' queues accordingly. `next_id` returns the id of each
+    /// container. The rest stays outstanding.
     pub fn allocate(
         &self,
         context: &mut OpportunisticContainerContext,
@@ -134,7 +138,7 @@ impl OpportunisticContainerAllocator {
     }
 }
 
-/// Nodes that take turns.
+/// Nodes in round-robin order.
 struct Ring {
     nodes: Vec<NodeId>,
     next: usize,
@@ -150,8 +154,9 @@ impl Ring {
         Self { nodes, next }
     }
 
-    /// The next node that takes a container of this size. The one after it is first next time. Nodes that take nothing
-    /// any more leave the ring, so that a burst does not walk past them again for every container.
+    /// Returns the next node that takes a container of this size, and continues after it at the
+    /// next call. Exhausted nodes are removed, so that a burst does not visit them again for every
+    /// container.
     fn take(&mut self, monitor: &mut NodeLoadMonitor, ask: Resource) -> Option<NodeId> {
         let mut untried = self.nodes.len();
         while untried > 0 {

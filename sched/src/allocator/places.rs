@@ -1,19 +1,20 @@
-//! The hosts, or the racks, that an ask names, and how many containers are wanted at each.
+//! Hosts or racks that an ask names, with the containers wanted at each.
 
 use std::collections::{BTreeMap, btree_map};
 
-/// What is wanted at a host or on a rack.
+/// Count and flag of a host or rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) count: u32,
     pub(super) relax_locality: bool,
 }
 
-/// See the module. A place where nothing is wanted is not in it, except during [`sweep`](Self::sweep).
+/// Places of one kind, by name. Contains no place with a count of 0, except during
+/// [`sweep`](Self::sweep).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
     lines: BTreeMap<String, Line>,
-    /// The sum of their names.
+    /// Bytes of all names together.
     name_bytes: usize,
 }
 
@@ -26,7 +27,7 @@ impl Places {
         self.lines.len()
     }
 
-    /// Bytes of all names.
+    /// Returns the bytes of all names together.
     pub(super) const fn name_bytes(&self) -> usize {
         self.name_bytes
     }
@@ -43,7 +44,7 @@ impl Places {
         self.lines.iter()
     }
 
-    /// Replaces the line of a place, or takes it away.
+    /// Replaces the line of a place, or removes it if the count is 0.
     pub(super) fn set(&mut self, name: &str, line: Line) {
         if line.count == 0 {
             if self.lines.remove(name).is_some() {
@@ -57,7 +58,7 @@ impl Places {
         }
     }
 
-    /// One less is wanted at a place, if any is.
+    /// Lowers the count of a place by 1, if it is known.
     pub(super) fn lower(&mut self, name: &str) {
         if let Some(line) = self.get(name) {
             let count = line.count.saturating_sub(1);
@@ -65,7 +66,8 @@ impl Places {
         }
     }
 
-    /// Shows every place to `visit`, which may lower it; those where nothing is wanted any more go.
+    /// Calls `visit` for every place, which may lower the count, and removes places with a count of
+    /// 0.
     pub(super) fn sweep(&mut self, mut visit: impl FnMut(&str, &mut Line)) {
         let name_bytes = &mut self.name_bytes;
         self.lines.retain(|name, line| {

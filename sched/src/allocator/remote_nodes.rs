@@ -1,8 +1,10 @@
-//! The nodes that the ResourceManager offered last, and what this attempt has given them since.
+//! Nodes of the ResourceManager's last list, and the containers that this attempt has placed on
+//! them since.
 //!
-//! The list says which nodes are the least loaded, not by how much, and it is old by a heartbeat of the attempt, one of
-//! the nodes and the time between two sorts. So what was given out within that time is remembered and counts against a
-//! node: an attempt that speaks often does not send all it wants to the node that leads the list.
+//! The list tells which nodes are the least loaded, not by how much. It lags by a heartbeat of the
+//! attempt, a heartbeat of the nodes and the time between two sorts. Containers placed within that
+//! time are therefore remembered and count against a node: an attempt with frequent heartbeats does
+//! not send everything to the node at the head of the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,40 +14,42 @@ use super::Locality;
 use super::ask::Ask;
 use super::places::Places;
 
-/// Most nodes of a list that are looked at. Hadoop offers ten by default; a node takes one container per heartbeat of an
-/// attempt unless its host is asked for, so more would only serve attempts that want more at once.
+/// Most nodes of a list that are used. Hadoop offers ten by default; a node takes one container per
+/// heartbeat of an attempt unless its host is asked for, so more would only help attempts that want
+/// more at once.
 pub const REMOTE_NODES_MAX: usize = 200;
 
-/// Milliseconds after which the list shows what was given out: a heartbeat of the node and a sort at the ResourceManager,
-/// a second each by default.
+/// Milliseconds until the list reflects a placed container: a heartbeat of the node and a sort at
+/// the ResourceManager, a second each by default.
 const SHOWS_AFTER_MS: u64 = 2_000;
 
-/// A node as the ResourceManager offers it (Hadoop: `RemoteNode`).
+/// Node in the ResourceManager's list (Hadoop: `RemoteNode`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteNode {
-    /// Its id.
+    /// Host and port of the NodeManager.
     pub node_id: NodeId,
-    /// Where its pages are, as `host:port`.
+    /// Address of the node's web pages, as `host:port`.
     pub http_address: String,
-    /// Its rack, a path.
+    /// Path of the node's rack.
     pub rack: String,
-    /// Its partition (node label); the default one is the empty text.
+    /// Partition of the node (node label); the default one is the empty text.
     pub partition: String,
 }
 
-/// See the module.
+/// The last list of nodes and the containers placed since.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RemoteNodes {
-    /// The least loaded first, each once.
+    /// Least loaded nodes first, each once.
     nodes: Vec<RemoteNode>,
     received: Option<MonoMillis>,
-    /// Containers that the list does not show yet. Of nodes that were offered within the time that this takes.
+    /// Containers that the list does not reflect yet, by node. Covers nodes offered within
+    /// [`SHOWS_AFTER_MS`].
     given: BTreeMap<NodeId, u32>,
     given_since: MonoMillis,
 }
 
 impl RemoteNodes {
-    /// A new list takes the place of the last, an empty one too.
+    /// Replaces the list, even by an empty one.
     pub(super) fn replace(&mut self, mut nodes: Vec<RemoteNode>, now: MonoMillis) {
         let mut seen = BTreeSet::new();
         let is_new: Vec<bool> = nodes
@@ -59,18 +63,18 @@ impl RemoteNodes {
         self.received = Some(now);
     }
 
-    /// When the list came.
+    /// Returns the time at which the list came.
     pub(super) const fn received(&self) -> Option<MonoMillis> {
         self.received
     }
 
-    /// Whether there is a list and it is not older than this.
+    /// Returns whether there is a list that is at most `age_max_ms` old.
     pub(super) fn is_fresh(&self, now: MonoMillis, age_max_ms: u64) -> bool {
         self.received
             .is_some_and(|received| now.since(received) <= age_max_ms)
     }
 
-    /// The nodes for one heartbeat of the attempt, without hosts that it does not want.
+    /// Starts one heartbeat of the attempt: returns the candidates, without excluded hosts.
     pub(super) fn turn(
         &mut self,
         blacklist: &BTreeSet<String>,
@@ -91,7 +95,7 @@ impl RemoteNodes {
                 used: 0,
             })
             .collect();
-        // Stable: among nodes that were given as much, the list's order counts.
+        // Stable sort: nodes with equal counts keep the list's order.
         candidates.sort_by_key(|candidate| candidate.given);
         let mut partitions = Partitions::default();
         for (at, Candidate { node, .. }) in candidates.iter().enumerate() {
@@ -113,26 +117,27 @@ impl RemoteNodes {
 
 struct Candidate<'a> {
     node: &'a RemoteNode,
-    /// Containers of turns before that the list does not show.
+    /// Containers of earlier heartbeats that the list does not reflect.
     given: u32,
-    /// Containers it got in this turn.
+    /// Containers of this heartbeat.
     used: u32,
 }
 
-/// Candidates by where they are, as indexes in their order. An ask finds its own without a look at all others: an attempt may
-/// have many asks that none of them can serve.
+/// Candidates by place, as indexes in ascending order. An ask finds its candidates without visiting
+/// all others: an attempt may have many asks that no candidate satisfies.
 #[derive(Default)]
 struct Partition<'a> {
     all: Vec<usize>,
     by_host: BTreeMap<&'a str, Vec<usize>>,
     by_rack: BTreeMap<&'a str, Vec<usize>>,
-    /// How many take containers of asks that do not name their host.
+    /// Number of candidates that still take containers of asks that do not name their host.
     open: usize,
 }
 
-/// Partitions by name. The default one has the empty text as its name and is mostly the only one; it is not found by comparing,
-/// because two empty texts have no place in memory, and over such places the C library's comparison for AVX-512 takes a
-/// quarter of a microsecond, a hundred times as long as over a name.
+/// Partitions by name. The default one has the empty text as its name and is usually the only one.
+/// It is kept apart from the map because comparing two empty texts is slow: they have no address in
+/// memory, and over such addresses the C library's comparison for AVX-512 takes a quarter of a
+/// microsecond, a hundred times as long as over a name.
 #[derive(Default)]
 struct Partitions<'a> {
     default: Partition<'a>,
@@ -155,7 +160,8 @@ impl<'a> Partitions<'a> {
     }
 }
 
-/// The candidates at places of an ask, in no particular order. Looks at no more places than the fewer of both sides have.
+/// Returns the candidates at places of an ask, in no particular order. Walks over the shorter of
+/// the two lists.
 fn at_places<'b>(
     index: &'b BTreeMap<&str, Vec<usize>>,
     places: &'b Places,
@@ -170,16 +176,16 @@ fn at_places<'b>(
     named.chain(present).flatten().copied()
 }
 
-/// How many containers one node gets in one heartbeat of an attempt.
+/// Most containers for one node in one heartbeat of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shares {
-    /// Where its host is asked for.
+    /// Bound for asks that name the node's host.
     pub(super) local: u32,
-    /// Where its rack is, or nothing.
+    /// Bound for asks that name only its rack, or no place.
     pub(super) elsewhere: u32,
 }
 
-/// One heartbeat's choices.
+/// Choice of nodes during one heartbeat.
 pub(super) struct Turn<'a> {
     candidates: Vec<Candidate<'a>>,
     partitions: Partitions<'a>,
@@ -188,8 +194,9 @@ pub(super) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// The node for the next container of an ask, which is counted; `None` if it gets none in this turn. Where a host
-    /// that the ask names has had its share, the ask waits for it rather than go elsewhere.
+    /// Chooses and counts the node for the next container of an ask; `None` if the ask gets none in
+    /// this heartbeat. If the hosts that the ask names have reached their share, the ask waits
+    /// instead of using another node.
     pub(super) fn take(&mut self, ask: &Ask) -> Option<(&'a RemoteNode, Locality)> {
         let (at, locality) = self.choose(ask)?;
         let candidate = &mut self.candidates[at];
@@ -232,7 +239,8 @@ impl<'a> Turn<'a> {
         Some((at, Locality::OffSwitch))
     }
 
-    /// Of those that have not had their share the one that got the least, and of these the first.
+    /// Returns the first of the candidates with the fewest containers, among those below their
+    /// share.
     fn least_used(&self, candidates: impl Iterator<Item = usize>, share: u32) -> Option<usize> {
         let with_use = candidates.map(|at| (self.candidates[at].used, at));
         let open = with_use.filter(|(used, _)| *used < share);
@@ -252,7 +260,7 @@ mod tests {
     const RACKS: [&str; 3] = ["/1", "/2", "/nowhere"];
     const PARTITIONS: [&str; 3] = ["", "gpu", "empty"];
 
-    /// The choice that a look at every node gives.
+    /// Chooses by visiting every node.
     fn chosen_by_looking(turn: &Turn<'_>, ask: &Ask) -> Option<(usize, Locality)> {
         let mut best = None;
         for (at, candidate) in turn.candidates.iter().enumerate() {

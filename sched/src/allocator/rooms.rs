@@ -1,77 +1,78 @@
-//! What nodes have free for guaranteed containers, and who has the rest: the books of the guaranteed allocator.
+//! Free resources of nodes for guaranteed containers, and the containers that hold the rest.
 //!
-//! Nodes are also kept in the order of their free memory, all together, per rack and per host, so that a container finds
-//! the emptiest node without a look at the others. Full nodes are in none of these orders, so that a job that names every
-//! host of a busy cluster finds the few with room at little cost.
+//! Nodes are also ordered by free memory: all together, per rack and per host. A container finds
+//! the emptiest node without visiting the others. Full nodes are left out of these orders, so that
+//! a job that names every host of a busy cluster finds the few free ones at little cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, NodeId, Resource};
 use thiserror::Error;
 
-/// Why a container cannot be charged to a node; nothing has changed.
+/// Reason why a container cannot be charged to a node; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChargeError {
     /// The node is not registered, or was removed.
     #[error("no node {0}")]
     UnknownNode(NodeId),
-    /// Its room is taken.
+    /// The container already holds an allocation.
     #[error("container {container} already holds room on {node}")]
     AlreadyCharged {
-        /// Which container.
+        /// Container that was to be charged.
         container: ContainerId,
-        /// Where.
+        /// Node on which it holds its allocation.
         node: NodeId,
     },
-    /// It does not fit into what is free.
+    /// The container does not fit into the free resources.
     #[error("{node} has {free} free, not {wanted}")]
     NoRoom {
-        /// Which node.
+        /// Node that was to be charged.
         node: NodeId,
-        /// What it has left.
+        /// Free resources of the node.
         free: Resource,
-        /// What the container takes.
+        /// Size of the container.
         wanted: Resource,
     },
 }
 
-/// What the end of a container gave back.
+/// Allocation that the end of a container released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Released {
-    /// Where it was.
+    /// Node of the allocation.
     pub node_id: NodeId,
-    /// What it held.
+    /// Size of the allocation.
     pub resource: Resource,
 }
 
-/// One node as the allocator sees it.
+/// Resources of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRoom {
-    /// Its rack, a path.
+    /// Path of the node's rack.
     pub rack: String,
-    /// What it offers.
+    /// Resources that the node offers.
     pub capability: Resource,
-    /// What its guaranteed containers were given. More than `capability` only after that shrank, or when containers
-    /// were recovered on a node that is smaller than it was.
+    /// Sum of the guaranteed allocations. Exceeds `capability` only after that shrank, or when
+    /// containers were recovered on a node that is smaller than before.
     pub allocated: Resource,
-    /// Whether it gets new containers: false while it is decommissioned.
+    /// Whether the node gets new containers: false while it is decommissioned.
     pub schedulable: bool,
     containers: BTreeSet<ContainerId>,
 }
 
 impl NodeRoom {
-    /// What is left, each type at least 0.
+    /// Returns the free resources, each type at least 0.
     #[must_use]
     pub fn free(&self) -> Resource {
         self.capability.saturating_sub(self.allocated)
     }
 
-    /// Its guaranteed containers in the order of their ids.
+    /// Returns the guaranteed containers in the order of their ids.
     pub fn containers(&self) -> impl ExactSizeIterator<Item = &ContainerId> {
         self.containers.iter()
     }
 
-    /// Where the node stands among the others; `None` if nothing can be placed on it.
+    /// Returns the node's key in the orders by free resources; `None` if nothing can be placed on
+    /// it.
     fn place(&self, id: &NodeId) -> Option<FreePlace> {
         let free = self.free();
         let usable = self.schedulable && free.memory_mb > 0 && free.vcores > 0;
@@ -83,7 +84,7 @@ impl NodeRoom {
     }
 }
 
-/// The emptiest node is the last.
+/// Key of a node by free resources; the emptiest node is the last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FreePlace {
     memory_mb: u64,
@@ -99,21 +100,21 @@ impl FreePlace {
 
 type FreeOrder = BTreeSet<FreePlace>;
 
-/// See the module. Holds the registered nodes and their containers, no more.
+/// Registered nodes and their guaranteed containers, with the orders by free resources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rooms {
     nodes: BTreeMap<NodeId, NodeRoom>,
     containers: BTreeMap<ContainerId, Released>,
     free: FreeOrder,
-    /// Racks in which a node has room.
+    /// Nodes with free resources, by rack.
     free_by_rack: BTreeMap<String, FreeOrder>,
-    /// Hosts on which a node has room. Several NodeManagers of one machine are several nodes.
+    /// Nodes with free resources, by host. Several NodeManagers on one machine are several nodes.
     free_by_host: BTreeMap<String, FreeOrder>,
     total: TotalFree,
 }
 
-/// What all nodes that get new containers have free together. Wide enough that it can neither overflow nor lose anything
-/// with as many nodes as memory holds.
+/// Sum of free resources over all nodes that get new containers. Wide enough that it can neither
+/// overflow nor saturate with as many nodes as fit into memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct TotalFree {
     memory_mb: u128,
@@ -121,7 +122,7 @@ struct TotalFree {
 }
 
 impl Rooms {
-    /// A node with nothing on it, in place of one with the same id: whose containers are answered.
+    /// Adds a node without containers; returns the containers of a previous node with the same id.
     pub(super) fn add_node(
         &mut self,
         id: NodeId,
@@ -141,7 +142,7 @@ impl Rooms {
         lost
     }
 
-    /// Forgets a node; answers with the containers that were on it.
+    /// Removes a node; returns its containers.
     pub(super) fn remove_node(&mut self, id: &NodeId) -> Vec<ContainerId> {
         let Some(room) = self.nodes.remove(id) else {
             return Vec::new();
@@ -153,7 +154,7 @@ impl Rooms {
         room.containers.into_iter().collect()
     }
 
-    /// Changes a node by `change` and keeps the order; says whether the node is known.
+    /// Changes a node and keeps the orders consistent; returns whether the node is known.
     pub(super) fn change(&mut self, id: &NodeId, change: impl FnOnce(&mut NodeRoom)) -> bool {
         let Some(mut room) = self.nodes.remove(id) else {
             return false;
@@ -165,7 +166,8 @@ impl Rooms {
         true
     }
 
-    /// Charges a container, which need not fit only if `recovered`: then it runs already.
+    /// Charges a container to a node. The container must fit unless it is `recovered`, that is, it
+    /// runs already.
     pub(super) fn charge(
         &mut self,
         container: ContainerId,
@@ -201,7 +203,7 @@ impl Rooms {
         Ok(())
     }
 
-    /// Gives back what a container held; `None` if it held nothing.
+    /// Releases the allocation of a container; `None` if it had none.
     pub(super) fn release(&mut self, container: ContainerId) -> Option<Released> {
         let held = self.containers.remove(&container)?;
         self.change(&held.node_id, |room| {
@@ -219,22 +221,22 @@ impl Rooms {
         self.nodes.iter()
     }
 
-    /// What a container holds.
+    /// Returns the allocation of a container.
     pub(super) fn held(&self, container: ContainerId) -> Option<&Released> {
         self.containers.get(&container)
     }
 
-    /// Whether no node has room for anything.
+    /// Returns whether no node has free resources.
     pub(super) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// The emptiest node of a host that a container fits.
+    /// Returns the emptiest node of a host that fits a container.
     pub(super) fn on_host(&self, host: &str, resource: Resource) -> Option<NodeId> {
         emptiest(self.free_by_host.get(host)?, resource, |_| true)
     }
 
-    /// The emptiest node of a rack that a container fits and `allowed` allows.
+    /// Returns the emptiest node of a rack that fits a container and that `allowed` accepts.
     pub(super) fn on_rack(
         &self,
         rack: &str,
@@ -244,7 +246,7 @@ impl Rooms {
         emptiest(self.free_by_rack.get(rack)?, resource, allowed)
     }
 
-    /// The emptiest node of all that a container fits and `allowed` allows.
+    /// Returns the emptiest of all nodes that fits a container and that `allowed` accepts.
     pub(super) fn anywhere(
         &self,
         resource: Resource,
@@ -253,7 +255,8 @@ impl Rooms {
         emptiest(&self.free, resource, allowed)
     }
 
-    /// What all nodes that get new containers have free together, cut to what a size can say.
+    /// Returns the sum of free resources over all nodes that get new containers, clamped to what
+    /// the type holds.
     pub(super) fn total_free(&self) -> Resource {
         Resource {
             memory_mb: u64::try_from(self.total.memory_mb).unwrap_or(u64::MAX),

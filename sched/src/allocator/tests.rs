@@ -1,4 +1,4 @@
-//! Makers of asks and nodes for the tests of both allocators.
+//! Asks and nodes for the tests of all allocators.
 
 mod asks;
 mod distributed;
@@ -28,7 +28,7 @@ fn node_id(host: &str) -> NodeId {
     }
 }
 
-/// So many containers of [`SIZE`] at a place, at priority 1.
+/// Returns an ask for containers of [`SIZE`] at a place, at priority 1.
 fn ask(place: &str, num_containers: u32) -> ResourceRequest {
     ResourceRequest {
         priority: Priority(1),
@@ -42,7 +42,7 @@ fn ask(place: &str, num_containers: u32) -> ResourceRequest {
     }
 }
 
-/// The same, not to be met elsewhere.
+/// Returns the same ask without relaxed locality.
 fn strict(place: &str, num_containers: u32) -> ResourceRequest {
     ResourceRequest {
         relax_locality: false,
@@ -57,7 +57,7 @@ fn at_priority(priority: i32, request: ResourceRequest) -> ResourceRequest {
     }
 }
 
-/// Ids in order, from 1.
+/// Returns a generator of ids in order, from 1.
 fn ids() -> impl FnMut(ApplicationAttemptId) -> ContainerId {
     let mut last = 0;
     move |attempt| {

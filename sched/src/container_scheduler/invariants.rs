@@ -1,4 +1,4 @@
-//! What must hold between events.
+//! Conditions that hold between events.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use crate::index::Index;
 use crate::timers::Timer;
 use crate::victims;
 
-/// Up to so many containers debug builds check everything after each event; beyond, only now and then, so that a test
-/// with thousands of containers stays quick.
+/// Most containers with which debug builds check every condition after each event. With more they
+/// sample, so that tests with thousands of containers stay fast.
 const CHECKED_EACH_TIME_MAX: usize = 64;
 
-/// How often debug builds check everything when there are more containers than that.
+/// Events from one full check of debug builds to the next when there are more containers than that.
 const CHECKED_EVERY_EVENTS: u64 = 1_024;
 
 impl ContainerScheduler {
-    /// Panics unless everything that must hold between events holds. Looks at every container.
+    /// Panics unless every invariant holds. Visits every container.
     pub fn assert_invariants(&self) {
         self.assert_at_rest();
         let mut rebuilt = Index::new(self.config.vmem_check);
@@ -46,7 +46,8 @@ impl ContainerScheduler {
         self.assert_pauses_end();
     }
 
-    /// No opportunistic container stays frozen for ever.
+    /// Asserts that each frozen opportunistic container, and no other, has a timer that ends its
+    /// pause.
     fn assert_pauses_end(&self) {
         let timers: BTreeSet<Timer> = self.timers.iter().collect();
         let ending = |id: &ContainerId| timers.contains(&Timer::PauseEnd(*id));
@@ -60,7 +61,7 @@ impl ContainerScheduler {
         }
     }
 
-    /// What can be checked without looking at every container.
+    /// Asserts the conditions that need no visit to every container.
     fn assert_at_rest(&self) {
         assert!(
             self.containers.len() <= CONTAINERS_MAX,
@@ -101,7 +102,7 @@ impl ContainerScheduler {
         }
     }
 
-    /// The checks of debug builds.
+    /// Runs the checks of debug builds.
     pub(super) fn check_after_event(&self) {
         if self.containers.len() <= CHECKED_EACH_TIME_MAX
             || self.events.is_multiple_of(CHECKED_EVERY_EVENTS)

@@ -1,4 +1,4 @@
-//! The ways to end a container.
+//! Kills: on request, by eviction, by shedding and by rejection.
 
 use records::{ApplicationId, ContainerId};
 
@@ -21,8 +21,8 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
-    /// Kills every container of an application. None of them starts in the room of another: the node settles when all
-    /// are told.
+    /// Kills every container of an application. None of them starts in the resources of another,
+    /// because the scheduler settles only after the last kill.
     pub(super) fn kill_application(
         &mut self,
         application_id: ApplicationId,
@@ -37,10 +37,12 @@ impl ContainerScheduler {
         }
     }
 
-    /// Ends a container, however far it has come. One that is being ended, or has ended, keeps its first cause.
+    /// Kills a container in any state. A container that is being killed, or has ended, keeps its
+    /// first cause.
     ///
-    /// A launch that is not answered yet is terminated at once rather than after its answer: the launcher then need not
-    /// make the process at all, and if it has, the process is told without waiting for a round trip.
+    /// An unanswered launch is terminated at once, not after its answer: the launcher then may skip
+    /// creating the process, and an existing process gets its signal without the delay of a round
+    /// trip.
     pub(super) fn kill(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
         let Some(state) = self.state(id) else { return };
         match state {
@@ -83,7 +85,8 @@ impl ContainerScheduler {
         }
     }
 
-    /// It has no process, or none any more: its room is free from now on, not only when it is cleaned up.
+    /// Ends a container that has no process, or none any more. Frees its allocation now, before the
+    /// clean-up.
     pub(super) fn end(&mut self, id: ContainerId, ending: Ending, turn: &mut Turn<'_>) {
         self.timers.cancel(Timer::ForceKill(id));
         self.timers.cancel(Timer::PauseEnd(id));
@@ -91,7 +94,7 @@ impl ContainerScheduler {
         turn.order(Action::CleanUp(id));
     }
 
-    /// A frozen container cannot stay so.
+    /// Kills a container that can no longer stay frozen.
     pub(super) fn end_pause(&mut self, id: ContainerId, reason: PauseEnd, turn: &mut Turn<'_>) {
         let Some(container) = self.containers.get(&id) else {
             return;
@@ -107,7 +110,7 @@ impl ContainerScheduler {
         self.kill(id, KillCause::PauseEnded { reason, paused_ms }, turn);
     }
 
-    /// An opportunistic container may not wait, or not any longer.
+    /// Kills an opportunistic container that may not wait, or may not wait any longer.
     pub(super) fn reject(&mut self, id: ContainerId, reason: RejectReason, turn: &mut Turn<'_>) {
         let Some(asked) = self
             .containers

@@ -1,7 +1,7 @@
-//! What happens to one container: acceptance, localization, launch, pause, update, exit, clean-up.
+//! Events of one container: acceptance, localization, launch, pause, update, exit, clean-up.
 //!
-//! An answer may come when its container was killed meanwhile. Such a late answer is taken and changes nothing; an
-//! answer that no order can explain is refused.
+//! An answer may arrive after its container was killed. Such a late answer is accepted and changes
+//! nothing. An answer that no action explains is refused.
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
@@ -33,7 +33,7 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
-    /// Everything it needs is there: it joins the queue of its type, and `settle` starts it if there is room.
+    /// Moves a localized container to the queue of its type; `settle` starts it if it fits.
     pub(super) fn localized(
         &mut self,
         id: ContainerId,
@@ -142,7 +142,7 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
-    /// No process of it is left: its room is free before anybody has read what it wrote.
+    /// Frees the allocation of a container without processes, before its output has been read.
     pub(super) fn processes_gone(
         &mut self,
         id: ContainerId,
@@ -197,8 +197,9 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
-    /// Settles the exit status. A process that ended by itself tells how, even when its end was ordered: 0 is success.
-    /// One that ended by SIGTERM or SIGKILL after such an order keeps the status that the order gave it.
+    /// Sets the final exit status and ends the container. The status of a process that ended by
+    /// itself counts even after a kill was ordered: 0 is success. A process ended by SIGTERM or
+    /// SIGKILL after such an order keeps the status of the order.
     fn settle_status(
         &mut self,
         id: ContainerId,
@@ -219,7 +220,8 @@ impl ContainerScheduler {
         self.end(id, ending, turn);
     }
 
-    /// It is frozen: its room is free, and it waits for room before those that have not started.
+    /// Moves a frozen container to the queue of its type, ahead of containers that have not
+    /// started.
     pub(super) fn paused(
         &mut self,
         id: ContainerId,
@@ -246,8 +248,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// Sees to it that an opportunistic container frozen at `since` does not stay so for ever. A guaranteed one, promoted
-    /// while it was frozen, has room made for it and is not killed.
+    /// Sets the timer that ends the pause of an opportunistic container frozen at `since`. A
+    /// guaranteed container, promoted while it was frozen, gets room by eviction and is never
+    /// killed for it.
     fn bound_pause(&mut self, spec: ContainerSpec, since: MonoMillis) {
         let timer = Timer::PauseEnd(spec.id);
         match spec.execution_type {
@@ -258,7 +261,8 @@ impl ContainerScheduler {
         }
     }
 
-    /// What a frozen container holds now. It may have been thawed or killed meanwhile.
+    /// Updates the memory that a frozen container holds. The container may have been thawed or
+    /// killed in the meantime.
     pub(super) fn frozen_memory(
         &mut self,
         id: ContainerId,
@@ -280,7 +284,7 @@ impl ContainerScheduler {
         let container = self.known(id)?;
         match container.state {
             S::Resuming { .. } => self.step(id, Step::Resumed, turn.now),
-            // Its room was wanted again before this answer.
+            // The container was chosen as a victim again before this answer.
             S::Pausing | S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
             S::Localizing
             | S::Queued { .. }
@@ -359,7 +363,8 @@ impl ContainerScheduler {
         }
     }
 
-    /// A new size, type or both. One that waits and changes its type goes to the end of the other queue.
+    /// Applies a new size, type or both. A waiting container whose type changes joins the end of
+    /// the other queue.
     pub(super) fn update(
         &mut self,
         spec: ContainerSpec,
@@ -380,7 +385,8 @@ impl ContainerScheduler {
             });
         }
         let type_changed = spec.execution_type != old.execution_type;
-        // A place that is only taken when the container moves keeps the numbers free of gaps nobody can explain.
+        // A place is taken only if the container moves, so that the numbers have no unexplained
+        // gaps.
         let place = (type_changed && state.waits_at().is_some()).then(|| self.take_place());
         self.modify(id, |container| {
             container.spec = spec;

@@ -1,4 +1,4 @@
-//! Who gets room and who gives it: starts, evictions, sheds.
+//! Allocation of the node's resources: starts, evictions, sheds.
 
 use records::{ContainerId, ExecutionType};
 
@@ -12,22 +12,22 @@ use crate::timers::Timer;
 use crate::utilization::Amount;
 use crate::victims;
 
-/// What an event changed, as far as the search for room wants to know.
+/// Effect of an event on the demand for resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The container went to the end of a queue.
+    /// The container joined the end of a queue.
     Joined(ContainerId),
-    /// A container that waits asks for more.
+    /// A waiting container asks for more.
     GrewWaiting(ContainerId),
-    /// A container that holds room takes more.
+    /// A container that holds an allocation takes more.
     GrewRunning(ContainerId),
-    /// Anything else.
+    /// No container joined or grew.
     Other,
 }
 
 impl ContainerScheduler {
-    /// Brings the node to rest after a change: starts who can start, takes room from opportunistic containers for the
-    /// guaranteed ones that still wait, and memory from frozen ones if too much of it is held.
+    /// Schedules after a change: starts the containers that fit, evicts opportunistic containers
+    /// for guaranteed ones that still wait, and kills frozen ones if they hold too much memory.
     pub(super) fn settle(&mut self, change: Change, turn: &mut Turn<'_>) {
         self.start_waiting(turn);
         if let Change::Joined(id) = change {
@@ -35,15 +35,15 @@ impl ContainerScheduler {
         }
         self.reclaim(change, turn);
         while self.give_back_frozen_memory(turn) {
-            // A frozen container that is gone may have held up others that fit.
+            // The frozen container that was killed may have held up others that fit.
             self.start_waiting(turn);
         }
     }
 
-    /// Kills frozen containers until memory suffices; whether any had to go.
+    /// Kills frozen containers until memory suffices; returns whether any was killed.
     ///
-    /// The one frozen last goes first: its turn to be thawed is the farthest away, so of all it is the least likely to be
-    /// thawed in time. One that holds nothing is left alone.
+    /// Kills the container that was frozen last first: it is thawed last, so it is the least likely
+    /// to be thawed in time. Containers that hold no memory are spared.
     fn give_back_frozen_memory(&mut self, turn: &mut Turn<'_>) -> bool {
         let mut any = false;
         while let Some(id) = self.frozen_in_excess() {
@@ -53,7 +53,8 @@ impl ContainerScheduler {
         any
     }
 
-    /// The next frozen container that must go, if running and frozen ones hold too much memory together.
+    /// Returns the next frozen container to kill, if running and frozen containers together hold
+    /// too much memory.
     pub(super) fn frozen_in_excess(&self) -> Option<ContainerId> {
         let ceiling = u128::from(self.config.memory_ceiling_mb).max(self.node_amount().memory_mb());
         let held = self.index.allocated().memory_mb() + self.index.frozen_mb();
@@ -63,8 +64,9 @@ impl ContainerScheduler {
         self.index.opportunistic().newest_frozen_with_memory()
     }
 
-    /// Guaranteed containers first, then opportunistic ones, each by the order of its queue. The first that does not fit
-    /// holds up all behind it: a small one that slipped past would keep a large one waiting for ever.
+    /// Starts guaranteed containers first, then opportunistic ones, each in the order of their
+    /// queue. The first container that does not fit blocks all behind it: otherwise small
+    /// containers could keep a large one waiting for ever.
     fn start_waiting(&mut self, turn: &mut Turn<'_>) {
         while let Some(head) = self.index.guaranteed().head() {
             if !self.config.forces_guaranteed() && !self.has_room(head.amount) {
@@ -74,7 +76,7 @@ impl ContainerScheduler {
         }
         while let Some(head) = self.index.opportunistic().head() {
             if !head.amount.fits_in(self.node_amount()) {
-                // The node shrank, or the container grew: it would hold up the queue for ever.
+                // The node shrank or the container grew: it would block the queue for ever.
                 self.reject(head.id, RejectReason::NeverFits, turn);
             } else if self.has_room(head.amount) {
                 self.give_room(head.id, turn);
@@ -122,7 +124,7 @@ impl ContainerScheduler {
         if container.state.waits_at().is_some() {
             let execution_type = container.spec.execution_type;
             let queue = self.index.queue(execution_type);
-            // It has just joined the end of those like it, and those that are frozen go first.
+            // The container just joined the end of its class, and frozen containers come first.
             let position = match container.state.frozen_mb() {
                 Some(_) => queue.paused_len(),
                 None => queue.len(),
@@ -135,7 +137,8 @@ impl ContainerScheduler {
         }
     }
 
-    /// Takes room from opportunistic containers, no more than is short once those that are going already are gone.
+    /// Evicts opportunistic containers for guaranteed ones that wait, no more than are needed once
+    /// those already being killed or frozen are gone.
     fn reclaim(&mut self, change: Change, turn: &mut Turn<'_>) {
         let claimant = self.claimant(change);
         if claimant.is_none() && self.index.guaranteed().head().is_none() {
@@ -155,10 +158,10 @@ impl ContainerScheduler {
         }
     }
 
-    /// The guaranteed container that this change left without room.
+    /// Returns the guaranteed container that this change left without resources.
     ///
-    /// Those that waited before it need no more victims: after each event either enough room is on its way for all who
-    /// wait, or nobody is left to take it from.
+    /// Containers that waited before need no more victims: after each event either enough resources
+    /// are being freed for all that wait, or no victim is left.
     fn claimant(&self, change: Change) -> Option<ContainerId> {
         let guaranteed = |id: &ContainerId| {
             self.containers
@@ -176,8 +179,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// The first guaranteed container that waits and for which no room is on its way. A walk over those that wait, but
-    /// only when a demotion or a smaller node made victims of containers for no particular other.
+    /// Returns the first waiting guaranteed container for which no resources are being freed. Walks
+    /// over the waiting containers, but only when a demotion or a smaller node created victims
+    /// without a particular claimant.
     fn first_short_of_room(&self) -> Option<ContainerId> {
         let node = self.node_amount();
         let mut needed = self.index.kept();
@@ -194,7 +198,8 @@ impl ContainerScheduler {
         let Some(container) = self.containers.get(&id) else {
             return;
         };
-        // One whose launch is not answered has done no work worth keeping, and may have no process to freeze.
+        // A container whose launch is unanswered has no work to preserve, and may have no process
+        // to freeze.
         let paused = self.config.use_pause_for_preemption && container.state.can_pause();
         let ran_ms = container.ran_ms(turn.now.mono);
         turn.note(Note::Evicted {
@@ -212,9 +217,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// Takes the newest opportunistic containers out of the queue until it is as short, and the wait in it as short, as
-    /// the ResourceManager wants it. Frozen ones stay, as in Hadoop, whose NodeManager knows the limit by length only: they
-    /// have work to lose.
+    /// Removes the newest opportunistic containers from the queue until its length and its waits
+    /// meet the ResourceManager's limit. Frozen containers stay because they have work to lose, as
+    /// in Hadoop, whose NodeManager enforces the limit by length only.
     pub(super) fn shed(&mut self, limit: ContainerQueuingLimit, turn: &mut Turn<'_>) {
         if let Some(length) = limit.max_queue_length {
             for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {
@@ -226,8 +231,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// Nobody in the queue waits for less long than those before it, so those that wait for too long are its end; and
-    /// nobody before them waits longer or less long when they are gone.
+    /// Removes containers from the end of the queue whose estimated wait exceeds the limit. Waits
+    /// never decrease along the queue, so these containers are its end, and removing them leaves
+    /// the waits of the others unchanged.
     fn shed_by_wait(&mut self, limit_ms: u64, turn: &mut Turn<'_>) {
         let unstarted = self.index.opportunistic().unstarted_len();
         if unstarted == 0 {

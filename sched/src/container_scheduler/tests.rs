@@ -1,4 +1,5 @@
-//! Claims about the scheduler, by subject. What holds for any sequence of events is tested in `tests/model`.
+//! Unit tests of the scheduler, by subject. Properties of arbitrary sequences of events are tested
+//! in `tests/model`.
 
 mod answers;
 mod kills;
@@ -18,7 +19,7 @@ use crate::config::ContainerSchedulerConfig;
 use crate::container_state::ContainerState;
 use crate::fixture::container as id;
 
-/// A node with a queue of ten, killing with a grace of 250 ms.
+/// Configuration with a queue of ten and 250 ms from SIGTERM to SIGKILL.
 const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     queue_policy: crate::OpportunisticContainersQueuePolicy::ByQueueLen,
     queue_length_max: 10,
@@ -31,7 +32,7 @@ const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     utc_offset_s: 0,
 };
 
-/// A scheduler, its clock and what it ordered.
+/// Test fixture: a scheduler, its clock and its last actions.
 struct Node {
     scheduler: ContainerScheduler,
     now: Now,
@@ -46,17 +47,17 @@ fn spec(number: i64, execution_type: ExecutionType, memory_mb: u64, vcores: u32)
     }
 }
 
-/// A guaranteed container of one core.
+/// Returns a guaranteed container with one core.
 fn guaranteed(number: i64, memory_mb: u64) -> ContainerSpec {
     spec(number, ExecutionType::Guaranteed, memory_mb, 1)
 }
 
-/// An opportunistic container of one core.
+/// Returns an opportunistic container with one core.
 fn opportunistic(number: i64, memory_mb: u64) -> ContainerSpec {
     spec(number, ExecutionType::Opportunistic, memory_mb, 1)
 }
 
-/// It is frozen and holds no memory.
+/// Returns the answer that a container is frozen and holds no memory.
 fn paused(number: i64) -> Event {
     let held_mb = Some(0);
     Event::Paused {
@@ -66,7 +67,7 @@ fn paused(number: i64) -> Event {
 }
 
 impl Node {
-    /// A node of so many mebibytes and 100 cores.
+    /// Creates a node with this memory and 100 cores.
     fn new(memory_mb: u64) -> Self {
         Self::with(CONFIG, memory_mb)
     }
@@ -93,13 +94,13 @@ impl Node {
         self.try_feed(event).unwrap()
     }
 
-    /// Accepts a container and says that it is localized.
+    /// Starts a container and reports it as localized.
     fn arrive(&mut self, spec: ContainerSpec) -> Vec<Action> {
         assert_eq!(self.feed(Event::Start(spec)), [Action::Localize(spec.id)]);
         self.feed(Event::Localized(spec.id))
     }
 
-    /// Accepts a container that starts at once.
+    /// Starts and launches a container that needs no wait.
     fn run(&mut self, spec: ContainerSpec) {
         let actions = self.arrive(spec);
         assert!(actions.contains(&Action::Launch(spec.id)), "{actions:?}");
@@ -115,7 +116,7 @@ impl Node {
         })
     }
 
-    /// The completion of a container whose end only waits for its clean-up.
+    /// Cleans up a container that has ended, and returns its completion.
     fn completion(&mut self, number: i64) -> Completion {
         let actions = self.feed(Event::CleanedUp(id(number)));
         let completion = actions.into_iter().find_map(|action| {
@@ -146,7 +147,7 @@ impl Node {
     }
 }
 
-/// The containers that are launched, in order.
+/// Returns the containers that are launched, in order.
 fn launched(actions: &[Action]) -> Vec<i64> {
     let launched = |action: &Action| {
         if let Action::Launch(id) = action {
@@ -158,7 +159,7 @@ fn launched(actions: &[Action]) -> Vec<i64> {
     actions.iter().filter_map(launched).collect()
 }
 
-/// The victims, in order.
+/// Returns the victims, in order.
 fn evicted(actions: &[Action]) -> Vec<i64> {
     let evicted = |action: &Action| {
         if let Action::Note(Note::Evicted { id, .. }) = action {

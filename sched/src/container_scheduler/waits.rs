@@ -1,4 +1,5 @@
-//! How long those that wait will wait: what the node knows, made into a situation to be played forward.
+//! Estimates of queue waits: collects the node's state as the input of the simulation in
+//! [`crate::wait_estimate`].
 
 use records::{ContainerId, ExecutionType, MonoMillis, Resource};
 
@@ -8,13 +9,14 @@ use crate::container_state::ContainerState as S;
 use crate::utilization::Amount;
 use crate::wait_estimate::{Load, Run, Situation, Waits};
 
-/// What the next opportunistic container is taken to ask for before one has come: Hadoop's smallest allocation.
+/// Assumed size of the next opportunistic container before the first has come: Hadoop's smallest
+/// allocation.
 pub(super) const TYPICAL_ASK_AT_FIRST: Resource = Resource::new(1_024, 1);
 
 impl ContainerScheduler {
-    /// Works out how long one more opportunistic container would wait, and how long those will that have joined the queue
-    /// since this was done last. The first is `None` if it would not even be admitted: the ResourceManager then leaves the
-    /// node out when it places by wait.
+    /// Estimates the wait of another opportunistic container, and of each container that joined the
+    /// queue since the last estimate. The first is `None` if such a container would not be
+    /// admitted: the ResourceManager then leaves the node out when it places by wait.
     pub(super) fn estimate_waits(&mut self, now: MonoMillis) {
         let amount = self.newcomer();
         let admitted = self.config.admit(amount, &self.index, self.node_amount());
@@ -37,8 +39,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// Opportunistic containers that nothing was estimated for yet, the newest first. Who joins joins at the end, so they
-    /// are the end of the queue, and a look at it costs no more than they are many.
+    /// Returns the opportunistic containers without an estimate, newest first. New containers join
+    /// at the end, so these are the end of the queue, and finding them costs no more than their
+    /// number.
     fn joined_since_the_last_estimate(&self) -> Vec<ContainerId> {
         let newest_first = self.index.opportunistic().unstarted_newest_first();
         newest_first
@@ -49,7 +52,8 @@ impl ContainerScheduler {
             .collect()
     }
 
-    /// How long each that waits will wait, in the order of [`Self::queue`], and how long one more would.
+    /// Returns the wait of each waiting container, in the order of [`Self::queue`], and that of
+    /// another opportunistic container.
     pub(super) fn waits(&self, now: MonoMillis) -> Waits {
         let holding = self
             .containers
@@ -72,7 +76,8 @@ impl ContainerScheduler {
         .estimate()
     }
 
-    /// What one more takes: like the one that came last, and never more than the whole node.
+    /// Returns the expected size of another container: that of the last one, clamped to the whole
+    /// node.
     fn newcomer(&self) -> Amount {
         let ask = Resource {
             memory_mb: self.typical_ask.memory_mb.min(self.node.memory_mb),
@@ -111,8 +116,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// Remembers how long a container took whose application was done with it, be it that it ended by itself or was told
-    /// to. One that was evicted, or ended because the agent stops, would have gone on: it says nothing.
+    /// Records the run time of a container that ended by itself or because its application no
+    /// longer needs it. A container that was evicted, or ended because the agent stops, would have
+    /// run longer, so its time is not recorded.
     pub(super) fn remember_run_time(&mut self, id: ContainerId, now: MonoMillis) {
         if let Some(container) = self.containers.get(&id) {
             let application = id.application_id();

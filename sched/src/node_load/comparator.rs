@@ -1,8 +1,9 @@
-//! Which node is the least loaded (Hadoop: `NodeQueueLoadMonitor.LoadComparator`).
+//! Order of nodes by load (Hadoop: `NodeQueueLoadMonitor.LoadComparator`).
 //!
-//! Hadoop's differences wrap at 32 bits and its ratios are equal within an epsilon, so that in the extremes (24 days
-//! between two heartbeats, a node with a billionth of the cluster) its order contradicts itself. Here every comparison is
-//! exact: the same order everywhere else, and a total one. Nodes that Hadoop holds equal are ordered by their ids.
+//! Hadoop's differences wrap at 32 bits and its ratios are equal within an epsilon, so that in the
+//! extremes (24 days between two heartbeats, a node with a billionth of the cluster) its order
+//! contradicts itself. Here every comparison is exact: the same order everywhere else, and a total
+//! one. Nodes that are equal for Hadoop are ordered by their ids.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -12,27 +13,27 @@ use thiserror::Error;
 
 use super::ClusterNode;
 
-/// A text that names no comparator.
+/// Error for a text that is not the name of a comparator.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown load comparator {0:?}")]
 pub struct ParseLoadComparatorError(String);
 
-/// What makes one node a better place for an opportunistic container than another
+/// Criterion by which nodes are ordered for opportunistic containers
 /// (`yarn.resourcemanager.nm-container-queuing.load-comparator`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadComparator {
-    /// Fewer waiting containers.
+    /// Fewer waiting containers first.
     #[default]
     QueueLength,
-    /// Fewer waiting containers; then the larger share of the cluster that is free, by the scarcer of the two types; then
-    /// more free virtual cores, then more free memory.
+    /// Fewer waiting containers first; then the larger free share of the cluster, by the scarcer of
+    /// the two types; then more free virtual cores, then more free memory.
     QueueLengthThenResources,
-    /// A shorter estimated wait.
+    /// Shorter estimated wait first.
     QueueWaitTime,
 }
 
 impl LoadComparator {
-    /// Hadoop's name.
+    /// Returns Hadoop's name of the comparator.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,7 +43,7 @@ impl LoadComparator {
         }
     }
 
-    /// Whether a node is of use that cannot tell how long its queue takes.
+    /// Returns whether nodes must report an estimated wait to be used.
     pub(super) const fn needs_wait_time(self) -> bool {
         match self {
             Self::QueueLength | Self::QueueLengthThenResources => false,
@@ -50,7 +51,7 @@ impl LoadComparator {
         }
     }
 
-    /// What the queue limit is computed from: containers or milliseconds.
+    /// Returns the value from which the queue limit is computed: containers or milliseconds.
     pub(super) fn metric(self, node: &ClusterNode) -> i32 {
         let value = match self {
             Self::QueueLength | Self::QueueLengthThenResources => node.queue_length,
@@ -59,8 +60,9 @@ impl LoadComparator {
         i32::try_from(value).unwrap_or(i32::MAX)
     }
 
-    /// Whether a node's queue has room, as the list of least loaded nodes sees it. A capacity of 0 is no bound, except
-    /// where resources are compared too: there it is no queue.
+    /// Returns whether a node may be on the list of least loaded nodes, that is, whether its queue
+    /// has a free place. A capacity of 0 means no bound, except where resources are compared too:
+    /// there it means no queue.
     pub(super) const fn is_node_available(self, node: &ClusterNode) -> bool {
         match self {
             Self::QueueLength | Self::QueueWaitTime => {
@@ -76,7 +78,7 @@ impl LoadComparator {
         }
     }
 
-    /// The order of the list, the best node first. `cluster` is what all nodes offer together.
+    /// Compares two nodes, the less loaded first. `cluster` is the sum of what all nodes offer.
     pub(super) fn compare(
         self,
         cluster: Resource,
@@ -96,7 +98,8 @@ impl LoadComparator {
             .then_with(|| a_id.cmp(b_id))
     }
 
-    /// Whether [`Self::compare_and_increment`] says no whatever the size. Sizes have some of both types.
+    /// Returns whether [`Self::compare_and_increment`] refuses every size. Sizes have at least 1 of
+    /// both types.
     pub(super) fn is_exhausted(self, node: &ClusterNode) -> bool {
         let queue_is_full = node.queue_length >= node.queue_capacity;
         match self {
@@ -109,8 +112,8 @@ impl LoadComparator {
         }
     }
 
-    /// Counts a container of this size in at a node, if the node may take it: what keeps one burst from overrunning a
-    /// node before its next heartbeat.
+    /// Counts a container of this size at a node, if the node may take it, and returns whether it
+    /// did. This keeps one burst from overloading a node before its next heartbeat.
     pub(super) fn compare_and_increment(self, node: &mut ClusterNode, ask: Resource) -> bool {
         match self {
             Self::QueueLength => node.join_queue(),
@@ -142,7 +145,7 @@ impl FromStr for LoadComparator {
     }
 }
 
-/// More room first.
+/// Compares free resources, more first.
 fn compare_available(cluster: Resource, a: Resource, b: Resource) -> Ordering {
     let by_share = if cluster.memory_mb == 0 || cluster.vcores == 0 {
         Ordering::Equal
@@ -154,7 +157,8 @@ fn compare_available(cluster: Resource, a: Resource, b: Resource) -> Ordering {
         .then_with(|| b.memory_mb.cmp(&a.memory_mb))
 }
 
-/// Of a whole that is 0 in no type (Hadoop: `DominantResourceCalculator.minRatio`, in single precision).
+/// Returns the smaller share of a whole that is 0 in no type (Hadoop:
+/// `DominantResourceCalculator.minRatio`, in single precision).
 fn min_share(part: Resource, whole: Resource) -> f32 {
     let memory = part.memory_mb as f32 / whole.memory_mb as f32;
     let vcores = part.vcores as f32 / whole.vcores as f32;

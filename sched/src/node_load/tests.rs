@@ -1,4 +1,4 @@
-//! What the monitor promises, and that its order is Hadoop's.
+//! Tests of the monitor, and of its order against Hadoop's.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! What one attempt asked for and has not got, as a plain list of lines.
+//! Unsatisfied asks of one attempt, as a plain list of lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use sched::{ContainerAllocation, Locality, OutstandingAsks};
 
 type Key = (i32, i64, u64, u32);
 
-/// The last count and flag of each line, by key and place.
+/// Last count and flag of each line, by key and place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     lines: BTreeMap<Key, BTreeMap<ResourceName, (u32, bool)>>,
     pub(crate) blacklist: BTreeSet<String>,
-    /// Whether a place sets the total while there is none, and locality is never insisted on.
+    /// Whether a place sets the total as long as there is none, and locality is always relaxed.
     opportunistic: bool,
 }
 
@@ -48,7 +48,7 @@ impl Asked {
         }
     }
 
-    /// Takes a container off the lines it answers, or says which promise it breaks.
+    /// Subtracts a container from the lines that it satisfies, or returns the rule that it breaks.
     pub(crate) fn give(&mut self, given: &ContainerAllocation, rack: &str) -> Result<(), String> {
         if self.blacklist.contains(&given.node_id.host) {
             return Err(format!("{} is blacklisted", given.node_id));
@@ -65,7 +65,7 @@ impl Asked {
             .ok_or("nothing like it was asked for")?;
         let host = ResourceName::Host(given.node_id.host.clone());
         let rack = ResourceName::Rack(rack.to_owned());
-        // A host's own flag means nothing: being there is what was wanted.
+        // A host's own flag has no effect: the container is where it was wanted.
         let (at, may_insist, lowered) = match given.locality {
             Locality::NodeLocal => (host.clone(), false, vec![host, rack]),
             Locality::RackLocal => (rack.clone(), true, vec![rack]),
@@ -96,7 +96,7 @@ impl Asked {
         totals.map(|(count, _)| u64::from(*count)).sum()
     }
 
-    /// Whether the table says the same, key by key.
+    /// Checks that the table has the same asks, key by key.
     pub(crate) fn agrees(&self, table: &OutstandingAsks) -> Result<(), String> {
         let of_table: Vec<(Key, u32)> = table
             .iter()
@@ -121,7 +121,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Sizes that may still go to a node.
+    /// Returns the sizes that may still go to a node.
     pub(crate) fn wanted_on(&self, node: &NodeId, rack: &str) -> Vec<Resource> {
         if self.blacklist.contains(&node.host) {
             return Vec::new();

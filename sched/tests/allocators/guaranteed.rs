@@ -1,4 +1,4 @@
-//! The guaranteed allocator against books kept by hand.
+//! The guaranteed allocator against sums computed the slow way.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const ATTEMPTS: i32 = 3;
 enum Op {
     OfNode(Node, NodeOp),
     OfAttempt(i32, AttemptOp),
-    /// Of the containers at hand, the one at this index, if there are so many.
+    /// Releases the container at this index, if there are that many.
     Release(usize),
     Charge(Node, Resource),
     Allocate,
@@ -99,7 +99,7 @@ impl Books {
             .saturating_sub(self.allocated(node))
     }
 
-    /// Takes containers off a node that has gone; answers with them.
+    /// Removes the containers of a node that has gone; returns them.
     fn clear(&mut self, node: &NodeId) -> Vec<ContainerId> {
         let on_node = |(on, _): &(NodeId, Resource)| on == node;
         let lost = self.containers.iter().filter(|(_, held)| on_node(held));
@@ -122,7 +122,7 @@ impl Books {
         Ok(())
     }
 
-    /// After a pass nothing that could be given is left.
+    /// Checks that a pass has left no container that could be allocated.
     fn nothing_is_held_back(&self) -> Result<(), TestCaseError> {
         for (id, room) in self.nodes.iter().filter(|(_, room)| room.schedulable) {
             let free = self.free(id);

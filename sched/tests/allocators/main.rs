@@ -1,6 +1,6 @@
-//! Random sequences of what an RM hears, against models that do the sums the slow way: nothing is over capacity, nobody
-//! gets more than asked for or what they did not ask for, every count falls exactly, and the same inputs give the same
-//! outputs.
+//! Random sequences of an RM's events, against models that compute the sums the slow way: no node
+//! is over capacity, no attempt gets more or other containers than it asked for, every count
+//! decreases exactly, and the same inputs give the same outputs.
 
 mod asked;
 mod guaranteed;
@@ -15,7 +15,7 @@ use records::{
 const RACKS: u16 = 2;
 const HOSTS: u16 = 4;
 
-/// Two nodes per host: ports 0 and 1.
+/// Node number. Each host has two, with ports 0 and 1.
 #[derive(Clone, Copy, Debug)]
 struct Node(u16);
 
@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// The nodes of a host are on one rack.
+    /// Returns the rack, which the nodes of a host share.
     fn rack(self) -> String {
         format!("/rack{}", self.0 / 2 % RACKS)
     }
@@ -41,7 +41,7 @@ fn attempt(id: i32) -> ApplicationAttemptId {
     ApplicationId::new(1, id).attempt(1)
 }
 
-/// Ids that never repeat, from one counter for all attempts.
+/// Returns ids that never repeat, from one counter for all attempts.
 fn next_id(last: &mut i64, attempt: ApplicationAttemptId) -> ContainerId {
     *last += 1;
     attempt.container(*last)
@@ -59,7 +59,8 @@ fn resource_name() -> impl Strategy<Value = ResourceName> {
     ]
 }
 
-/// The lines of one ask. Few keys and places, so that lines replace each other and several are met together.
+/// Draws the lines of one ask. Few keys and places, so that lines replace each other and several
+/// are satisfied together.
 fn ask() -> impl Strategy<Value = Vec<ResourceRequest>> {
     let line = (resource_name(), 0..6_u32, prop::bool::weighted(0.7));
     let lines = prop::collection::vec(line, 1..6);

@@ -1,4 +1,4 @@
-//! The opportunistic allocator against queues counted by hand.
+//! The opportunistic allocator against queues counted the slow way.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -64,7 +64,7 @@ struct World {
 }
 
 impl World {
-    /// Whether a node may take one more, and what that makes of it.
+    /// Returns whether a node may take another container, and counts it if so.
     fn takes(&mut self, id: &NodeId, size: Resource) -> bool {
         let Some(node) = self.queues.get_mut(id) else {
             return false;
@@ -98,7 +98,7 @@ impl World {
         self.asked.give(given, &rack).map_err(TestCaseError::fail)
     }
 
-    /// Whether a node of the list could have taken a container that is still wanted.
+    /// Returns whether a node of the list could have taken a container that is still wanted.
     fn held_back(&mut self, offered: &[NodeId]) -> bool {
         offered.iter().any(|id| {
             let sizes = self.asked.wanted_on(id, &self.racks[id]);

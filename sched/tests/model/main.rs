@@ -1,8 +1,8 @@
-//! Random lives of a node against a toy model.
+//! Random event sequences of a node against a toy model.
 //!
-//! Events are drawn, a simulated shell answers actions in random order, and after each event the real scheduler must
-//! have decided exactly what the toy decides. Beside that the properties that matter are checked on their own, so that
-//! a mistake made in both would still be seen.
+//! Events are drawn, a simulated shell answers actions in random order, and after each event the
+//! real scheduler must have made exactly the toy's decisions. The important properties are also
+//! checked directly, so that a mistake made in both would still be found.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use ops::{Draw, Op, config, op};
 use shell::{Luck, Shell};
 use toy::{Decision, Phase, Sum, Toy, ToyContainer};
 
-/// An id that no container has.
+/// Number of a container that does not exist.
 const UNKNOWN: i64 = -1;
 
 fn id(number: i64) -> ContainerId {
@@ -35,7 +35,7 @@ fn id(number: i64) -> ContainerId {
         .container(number)
 }
 
-/// The container that an answer is about; none of the known ones for other events.
+/// Returns the container that an answer is about; for other events an id that does not exist.
 pub(crate) fn id_of(event: &Event) -> ContainerId {
     match event {
         Event::Localized(id)
@@ -53,7 +53,7 @@ pub(crate) fn id_of(event: &Event) -> ContainerId {
     }
 }
 
-/// The exit status that a reason to kill gives.
+/// Returns the exit status that belongs to a reason to kill.
 pub(crate) fn status_of(reason: KillReason) -> i32 {
     match reason {
         KillReason::ApplicationMaster => -105,
@@ -66,18 +66,18 @@ pub(crate) fn status_of(reason: KillReason) -> i32 {
     }
 }
 
-/// The node, the toy, the shell and the log of all that happened.
+/// Node, toy, shell and the log of all events and actions.
 struct World {
     scheduler: ContainerScheduler,
     toy: Toy,
     shell: Shell,
     now: Now,
     luck: Luck,
-    /// Every container that was accepted, by its number.
+    /// Every accepted container, by its number.
     accepted: Vec<ContainerId>,
     log: Vec<(Event, Now, Vec<Action>)>,
     forces: bool,
-    /// Guaranteed containers may take more than the node has: it shrank, or one that ran grew.
+    /// Whether guaranteed containers may exceed the node: it shrank, or a running one grew.
     excused: bool,
 }
 
@@ -144,7 +144,7 @@ impl World {
                     max_queue_wait_time_ms,
                 };
                 self.feed(Event::QueuingLimit(limit));
-                // Who is left is within the limits.
+                // The remaining containers are within the limits.
                 self.feed(Event::QueuingLimit(limit));
                 let (_, _, again) = self.log.last().unwrap();
                 let shed = |action: &Action| matches!(action, Action::Note(Note::Shed { .. }));
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// One of the containers that are known, or at times one that is not.
+    /// Picks one of the known containers, or sometimes an unknown id.
     fn pick(&self, which: usize) -> ContainerId {
         let known = &self.toy.containers;
         known
@@ -178,7 +178,7 @@ impl World {
             .map_or(id(UNKNOWN), |container| container.spec.id)
     }
 
-    /// A new size, or a change of type alone.
+    /// Applies a new size, or a change of type alone.
     fn update(&mut self, id: ContainerId, draw: Option<Draw>, newer: i32) {
         let Some(ToyContainer { spec: old, .. }) = self.toy.get(id) else {
             return;
@@ -198,7 +198,7 @@ impl World {
         }));
     }
 
-    /// An answer that was not asked for, if the scheduler has a way to know.
+    /// Sends an answer without an open action, if the scheduler can detect it.
     fn stray(&mut self, id: ContainerId, kind: usize) {
         let Some(&ToyContainer { phase, .. }) = self.toy.get(id) else {
             return;
@@ -263,7 +263,8 @@ impl World {
         self.check_views();
     }
 
-    /// Guaranteed containers never take more than the node has, unless they were forced on it or it changed under them.
+    /// Checks that guaranteed containers exceed the node only if they were forced on it or it
+    /// changed under them.
     fn check_no_overcommit(&mut self) {
         if self.toy.sum(ToyContainer::holds_room).fits(self.toy.node) {
             self.excused = false;
@@ -276,8 +277,8 @@ impl World {
         );
     }
 
-    /// Frozen memory keeps no guaranteed container waiting, and what frozen containers hold on top of what runs stays
-    /// below the ceiling as long as one can be killed for it.
+    /// Checks that frozen memory keeps no guaranteed container waiting, and that running and frozen
+    /// containers stay below the ceiling as long as a frozen one can be killed for it.
     fn check_frozen_memory(&self) {
         let running = self.toy.sum(ToyContainer::holds_room);
         if let Some(head) = self.toy.queue(ExecutionType::Guaranteed).first() {
@@ -300,7 +301,7 @@ impl World {
         );
     }
 
-    /// Every opportunistic container that is frozen has its end in sight.
+    /// Checks that the pause of every frozen opportunistic container has an end.
     fn check_pauses_end(&self) {
         let frozen = self.toy.queue(ExecutionType::Opportunistic);
         for container in frozen.iter().filter(|c| c.frozen_mb().is_some()) {
@@ -315,7 +316,7 @@ impl World {
         }
     }
 
-    /// Of those that waited before, the first come are served first.
+    /// Checks that containers that waited before are started in the order of arrival.
     fn check_order_of_starts(&self, before: &Toy, actions: &[Action]) {
         for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             let started: Vec<ContainerId> = actions
@@ -353,7 +354,8 @@ impl World {
         }
     }
 
-    /// Room is taken for a guaranteed container that waits or grew, from an opportunistic one.
+    /// Checks that victims are opportunistic and evicted for a guaranteed container that waits or
+    /// grew.
     fn check_victims(&self, actions: &[Action]) {
         for action in actions {
             if let Action::Note(Note::Evicted {
@@ -369,7 +371,7 @@ impl World {
         }
     }
 
-    /// What others may see is what a recount gives.
+    /// Checks the public views against a recount.
     fn check_views(&self) {
         let mut status = self.scheduler.opportunistic_status();
         status.estimated_queue_wait_ms = None;
@@ -393,7 +395,7 @@ impl World {
         assert_eq!(queue, expected);
     }
 
-    /// Ends everything, and checks that every container that was accepted has completed.
+    /// Ends everything, and checks that every accepted container has completed.
     fn drain(&mut self) {
         self.luck = Luck::Good;
         for application in 0..3 {
@@ -420,7 +422,7 @@ impl World {
         assert_eq!(self.scheduler.queue().count(), 0);
     }
 
-    /// The same events give the same actions.
+    /// Checks that the same events give the same actions.
     fn replay(&self, config: ContainerSchedulerConfig, node: Resource) {
         let mut scheduler = ContainerScheduler::new(config, node);
         for (event, now, expected) in &self.log {

@@ -1,4 +1,4 @@
-//! What may happen to a node, and how it is drawn.
+//! Operations on a node, and their probabilities.
 
 use proptest::prelude::*;
 use records::ExecutionType;
@@ -8,7 +8,7 @@ use sched::{
 
 use crate::shell::Luck;
 
-/// Something that happens, before it is known to which container.
+/// An operation before its container is selected.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Start(Draw),
@@ -100,7 +100,7 @@ fn reason() -> impl Strategy<Value = KillReason> {
     ]
 }
 
-/// Any event, those of an ordinary day more often.
+/// Draws any operation, common ones more often.
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     let any = any::<usize>;
     let status = prop_oneof![4 => Just(0), 1 => Just(1), 1 => Just(137), 1 => Just(143)];
@@ -127,7 +127,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Any configuration.
+/// Draws any configuration of the scheduler.
 pub(crate) fn config() -> impl Strategy<Value = ContainerSchedulerConfig> {
     let policy = prop_oneof![
         3 => Just(OpportunisticContainersQueuePolicy::ByQueueLen),

@@ -1,30 +1,31 @@
-//! A simulated shell: it takes the actions, keeps a process or none per container, and holds answers back until it is
-//! asked for one. Answers of one container come in the order of its actions, those of different containers in any.
+//! A simulated shell: performs actions, keeps at most one process per container, and holds answers
+//! back until it is asked for one. Answers of one container come in the order of its actions, those
+//! of different containers in any order.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ContainerExitStatus, ContainerId};
 use sched::{Action, Completion, Event};
 
-/// How the shell meets the next action, where that is a matter of luck.
+/// Outcome of the next action, where that is random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Luck {
-    /// It works, and processes end when they are asked to.
+    /// The action succeeds, and processes end on SIGTERM.
     Good,
-    /// It fails, and processes end only by force.
+    /// The action fails, and processes end only on SIGKILL.
     Bad,
-    /// It works, and processes that are asked to end do so with a status of their own.
+    /// The action succeeds, and processes end on SIGTERM with an exit status of their own.
     OwnStatus(i32),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Process {
-    /// There is none yet.
+    /// Not created yet.
     #[default]
     None,
-    /// It was ordered and will exist.
+    /// Ordered: exists or will exist.
     Alive,
-    /// It ended, or never came to be.
+    /// Ended, or never created.
     Gone,
 }
 
@@ -34,7 +35,7 @@ struct Simulated {
     answers: VecDeque<Event>,
 }
 
-/// See the module.
+/// Processes, open answers and completions of all containers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shell {
     containers: BTreeMap<ContainerId, Simulated>,
@@ -42,7 +43,7 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// Performs an action. Panics on one that no shell could perform.
+    /// Performs an action. Panics if the action is impossible in the container's state.
     pub(crate) fn perform(&mut self, action: &Action, luck: Luck) {
         match action {
             Action::Localize(id) => {
@@ -60,7 +61,7 @@ impl Shell {
             }
             Action::Launch(id) => self.launch(*id, luck),
             Action::Pause(id) => {
-                // Of every amount some: told, not told, nothing.
+                // All cases: measured, not measured, nothing held.
                 let held_mb =
                     [None, Some(0), Some(5), Some(20)][usize::try_from(id.id % 4).unwrap()];
                 self.freeze(*id, luck, Event::Paused { id: *id, held_mb });
@@ -134,7 +135,7 @@ impl Shell {
             .push_back(event);
     }
 
-    /// Its process ends; without one nothing happens. An unanswered launch may turn into one that never was.
+    /// Ends a process, if it exists. If its launch is unanswered, it may turn into a failed launch.
     pub(crate) fn exit(&mut self, id: ContainerId, status: i32) {
         let container = self.containers.entry(id).or_default();
         if container.process != Process::Alive {
@@ -155,7 +156,7 @@ impl Shell {
                 },
             );
         } else {
-            // Not every shell tells that first.
+            // `ProcessesGone` is optional, so some containers omit it.
             if id.id % 3 != 0 {
                 self.answer(id, Event::ProcessesGone(id));
             }
@@ -170,7 +171,7 @@ impl Shell {
         }
     }
 
-    /// The next answer of one of the containers that have one.
+    /// Takes the next answer of one of the containers that have one.
     pub(crate) fn take_answer(&mut self, which: usize) -> Option<Event> {
         let mut ready: Vec<_> = self
             .containers
@@ -181,7 +182,7 @@ impl Shell {
         ready[which].answers.pop_front()
     }
 
-    /// One of the containers whose process runs.
+    /// Returns one of the containers whose process runs.
     pub(crate) fn alive(&self, which: usize) -> Option<ContainerId> {
         let alive: Vec<_> = self
             .containers
@@ -192,7 +193,7 @@ impl Shell {
         Some(alive[which.checked_rem(alive.len())?])
     }
 
-    /// Whether its completion was reported.
+    /// Returns the completion of a container, if it was reported.
     pub(crate) fn completion(&self, id: ContainerId) -> Option<&Completion> {
         self.completions.get(&id)
     }

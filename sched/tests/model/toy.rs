@@ -1,5 +1,5 @@
-//! The scheduler written down as plainly as possible: one list, searched and summed anew for every question. It
-//! predicts each action of the real one, in order.
+//! The scheduler in its plainest form: one list, searched and summed for every question. Predicts
+//! each action of the real one, in order.
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
 use sched::{
@@ -8,7 +8,7 @@ use sched::{
     RejectReason,
 };
 
-/// What the toy predicts: the actions, without the notes that only tell of them.
+/// Predicted actions, without informative notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Localize(ContainerId),
@@ -63,7 +63,7 @@ pub(crate) enum Phase {
     Done,
 }
 
-/// Since when it is frozen, and what it holds.
+/// Start of a pause, and the memory held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frozen {
     since: u64,
@@ -165,19 +165,20 @@ impl Sum {
     }
 }
 
-/// See the module.
+/// Toy scheduler: configuration, node, containers and predicted actions as plain values.
 #[derive(Clone, Debug)]
 pub(crate) struct Toy {
     config: ContainerSchedulerConfig,
     pub(crate) node: Resource,
     pub(crate) containers: Vec<ToyContainer>,
     clock: u64,
-    /// How many the next limit by wait sheds: the toy cannot estimate, it is told.
+    /// Number of containers that the next limit by wait sheds. The toy cannot estimate waits, so
+    /// the test sets it.
     pub(crate) sheds_by_wait: usize,
     decisions: Vec<Decision>,
 }
 
-/// The event does not fit what is known.
+/// Refusal of an event that does not fit the state.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
@@ -193,7 +194,7 @@ impl Toy {
         }
     }
 
-    /// What the real scheduler must do.
+    /// Returns the actions that the real scheduler must order.
     pub(crate) fn handle(&mut self, event: &Event, now_ms: u64) -> Result<Vec<Decision>, Refused> {
         let grew_running = self.apply(event, now_ms)?;
         self.start_waiting(now_ms);
@@ -233,7 +234,7 @@ impl Toy {
         })
     }
 
-    /// Waiting containers of a type, by turn.
+    /// Returns the waiting containers of a type, in queue order.
     pub(crate) fn queue(&self, kind: ExecutionType) -> Vec<ToyContainer> {
         let waits = |container: &&ToyContainer| container.is(kind) && container.place().is_some();
         let mut queue: Vec<_> = self.containers.iter().filter(waits).copied().collect();
@@ -245,7 +246,8 @@ impl Toy {
         self.config.pause_max_ms
     }
 
-    /// Mebibytes that running and frozen containers hold above what they may, negative if below.
+    /// Returns the mebibytes by which running and frozen containers exceed the ceiling, negative if
+    /// below.
     pub(crate) fn frozen_excess(&self) -> i64 {
         let ceiling = self.config.memory_ceiling_mb.max(self.node.memory_mb);
         let frozen: u64 = self
@@ -281,7 +283,7 @@ impl Toy {
         self.capacity() == 0
     }
 
-    /// True when a guaranteed container that holds room took more.
+    /// Applies an event; returns whether a guaranteed container that holds an allocation grew.
     fn apply(&mut self, event: &Event, now_ms: u64) -> Result<bool, Refused> {
         match event {
             Event::Start(spec) => self.start(*spec)?,
@@ -382,7 +384,7 @@ impl Toy {
                 self.kill(id, -102, now_ms);
             }
             (Event::CleanedUp(_), Phase::Ended) => self.cleaned_up(id)?,
-            // Too late, or overtaken.
+            // A late answer, or one overtaken by a later action.
             (
                 Event::Localized(_) | Event::LocalizationFailed { .. },
                 Phase::Ended | Phase::Done,
@@ -660,7 +662,7 @@ impl Toy {
         }
     }
 
-    /// The numbers for the heartbeat, counted anew.
+    /// Returns the numbers for the heartbeat, recounted.
     pub(crate) fn status(&self) -> OpportunisticContainersStatus {
         let running = |c: &ToyContainer| c.is(ExecutionType::Opportunistic) && c.holds_room();
         let count = |n: usize| u32::try_from(n).unwrap();

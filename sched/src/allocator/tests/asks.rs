@@ -1,4 +1,4 @@
-//! The table of outstanding asks.
+//! Tests of the table of outstanding asks.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +18,8 @@ fn table(rules: AskRules, requests: &[ResourceRequest]) -> OutstandingAsks {
     asks
 }
 
-/// Meets every ask of a table as far as `budget` goes, at whatever place is offered first; all nodes are on rack 1.
+/// Satisfies the asks of a table up to `budget`, at the first place offered; all nodes are on rack
+/// 1.
 fn meet(asks: &mut OutstandingAsks, mut budget: u32) -> Vec<(Priority, Locality)> {
     let mut met = Vec::new();
     asks.for_each(|key, ask| {
@@ -154,7 +155,7 @@ fn lines_are_bounded_and_can_be_changed_and_taken_back_at_the_bound() {
     assert_eq!(asks.update(&[ask("one more", 1)], T0), Ok(()));
 }
 
-/// As many asks as are wanted, each with a number of its own.
+/// Returns asks that differ only in their allocation request ids.
 fn numbered(count: usize) -> Vec<ResourceRequest> {
     let asks = (0_i64..).take(count).map(|id| ResourceRequest {
         allocation_request_id: id,
@@ -235,7 +236,8 @@ fn any_line() -> impl Strategy<Value = ResourceRequest> {
 }
 
 proptest! {
-    /// The table is the same whether lines come one by one or together, and what it is counted for is what it takes.
+    /// The table is the same whether lines come one by one or together, and its maintained size is
+    /// the recounted one.
     #[test]
     fn a_table_knows_what_it_takes(
         requests in prop::collection::vec(prop::collection::vec(any_line(), 0..8), 0..8),

@@ -1,4 +1,5 @@
-//! What a node gives out: no more than asked, nothing twice, nothing lost, and nothing to nodes that nothing is known of.
+//! Tests of the allocation on a node: no more than asked, nothing twice, nothing lost, and nothing
+//! on unknown nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -15,7 +16,7 @@ use crate::allocator::{
 
 type Allocator = DistributedOpportunisticContainerAllocator;
 
-/// Where ids go down from.
+/// Start from which ids count down.
 const START: i64 = 1 << 40;
 
 const GRANT: DistributedGrant = DistributedGrant {
@@ -37,7 +38,7 @@ fn remote(host: &str, rack: &str) -> RemoteNode {
     }
 }
 
-/// So many nodes on rack 1: `n0`, `n1`, …
+/// Returns nodes on rack 1: `n0`, `n1`, …
 fn nodes(count: usize) -> Vec<RemoteNode> {
     (0..count)
         .map(|n| remote(&format!("n{n}"), RACK_1))
@@ -54,7 +55,7 @@ fn registered(offered: Vec<RemoteNode>) -> Allocator {
     configured(DistributedAllocatorConfig::default(), offered)
 }
 
-/// One heartbeat that the ResourceManager answers with the same nodes.
+/// Runs a heartbeat that the ResourceManager answers with the same nodes.
 fn heartbeat(
     allocator: &mut Allocator,
     offered: &[RemoteNode],
@@ -154,7 +155,7 @@ fn who_asks_often_does_not_send_everything_to_the_first_of_the_list() {
         }
     }
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [3, 3, 3]);
-    // Later the list shows it, and leads again.
+    // Later the list reflects the container, and its order counts again.
     allocator.update_asks(&[ask("*", 1)], T0).unwrap();
     let given = heartbeat(&mut allocator, &offered, MonoMillis(5_000));
     assert_eq!(where_to(&given), [("n0", Locality::OffSwitch)]);
@@ -280,7 +281,7 @@ fn a_failed_call_loses_nothing_and_gives_nothing_twice() {
     let mut allocator = registered(nodes(3));
     allocator.update_asks(&[ask("*", 5)], T0).unwrap();
     let sent = allocator.allocate(T0).to_vec();
-    // No answer; the master asks for more meanwhile.
+    // No answer; meanwhile the master asks for more.
     allocator.update_asks(&[ask("*", 9)], T0).unwrap();
     let late = MonoMillis(100_000);
     assert_eq!(allocator.allocate(late), sent);
@@ -382,7 +383,7 @@ fn a_long_list_is_cut_and_a_node_on_it_twice_is_one() {
     assert_eq!(distinct.len(), REMOTE_NODES_MAX);
 }
 
-/// What a master and a ResourceManager do to an allocator.
+/// Call of a master or an answer of the ResourceManager.
 #[derive(Clone, Debug)]
 enum Step {
     Ask {
@@ -395,7 +396,7 @@ enum Step {
         host: u8,
         on: bool,
     },
-    /// A heartbeat, which the ResourceManager answers with these nodes or does not answer.
+    /// Heartbeat that the ResourceManager answers with these nodes, or does not answer.
     Heartbeat {
         answer: Option<Vec<u8>>,
     },
@@ -422,7 +423,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Five hosts on two racks, the racks, and anywhere.
+/// Returns one of five hosts on two racks, the racks, and `*`.
 fn place(number: u8) -> String {
     match number {
         0..5 => format!("n{number}"),

@@ -1,9 +1,10 @@
-//! First come, first served, near if that costs nothing, never over capacity.
+//! Tests of the guaranteed allocator: first come first served, local where that costs nothing,
+//! never over capacity.
 
 use super::*;
 use crate::allocator::{AskError, BLACKLIST_MAX, ChargeError, GuaranteedAllocator, Released};
 
-/// A node of so many containers of [`SIZE`].
+/// Adds a node with resources for this many containers of [`SIZE`].
 fn add(allocator: &mut GuaranteedAllocator, host: &str, rack: &str, containers: u32) {
     let capability = Resource::new(u64::from(containers) * SIZE.memory_mb, containers);
     let lost = allocator.add_node(node_id(host), rack.to_owned(), capability);

@@ -1,4 +1,4 @@
-//! To the shortest queues, evenly, and to no queue that is full.
+//! Tests of the opportunistic allocator: shortest queues first, evenly, and no full queue.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use crate::allocator::{OpportunisticContainerAllocator, OpportunisticContainerCo
 use crate::node_load::{LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor};
 use crate::random::{Draw, SplitMix64};
 
-/// Nodes with so many places in their queues, sorted.
+/// Creates a monitor with these places in the nodes' queues, sorted.
 fn cluster(comparator: LoadComparator, nodes: &[(&str, &str, u32)]) -> NodeLoadMonitor {
     let config = NodeLoadConfig {
         comparator,

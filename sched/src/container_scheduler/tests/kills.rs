@@ -9,7 +9,7 @@ fn stop(number: i64) -> Event {
     }
 }
 
-/// The text of each piece, without its stamp.
+/// Returns the text of each diagnostics piece, without its stamp.
 fn pieces(node: &Node, number: i64) -> Vec<String> {
     let diagnostics = node.view(number).diagnostics;
     diagnostics

@@ -1,7 +1,7 @@
 use super::*;
 use crate::action::{ContainerQueuingLimit, KillReason, PauseEnd};
 
-/// A node that freezes its victims.
+/// Creates a node that freezes its victims.
 fn freezing(memory_mb: u64) -> Node {
     Node::with(
         ContainerSchedulerConfig {
@@ -12,7 +12,8 @@ fn freezing(memory_mb: u64) -> Node {
     )
 }
 
-/// One with container 1 frozen to make room for container 2, which takes the whole node of 100.
+/// Creates a node on which container 1 is frozen to make room for container 2, which takes the
+/// whole node of 100.
 fn with_one_frozen() -> Node {
     let mut node = freezing(100);
     node.run(opportunistic(1, 60));
@@ -197,7 +198,7 @@ fn frozen_containers_go_before_those_that_waited_already_the_oldest_first() {
     assert_eq!(node.waiting(), [2]);
 }
 
-/// The notes that tell of frozen containers killed.
+/// Returns the notes about frozen containers that were killed.
 fn killed_frozen(actions: &[Action]) -> Vec<(i64, PauseEnd, u64, u64)> {
     let killed = |action: &Action| {
         if let Action::Note(Note::PausedKilled {

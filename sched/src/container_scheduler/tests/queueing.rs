@@ -10,7 +10,7 @@ fn limit(max_queue_length: usize) -> Event {
     })
 }
 
-/// Completes a container that only waits for its clean-up, and tells its status and diagnostics.
+/// Cleans up a container that has ended, and returns its exit status and diagnostics.
 fn how_it_ended(node: &mut Node, number: i64) -> (ContainerExitStatus, String) {
     (
         node.completion(number).exit_status,
@@ -212,7 +212,7 @@ fn by_resources_those_that_wait_and_those_that_are_frozen_count_too() {
     );
     node.run(opportunistic(1, 30));
     node.run(guaranteed(2, 40));
-    // 1 must make room, and waits frozen; 3 takes what it had and more.
+    // 1 must make room and waits frozen; 3 takes the allocation of 1 and more.
     assert_eq!(evicted(&node.arrive(guaranteed(3, 50))), [1]);
     assert_eq!(launched(&node.feed(paused(1))), [3]);
     node.feed(Event::Launched(id(3)));
@@ -221,7 +221,7 @@ fn by_resources_those_that_wait_and_those_that_are_frozen_count_too() {
         actions.iter().any(is_rejection)
     };
     assert!(rejected(&node.arrive(opportunistic(4, 1))), "1 has no room");
-    // A guaranteed container is never turned away: it waits, and counts.
+    // A guaranteed container is never rejected: it waits, and counts.
     assert!(!rejected(&node.arrive(guaranteed(5, 80))));
     node.exit(3, 0);
     assert_eq!(node.waiting(), [5, 1]);

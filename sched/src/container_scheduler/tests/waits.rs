@@ -9,7 +9,7 @@ fn limit(max_queue_wait_time_ms: u64) -> Event {
     })
 }
 
-/// What is told to have been shed by wait, with the estimates.
+/// Returns the containers shed by wait, with their estimates.
 fn shed(actions: &[Action]) -> Vec<(i64, u64)> {
     let shed = |action: &Action| {
         if let Action::Note(Note::Shed {
@@ -26,7 +26,7 @@ fn shed(actions: &[Action]) -> Vec<(i64, u64)> {
 }
 
 impl Node {
-    /// The estimate as the next heartbeat would tell it.
+    /// Returns the estimate that the next heartbeat would report.
     fn estimate(&mut self) -> Option<u32> {
         assert_eq!(self.feed(Event::EstimateWaits), []);
         self.scheduler
@@ -34,7 +34,7 @@ impl Node {
             .estimated_queue_wait_ms
     }
 
-    /// Runs so many containers, of numbers from -1 downward, for so long each.
+    /// Runs one container per run time, with ids from -1 downward.
     fn learn(&mut self, run_times_ms: &[u64]) {
         for (number, ms) in (1..).zip(run_times_ms) {
             self.run(opportunistic(-number, 1));
@@ -72,7 +72,8 @@ fn those_that_wait_already_start_first() {
     node.run(opportunistic(2, 50));
     node.arrive(opportunistic(3, 100));
     node.arrive(opportunistic(4, 50));
-    // 1 ends after 6 s, 2 after 10 s: then 3 starts; after 20 s 4, and beside it one more of its size.
+    // 1 ends after 6 s and 2 after 10 s: then 3 starts. After 20 s 4 starts, and beside it fits
+    // another container of its size.
     assert_eq!(node.estimate(), Some(20_000));
     node.arrive(guaranteed(5, 10));
     let waits = node.scheduler.waits(node.now.mono);
@@ -237,7 +238,7 @@ fn a_start_tells_what_wait_was_told_when_the_container_came() {
     assert!(actions.contains(&Action::Note(started)), "{actions:?}");
 }
 
-/// The waits told, estimated and had of the containers that start, by their numbers.
+/// Returns the reported, estimated and actual wait of each started container, by its number.
 fn started(actions: &[Action]) -> Vec<(i64, Option<u64>, Option<u64>, u64)> {
     let started = |action: &Action| {
         if let Action::Note(Note::Started {
@@ -270,7 +271,7 @@ fn each_of_a_burst_is_estimated_at_its_own_place_and_only_once() {
     node.advance(1_000);
     node.estimate();
     node.advance(1_500);
-    // What was told was told before any of them had come, or the one before.
+    // The reported wait dates from before the first of these containers joined the queue.
     let first = started(&node.exit(1, 0));
     assert_eq!(first, [(2, Some(0), Some(7_000), 3_500)]);
     node.feed(Event::Launched(id(2)));
