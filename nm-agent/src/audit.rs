@@ -49,11 +49,11 @@ pub(crate) fn note(note: &Note) {
             id,
             execution_type,
             queue_wait_ms,
-            told_wait_ms,
+            reported_wait_ms,
             estimated_wait_ms,
             resumed,
         } => {
-            tracing::info!(container = %id, %execution_type, queue_wait_ms, told_wait_ms, estimated_wait_ms, resumed, "started");
+            tracing::info!(container = %id, %execution_type, queue_wait_ms, reported_wait_ms, estimated_wait_ms, resumed, "started");
         }
         Note::Rejected { id, reason } => {
             let why = match reason {

@@ -197,7 +197,7 @@ pub enum Note {
         /// was reported, or the container was resumed or its type changed. Containers that came
         /// after that heartbeat are not in it: the value is what the ResourceManager could know,
         /// not what this container had to expect.
-        told_wait_ms: Option<u64>,
+        reported_wait_ms: Option<u64>,
         /// Estimated wait of this container, in milliseconds from when it was localized, at its
         /// position in the queue at the first heartbeat after that. `None` if it started before
         /// that heartbeat, if no container had ended on this node yet, so that no run time was

@@ -30,7 +30,7 @@ pub(crate) struct Container {
     pub(crate) joined: MonoMillis,
     /// Wait of a new container, in milliseconds, that the last heartbeat before this container was
     /// localized reported to the ResourceManager.
-    pub(crate) told_wait_ms: Option<u64>,
+    pub(crate) reported_wait_ms: Option<u64>,
     /// Estimate made with the first heartbeat after the container joined the queue.
     pub(crate) estimate: Estimate,
     pub(crate) exit_status: ContainerExitStatus,
@@ -48,7 +48,7 @@ impl Container {
             since: now,
             ran_before_ms: 0,
             joined: now,
-            told_wait_ms: None,
+            reported_wait_ms: None,
             estimate: Estimate::Open,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),

@@ -150,7 +150,7 @@ impl ContainerScheduler {
             Event::Resumed(id) => self.resumed(id, turn),
             Event::PauseFailed(id) => self.pause_failed(id, turn),
             Event::CleanedUp(id) => self.cleaned_up(id, turn),
-            Event::Kill { id, reason } => self.kill_one(id, reason, turn),
+            Event::Kill { id, reason } => self.kill_on_request(id, reason, turn),
             Event::KillApplication { id, reason } => {
                 self.kill_application(id, reason, turn);
                 Ok(Change::Other)
@@ -322,7 +322,7 @@ impl ContainerScheduler {
         Amount::new(self.node, self.config.vmem_check)
     }
 
-    fn take_place(&mut self) -> u64 {
+    fn allocate_place(&mut self) -> u64 {
         self.next_place += 1;
         self.next_place
     }
@@ -351,7 +351,7 @@ impl ContainerScheduler {
     }
 
     /// Appends a piece to a container's diagnostics.
-    fn say(&mut self, id: ContainerId, piece: &str, now: Now) {
+    fn add_diagnostics(&mut self, id: ContainerId, piece: &str, now: Now) {
         let stamp = Stamp {
             wall: now.wall,
             utc_offset_s: self.utc_offset_s,

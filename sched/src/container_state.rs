@@ -186,7 +186,7 @@ impl ContainerState {
 
     /// Returns whether the container frees its allocation without a further decision.
     #[must_use]
-    pub const fn gives_room_back(self) -> bool {
+    pub const fn frees_room(self) -> bool {
         matches!(self, Self::Pausing | Self::Killing { holds_room: true })
     }
 
@@ -438,9 +438,9 @@ mod tests {
                 !(state.waits_at().is_some() && state.holds_room()),
                 "{state:?}"
             );
-            assert!(!state.gives_room_back() || state.holds_room(), "{state:?}");
+            assert!(!state.frees_room() || state.holds_room(), "{state:?}");
             assert!(
-                !(state.gives_room_back() && state.can_evict().is_some()),
+                !(state.frees_room() && state.can_evict().is_some()),
                 "{state:?}"
             );
         }

@@ -123,7 +123,7 @@ impl Index {
 
     /// Returns the sum of all allocations less those that are freed without a further decision.
     pub(crate) fn kept(&self) -> Amount {
-        self.utilization.allocated - self.utilization.coming_back
+        self.utilization.allocated - self.utilization.being_freed
     }
 }
 

@@ -67,7 +67,7 @@ impl KillCause {
 
     /// Returns whether the run time is typical of the application: its containers run until the
     /// application no longer needs them or they reach their limits.
-    pub(crate) fn is_of_its_application(self) -> bool {
+    pub(crate) fn has_typical_run_time(self) -> bool {
         match self {
             Self::Asked(
                 KillReason::ApplicationMaster

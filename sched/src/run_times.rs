@@ -112,12 +112,12 @@ impl RunTimes {
 
     /// Returns the run times to expect of a container, shortest first, at least one.
     pub(crate) fn expected(&self, application: ApplicationId, size: Resource) -> &[u64] {
-        let says_enough = |size| {
+        let sufficient = |size| {
             let recent = self.classes.get(&(application, size))?;
             (recent.sorted.len() >= SAMPLES_MIN).then_some(recent.sorted.as_slice())
         };
-        says_enough(Some(SizeClass::of(size)))
-            .or_else(|| says_enough(None))
+        sufficient(Some(SizeClass::of(size)))
+            .or_else(|| sufficient(None))
             .unwrap_or(if self.all.sorted.is_empty() {
                 &ASSUMED_MS
             } else {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_class_that_says_enough_is_asked() {
+    fn the_narrowest_class_with_enough_samples_is_used() {
         let run_times = recorded(&[
             (1, SMALL, 30),
             (1, SMALL, 10),

@@ -144,7 +144,7 @@ pub(crate) struct ResourceUtilizationTracker {
     /// Number of guaranteed containers.
     pub(crate) guaranteed_count: usize,
     /// Sum over the containers that are being killed or frozen: freed without a further decision.
-    pub(crate) coming_back: Amount,
+    pub(crate) being_freed: Amount,
 }
 
 impl ResourceUtilizationTracker {
@@ -161,8 +161,8 @@ impl ResourceUtilizationTracker {
                 self.opportunistic_count += 1;
             }
         }
-        if state.gives_room_back() {
-            self.coming_back += amount;
+        if state.frees_room() {
+            self.being_freed += amount;
         }
     }
 
@@ -179,8 +179,8 @@ impl ResourceUtilizationTracker {
                 self.opportunistic_count -= 1;
             }
         }
-        if state.gives_room_back() {
-            self.coming_back -= amount;
+        if state.frees_room() {
+            self.being_freed -= amount;
         }
     }
 }
@@ -233,7 +233,7 @@ mod tests {
         tracker.add(ExecutionType::Opportunistic, killing, amount(10, 1));
         tracker.add(ExecutionType::Guaranteed, running, amount(5, 2));
         assert_eq!(tracker.allocated, amount(10, 1) + amount(5, 2));
-        assert_eq!(tracker.coming_back, amount(10, 1));
+        assert_eq!(tracker.being_freed, amount(10, 1));
         assert_eq!(tracker.opportunistic_count, 1);
         tracker.subtract(ExecutionType::Opportunistic, killing, amount(10, 1));
         tracker.subtract(ExecutionType::Guaranteed, running, amount(5, 2));

@@ -52,7 +52,7 @@ pub(crate) enum Run<'a> {
     /// Being killed or frozen, which takes at most `within_ms` milliseconds.
     Ending { within_ms: u64 },
     /// Has run for `ran_ms`. `known` are the run times of similar containers, shortest first.
-    Going { known: &'a [u64], ran_ms: u64 },
+    Running { known: &'a [u64], ran_ms: u64 },
 }
 
 /// Start state of the simulation.
@@ -85,7 +85,7 @@ impl Situation<'_> {
         let draws = Draws::new(containers, paths);
         let mut sums = vec![0; self.waiting.len() + 1];
         for path in 0..paths {
-            self.play(&draws, path, &mut sums);
+            self.simulate_path(&draws, path, &mut sums);
         }
         let paths = u64::try_from(paths).unwrap_or(1);
         let mut waiting: Vec<u64> = sums.into_iter().map(|sum| sum / paths).collect();
@@ -95,7 +95,7 @@ impl Situation<'_> {
 
     /// Simulates one path, and adds the start time of each waiting container to `starts`, that of
     /// the newcomer last.
-    fn play(&self, draws: &Draws, path_number: usize, starts: &mut [u64]) {
+    fn simulate_path(&self, draws: &Draws, path_number: usize, starts: &mut [u64]) {
         let mut path = Path {
             now_ms: 0,
             held: Amount::default(),
@@ -104,7 +104,7 @@ impl Situation<'_> {
         let mut ends = Vec::with_capacity(self.holding.len());
         for (at, load) in self.holding.iter().enumerate() {
             path.held += load.amount;
-            let end_ms = load.run.left_ms(draws.fraction(at, path_number));
+            let end_ms = load.run.remaining_ms(draws.fraction(at, path_number));
             ends.push(Reverse((end_ms, at)));
         }
         path.ends.extend(ends);
@@ -118,7 +118,7 @@ impl Situation<'_> {
             }
             path.held += load.amount;
             let at = self.holding.len() + at;
-            let run_ms = load.run.left_ms(draws.fraction(at, path_number));
+            let run_ms = load.run.remaining_ms(draws.fraction(at, path_number));
             path.ends
                 .push(Reverse((path.now_ms.saturating_add(run_ms), at)));
         }
@@ -151,10 +151,10 @@ impl Situation<'_> {
 }
 
 impl Run<'_> {
-    fn left_ms(self, fraction: usize) -> u64 {
+    fn remaining_ms(self, fraction: usize) -> u64 {
         match self {
             Self::Ending { within_ms } => within_ms,
-            Self::Going { known, ran_ms } => remaining_ms(known, ran_ms, fraction),
+            Self::Running { known, ran_ms } => remaining_ms(known, ran_ms, fraction),
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
     fn going(vcores: u32, known: &[u64], ran_ms: u64) -> Load<'_> {
         Load {
             amount: amount(vcores),
-            run: Run::Going { known, ran_ms },
+            run: Run::Running { known, ran_ms },
         }
     }
 

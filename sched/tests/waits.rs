@@ -65,7 +65,7 @@ struct Simulation {
     ends: BTreeMap<(u64, ContainerId), ()>,
     last: i64,
     /// Reported estimates and actual waits in milliseconds, of containers that had to wait.
-    told: Vec<(f64, f64)>,
+    samples: Vec<(f64, f64)>,
 }
 
 impl Simulation {
@@ -81,7 +81,7 @@ impl Simulation {
             works,
             ends: BTreeMap::new(),
             last: 0,
-            told: Vec::new(),
+            samples: Vec::new(),
         }
     }
 
@@ -103,11 +103,11 @@ impl Simulation {
                 Action::Completed(completion) => self.feed(Event::Forget(completion.id)),
                 Action::Note(Note::Started {
                     queue_wait_ms,
-                    told_wait_ms: Some(estimated_ms),
+                    reported_wait_ms: Some(estimated_ms),
                     ..
                 }) => {
                     let ms = |ms: u64| f64::from(u32::try_from(ms).unwrap());
-                    self.told.push((ms(estimated_ms), ms(queue_wait_ms)));
+                    self.samples.push((ms(estimated_ms), ms(queue_wait_ms)));
                 }
                 Action::Note(_) => {}
                 Action::Pause(_)
@@ -162,11 +162,11 @@ impl Simulation {
     /// Returns the mean estimate and the mean wait, without the first containers, which have no
     /// history.
     fn means(&self) -> (f64, f64) {
-        let judged = &self.told[200..];
-        let count = f64::from(u32::try_from(judged.len()).unwrap());
-        let sum = judged
-            .iter()
-            .fold((0.0, 0.0), |sum, (told, was)| (sum.0 + told, sum.1 + was));
+        let counted = &self.samples[200..];
+        let count = f64::from(u32::try_from(counted.len()).unwrap());
+        let sum = counted.iter().fold((0.0, 0.0), |sum, (estimated, actual)| {
+            (sum.0 + estimated, sum.1 + actual)
+        });
         (sum.0 / count, sum.1 / count)
     }
 }
@@ -176,10 +176,10 @@ fn assert_unbiased(works: &[Work], gap_ms: f64, queue_max: usize, percent: f64) 
     for seed in 1..=2 {
         let mut simulation = Simulation::new(works.to_vec(), seed);
         simulation.run(2_500, gap_ms, queue_max);
-        let (told, was) = simulation.means();
-        println!("seed {seed}: estimated {told:.0} ms, waited {was:.0} ms");
-        assert!(was > 100.0, "nobody had to wait");
-        let error = (told - was).abs() / was * 100.0;
+        let (estimated, actual) = simulation.means();
+        println!("seed {seed}: estimated {estimated:.0} ms, waited {actual:.0} ms");
+        assert!(actual > 100.0, "nobody had to wait");
+        let error = (estimated - actual).abs() / actual * 100.0;
         assert!(error < percent, "wrong by {error:.1} %, seed {seed}");
     }
 }

@@ -89,7 +89,7 @@ impl DistributedScheduler {
 
     fn begin_again(&mut self, unheard: Vec<DistributedAllocation>, context: &Context<'_>) {
         self.dirty.asks |= !unheard.is_empty() || !self.allocator.unconfirmed().is_empty();
-        if let Err(error) = self.allocator.take_back(unheard) {
+        if let Err(error) = self.allocator.ask_again_for(unheard) {
             tracing::warn!(attempt = %context.attempt, %error, "containers of a ResourceManager that is no more cannot be asked for again");
         }
         self.nm_tokens.forget();

@@ -107,7 +107,7 @@ impl Tally {
                 id,
                 execution_type,
                 queue_wait_ms,
-                told_wait_ms: _,
+                reported_wait_ms: _,
                 estimated_wait_ms: _,
                 resumed: _,
             } => {
@@ -325,7 +325,7 @@ mod tests {
                 id: id(2, 1),
                 execution_type: ExecutionType::Guaranteed,
                 queue_wait_ms: 0,
-                told_wait_ms: None,
+                reported_wait_ms: None,
                 estimated_wait_ms: None,
                 resumed: false,
             }),

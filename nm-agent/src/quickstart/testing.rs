@@ -33,7 +33,7 @@ pub(super) const fn started(id: ContainerId, queue_wait_ms: u64) -> What {
         id,
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms,
-        told_wait_ms: None,
+        reported_wait_ms: None,
         estimated_wait_ms: None,
         resumed: false,
     })

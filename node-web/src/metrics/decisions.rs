@@ -108,7 +108,7 @@ impl DecisionSeries {
             Note::Started {
                 execution_type,
                 queue_wait_ms,
-                told_wait_ms,
+                reported_wait_ms,
                 ..
             } => {
                 self.starts.of(execution_type).inc();
@@ -117,7 +117,7 @@ impl DecisionSeries {
                 if execution_type == ExecutionType::Guaranteed {
                     self.guaranteed_delay_seconds.observe(wait);
                 }
-                if let Some(estimated_ms) = told_wait_ms {
+                if let Some(estimated_ms) = reported_wait_ms {
                     let side = if estimated_ms < queue_wait_ms {
                         ErrorSide::TooShort
                     } else {

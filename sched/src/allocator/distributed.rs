@@ -379,9 +379,12 @@ impl DistributedOpportunisticContainerAllocator {
     ///
     /// # Errors
     /// The asks exceed the bounds of an attempt. The excess is dropped.
-    pub fn take_back(&mut self, unheard: Vec<DistributedAllocation>) -> Result<(), AskError> {
+    pub fn ask_again_for(
+        &mut self,
+        undelivered: Vec<DistributedAllocation>,
+    ) -> Result<(), AskError> {
         let mut given = std::mem::take(&mut self.unconfirmed);
-        given.extend(unheard);
+        given.extend(undelivered);
         let Some(since) = given.iter().map(|given| given.container.asked_at).min() else {
             return Ok(());
         };

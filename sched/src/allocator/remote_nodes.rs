@@ -277,15 +277,15 @@ mod tests {
             } else {
                 continue;
             };
-            let has_had_its_share = candidate.used >= share;
-            let rank = (locality, has_had_its_share, candidate.used, at);
+            let share_is_used = candidate.used >= share;
+            let rank = (locality, share_is_used, candidate.used, at);
             let waits = locality == Locality::NodeLocal;
-            if waits || !has_had_its_share {
+            if waits || !share_is_used {
                 best = Some(best.map_or(rank, |other| rank.min(other)));
             }
         }
-        let (locality, has_had_its_share, _, at) = best?;
-        (!has_had_its_share).then_some((at, locality))
+        let (locality, share_is_used, _, at) = best?;
+        (!share_is_used).then_some((at, locality))
     }
 
     fn any_node() -> impl Strategy<Value = RemoteNode> {

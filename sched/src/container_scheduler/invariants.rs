@@ -21,7 +21,7 @@ const CHECKED_EVERY_EVENTS: u64 = 1_024;
 impl ContainerScheduler {
     /// Panics unless every invariant holds. Visits every container.
     pub fn assert_invariants(&self) {
-        self.assert_at_rest();
+        self.assert_settled();
         let mut rebuilt = Index::new(self.config.vmem_check);
         for (id, container) in &self.containers {
             assert_eq!(
@@ -62,12 +62,12 @@ impl ContainerScheduler {
     }
 
     /// Asserts the conditions that need no visit to every container.
-    fn assert_at_rest(&self) {
+    fn assert_settled(&self) {
         assert!(
             self.containers.len() <= CONTAINERS_MAX,
             "too many containers"
         );
-        let excess = self.frozen_in_excess();
+        let excess = self.next_frozen_to_kill();
         assert_eq!(excess, None, "frozen memory is held that is needed");
         if let Some(head) = self.index.guaranteed().head() {
             assert!(
@@ -109,7 +109,7 @@ impl ContainerScheduler {
         {
             self.assert_invariants();
         } else {
-            self.assert_at_rest();
+            self.assert_settled();
         }
     }
 }

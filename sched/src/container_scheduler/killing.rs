@@ -10,7 +10,7 @@ use crate::kill_cause::KillCause;
 use crate::timers::Timer;
 
 impl ContainerScheduler {
-    pub(super) fn kill_one(
+    pub(super) fn kill_on_request(
         &mut self,
         id: ContainerId,
         reason: KillReason,
@@ -47,9 +47,9 @@ impl ContainerScheduler {
         let Some(state) = self.state(id) else { return };
         match state {
             S::Localizing | S::Queued { .. } => {
-                self.give_cause(id, cause, turn);
+                self.apply_cause(id, cause, turn);
                 let localizing = state == S::Localizing;
-                self.say(id, cause.before_launch(localizing), turn.now);
+                self.add_diagnostics(id, cause.before_launch(localizing), turn.now);
                 self.end(id, Ending::Killed, turn);
             }
             S::Launching { .. }
@@ -57,24 +57,24 @@ impl ContainerScheduler {
             | S::Pausing
             | S::Paused { .. }
             | S::Resuming { .. } => {
-                if cause.is_of_its_application() {
-                    self.remember_run_time(id, turn.now.mono);
+                if cause.has_typical_run_time() {
+                    self.record_run_time(id, turn.now.mono);
                 }
-                self.give_cause(id, cause, turn);
+                self.apply_cause(id, cause, turn);
                 self.timers.cancel(Timer::PauseEnd(id));
                 self.step(id, Step::Kill, turn.now);
-                self.order_end(id, cause, turn);
+                self.order_kill(id, cause, turn);
             }
             S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
         }
     }
 
-    fn give_cause(&mut self, id: ContainerId, cause: KillCause, turn: &Turn<'_>) {
+    fn apply_cause(&mut self, id: ContainerId, cause: KillCause, turn: &Turn<'_>) {
         self.set_exit_status(id, cause.exit_status());
-        self.say(id, &cause.diagnostics(), turn.now);
+        self.add_diagnostics(id, &cause.diagnostics(), turn.now);
     }
 
-    fn order_end(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
+    fn order_kill(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
         let delay_ms = self.config.sigkill_delay_ms;
         if delay_ms == 0 || cause.is_urgent() {
             turn.order(Action::ForceKill(id));

@@ -61,12 +61,12 @@ impl ContainerScheduler {
                 return Ok(Change::Other);
             }
         }
-        let place = self.take_place();
+        let place = self.allocate_place();
         self.step(id, Step::Enqueue { place }, turn.now);
         if let Some(container) = self.containers.get_mut(&id)
             && spec.execution_type == ExecutionType::Opportunistic
         {
-            container.told_wait_ms = self.estimated_wait_ms;
+            container.reported_wait_ms = self.estimated_wait_ms;
             self.typical_ask = spec.resource;
         }
         Ok(Change::Joined(id))
@@ -92,7 +92,7 @@ impl ContainerScheduler {
             | S::Gone { .. } => return Err(unexpected(container, "LocalizationFailed")),
         }
         // The status stays INVALID (-1000), as in Hadoop.
-        self.say(id, diagnostics, turn.now);
+        self.add_diagnostics(id, diagnostics, turn.now);
         self.end(id, Ending::LocalizationFailed, turn);
         Ok(Change::Other)
     }
@@ -137,8 +137,8 @@ impl ContainerScheduler {
             | S::Done(_) => return Err(unexpected(container, "LaunchFailed")),
         }
         let killing = matches!(container.state, S::Killing { .. });
-        self.say(id, diagnostics, turn.now);
-        self.settle_status(id, killing, status, turn);
+        self.add_diagnostics(id, diagnostics, turn.now);
+        self.end_with_status(id, killing, status, turn);
         Ok(Change::Other)
     }
 
@@ -155,7 +155,7 @@ impl ContainerScheduler {
             | S::Running { .. }
             | S::Pausing
             | S::Paused { .. }
-            | S::Resuming { .. } => self.remember_run_time(id, turn.now.mono),
+            | S::Resuming { .. } => self.record_run_time(id, turn.now.mono),
             S::Localizing | S::Queued { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {
                 return Err(unexpected(container, "ProcessesGone"));
             }
@@ -186,21 +186,21 @@ impl ContainerScheduler {
                 return Err(unexpected(container, "Exited"));
             }
         };
-        self.say(id, diagnostics, turn.now);
+        self.add_diagnostics(id, diagnostics, turn.now);
         if !killing && !was_told {
-            self.remember_run_time(id, turn.now.mono);
+            self.record_run_time(id, turn.now.mono);
         }
         if !killing && status.is_signalled() {
-            self.say(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
+            self.add_diagnostics(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
         }
-        self.settle_status(id, killing, status, turn);
+        self.end_with_status(id, killing, status, turn);
         Ok(Change::Other)
     }
 
     /// Sets the final exit status and ends the container. The status of a process that ended by
     /// itself counts even after a kill was ordered: 0 is success. A process ended by SIGTERM or
     /// SIGKILL after such an order keeps the status of the order.
-    fn settle_status(
+    fn end_with_status(
         &mut self,
         id: ContainerId,
         killing: bool,
@@ -233,9 +233,9 @@ impl ContainerScheduler {
             S::Pausing => {
                 let spec = container.spec;
                 let held_mb = held_mb.unwrap_or(spec.resource.memory_mb);
-                let place = self.take_place();
+                let place = self.allocate_place();
                 self.step(id, Step::Paused { place, held_mb }, turn.now);
-                self.bound_pause(spec, turn.now.mono);
+                self.set_pause_timer(spec, turn.now.mono);
                 Ok(Change::Joined(id))
             }
             S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => Ok(Change::Other),
@@ -251,7 +251,7 @@ impl ContainerScheduler {
     /// Sets the timer that ends the pause of an opportunistic container frozen at `since`. A
     /// guaranteed container, promoted while it was frozen, gets room by eviction and is never
     /// killed for it.
-    fn bound_pause(&mut self, spec: ContainerSpec, since: MonoMillis) {
+    fn set_pause_timer(&mut self, spec: ContainerSpec, since: MonoMillis) {
         let timer = Timer::PauseEnd(spec.id);
         match spec.execution_type {
             ExecutionType::Guaranteed => self.timers.cancel(timer),
@@ -352,7 +352,7 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         if !matches!(self.known(id)?.state, S::Done(_)) {
-            self.say(id, diagnostics, turn.now);
+            self.add_diagnostics(id, diagnostics, turn.now);
         }
         Ok(Change::Other)
     }
@@ -387,12 +387,12 @@ impl ContainerScheduler {
         let type_changed = spec.execution_type != old.execution_type;
         // A place is taken only if the container moves, so that the numbers have no unexplained
         // gaps.
-        let place = (type_changed && state.waits_at().is_some()).then(|| self.take_place());
+        let place = (type_changed && state.waits_at().is_some()).then(|| self.allocate_place());
         self.modify(id, |container| {
             container.spec = spec;
             if let Some(place) = place {
                 container.joined = turn.now.mono;
-                container.told_wait_ms = None;
+                container.reported_wait_ms = None;
                 container.estimate = Estimate::Open;
                 container.state = state
                     .after(Step::Enqueue { place })
@@ -400,7 +400,7 @@ impl ContainerScheduler {
             }
         });
         if type_changed && matches!(state, S::Paused { .. }) {
-            self.bound_pause(spec, since);
+            self.set_pause_timer(spec, since);
         }
         if state.has_limits() && (type_changed || spec.resource != old.resource) {
             turn.order(Action::ApplyLimits(spec));

@@ -29,14 +29,14 @@ impl ContainerScheduler {
     /// Schedules after a change: starts the containers that fit, evicts opportunistic containers
     /// for guaranteed ones that still wait, and kills frozen ones if they hold too much memory.
     pub(super) fn settle(&mut self, change: Change, turn: &mut Turn<'_>) {
-        self.start_waiting(turn);
+        self.start_queued(turn);
         if let Change::Joined(id) = change {
             self.note_queued(id, turn);
         }
         self.reclaim(change, turn);
-        while self.give_back_frozen_memory(turn) {
+        while self.reclaim_frozen_memory(turn) {
             // The frozen container that was killed may have held up others that fit.
-            self.start_waiting(turn);
+            self.start_queued(turn);
         }
     }
 
@@ -44,9 +44,9 @@ impl ContainerScheduler {
     ///
     /// Kills the container that was frozen last first: it is thawed last, so it is the least likely
     /// to be thawed in time. Containers that hold no memory are spared.
-    fn give_back_frozen_memory(&mut self, turn: &mut Turn<'_>) -> bool {
+    fn reclaim_frozen_memory(&mut self, turn: &mut Turn<'_>) -> bool {
         let mut any = false;
-        while let Some(id) = self.frozen_in_excess() {
+        while let Some(id) = self.next_frozen_to_kill() {
             self.end_pause(id, PauseEnd::MemoryNeeded, turn);
             any = true;
         }
@@ -55,7 +55,7 @@ impl ContainerScheduler {
 
     /// Returns the next frozen container to kill, if running and frozen containers together hold
     /// too much memory.
-    pub(super) fn frozen_in_excess(&self) -> Option<ContainerId> {
+    pub(super) fn next_frozen_to_kill(&self) -> Option<ContainerId> {
         let ceiling = u128::from(self.config.memory_ceiling_mb).max(self.node_amount().memory_mb());
         let held = self.index.allocated().memory_mb() + self.index.frozen_mb();
         if held <= ceiling {
@@ -67,19 +67,19 @@ impl ContainerScheduler {
     /// Starts guaranteed containers first, then opportunistic ones, each in the order of their
     /// queue. The first container that does not fit blocks all behind it: otherwise small
     /// containers could keep a large one waiting for ever.
-    fn start_waiting(&mut self, turn: &mut Turn<'_>) {
+    fn start_queued(&mut self, turn: &mut Turn<'_>) {
         while let Some(head) = self.index.guaranteed().head() {
             if !self.config.forces_guaranteed() && !self.has_room(head.amount) {
                 return;
             }
-            self.give_room(head.id, turn);
+            self.start_or_resume(head.id, turn);
         }
         while let Some(head) = self.index.opportunistic().head() {
             if !head.amount.fits_in(self.node_amount()) {
                 // The node shrank or the container grew: it would block the queue for ever.
                 self.reject(head.id, RejectReason::NeverFits, turn);
             } else if self.has_room(head.amount) {
-                self.give_room(head.id, turn);
+                self.start_or_resume(head.id, turn);
             } else {
                 return;
             }
@@ -90,7 +90,7 @@ impl ContainerScheduler {
         (self.index.allocated() + amount).fits_in(self.node_amount())
     }
 
-    fn give_room(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
+    fn start_or_resume(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
         let Some(container) = self.containers.get(&id) else {
             return;
         };
@@ -103,7 +103,7 @@ impl ContainerScheduler {
             id,
             execution_type: container.spec.execution_type,
             queue_wait_ms: turn.now.mono.since(container.joined),
-            told_wait_ms: container.told_wait_ms.filter(|_| !resumed),
+            reported_wait_ms: container.reported_wait_ms.filter(|_| !resumed),
             estimated_wait_ms: estimated_wait_ms.filter(|_| !resumed),
             resumed,
         });
@@ -112,7 +112,7 @@ impl ContainerScheduler {
         } else {
             Action::Launch(id)
         });
-        let order = self.take_place();
+        let order = self.allocate_place();
         self.timers.cancel(Timer::PauseEnd(id));
         self.step(id, Step::Start { order }, turn.now);
     }
@@ -150,7 +150,7 @@ impl ContainerScheduler {
         if victims.is_empty() {
             return;
         }
-        let Some(for_container) = claimant.or_else(|| self.first_short_of_room()) else {
+        let Some(for_container) = claimant.or_else(|| self.first_short_of_resources()) else {
             return;
         };
         for victim in victims {
@@ -182,7 +182,7 @@ impl ContainerScheduler {
     /// Returns the first waiting guaranteed container for which no resources are being freed. Walks
     /// over the waiting containers, but only when a demotion or a smaller node created victims
     /// without a particular claimant.
-    fn first_short_of_room(&self) -> Option<ContainerId> {
+    fn first_short_of_resources(&self) -> Option<ContainerId> {
         let node = self.node_amount();
         let mut needed = self.index.kept();
         let mut waiting = self.index.guaranteed().iter();
@@ -209,7 +209,7 @@ impl ContainerScheduler {
             ran_ms,
         });
         if paused {
-            self.say(id, PAUSED_TO_MAKE_ROOM, turn.now);
+            self.add_diagnostics(id, PAUSED_TO_MAKE_ROOM, turn.now);
             self.step(id, Step::Pause, turn.now);
             turn.order(Action::Pause(id));
         } else {

@@ -20,7 +20,7 @@ impl ContainerScheduler {
     pub(super) fn estimate_waits(&mut self, now: MonoMillis) {
         let amount = self.newcomer();
         let admitted = self.config.admit(amount, &self.index, self.node_amount());
-        let joined = self.joined_since_the_last_estimate();
+        let joined = self.without_estimate();
         if admitted.is_err() && joined.is_empty() {
             self.estimated_wait_ms = None;
             return;
@@ -42,7 +42,7 @@ impl ContainerScheduler {
     /// Returns the opportunistic containers without an estimate, newest first. New containers join
     /// at the end, so these are the end of the queue, and finding them costs no more than their
     /// number.
-    fn joined_since_the_last_estimate(&self) -> Vec<ContainerId> {
+    fn without_estimate(&self) -> Vec<ContainerId> {
         let newest_first = self.index.opportunistic().unstarted_newest_first();
         newest_first
             .take_while(|id| {
@@ -103,7 +103,7 @@ impl ContainerScheduler {
             | S::Resuming { .. }
             | S::Gone { .. }
             | S::Completing(_)
-            | S::Done(_) => Run::Going {
+            | S::Done(_) => Run::Running {
                 known: self
                     .run_times
                     .expected(spec.id.application_id(), spec.resource),
@@ -119,7 +119,7 @@ impl ContainerScheduler {
     /// Records the run time of a container that ended by itself or because its application no
     /// longer needs it. A container that was evicted, or ended because the agent stops, would have
     /// run longer, so its time is not recorded.
-    pub(super) fn remember_run_time(&mut self, id: ContainerId, now: MonoMillis) {
+    pub(super) fn record_run_time(&mut self, id: ContainerId, now: MonoMillis) {
         if let Some(container) = self.containers.get(&id) {
             let application = id.application_id();
             let ran_ms = container.ran_ms(now);

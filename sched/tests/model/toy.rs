@@ -197,10 +197,10 @@ impl Toy {
     /// Returns the actions that the real scheduler must order.
     pub(crate) fn handle(&mut self, event: &Event, now_ms: u64) -> Result<Vec<Decision>, Refused> {
         let grew_running = self.apply(event, now_ms)?;
-        self.start_waiting(now_ms);
+        self.start_queued(now_ms);
         self.reclaim(grew_running, now_ms);
-        while self.give_back_frozen_memory(now_ms) {
-            self.start_waiting(now_ms);
+        while self.reclaim_frozen_memory(now_ms) {
+            self.start_queued(now_ms);
         }
         Ok(std::mem::take(&mut self.decisions))
     }
@@ -259,7 +259,7 @@ impl Toy {
         running + i64::try_from(frozen).unwrap() - i64::try_from(ceiling).unwrap()
     }
 
-    fn give_back_frozen_memory(&mut self, now_ms: u64) -> bool {
+    fn reclaim_frozen_memory(&mut self, now_ms: u64) -> bool {
         let mut any = false;
         while self.frozen_excess() > 0 {
             let frozen = self.queue(ExecutionType::Opportunistic);
@@ -584,7 +584,7 @@ impl Toy {
         }
     }
 
-    fn start_waiting(&mut self, now_ms: u64) {
+    fn start_queued(&mut self, now_ms: u64) {
         for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             for head in self.queue(kind) {
                 let (id, asked) = (head.spec.id, Sum::of(head.spec.resource));

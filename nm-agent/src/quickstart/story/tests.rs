@@ -119,7 +119,7 @@ fn guaranteed(id: ContainerId) -> What {
         id,
         execution_type: ExecutionType::Guaranteed,
         queue_wait_ms: 30,
-        told_wait_ms: None,
+        reported_wait_ms: None,
         estimated_wait_ms: None,
         resumed: false,
     })

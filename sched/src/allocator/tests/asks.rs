@@ -211,7 +211,7 @@ fn of_a_request_with_a_bad_line_nothing_is_in_force() {
 }
 
 #[test]
-fn the_line_for_anywhere_says_for_which_partition_the_ask_is() {
+fn the_line_for_anywhere_selects_the_partition_of_the_ask() {
     let labelled = |label: &str, request| ResourceRequest {
         node_label_expression: Some(label.to_owned()),
         ..request

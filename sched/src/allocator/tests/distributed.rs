@@ -323,16 +323,16 @@ fn what_is_taken_back_is_wanted_again_as_it_was_and_its_ids_are_not() {
     ];
     allocator.update_asks(&asked, T0).unwrap();
     let before: Vec<_> = allocator.asks().requests().collect();
-    let heard = {
+    let delivered = {
         allocator.allocate(T0);
         allocator.confirmed(nodes(2), T0)
     };
-    let unheard = allocator.allocate(T0).to_vec();
-    assert!(!heard.is_empty() && !unheard.is_empty());
-    allocator.take_back(heard.clone()).unwrap();
+    let undelivered = allocator.allocate(T0).to_vec();
+    assert!(!delivered.is_empty() && !undelivered.is_empty());
+    allocator.ask_again_for(delivered.clone()).unwrap();
     assert_eq!(allocator.asks().requests().collect::<Vec<_>>(), before);
     let again = allocator.allocate(T0 + 5_000).to_vec();
-    let used = ids_of(&[heard, unheard].concat());
+    let used = ids_of(&[delivered, undelivered].concat());
     assert!(ids_of(&again).iter().all(|id| !used.contains(id)));
     assert!(again.iter().all(|given| given.container.asked_at == T0));
 }

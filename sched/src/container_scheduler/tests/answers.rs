@@ -77,7 +77,7 @@ fn a_process_may_be_gone_before_its_launch_is_answered() {
 }
 
 #[test]
-fn room_is_free_when_no_process_is_left_and_the_end_is_told_later() {
+fn room_is_free_when_no_process_is_left_and_the_exit_is_reported_later() {
     let mut node = Node::new(100);
     node.run(opportunistic(1, 100));
     node.arrive(guaranteed(2, 100));

@@ -163,7 +163,7 @@ fn a_container_killed_while_it_localizes_is_cleaned_up_at_once() {
 }
 
 #[test]
-fn a_container_killed_in_the_queue_says_that_it_was_never_launched() {
+fn a_container_killed_in_the_queue_is_reported_as_never_launched() {
     let mut node = Node::new(100);
     node.run(guaranteed(1, 100));
     node.arrive(guaranteed(2, 100));
@@ -255,7 +255,7 @@ fn an_unknown_container_cannot_be_killed() {
 }
 
 #[test]
-fn a_signal_from_outside_is_a_failure_and_says_so() {
+fn a_signal_from_outside_is_a_failure_with_its_own_diagnostics() {
     let mut node = Node::new(100);
     node.run(guaranteed(1, 10));
     let exited = Event::Exited {

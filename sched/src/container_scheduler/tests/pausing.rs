@@ -42,7 +42,7 @@ fn a_victim_is_frozen_and_resumed_when_there_is_room_again() {
         id: id(1),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 500,
-        told_wait_ms: None,
+        reported_wait_ms: None,
         estimated_wait_ms: None,
         resumed: true,
     };
@@ -386,16 +386,16 @@ fn what_waits_behind_a_frozen_container_starts_when_that_is_killed() {
 }
 
 #[test]
-fn memory_told_of_a_container_that_is_not_frozen_changes_nothing() {
+fn memory_reported_for_a_container_that_is_not_frozen_changes_nothing() {
     let mut node = freezing(100);
     node.run(opportunistic(1, 60));
-    let told = |number| Event::FrozenMemory {
+    let report = |number| Event::FrozenMemory {
         id: id(number),
         held_mb: 1_000,
     };
-    assert_eq!(node.feed(told(1)), []);
+    assert_eq!(node.feed(report(1)), []);
     assert_eq!(
-        node.try_feed(told(9)),
+        node.try_feed(report(9)),
         Err(Refusal::UnknownContainer(id(9)))
     );
 }

@@ -29,7 +29,7 @@ fn an_opportunistic_container_starts_at_once_when_there_is_room() {
                 id: id(1),
                 execution_type: ExecutionType::Opportunistic,
                 queue_wait_ms: 0,
-                told_wait_ms: Some(0),
+                reported_wait_ms: Some(0),
                 estimated_wait_ms: None,
                 resumed: false,
             }),
@@ -60,7 +60,7 @@ fn opportunistic_containers_wait_first_come_first_served() {
 }
 
 #[test]
-fn the_time_in_the_queue_is_told_at_the_start() {
+fn the_time_in_the_queue_is_noted_at_the_start() {
     let mut node = Node::new(100);
     node.run(opportunistic(1, 100));
     node.arrive(opportunistic(2, 100));
@@ -69,7 +69,7 @@ fn the_time_in_the_queue_is_told_at_the_start() {
         id: id(2),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 1_234,
-        told_wait_ms: Some(0),
+        reported_wait_ms: Some(0),
         estimated_wait_ms: None,
         resumed: false,
     };

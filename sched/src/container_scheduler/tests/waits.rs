@@ -218,7 +218,7 @@ fn neither_frozen_nor_guaranteed_containers_are_shed_for_their_wait() {
 }
 
 #[test]
-fn a_start_tells_what_wait_was_told_when_the_container_came() {
+fn a_start_notes_the_wait_reported_when_the_container_came() {
     let mut node = Node::new(100);
     node.learn(&[10_000; 3]);
     node.run(opportunistic(1, 100));
@@ -231,7 +231,7 @@ fn a_start_tells_what_wait_was_told_when_the_container_came() {
         id: id(2),
         execution_type: ExecutionType::Opportunistic,
         queue_wait_ms: 6_500,
-        told_wait_ms: Some(7_000),
+        reported_wait_ms: Some(7_000),
         estimated_wait_ms: None,
         resumed: false,
     };
@@ -244,12 +244,12 @@ fn started(actions: &[Action]) -> Vec<(i64, Option<u64>, Option<u64>, u64)> {
         if let Action::Note(Note::Started {
             id,
             queue_wait_ms,
-            told_wait_ms,
+            reported_wait_ms,
             estimated_wait_ms,
             ..
         }) = action
         {
-            Some((id.id, *told_wait_ms, *estimated_wait_ms, *queue_wait_ms))
+            Some((id.id, *reported_wait_ms, *estimated_wait_ms, *queue_wait_ms))
         } else {
             None
         }
@@ -330,7 +330,7 @@ fn a_promoted_container_waits_as_guaranteed_from_its_promotion() {
         id: id(2),
         execution_type: ExecutionType::Guaranteed,
         queue_wait_ms: 300,
-        told_wait_ms: None,
+        reported_wait_ms: None,
         estimated_wait_ms: None,
         resumed: false,
     };
