@@ -1,5 +1,8 @@
 //! State machine of one container: its states, the transition function, and Hadoop's names.
 
+#[cfg(test)]
+mod tests;
+
 use records::{ContainerState as WireState, ContainerSubState};
 
 /// State of a container, from localization to completion.
@@ -85,6 +88,21 @@ pub enum Ending {
     LocalizationFailed,
 }
 
+/// Group of states that most events treat alike. [`ContainerState::phase`] assigns every state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Localizing or queued for the first start: no process was ordered.
+    Unstarted,
+    /// Launch ordered and no end: has, or is about to have, processes.
+    Active,
+    /// Kill ordered and processes not yet gone.
+    Killing,
+    /// Processes gone and exit status not yet known.
+    Gone,
+    /// Ended: only clean-up is left, or nothing.
+    Ended,
+}
+
 /// Input of the state machine: the transition to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -119,6 +137,21 @@ pub(crate) struct IllegalStep {
 }
 
 impl ContainerState {
+    /// Returns the phase that the state belongs to.
+    pub(crate) const fn phase(self) -> Phase {
+        match self {
+            Self::Localizing | Self::Queued { .. } => Phase::Unstarted,
+            Self::Launching { .. }
+            | Self::Running { .. }
+            | Self::Pausing
+            | Self::Paused { .. }
+            | Self::Resuming { .. } => Phase::Active,
+            Self::Killing { .. } => Phase::Killing,
+            Self::Gone { .. } => Phase::Gone,
+            Self::Completing(_) | Self::Done(_) => Phase::Ended,
+        }
+    }
+
     /// Returns the state after `step`. Lists every legal pair.
     pub(crate) fn after(self, step: Step) -> Result<Self, IllegalStep> {
         use ContainerState as S;
@@ -131,35 +164,26 @@ impl ContainerState {
             (S::Running { .. } | S::Resuming { .. }, Step::Pause) => S::Pausing,
             (S::Pausing, Step::Paused { place, held_mb }) => S::Paused { place, held_mb },
             (S::Resuming { order }, Step::Resumed) => S::Running { order },
-            (
-                S::Launching { .. } | S::Running { .. } | S::Pausing | S::Resuming { .. },
-                Step::Kill,
-            ) => S::Killing { holds_room: true },
-            (S::Paused { .. }, Step::Kill) => S::Killing { holds_room: false },
-            (
-                S::Launching { .. }
-                | S::Running { .. }
-                | S::Pausing
-                | S::Paused { .. }
-                | S::Resuming { .. },
-                Step::Gone,
-            ) => S::Gone { killed: false },
+            (state, Step::Kill) if state.phase() == Phase::Active => S::Killing {
+                holds_room: state.holds_room(),
+            },
+            (state, Step::Gone) if state.phase() == Phase::Active => S::Gone { killed: false },
             (S::Killing { .. }, Step::Gone) => S::Gone { killed: true },
             (S::Localizing, Step::End(ending @ (Ending::Killed | Ending::LocalizationFailed)))
             | (S::Queued { .. }, Step::End(ending @ Ending::Killed))
             | (
-                S::Launching { .. }
-                | S::Running { .. }
-                | S::Pausing
-                | S::Paused { .. }
-                | S::Resuming { .. }
-                | S::Gone { killed: false },
+                S::Gone { killed: false },
                 Step::End(ending @ (Ending::Succeeded | Ending::Failed)),
             )
             | (
                 S::Killing { .. } | S::Gone { killed: true },
                 Step::End(ending @ (Ending::Succeeded | Ending::Failed | Ending::Killed)),
             ) => S::Completing(ending),
+            (state, Step::End(ending @ (Ending::Succeeded | Ending::Failed)))
+                if state.phase() == Phase::Active =>
+            {
+                S::Completing(ending)
+            }
             (S::Completing(ending), Step::CleanedUp) => S::Done(ending),
             (state, step) => return Err(IllegalStep { state, step }),
         })
@@ -168,19 +192,10 @@ impl ContainerState {
     /// Returns whether the container's allocation counts as used on the node.
     #[must_use]
     pub const fn holds_room(self) -> bool {
-        match self {
-            Self::Launching { .. }
-            | Self::Running { .. }
-            | Self::Pausing
-            | Self::Resuming { .. }
-            | Self::Killing { holds_room: true } => true,
-            Self::Localizing
-            | Self::Queued { .. }
-            | Self::Paused { .. }
-            | Self::Killing { holds_room: false }
-            | Self::Gone { .. }
-            | Self::Completing(_)
-            | Self::Done(_) => false,
+        match self.phase() {
+            Phase::Active => !matches!(self, Self::Paused { .. }),
+            Phase::Killing => matches!(self, Self::Killing { holds_room: true }),
+            Phase::Unstarted | Phase::Gone | Phase::Ended => false,
         }
     }
 
@@ -193,18 +208,11 @@ impl ContainerState {
     /// Returns the place in the order of starts, if the container can still be evicted.
     #[must_use]
     pub const fn can_evict(self) -> Option<u64> {
-        match self {
-            Self::Launching { order } | Self::Running { order } | Self::Resuming { order } => {
-                Some(order)
-            }
-            Self::Localizing
-            | Self::Queued { .. }
-            | Self::Pausing
-            | Self::Paused { .. }
-            | Self::Killing { .. }
-            | Self::Gone { .. }
-            | Self::Completing(_)
-            | Self::Done(_) => None,
+        if let Self::Launching { order } | Self::Running { order } | Self::Resuming { order } = self
+        {
+            Some(order)
+        } else {
+            None
         }
     }
 
@@ -217,17 +225,10 @@ impl ContainerState {
     /// Returns the place in the queue, if the container waits for resources.
     #[must_use]
     pub const fn waits_at(self) -> Option<u64> {
-        match self {
-            Self::Queued { place } | Self::Paused { place, .. } => Some(place),
-            Self::Localizing
-            | Self::Launching { .. }
-            | Self::Running { .. }
-            | Self::Pausing
-            | Self::Resuming { .. }
-            | Self::Killing { .. }
-            | Self::Gone { .. }
-            | Self::Completing(_)
-            | Self::Done(_) => None,
+        if let Self::Queued { place } | Self::Paused { place, .. } = self {
+            Some(place)
+        } else {
+            None
         }
     }
 
@@ -245,16 +246,13 @@ impl ContainerState {
     /// that a change of size must be applied.
     #[must_use]
     pub const fn has_limits(self) -> bool {
-        self.can_evict().is_some() || matches!(self, Self::Pausing | Self::Paused { .. })
+        matches!(self.phase(), Phase::Active)
     }
 
     /// Returns whether the container has ended, so that no further action can be ordered for it.
     #[must_use]
     pub const fn has_ended(self) -> bool {
-        matches!(
-            self,
-            Self::Gone { .. } | Self::Completing(_) | Self::Done(_)
-        )
+        matches!(self.phase(), Phase::Gone | Phase::Ended)
     }
 
     /// Returns Hadoop's name of the state, as in its NodeManager's REST responses.
@@ -279,18 +277,10 @@ impl ContainerState {
     /// Returns the coarse state in heartbeats and status replies.
     #[must_use]
     pub const fn container_state(self) -> WireState {
-        match self {
-            Self::Done(_) => WireState::Complete,
-            Self::Localizing
-            | Self::Queued { .. }
-            | Self::Launching { .. }
-            | Self::Running { .. }
-            | Self::Pausing
-            | Self::Paused { .. }
-            | Self::Resuming { .. }
-            | Self::Killing { .. }
-            | Self::Gone { .. }
-            | Self::Completing(_) => WireState::Running,
+        if let Self::Done(_) = self {
+            WireState::Complete
+        } else {
+            WireState::Running
         }
     }
 
@@ -308,194 +298,5 @@ impl ContainerState {
             Self::Completing(_) => ContainerSubState::Completing,
             Self::Done(_) => ContainerSubState::Done,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STATES: [ContainerState; 19] = [
-        ContainerState::Localizing,
-        ContainerState::Queued { place: 1 },
-        ContainerState::Launching { order: 2 },
-        ContainerState::Running { order: 2 },
-        ContainerState::Pausing,
-        ContainerState::Paused {
-            place: 1,
-            held_mb: 5,
-        },
-        ContainerState::Resuming { order: 2 },
-        ContainerState::Killing { holds_room: true },
-        ContainerState::Killing { holds_room: false },
-        ContainerState::Gone { killed: true },
-        ContainerState::Gone { killed: false },
-        ContainerState::Completing(Ending::Succeeded),
-        ContainerState::Completing(Ending::Failed),
-        ContainerState::Completing(Ending::Killed),
-        ContainerState::Completing(Ending::LocalizationFailed),
-        ContainerState::Done(Ending::Succeeded),
-        ContainerState::Done(Ending::Failed),
-        ContainerState::Done(Ending::Killed),
-        ContainerState::Done(Ending::LocalizationFailed),
-    ];
-    const STEPS: [Step; 13] = [
-        Step::Enqueue { place: 3 },
-        Step::Start { order: 3 },
-        Step::Launched,
-        Step::Pause,
-        Step::Paused {
-            place: 3,
-            held_mb: 5,
-        },
-        Step::Resumed,
-        Step::Kill,
-        Step::Gone,
-        Step::End(Ending::Succeeded),
-        Step::End(Ending::Failed),
-        Step::End(Ending::Killed),
-        Step::End(Ending::LocalizationFailed),
-        Step::CleanedUp,
-    ];
-
-    #[test]
-    fn only_completing_containers_become_done_and_done_ones_change_no_more() {
-        for state in STATES {
-            for step in STEPS {
-                let after = state.after(step);
-                if matches!(state, ContainerState::Done(_)) {
-                    assert!(after.is_err(), "{state:?} took {step:?}");
-                }
-                if matches!(after, Ok(ContainerState::Done(_))) {
-                    assert!(matches!(state, ContainerState::Completing(_)), "{state:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_state_but_done_can_reach_done() {
-        for start in STATES {
-            let mut reached = vec![start];
-            let mut next = 0;
-            while let Some(&state) = reached.get(next) {
-                for after in STEPS.into_iter().filter_map(|step| state.after(step).ok()) {
-                    if !reached.contains(&after) {
-                        reached.push(after);
-                    }
-                }
-                next += 1;
-            }
-            assert!(
-                reached.iter().any(|s| matches!(s, ContainerState::Done(_))),
-                "{start:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_resumed_container_can_be_paused_again() {
-        let paused_twice = [
-            Step::Pause,
-            Step::Paused {
-                place: 1,
-                held_mb: 5,
-            },
-            Step::Start { order: 2 },
-            Step::Resumed,
-            Step::Pause,
-            Step::Paused {
-                place: 3,
-                held_mb: 7,
-            },
-        ]
-        .into_iter()
-        .try_fold(ContainerState::Running { order: 0 }, ContainerState::after);
-        assert_eq!(
-            paused_twice,
-            Ok(ContainerState::Paused {
-                place: 3,
-                held_mb: 7
-            })
-        );
-    }
-
-    #[test]
-    fn an_illegal_step_names_state_and_step() {
-        let error = ContainerState::Localizing
-            .after(Step::Launched)
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "a container cannot take the step Launched in state Localizing"
-        );
-    }
-
-    #[test]
-    fn no_container_both_waits_and_holds_room() {
-        for state in STATES {
-            assert!(
-                !(state.waits_at().is_some() && state.holds_room()),
-                "{state:?}"
-            );
-            assert!(!state.frees_room() || state.holds_room(), "{state:?}");
-            assert!(
-                !(state.frees_room() && state.can_evict().is_some()),
-                "{state:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn hadoop_sees_queued_and_launching_containers_as_scheduled() {
-        for state in [
-            ContainerState::Localizing,
-            ContainerState::Queued { place: 0 },
-            ContainerState::Launching { order: 0 },
-        ] {
-            assert_eq!(state.container_state(), WireState::Running);
-            assert_eq!(state.sub_state(), ContainerSubState::Scheduled);
-        }
-        assert_eq!(
-            ContainerState::Launching { order: 0 }.rest_state(),
-            "SCHEDULED"
-        );
-    }
-
-    #[test]
-    fn hadoop_sees_only_done_containers_as_complete() {
-        for state in STATES {
-            let complete = state.container_state() == WireState::Complete;
-            assert_eq!(
-                complete,
-                matches!(state, ContainerState::Done(_)),
-                "{state:?}"
-            );
-            assert_eq!(
-                complete,
-                state.sub_state() == ContainerSubState::Done,
-                "{state:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn frozen_containers_are_seen_as_paused_until_they_run_again() {
-        assert_eq!(
-            ContainerState::Pausing.sub_state(),
-            ContainerSubState::Running
-        );
-        assert_eq!(
-            ContainerState::Paused {
-                place: 0,
-                held_mb: 0
-            }
-            .sub_state(),
-            ContainerSubState::Paused
-        );
-        assert_eq!(
-            ContainerState::Resuming { order: 0 }.sub_state(),
-            ContainerSubState::Paused
-        );
     }
 }

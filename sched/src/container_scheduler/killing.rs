@@ -5,7 +5,7 @@ use records::{ApplicationId, ContainerId};
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, KillReason, Note, PauseEnd, Refusal, RejectReason};
-use crate::container_state::{ContainerState as S, Ending, Step};
+use crate::container_state::{ContainerState as S, Ending, Phase, Step};
 use crate::kill_cause::KillCause;
 use crate::timers::Timer;
 
@@ -45,18 +45,14 @@ impl ContainerScheduler {
     /// trip.
     pub(super) fn kill(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
         let Some(state) = self.state(id) else { return };
-        match state {
-            S::Localizing | S::Queued { .. } => {
+        match state.phase() {
+            Phase::Unstarted => {
                 self.apply_cause(id, cause, turn);
                 let localizing = state == S::Localizing;
                 self.add_diagnostics(id, cause.before_launch(localizing), turn.now);
                 self.end(id, Ending::Killed, turn);
             }
-            S::Launching { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. } => {
+            Phase::Active => {
                 if cause.has_typical_run_time() {
                     self.record_run_time(id, turn.now.mono);
                 }
@@ -65,7 +61,7 @@ impl ContainerScheduler {
                 self.step(id, Step::Kill, turn.now);
                 self.order_kill(id, cause, turn);
             }
-            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
+            Phase::Killing | Phase::Gone | Phase::Ended => {}
         }
     }
 

@@ -10,7 +10,7 @@ use super::{ContainerScheduler, Turn};
 use crate::action::{Action, Completion, ContainerSpec, Note, Refusal};
 use crate::config::CONTAINERS_MAX;
 use crate::container::{Container, Estimate};
-use crate::container_state::{ContainerState as S, Ending, Step};
+use crate::container_state::{ContainerState as S, Ending, Phase, Step};
 use crate::kill_cause::{KILLED_BY_EXTERNAL_SIGNAL, KillCause};
 use crate::timers::Timer;
 
@@ -40,17 +40,12 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Localizing => {}
-            S::Completing(_) | S::Done(_) => return Ok(Change::Other),
-            S::Queued { .. }
-            | S::Launching { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. }
-            | S::Killing { .. }
-            | S::Gone { .. } => return Err(unexpected(container, "Localized")),
+        match container.state.phase() {
+            Phase::Unstarted if container.state == S::Localizing => {}
+            Phase::Ended => return Ok(Change::Other),
+            Phase::Unstarted | Phase::Active | Phase::Killing | Phase::Gone => {
+                return Err(unexpected(container, "Localized"));
+            }
         }
         let spec = container.spec;
         if spec.execution_type == ExecutionType::Opportunistic {
@@ -79,17 +74,12 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Localizing => {}
-            S::Completing(_) | S::Done(_) => return Ok(Change::Other),
-            S::Queued { .. }
-            | S::Launching { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. }
-            | S::Killing { .. }
-            | S::Gone { .. } => return Err(unexpected(container, "LocalizationFailed")),
+        match container.state.phase() {
+            Phase::Unstarted if container.state == S::Localizing => {}
+            Phase::Ended => return Ok(Change::Other),
+            Phase::Unstarted | Phase::Active | Phase::Killing | Phase::Gone => {
+                return Err(unexpected(container, "LocalizationFailed"));
+            }
         }
         // The status stays INVALID (-1000), as in Hadoop.
         self.add_diagnostics(id, diagnostics, turn.now);
@@ -103,15 +93,12 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Launching { .. } => self.step(id, Step::Launched, turn.now),
-            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
-            S::Localizing
-            | S::Queued { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. } => return Err(unexpected(container, "Launched")),
+        match container.state.phase() {
+            Phase::Active if matches!(container.state, S::Launching { .. }) => {
+                self.step(id, Step::Launched, turn.now);
+            }
+            Phase::Killing | Phase::Gone | Phase::Ended => {}
+            Phase::Unstarted | Phase::Active => return Err(unexpected(container, "Launched")),
         }
         Ok(Change::Other)
     }
@@ -124,19 +111,13 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Launching { .. } | S::Killing { .. } => {}
-            S::Localizing
-            | S::Queued { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. }
-            | S::Gone { .. }
-            | S::Completing(_)
-            | S::Done(_) => return Err(unexpected(container, "LaunchFailed")),
-        }
-        let killing = matches!(container.state, S::Killing { .. });
+        let killing = match container.state.phase() {
+            Phase::Active if matches!(container.state, S::Launching { .. }) => false,
+            Phase::Killing => true,
+            Phase::Unstarted | Phase::Active | Phase::Gone | Phase::Ended => {
+                return Err(unexpected(container, "LaunchFailed"));
+            }
+        };
         self.add_diagnostics(id, diagnostics, turn.now);
         self.end_with_status(id, killing, status, turn);
         Ok(Change::Other)
@@ -149,14 +130,10 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Killing { .. } => {}
-            S::Launching { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. } => self.record_run_time(id, turn.now.mono),
-            S::Localizing | S::Queued { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {
+        match container.state.phase() {
+            Phase::Active => self.record_run_time(id, turn.now.mono),
+            Phase::Killing => {}
+            Phase::Unstarted | Phase::Gone | Phase::Ended => {
                 return Err(unexpected(container, "ProcessesGone"));
             }
         }
@@ -174,20 +151,15 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        let (killing, was_told) = match container.state {
-            S::Killing { .. } => (true, false),
-            S::Gone { killed } => (killed, true),
-            S::Launching { .. }
-            | S::Running { .. }
-            | S::Pausing
-            | S::Paused { .. }
-            | S::Resuming { .. } => (false, false),
-            S::Localizing | S::Queued { .. } | S::Completing(_) | S::Done(_) => {
-                return Err(unexpected(container, "Exited"));
-            }
+        let phase = container.state.phase();
+        let killing = match phase {
+            Phase::Active => false,
+            Phase::Killing => true,
+            Phase::Gone => container.state == S::Gone { killed: true },
+            Phase::Unstarted | Phase::Ended => return Err(unexpected(container, "Exited")),
         };
         self.add_diagnostics(id, diagnostics, turn.now);
-        if !killing && !was_told {
+        if phase == Phase::Active {
             self.record_run_time(id, turn.now.mono);
         }
         if !killing && status.is_signalled() {
@@ -229,8 +201,8 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Pausing => {
+        match container.state.phase() {
+            Phase::Active if container.state == S::Pausing => {
                 let spec = container.spec;
                 let held_mb = held_mb.unwrap_or(spec.resource.memory_mb);
                 let place = self.allocate_place();
@@ -238,13 +210,8 @@ impl ContainerScheduler {
                 self.set_pause_timer(spec, turn.now.mono);
                 Ok(Change::Joined(id))
             }
-            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => Ok(Change::Other),
-            S::Localizing
-            | S::Queued { .. }
-            | S::Launching { .. }
-            | S::Running { .. }
-            | S::Paused { .. }
-            | S::Resuming { .. } => Err(unexpected(container, "Paused")),
+            Phase::Killing | Phase::Gone | Phase::Ended => Ok(Change::Other),
+            Phase::Unstarted | Phase::Active => Err(unexpected(container, "Paused")),
         }
     }
 
@@ -282,15 +249,14 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Resuming { .. } => self.step(id, Step::Resumed, turn.now),
+        match container.state.phase() {
+            Phase::Active if matches!(container.state, S::Resuming { .. }) => {
+                self.step(id, Step::Resumed, turn.now);
+            }
             // The container was chosen as a victim again before this answer.
-            S::Pausing | S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
-            S::Localizing
-            | S::Queued { .. }
-            | S::Launching { .. }
-            | S::Running { .. }
-            | S::Paused { .. } => return Err(unexpected(container, "Resumed")),
+            Phase::Active if container.state == S::Pausing => {}
+            Phase::Killing | Phase::Gone | Phase::Ended => {}
+            Phase::Unstarted | Phase::Active => return Err(unexpected(container, "Resumed")),
         }
         Ok(Change::Other)
     }
@@ -301,14 +267,12 @@ impl ContainerScheduler {
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
-        match container.state {
-            S::Pausing | S::Resuming { .. } => self.kill(id, KillCause::PauseFailed, turn),
-            S::Killing { .. } | S::Gone { .. } | S::Completing(_) | S::Done(_) => {}
-            S::Localizing
-            | S::Queued { .. }
-            | S::Launching { .. }
-            | S::Running { .. }
-            | S::Paused { .. } => return Err(unexpected(container, "PauseFailed")),
+        match container.state.phase() {
+            Phase::Active if matches!(container.state, S::Pausing | S::Resuming { .. }) => {
+                self.kill(id, KillCause::PauseFailed, turn);
+            }
+            Phase::Killing | Phase::Gone | Phase::Ended => {}
+            Phase::Unstarted | Phase::Active => return Err(unexpected(container, "PauseFailed")),
         }
         Ok(Change::Other)
     }
@@ -396,7 +360,7 @@ impl ContainerScheduler {
                 container.estimate = Estimate::Open;
                 container.state = state
                     .after(Step::Enqueue { place })
-                    .expect("one that waits may join the other queue");
+                    .expect("a waiting container may join the other queue");
             }
         });
         if type_changed && matches!(state, S::Paused { .. }) {

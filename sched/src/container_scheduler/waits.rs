@@ -5,7 +5,7 @@ use records::{ContainerId, ExecutionType, MonoMillis, Resource};
 
 use super::ContainerScheduler;
 use crate::container::{Container, Estimate};
-use crate::container_state::ContainerState as S;
+use crate::container_state::{ContainerState as S, Phase};
 use crate::utilization::Amount;
 use crate::wait_estimate::{Load, Run, Situation, Waits};
 
@@ -88,22 +88,14 @@ impl ContainerScheduler {
 
     fn load(&self, container: &Container, now: MonoMillis) -> Load<'_> {
         let spec = &container.spec;
-        let run = match container.state {
-            S::Killing { .. } => {
+        let run = match container.state.phase() {
+            Phase::Killing => {
                 let lasted_ms = now.since(container.since);
                 let within_ms = self.config.sigkill_delay_ms.saturating_sub(lasted_ms);
                 Run::Ending { within_ms }
             }
-            S::Pausing => Run::Ending { within_ms: 0 },
-            S::Localizing
-            | S::Queued { .. }
-            | S::Launching { .. }
-            | S::Running { .. }
-            | S::Paused { .. }
-            | S::Resuming { .. }
-            | S::Gone { .. }
-            | S::Completing(_)
-            | S::Done(_) => Run::Running {
+            Phase::Active if container.state == S::Pausing => Run::Ending { within_ms: 0 },
+            Phase::Unstarted | Phase::Active | Phase::Gone | Phase::Ended => Run::Running {
                 known: self
                     .run_times
                     .expected(spec.id.application_id(), spec.resource),
