@@ -1,22 +1,24 @@
-//! Brings the new tokens of containers to their nodes, in place of an AM that knows nothing of the change.
+//! Sends the new tokens of promoted containers to their nodes, in place of an AM that does not know
+//! of the promotion.
 //!
-//! The ResourceManager counts a container as guaranteed from the moment that it grants the promotion, but its node goes on
-//! treating it as opportunistic until somebody shows it the new token with `updateContainer`: the AM, or, with
-//! `yarn.resourcemanager.auto-update.containers`, the ResourceManager. Here this node does, in the attempt's name: it can sign an
-//! NMToken for any node of the cluster, as it does for the containers that it gives out.
+//! The ResourceManager counts a container as guaranteed from the moment that it grants the
+//! promotion, but its node goes on treating it as opportunistic until it gets the new token by
+//! `updateContainer`: from the AM, or, with `yarn.resourcemanager.auto-update.containers`, from the
+//! ResourceManager. Here this node calls it in the attempt's name: it can sign an NMToken for any
+//! node of the cluster, as it does for the containers that it allocates.
 //!
-//! No call of an AM waits for this. A node that does not answer is tried for some minutes; one that was told by the ResourceManager
-//! meanwhile refuses the second word, and is asked how the container is instead. Source: `ContainerManagerImpl.updateContainer`,
+//! No call of an AM waits for this. A node that does not answer is retried for some minutes. A node
+//! that has meanwhile got the token from the ResourceManager refuses it the second time; then the
+//! container's status decides. Source: `ContainerManagerImpl.updateContainer`,
 //! `SchedulerApplicationAttempt.updateContainerAndNMToken`.
 
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use records::{ApplicationAttemptId, ContainerId, NodeId};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
 use wire::proto::hadoop_common::TokenProto;
@@ -30,33 +32,38 @@ use wire::secrets::nm_token;
 use crate::observe::{Observation, Observer};
 use crate::pipeline::NodeKeys;
 
-/// Updates that wait for their turn. One is of a node and an attempt: as many as there are nodes on which a large job has
-/// containers of the same age. More are given up, with a warning: their containers stay what they are on their nodes.
+/// Most updates in the queue. One is of a node and an attempt: as many as there are nodes on which
+/// a large job has containers of the same age. Further ones are dropped with a warning: their
+/// containers stay opportunistic there.
 const WAITING_MAX: usize = 1_024;
 
-/// Nodes that are being told at once.
+/// Most nodes that are updated at once.
 const AT_ONCE: usize = 16;
 
-/// Longest time to connect to a node, and for its answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time to connect to a node, the look-up of its name included: 5 s for each of the two.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest time for one call of a node.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Tries before a node is given up, and the pause after the first; each later one is twice as long as the one before. Two
-/// minutes and some: a NodeManager that restarts is back by then.
+/// Most tries of an update. With the pauses between them a little over two minutes: a NodeManager
+/// that restarts is back by then.
 const TRIES: u32 = 8;
+
+/// Pause after the first try; each later one is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Containers that a node has to hear of.
+/// Promoted containers of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUpdate {
-    /// Where they run.
+    /// Node that the containers run on.
     pub node: NodeId,
-    /// Each with the token that the ResourceManager gave for it.
+    /// Containers, each with the token that the ResourceManager sent for it.
     pub containers: Vec<(ContainerId, TokenProto)>,
 }
 
 impl NodeUpdate {
-    /// Of no container yet.
+    /// Returns an update of a node without containers.
     #[must_use]
     pub const fn of(node: NodeId) -> Self {
         Self {
@@ -66,7 +73,8 @@ impl NodeUpdate {
     }
 }
 
-/// An update, in whose name it is, and until when it matters.
+/// An update, the attempt and user that it is for, and the token that is cancelled when the attempt
+/// ends.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) attempt: ApplicationAttemptId,
@@ -75,7 +83,7 @@ pub(crate) struct Order {
     pub(crate) ended: CancellationToken,
 }
 
-/// Where pipelines leave updates.
+/// Queue of updates from the pipelines.
 #[derive(Debug)]
 pub(crate) struct NodeUpdates {
     orders: mpsc::Sender<Order>,
@@ -92,36 +100,30 @@ impl Default for NodeUpdates {
     }
 }
 
-/// What it takes to tell nodes.
+/// Sender of updates to nodes.
 pub(crate) struct Messenger {
     pub(crate) node_keys: Arc<dyn NodeKeys>,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
-/// Why one try did not reach a node.
+/// Reason for which a try did not reach a node.
 #[derive(Debug, thiserror::Error)]
 enum NodeError {
     #[error("this node is not registered and cannot sign")]
     NoKeys,
-    #[error("the address of {node} cannot be found")]
-    Resolve {
-        node: NodeId,
-        #[source]
-        source: Option<io::Error>,
-    },
     #[error(transparent)]
     Rpc(#[from] RpcError),
 }
 
 impl NodeUpdates {
-    /// Leaves an update to be brought to its node. Does not wait.
+    /// Queues an update for its node. Does not wait.
     pub(crate) fn order(&self, order: Order, observer: &dyn Observer) {
         if let Err(refused) = self.orders.try_send(order) {
             let Order {
                 attempt, update, ..
             } = refused.into_inner();
             let containers = update.containers.len();
-            tracing::warn!(%attempt, node = %update.node, containers, "too many nodes have to hear of promotions; these containers stay opportunistic there");
+            tracing::warn!(%attempt, node = %update.node, containers, "too many updates of promoted containers are waiting; these containers stay opportunistic on their node");
             observer.observe(&Observation::PromotionsEnded {
                 reached: 0,
                 failed: containers as u64,
@@ -129,7 +131,7 @@ impl NodeUpdates {
         }
     }
 
-    /// Brings updates to their nodes until `stop`. The first call does; others return at once.
+    /// Sends updates to their nodes until `stop`. Only the first call does; others return at once.
     pub(crate) async fn run(&self, messenger: Arc<Messenger>, stop: CancellationToken) {
         let inbox = self.inbox.lock();
         let Some(mut inbox) = inbox.unwrap_or_else(PoisonError::into_inner).take() else {
@@ -142,7 +144,7 @@ impl NodeUpdates {
                 Some(_) = under_way.join_next() => {}
                 Some(order) = inbox.recv(), if under_way.len() < AT_ONCE => {
                     let messenger = Arc::clone(&messenger);
-                    under_way.spawn(async move { messenger.bring(order).await });
+                    under_way.spawn(async move { messenger.deliver(order).await });
                 }
             }
         }
@@ -150,8 +152,8 @@ impl NodeUpdates {
 }
 
 impl Messenger {
-    /// Tells a node, as often as it takes.
-    async fn bring(&self, order: Order) {
+    /// Sends an update until the node has it, the tries are used up, or the attempt ends.
+    async fn deliver(&self, order: Order) {
         let Order {
             attempt,
             user,
@@ -159,11 +161,11 @@ impl Messenger {
             ended,
         } = order;
         let total = containers.len() as u64;
-        let telling = self.tell(attempt, &user, &node, &containers);
+        let sending = self.send(attempt, &user, &node, &containers);
         let reached = tokio::select! {
-            // Nobody needs the containers any more.
+            // The containers are not needed any more.
             () = ended.cancelled() => return,
-            reached = telling => reached,
+            reached = sending => reached,
         };
         self.observer.observe(&Observation::PromotionsEnded {
             reached,
@@ -171,8 +173,9 @@ impl Messenger {
         });
     }
 
-    /// How many of the containers their node treats as promoted, or as ended.
-    async fn tell(
+    /// Sends an update, with retries. Returns how many of the containers their node treats as
+    /// promoted, or as ended.
+    async fn send(
         &self,
         attempt: ApplicationAttemptId,
         user: &str,
@@ -181,13 +184,13 @@ impl Messenger {
     ) -> u64 {
         let mut pause = FIRST_PAUSE;
         for tries_left in (0..TRIES).rev() {
-            match self.tell_once(attempt, user, node, containers).await {
+            match self.send_once(attempt, user, node, containers).await {
                 Ok(reached) => return reached,
                 Err(error) if tries_left == 0 => {
-                    tracing::warn!(%attempt, %node, %error, containers = containers.len(), "a node cannot be told of promotions; these containers stay opportunistic there");
+                    tracing::warn!(%attempt, %node, %error, containers = containers.len(), "cannot send promotions to a node; these containers stay opportunistic there");
                 }
                 Err(error) => {
-                    tracing::debug!(%attempt, %node, %error, ?pause, "a node cannot be told of promotions yet");
+                    tracing::debug!(%attempt, %node, %error, ?pause, "cannot send promotions to a node yet");
                     sleep(pause).await;
                     pause *= 2;
                 }
@@ -196,7 +199,7 @@ impl Messenger {
         0
     }
 
-    async fn tell_once(
+    async fn send_once(
         &self,
         attempt: ApplicationAttemptId,
         user: &str,
@@ -213,9 +216,10 @@ impl Messenger {
         if answer.failed_requests.is_empty() {
             return Ok(containers.len() as u64);
         }
-        // What the node refuses it may have heard of from the ResourceManager. A refusal has no id when the token cannot be read,
-        // so all are looked at that were not taken.
-        let taken: Vec<_> = answer
+        // A node refuses what it already has from the ResourceManager. A refusal has no id when the
+        // token cannot be read, so the status of every container that was not accepted is asked
+        // for.
+        let accepted: Vec<_> = answer
             .succeeded_requests
             .iter()
             .filter_map(|id| ContainerId::try_from(id).ok())
@@ -223,7 +227,7 @@ impl Messenger {
         let refused: Vec<_> = containers
             .iter()
             .map(|(id, _)| *id)
-            .filter(|id| !taken.contains(id))
+            .filter(|id| !accepted.contains(id))
             .collect();
         let request = GetContainerStatusesRequestProto {
             container_id: refused.iter().map(|id| (*id).into()).collect(),
@@ -231,7 +235,7 @@ impl Messenger {
         let statuses = client.call::<GetContainerStatuses>(&request).await?;
         let settled = statuses.status.iter().filter(|status| is_settled(status));
         let settled = settled.count();
-        // Those that the node does not know any more have ended.
+        // Containers that the node does not know any more have ended.
         let gone = statuses.failed_requests.len();
         let missed = refused.len().saturating_sub(settled + gone);
         if missed > 0 {
@@ -246,28 +250,20 @@ impl Messenger {
     }
 }
 
-/// Whether a container is what the promotion was to make of it, or needs none any more.
+/// Whether a container is guaranteed on its node, or has ended.
 fn is_settled(status: &ContainerStatusProto) -> bool {
     status.execution_type() == ExecutionTypeProto::Guaranteed
         || status.state() == ContainerStateProto::CComplete
 }
 
-async fn connect(node: &NodeId, auth: ClientAuth) -> Result<RpcClient, NodeError> {
-    let unresolved = |source| NodeError::Resolve {
-        node: node.clone(),
-        source,
-    };
-    let looked_up = tokio::net::lookup_host((node.host.as_str(), node.port));
-    let found = timeout(CONNECT_TIMEOUT, looked_up).await;
-    let mut addresses = found
-        .map_err(|_| unresolved(None))?
-        .map_err(|error| unresolved(Some(error)))?;
-    let address = addresses.next().ok_or_else(|| unresolved(None))?;
+async fn connect(node: &NodeId, auth: ClientAuth) -> Result<RpcClient, RpcError> {
+    let NodeId { host, port } = node;
+    let protocol = container_management::PROTOCOL;
     let options = ClientOptions {
         connect_timeout: CONNECT_TIMEOUT,
         call_timeout: CALL_TIMEOUT,
         calls_in_flight_max: 1,
         ..ClientOptions::default()
     };
-    Ok(RpcClient::connect(address, container_management::PROTOCOL, auth, &options).await?)
+    RpcClient::connect_host(host, *port, protocol, auth, &options).await
 }

@@ -1,28 +1,33 @@
-//! The end of every pipeline: the call goes to the ResourceManager, and only here somebody waits.
+//! The end of every pipeline: forwards the call to the ResourceManager. The only part that waits
+//! for the network.
 //!
-//! One connection per attempt, opened with the attempt's own AMRMToken of the ResourceManager. A ResourceManager that is on
-//! standby or does not answer is left for the next one (`yarn.resourcemanager.ha.rm-ids`); a pause follows when all were
-//! tried. That is safe because the calls repeat well: the response id tells the ResourceManager that an `allocate` is one
-//! it has answered, and it then answers the same again. Exceptions of an active ResourceManager go to the AM unchanged: AMs
-//! act on their class. Source: `DefaultRequestInterceptor`, `ServerRMProxy`.
+//! One connection per attempt, opened with the attempt's own AMRMToken of the ResourceManager.
+//! [`FailoverClient`] goes to the next ResourceManager (`yarn.resourcemanager.ha.rm-ids`) when one
+//! is on standby or does not answer. Repeating is safe: the response id tells the ResourceManager
+//! that it has answered an `allocate` before, and it then repeats its answer. Exceptions of an
+//! active ResourceManager go to the AM unchanged: AMs act on their class. Source:
+//! `DefaultRequestInterceptor`, `ServerRMProxy`.
 //!
-//! An AM waits for this node as long as its own RPC time-out says, two minutes by default. So a call is not held for the
-//! whole patience that Hadoop's proxy has (`yarn.resourcemanager.connect.max-wait.ms`, 15 minutes): after a minute the AM is
-//! told to try again, which its client library does with a patience of its own.
+//! An AM waits for this node as long as its own RPC timeout allows, two minutes by default. So a
+//! call is not held for as long as Hadoop's proxy retries
+//! (`yarn.resourcemanager.connect.max-wait.ms`, 15 minutes): after a minute the AM gets a
+//! `RetriableException`, after which its client library retries by itself.
 
-use std::io;
-use std::net::SocketAddr;
+use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep, timeout_at};
-use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
+use tokio::time::Instant;
+use wire::client::{ClientAuth, ClientOptions, RpcError};
+use wire::dial::Dialer;
 use wire::exception::{HadoopException, RemoteException};
+use wire::failover::{
+    Endpoints, FailoverClient, FailoverError, LinkConfig, Pauses, Policy, RawCall, Reaction,
+    Reactions,
+};
 use wire::protocol::{application_master, distributed_scheduling_am};
 use wire::raw_message::{RawMessage, RawMessageError};
-use wire::retry::{Failures, RetryPolicy};
 use wire::token::Token;
 
 use crate::fields::{
@@ -30,329 +35,306 @@ use crate::fields::{
 };
 use crate::interceptor::{AmMethod, Outcome, Request, Response};
 
-/// Longest time a call of an AM is held: while it waits for the attempt's call before, for its delay, and while no
-/// ResourceManager answers, all together.
+/// Longest time a call of an AM is held: while it waits for the attempt's previous call, for its
+/// delay, and while no ResourceManager answers, all together.
 pub(crate) const HOLD_MAX: Duration = Duration::from_secs(60);
 
-/// How long one try to connect may take (Hadoop: `ipc.client.connect.timeout`, there 20 s).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time to connect to one ResourceManager, the look-up of its name included (Hadoop:
+/// `ipc.client.connect.timeout`, there 20 s): 5 s for each of the two.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How the ResourceManagers are reached; the same for all attempts.
+/// Addresses of the ResourceManagers, and the limits of retries; the same for all attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RmConfig {
-    /// `host:port` of each scheduler service, in the order of `yarn.resourcemanager.ha.rm-ids`; at least one.
+    /// `host:port` of each scheduler service, in the order of `yarn.resourcemanager.ha.rm-ids`; at
+    /// least one.
     pub addresses: Vec<String>,
-    /// How long they may all be silent; `None`: for ever. A call is not held that long.
+    /// Longest time without an answer of any; `None`: no limit. A call is held for [`HOLD_MAX`] at
+    /// most all the same.
     pub max_wait: Option<Duration>,
     /// Longest pause between two rounds of tries.
     pub retry_interval: Duration,
-    /// Whether they are spoken to in DistributedSchedulingAMProtocol
+    /// Whether calls use DistributedSchedulingAMProtocol
     /// (`yarn.nodemanager.distributed-scheduling.enabled`).
     pub distributed_scheduling: bool,
 }
 
-/// What all forwarders share.
+/// The part that all forwarders share.
 #[derive(Debug)]
 pub struct ResourceManagers {
     config: RmConfig,
-    /// The one that answered last: with hundreds of attempts not each has to find out by itself.
-    active: AtomicUsize,
+    endpoints: Arc<Endpoints>,
+    dialer: Dialer,
 }
 
 impl ResourceManagers {
-    /// None has been tried.
+    /// Returns a group in which none has been tried.
     #[must_use]
-    pub const fn new(config: RmConfig) -> Self {
+    pub fn new(config: RmConfig) -> Self {
         Self {
+            endpoints: Arc::new(Endpoints::new(config.addresses.clone())),
             config,
-            active: AtomicUsize::new(0),
+            dialer: Dialer::default(),
         }
     }
 
-    fn active(&self) -> usize {
-        self.active.load(Ordering::Relaxed)
+    /// Longest time that a forwarder holds a call.
+    fn hold_max(&self) -> Duration {
+        self.config
+            .max_wait
+            .map_or(HOLD_MAX, |wait| wait.min(HOLD_MAX))
     }
 
-    /// This one does not answer. Turns to the next, unless somebody has: of hundreds of attempts that lose the same
-    /// ResourceManager only the first turns.
-    fn turn_from(&self, failed: usize) {
-        let next = (failed + 1) % self.config.addresses.len().max(1);
-        let _turned_by_another =
-            self.active
-                .compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    fn policy(&self) -> RetryPolicy {
-        RetryPolicy {
-            addresses: self.config.addresses.len(),
+    fn policy(&self) -> Policy {
+        Policy {
+            pauses: Pauses::NODE,
             interval_max: self.config.retry_interval,
-            give_up_after: Some(self.config.max_wait.unwrap_or(HOLD_MAX).min(HOLD_MAX)),
+            // Each call has a deadline of its own.
+            give_up_after: None,
+            reactions: Reactions {
+                // No exception of a ResourceManager that the AM could be given: another one may be
+                // well.
+                unusable: Reaction::Leave,
+                ..Reactions::REPEATABLE
+            },
+        }
+    }
+
+    fn link(&self, token: Token) -> LinkConfig {
+        LinkConfig {
+            endpoints: Arc::clone(&self.endpoints),
+            protocol: protocol(self.config.distributed_scheduling),
+            auth: ClientAuth::Token(token),
+            options: ClientOptions {
+                connect_timeout: CONNECT_TIMEOUT,
+                // The call's deadline is nearer.
+                call_timeout: 2 * HOLD_MAX,
+                // Calls of one attempt come one after the other.
+                calls_in_flight_max: 1,
+                dialer: self.dialer.clone(),
+                ..ClientOptions::default()
+            },
         }
     }
 }
 
-/// Why one try brought no answer that the AM could be given.
+/// Reason for which an answer is of no use to the AM.
 #[derive(Debug, thiserror::Error)]
-enum TryError {
-    #[error("resolving {address}")]
-    Resolve {
-        address: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Rpc(#[from] RpcError),
+enum AnswerError {
     #[error("the answer is no message")]
     Garbage(#[from] RawMessageError),
     #[error("the answer has no {0}")]
     Incomplete(&'static str),
-    #[error("no answer in time")]
-    Silence,
 }
 
-impl TryError {
-    /// The exception that the AM shall see at once, because trying again would not help.
-    fn into_final(self) -> Result<RemoteException, Self> {
-        match self {
-            Self::Rpc(RpcError::Remote(exception))
-                if !exception.is(HadoopException::Standby)
-                    && !exception.is(HadoopException::Retriable) =>
-            {
-                Ok(exception)
-            }
-            Self::Rpc(RpcError::RequestTooLong(error)) => Ok(RemoteException::new(
-                HadoopException::YarnException,
-                error.to_string(),
-            )),
-            error @ (Self::Resolve { .. }
-            | Self::Rpc(_)
-            | Self::Garbage(_)
-            | Self::Incomplete(_)
-            | Self::Silence) => Err(error),
-        }
-    }
-}
-
-/// One attempt's way to the ResourceManager.
+/// The connection of one attempt to the ResourceManager.
 #[derive(Debug)]
 pub struct RmForwarder {
     rms: Arc<ResourceManagers>,
-    token: Token,
-    client: Option<RpcClient>,
-    /// Which ResourceManager the connection is, or was last, to.
-    at: usize,
+    client: FailoverClient,
 }
 
 impl RmForwarder {
-    /// Nothing is opened before the first call.
+    /// Returns a forwarder that opens its first connection with the first call.
     #[must_use]
-    pub const fn new(rms: Arc<ResourceManagers>, token: Token) -> Self {
+    pub fn new(rms: Arc<ResourceManagers>, token: Token) -> Self {
         Self {
+            client: FailoverClient::new(rms.link(token), rms.policy()),
             rms,
-            token,
-            client: None,
-            at: 0,
         }
     }
 
-    /// Signs in with this token from the next call on; whether it is a new one. The open connection would do until the old
-    /// key ends, but on it the ResourceManager sends the token again with each answer, for that long.
+    /// Connects with this token from the next call on; returns whether it is a new one.
     pub fn use_token(&mut self, token: Token) -> bool {
-        if token == self.token {
-            return false;
-        }
-        self.token = token;
-        self.client = None;
-        true
+        self.client.set_token(token)
     }
 
-    /// Makes a call, as often as it takes, until `deadline` at the latest.
+    /// Makes a call, repeated if necessary, until `deadline` at the latest.
     ///
     /// # Errors
-    /// The exception of an active ResourceManager, unchanged; `RetriableException` when none answered for a minute, or as
-    /// long as was left.
+    /// The exception of an active ResourceManager, unchanged; `RetriableException` when none
+    /// answered for a minute, or by the deadline.
     pub async fn call(&mut self, request: &Request, deadline: Instant) -> Outcome {
-        let encoded = self.encode(request);
-        let policy = self.rms.policy();
-        let began = Instant::now();
-        let deadline = deadline.min(began + policy.give_up_after.unwrap_or(HOLD_MAX));
-        let mut failures = Failures::default();
-        loop {
-            let try_began = Instant::now();
-            if self.client.as_ref().is_none_or(RpcClient::is_lost) {
-                self.at = self.rms.active();
-            }
-            let was_open = self.client.is_some();
-            let tried = timeout_at(deadline, self.try_once(request.method, &encoded)).await;
-            let error = match tried.unwrap_or(Err(TryError::Silence)) {
-                Ok(response) => return Ok(response),
-                Err(error) => error,
-            };
-            let error = match error.into_final() {
-                Ok(exception) => return Err(exception),
-                Err(error) => error,
-            };
-            self.client = None;
-            // A connection that was idle may have been closed by the other side: that says nothing about the server.
-            if was_open && matches!(&error, TryError::Rpc(RpcError::ConnectionLost { .. })) {
-                continue;
-            }
-            self.rms.turn_from(self.at);
-            let pause = failures.note(try_began, Instant::now(), &policy, &mut rand::rng());
-            match pause {
-                Ok(pause) if Instant::now() + pause < deadline => {
-                    tracing::debug!(%error, ?pause, "the ResourceManager does not answer an AM's call");
-                    sleep(pause).await;
-                }
-                Ok(_) | Err(_) => {
-                    tracing::warn!(%error, held = ?began.elapsed(), "no ResourceManager answers an AM's call");
-                    return Err(RemoteException::new(
-                        HadoopException::Retriable,
-                        format!("no ResourceManager answers: {error}"),
-                    ));
-                }
-            }
-        }
-    }
-
-    fn encode(&self, request: &Request) -> Bytes {
-        if !self.rms.config.distributed_scheduling || request.method != AmMethod::Allocate {
-            return request.message.encode();
-        }
-        use distributed_allocate_request::{ALLOCATE_REQUEST, ALLOCATED_CONTAINERS};
-        let mut containers = RawMessage::default();
-        containers.extend(ALLOCATED_CONTAINERS, &request.allocated);
-        request.message.encode_within(ALLOCATE_REQUEST, &containers)
-    }
-
-    async fn try_once(&mut self, method: AmMethod, request: &Bytes) -> Result<Response, TryError> {
-        let client = match &self.client {
-            Some(client) if !client.is_lost() => client.clone(),
-            Some(_) | None => {
-                let client = self.open().await?;
-                self.client.insert(client).clone()
-            }
-        };
         let distributed = self.rms.config.distributed_scheduling;
-        let (protocol, name) = match (distributed, method) {
-            (false, method) => (application_master::PROTOCOL, method.as_str()),
-            (true, AmMethod::Register) => (
-                distributed_scheduling_am::PROTOCOL,
-                "registerApplicationMasterForDistributedScheduling",
-            ),
-            (true, AmMethod::Allocate) => (
-                distributed_scheduling_am::PROTOCOL,
-                "allocateForDistributedScheduling",
-            ),
-            (true, AmMethod::Finish) => (distributed_scheduling_am::PROTOCOL, method.as_str()),
-        };
-        let answer = client
-            .call_raw(name, protocol, application_master::VERSION, request.clone())
-            .await?;
-        let message = RawMessage::parse(answer)?;
-        let inner = match (distributed, method) {
-            (false, _) | (true, AmMethod::Finish) => {
-                return Ok(Response {
-                    message,
-                    scheduling: RawMessage::default(),
-                });
-            }
-            (true, AmMethod::Register) => distributed_register_response::REGISTER_RESPONSE,
-            (true, AmMethod::Allocate) => distributed_allocate_response::ALLOCATE_RESPONSE,
-        };
-        let mut scheduling = message;
-        let plain = scheduling
-            .message(inner)
-            .ok_or(TryError::Incomplete("answer for the AM"))?;
-        scheduling.remove(inner);
-        Ok(Response {
-            message: RawMessage::parse(plain)?,
-            scheduling,
-        })
-    }
-
-    async fn open(&self) -> Result<RpcClient, TryError> {
-        let config = &self.rms.config;
-        let address = config.addresses.get(self.at).map_or("", String::as_str);
-        let resolved = resolve(address).await.map_err(|source| TryError::Resolve {
-            address: address.to_owned(),
-            source,
-        })?;
-        let options = ClientOptions {
-            connect_timeout: CONNECT_TIMEOUT,
-            // The caller's deadline is nearer.
-            call_timeout: 2 * HOLD_MAX,
-            // Calls of one attempt come one after the other.
-            calls_in_flight_max: 1,
-            ..ClientOptions::default()
-        };
-        let protocol = if config.distributed_scheduling {
-            distributed_scheduling_am::PROTOCOL
-        } else {
-            application_master::PROTOCOL
-        };
-        let auth = ClientAuth::Token(self.token.clone());
-        Ok(RpcClient::connect(resolved, protocol, auth, &options).await?)
+        let call = encode(distributed, request);
+        let began = Instant::now();
+        let deadline = deadline.min(began + self.rms.hold_max());
+        let decode = |answer| decode(distributed, request.method, answer);
+        let outcome = self.client.call_raw(&call, deadline, decode).await;
+        outcome.map_err(|error| refusal(error, began.elapsed()))
     }
 }
 
-async fn resolve(address: &str) -> io::Result<SocketAddr> {
-    let found = tokio::time::timeout(CONNECT_TIMEOUT, tokio::net::lookup_host(address)).await;
-    found
-        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
-        .next()
-        .ok_or_else(|| io::Error::other("the name has no address"))
+/// Returns the exception for the AM.
+fn refusal(error: FailoverError, held: Duration) -> RemoteException {
+    let unanswered = |error: &dyn Display| {
+        tracing::warn!(%error, ?held, "no ResourceManager answers an AM's call");
+        let message = format!("no ResourceManager answers: {error}");
+        RemoteException::new(HadoopException::Retriable, message)
+    };
+    match error {
+        FailoverError::Call(error) => match error.source {
+            RpcError::Remote(exception) => exception,
+            RpcError::RequestTooLong(error) => {
+                RemoteException::new(HadoopException::YarnException, error.to_string())
+            }
+            error @ (RpcError::Dial(_)
+            | RpcError::ConnectionLost { .. }
+            | RpcError::Timeout { .. }
+            | RpcError::Sasl { .. }
+            | RpcError::Decode { .. }) => unanswered(&error),
+        },
+        FailoverError::GaveUp { source, .. } => match source {
+            Some(error) => unanswered(&error.source),
+            None => unanswered(&"no answer in time"),
+        },
+    }
+}
+
+/// Returns the encoded call for the ResourceManager.
+fn encode(distributed: bool, request: &Request) -> RawCall {
+    use distributed_allocate_request::{ALLOCATE_REQUEST, ALLOCATED_CONTAINERS};
+    let (method, message) = match (distributed, request.method) {
+        (false, method) | (true, method @ AmMethod::Finish) => {
+            (method.as_str(), request.message.encode())
+        }
+        (true, AmMethod::Register) => (
+            "registerApplicationMasterForDistributedScheduling",
+            request.message.encode(),
+        ),
+        (true, AmMethod::Allocate) => {
+            let mut containers = RawMessage::default();
+            containers.extend(ALLOCATED_CONTAINERS, &request.allocated);
+            let message = request.message.encode_within(ALLOCATE_REQUEST, &containers);
+            ("allocateForDistributedScheduling", message)
+        }
+    };
+    RawCall {
+        method,
+        protocol: protocol(distributed),
+        version: application_master::VERSION,
+        request: message,
+    }
+}
+
+/// Splits an answer into the part for the AM and the part for this node.
+fn decode(distributed: bool, method: AmMethod, answer: Bytes) -> Result<Response, AnswerError> {
+    let message = RawMessage::parse(answer)?;
+    let inner = match (distributed, method) {
+        (false, _) | (true, AmMethod::Finish) => {
+            return Ok(Response {
+                message,
+                scheduling: RawMessage::default(),
+            });
+        }
+        (true, AmMethod::Register) => distributed_register_response::REGISTER_RESPONSE,
+        (true, AmMethod::Allocate) => distributed_allocate_response::ALLOCATE_RESPONSE,
+    };
+    let mut scheduling = message;
+    let plain = scheduling
+        .message(inner)
+        .ok_or(AnswerError::Incomplete("answer for the AM"))?;
+    scheduling.remove(inner);
+    Ok(Response {
+        message: RawMessage::parse(plain)?,
+        scheduling,
+    })
+}
+
+const fn protocol(distributed: bool) -> &'static str {
+    if distributed {
+        distributed_scheduling_am::PROTOCOL
+    } else {
+        application_master::PROTOCOL
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{SocketAddr, TcpListener};
+
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::AbortOnDropHandle;
+    use wire::rpc::{BoxFuture, Caller, RpcServer, SecretManager, ServerAuth, Service, Verified};
+    use wire::token::{MasterKey, kind};
+
     use super::*;
 
-    fn managers(count: usize) -> ResourceManagers {
+    fn managers(max_wait: Duration) -> ResourceManagers {
         ResourceManagers::new(RmConfig {
-            addresses: (0..count)
-                .map(|number| format!("rm{number}:8030"))
-                .collect(),
-            max_wait: Some(Duration::from_secs(900)),
+            addresses: vec!["rm:8030".to_owned()],
+            max_wait: Some(max_wait),
             retry_interval: Duration::from_secs(30),
             distributed_scheduling: false,
         })
     }
 
     #[test]
-    fn many_attempts_that_lose_one_rm_turn_once() {
-        let rms = managers(2);
-        for _ in 0..500 {
-            rms.turn_from(0);
-        }
-        assert_eq!(rms.active(), 1);
-        rms.turn_from(1);
-        assert_eq!(rms.active(), 0);
-    }
-
-    #[test]
-    fn a_lone_rm_is_tried_again() {
-        let rms = managers(1);
-        rms.turn_from(0);
-        assert_eq!(rms.active(), 0);
-    }
-
-    #[test]
-    fn a_token_that_is_sent_again_is_no_news() {
-        let token = |identifier: &'static [u8]| Token {
-            identifier: identifier.into(),
-            password: Bytes::new(),
-            kind: wire::token::kind::AM_RM_TOKEN.to_owned(),
-            service: String::new(),
-        };
-        let mut forwarder = RmForwarder::new(Arc::new(managers(1)), token(b"first"));
-        assert!(!forwarder.use_token(token(b"first")));
-        assert!(forwarder.use_token(token(b"second")));
-        assert!(!forwarder.use_token(token(b"second")));
-    }
-
-    #[test]
     fn no_call_is_held_longer_than_a_minute() {
-        assert_eq!(managers(1).policy().give_up_after, Some(HOLD_MAX));
+        assert_eq!(managers(Duration::from_secs(900)).hold_max(), HOLD_MAX);
+        let short = Duration::from_secs(9);
+        assert_eq!(managers(short).hold_max(), short);
+    }
+
+    fn key() -> MasterKey {
+        MasterKey::new(1, Bytes::from_static(b"key"))
+    }
+
+    struct Keys;
+
+    impl SecretManager for Keys {
+        fn kind(&self) -> &'static str {
+            kind::AM_RM_TOKEN
+        }
+
+        fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
+            Ok(Verified {
+                password: key().sign(identifier).to_vec(),
+                user: "attempt".to_owned(),
+            })
+        }
+    }
+
+    struct Rm;
+
+    impl Service for Rm {
+        fn protocol(&self) -> &'static str {
+            application_master::PROTOCOL
+        }
+
+        fn version(&self) -> u64 {
+            application_master::VERSION
+        }
+
+        fn call<'a>(
+            &'a self,
+            _: &'a Caller,
+            _: &'a str,
+            _: Bytes,
+        ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
+            Box::pin(async { Ok(Bytes::new()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_resource_manager_whose_name_has_a_dead_first_address_is_reached() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        // Bound and released: nobody listens there.
+        let dead = TcpListener::bind(any).unwrap().local_addr().unwrap();
+        let server = RpcServer::builder(ServerAuth::Token(Arc::new(Keys))).service(Rm);
+        let (server, alive) = server.bind(any).await.unwrap();
+        let serving = tokio::spawn(server.serve(CancellationToken::new()));
+        let _serving = AbortOnDropHandle::new(serving);
+        let mut rms = managers(Duration::from_secs(900));
+        rms.dialer = Dialer::new(Arc::new(vec![dead, alive]));
+        let token = Token::sign(&key(), Bytes::from_static(b"id"), kind::AM_RM_TOKEN, "");
+        let mut forwarder = RmForwarder::new(Arc::new(rms), token);
+        let request = Request {
+            method: AmMethod::Allocate,
+            message: RawMessage::default(),
+            allocated: Vec::new(),
+        };
+        let answer = forwarder.call(&request, Instant::now() + HOLD_MAX).await;
+        assert!(answer.is_ok(), "{answer:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Starts masters: connects to the node as the attempt and calls `startContainers` (Hadoop: `AMLauncher`).
+//! The start of masters: connects to the node as the attempt and calls `startContainers` (Hadoop:
+//! `AMLauncher`).
 
 use std::fmt;
 
@@ -16,19 +17,19 @@ use wire::token::Token;
 
 /// A master to start.
 pub struct Launch {
-    /// Of which attempt.
+    /// Attempt that the master is of.
     pub attempt: ApplicationAttemptId,
-    /// On which node.
+    /// Node to start the master on.
     pub node: NodeId,
-    /// The right to talk to the node.
+    /// NMToken of the attempt for the node.
     pub nm_token: Token,
-    /// The right to start the container.
+    /// Token that allows the start of the container.
     pub container_token: TokenProto,
-    /// The master's right to talk to the scheduler.
+    /// AMRMToken with which the master calls the scheduler.
     pub master_token: Token,
-    /// As submitted.
+    /// Launch context as submitted.
     pub context: ContainerLaunchContextProto,
-    /// When the application was submitted.
+    /// Time at which the application was submitted.
     pub submitted: EpochMillis,
 }
 
@@ -42,35 +43,26 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// Why a master was not started.
+/// Reason for which a master was not started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The submitted tokens do not parse.
     #[error("the submitted credentials cannot be read")]
     Credentials(#[from] CredentialsError),
-    /// The node's host has no address.
-    #[error("the address of {node} cannot be found")]
-    Resolve {
-        /// Which node.
-        node: NodeId,
-        /// What the resolver says; nothing when it knows the name and no address.
-        #[source]
-        source: Option<std::io::Error>,
-    },
     /// The node cannot be reached, or refuses the call.
     #[error("calling {node}: {source}")]
     Call {
-        /// Which node.
+        /// Node that was called.
         node: NodeId,
-        /// Why.
+        /// Reason of the failure.
         source: RpcError,
     },
     /// The node refuses the container.
     #[error("{node} refuses the container: {exception}")]
     Refused {
-        /// Which node.
+        /// Node that was called.
         node: NodeId,
-        /// Why.
+        /// Reason that the node gives.
         exception: RemoteException,
     },
 }
@@ -78,7 +70,7 @@ pub enum LaunchError {
 /// Starts a master; returns when the node has accepted or refused it.
 ///
 /// # Errors
-/// Why it did not start.
+/// [`LaunchError`].
 pub async fn launch(launch: Launch) -> Result<(), LaunchError> {
     let Launch {
         node,
@@ -92,12 +84,18 @@ pub async fn launch(launch: Launch) -> Result<(), LaunchError> {
             container_token: Some(container_token.clone()),
         }],
     };
-    let client = connect(node, nm_token).await?;
-    let response = client.call::<StartContainers>(&request).await;
-    let response = response.map_err(|source| LaunchError::Call {
+    let failed = |source| LaunchError::Call {
         node: node.clone(),
         source,
-    })?;
+    };
+    let NodeId { host, port } = node;
+    let protocol = container_management::PROTOCOL;
+    let auth = ClientAuth::Token(nm_token.clone());
+    let options = ClientOptions::default();
+    let client = RpcClient::connect_host(host, *port, protocol, auth, &options).await;
+    let client = client.map_err(failed)?;
+    let response = client.call::<StartContainers>(&request).await;
+    let response = response.map_err(failed)?;
     match response.failed_requests.into_iter().next() {
         None => Ok(()),
         Some(failure) => Err(LaunchError::Refused {
@@ -107,32 +105,8 @@ pub async fn launch(launch: Launch) -> Result<(), LaunchError> {
     }
 }
 
-/// Tries each address of the node's host.
-async fn connect(node: &NodeId, nm_token: &Token) -> Result<RpcClient, LaunchError> {
-    let unresolved = |source| LaunchError::Resolve {
-        node: node.clone(),
-        source,
-    };
-    let found = tokio::net::lookup_host((node.host.as_str(), node.port)).await;
-    let addresses = found.map_err(|error| unresolved(Some(error)))?;
-    let mut failure = unresolved(None);
-    for address in addresses {
-        let auth = ClientAuth::Token(nm_token.clone());
-        let options = ClientOptions::default();
-        match RpcClient::connect(address, container_management::PROTOCOL, auth, &options).await {
-            Ok(client) => return Ok(client),
-            Err(source) => {
-                failure = LaunchError::Call {
-                    node: node.clone(),
-                    source,
-                };
-            }
-        }
-    }
-    Err(failure)
-}
-
-/// The submitted context with what Hadoop's masters look for: two variables and the AMRMToken.
+/// Returns the submitted context with two variables and the AMRMToken, which Hadoop's masters
+/// expect.
 fn completed(launch: &Launch) -> Result<ContainerLaunchContextProto, CredentialsError> {
     let mut context = launch.context.clone();
     let id = launch.attempt.application_id;

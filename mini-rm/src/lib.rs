@@ -1,12 +1,14 @@
 //! A small ResourceManager that speaks Hadoop's protocols, for tests and for trying things out.
 //!
-//! It takes applications from unmodified clients, starts their masters, gives them guaranteed containers first come
-//! first served and opportunistic ones to the shortest queues, takes in those that nodes give out themselves, and keeps its
-//! nodes' queues within limits. It is not a cluster manager: it has one queue, no high availability and no memory over a restart, no
-//! labels, reservations, preemption or placement constraints, and no security beyond the tokens of masters and nodes.
+//! It takes applications from unmodified clients, starts their masters, gives them guaranteed
+//! containers first come first served and opportunistic ones to the shortest queues, takes in those
+//! that nodes give out themselves, and keeps its nodes' queues within limits. It is not a cluster
+//! manager: it has one queue, no high availability and no memory over a restart, no labels,
+//! reservations, preemption or placement constraints, and no security beyond the tokens of masters
+//! and nodes.
 //!
 //! ```text
-//!  nodes ─▶ services::resource_tracker ───┐                    ┌─▶ sched: who gets room, how long queues may be
+//!  nodes ─▶ services::resource_tracker ───┐                    ┌─▶ sched: allocation, queue limits
 //!  clients ▶ services::application_client ┼─▶ core_task ─▶ core ┤
 //!  masters ▶ services::application_master ┤                    └─▶ Effect ─▶ am_launcher ─▶ a node
 //!  and their nodes ▶ distributed_scheduling┤
@@ -35,6 +37,7 @@ use records::MonoMillis;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use wire::dial::{DialError, Dialer};
 use wire::protocol::application_client::ApplicationClientService;
 use wire::protocol::application_master::ApplicationMasterService;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMService;
@@ -52,26 +55,25 @@ use crate::services::application_master::ApplicationMasters;
 use crate::services::resource_tracker::Tracker;
 use crate::tokens::MasterSecrets;
 
-/// Why the ResourceManager does not start.
+/// Reason for which the ResourceManager does not start.
 #[derive(Debug, Error)]
 pub enum RmError {
-    /// The host of an address has no address of this machine.
+    /// The host to listen on has no address.
     #[error("{property} names {host}, which has no address")]
     Resolve {
-        /// Which property.
+        /// Name of the property.
         property: &'static str,
-        /// The host in it.
+        /// Host in its value.
         host: String,
-        /// What the resolver says; nothing when it knows the name and no address.
-        #[source]
-        source: Option<io::Error>,
+        /// Reason for which it does not resolve.
+        source: DialError,
     },
     /// The table of racks cannot be read.
     #[error("cannot read {path}, which net.topology.table.file.name names")]
     Racks {
-        /// Its path.
+        /// Path of the table.
         path: PathBuf,
-        /// What the system says.
+        /// Reason of the operating system.
         #[source]
         source: io::Error,
     },
@@ -80,40 +82,41 @@ pub enum RmError {
         "cannot listen on {address}, which {property} names; is another ResourceManager running?"
     )]
     Bind {
-        /// Which property.
+        /// Name of the property.
         property: &'static str,
-        /// Its value.
+        /// Address in its value.
         address: SocketAddr,
-        /// What the system says.
+        /// Reason of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Where a running ResourceManager is, with real ports.
+/// Addresses of a running ResourceManager, with real ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// For clients.
+    /// Address for clients (ApplicationClientProtocol).
     pub client: SocketAddr,
-    /// For masters.
+    /// Address for masters (ApplicationMasterProtocol).
     pub scheduler: SocketAddr,
-    /// For nodes.
+    /// Address for nodes (ResourceTracker).
     pub tracker: SocketAddr,
-    /// For people.
+    /// Address of the pages and the REST interface.
     pub web: SocketAddr,
 }
 
 /// A ResourceManager that serves until its token is cancelled.
 #[derive(Debug)]
 pub struct Running {
-    /// Where it is.
+    /// Addresses that it listens on.
     pub addresses: Addresses,
     handle: Handle,
     tasks: TaskTracker,
 }
 
 impl Running {
-    /// Nodes that applications get opportunistic containers on, as of the last sort; `None` once it is stopping.
+    /// Nodes that applications get opportunistic containers on, as of the last sort; `None` once it
+    /// is stopping.
     pub async fn nodes_offered(&self) -> Option<usize> {
         let offered = |core: &mut Core, _| core.nodes_offered();
         self.handle.run(offered).await.ok()
@@ -215,14 +218,12 @@ async fn bind(
     })
 }
 
-/// The first address of a host.
 async fn resolve(property: &'static str, address: &Address) -> Result<SocketAddr, RmError> {
-    let failed = |source| RmError::Resolve {
+    let dialer = Dialer::default();
+    let found = dialer.resolve_first(&address.host, address.port).await;
+    found.map_err(|source| RmError::Resolve {
         property,
         host: address.host.clone(),
         source,
-    };
-    let found = tokio::net::lookup_host((address.host.as_str(), address.port)).await;
-    let mut found = found.map_err(|error| failed(Some(error)))?;
-    found.next().ok_or_else(|| failed(None))
+    })
 }

@@ -1,30 +1,30 @@
-//! What this node is called and what it has: asked of the machine once, at the start.
+//! This node's name and hardware, read from the machine once, at the start.
 
 use std::net::{IpAddr, SocketAddr};
 
 use records::NodeId;
 use thiserror::Error;
+use wire::dial::{DialError, Dialer};
 
 use crate::config::{Hardware, HostPort};
 
-/// Why the node's identity cannot be told.
+/// Reason for which the node's identity is unknown.
 #[derive(Debug, Error)]
 pub enum IdentityError {
-    /// The kernel does not say the machine's name, or it is no text.
+    /// The kernel does not report the machine's name, or the name is not UTF-8.
     #[error("asking for the machine's host name")]
     HostName(#[source] std::io::Error),
-    /// An address of the configuration does not resolve.
+    /// An address to listen on does not resolve.
     #[error("resolving {address}, which this node is to listen on")]
     Resolve {
-        /// As configured.
+        /// Address as configured.
         address: HostPort,
-        /// What the resolver says.
-        #[source]
-        source: std::io::Error,
+        /// Reason for which it does not resolve.
+        source: DialError,
     },
 }
 
-/// The user that this process runs as: its name, or its number where it has none.
+/// Returns the user that this process runs as: the name, or the number of a user without one.
 #[must_use]
 pub fn own_user() -> String {
     let id = nix::unistd::geteuid();
@@ -32,8 +32,8 @@ pub fn own_user() -> String {
     user.map_or_else(|| id.to_string(), |user| user.name)
 }
 
-/// The host name for the node's id: the configured one, or for a wildcard the machine's canonical name (Hadoop:
-/// `NetUtils.getConnectAddress` and `InetAddress.getCanonicalHostName`).
+/// Returns the host name for the node's id: the configured one, or for a wildcard the machine's
+/// canonical name (Hadoop: `NetUtils.getConnectAddress` and `InetAddress.getCanonicalHostName`).
 ///
 /// # Errors
 /// [`IdentityError::HostName`].
@@ -45,8 +45,8 @@ pub fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
         .map_err(|errno| IdentityError::HostName(errno.into()))?
         .into_string()
         .map_err(|_| IdentityError::HostName(std::io::Error::other("it is not UTF-8")))?;
-    // The name that other nodes know: the reverse of the address that the short name resolves to. Without one the short
-    // name has to do, as in Java.
+    // Other nodes know the machine by the reverse of the address that its short name resolves to.
+    // Without a reverse the short name is used, as in Java.
     let canonical = dns_lookup::lookup_host(&name)
         .ok()
         .and_then(|mut addresses| addresses.find(|address| !address.is_loopback()))
@@ -54,24 +54,20 @@ pub fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
     Ok(canonical.unwrap_or(name))
 }
 
-/// The first socket address that a configured address resolves to.
+/// Returns the first socket address that a configured address resolves to.
 ///
 /// # Errors
 /// [`IdentityError::Resolve`].
 pub async fn resolve(address: &HostPort) -> Result<SocketAddr, IdentityError> {
-    let failed = |source| IdentityError::Resolve {
+    let dialer = Dialer::default();
+    let found = dialer.resolve_first(&address.host, address.port).await;
+    found.map_err(|source| IdentityError::Resolve {
         address: address.clone(),
         source,
-    };
-    let mut found = tokio::net::lookup_host((address.host.as_str(), address.port))
-        .await
-        .map_err(failed)?;
-    found
-        .next()
-        .ok_or_else(|| failed(std::io::Error::other("the name has no address")))
+    })
 }
 
-/// This node's address as container statuses show it; its name where that does not resolve.
+/// Returns this node's address as container statuses show it, or its name if that does not resolve.
 pub async fn address_of(node: &NodeId) -> String {
     let address = HostPort::new(&node.host, node.port);
     resolve(&address)
@@ -79,7 +75,7 @@ pub async fn address_of(node: &NodeId) -> String {
         .map_or_else(|_| node.host.clone(), |address| address.ip().to_string())
 }
 
-/// What the machine has, as far as `/proc` tells; at least one of each.
+/// Returns the machine's memory and processors according to `/proc`; at least one of each.
 #[must_use]
 pub fn hardware() -> Hardware {
     use procfs::{CpuInfo, Current, Meminfo};

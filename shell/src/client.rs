@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use wire::convert::required;
+use wire::failover::{FailoverClient, LinkConfig};
 use wire::proto::hadoop_yarn::{
     GetNewApplicationRequestProto, GetNewApplicationResponseProto, KillApplicationRequestProto,
     SubmitApplicationRequestProto,
@@ -26,7 +27,7 @@ use crate::cluster::{Cluster, Patience};
 use crate::error::ShellError;
 use crate::job::Job;
 use crate::progress::{Progress, Stage};
-use crate::rm_link::{LinkConfig, RmLink};
+use crate::rm_link;
 use crate::spec::Spec;
 use crate::summary::Summary;
 
@@ -66,7 +67,8 @@ pub async fn submit(
         patience: cluster.patience,
         secret: submission::new_secret(),
     };
-    let mut link = RmLink::new(link_config(cluster, cluster.patience));
+    let config = link_config(cluster);
+    let mut link = rm_link::client(config.clone(), cluster.patience);
     let watching = watch_silence(link.silence(), progress.clone());
     let id = tokio::select! {
         submitted = submit_application(&mut link, job, program, &spec) => submitted?,
@@ -83,7 +85,8 @@ pub async fn submit(
     };
     let killer = Killer {
         id,
-        config: link_config(cluster, patience),
+        config,
+        patience,
         endpoint: endpoint_known,
         secret: spec.secret,
     };
@@ -102,7 +105,7 @@ pub async fn submit(
 
 /// Gets an application id and submits the job under it.
 async fn submit_application(
-    link: &mut RmLink,
+    link: &mut FailoverClient,
     job: &Job,
     program: &str,
     spec: &Spec,
@@ -130,15 +133,12 @@ async fn submit_application(
     Ok(id)
 }
 
-fn link_config(cluster: &Cluster, patience: Patience) -> LinkConfig {
-    LinkConfig {
-        addresses: cluster.resource_managers.clone(),
-        protocol: application_client::PROTOCOL,
-        auth: ClientAuth::Simple {
-            user: cluster.user.clone(),
-        },
-        patience,
-    }
+fn link_config(cluster: &Cluster) -> LinkConfig {
+    let auth = ClientAuth::Simple {
+        user: cluster.user.clone(),
+    };
+    let addresses = cluster.resource_managers.clone();
+    rm_link::link_config(addresses, application_client::PROTOCOL, auth)
 }
 
 fn read_new(
@@ -203,6 +203,7 @@ impl Submitted {
 struct Killer {
     id: ApplicationId,
     config: LinkConfig,
+    patience: Patience,
     endpoint: watch::Receiver<Option<Endpoint>>,
     secret: String,
 }
@@ -238,7 +239,7 @@ impl Killer {
     }
 
     async fn kill_at_rm(&self) -> Result<(), ShellError> {
-        let mut link = RmLink::new(self.config.clone());
+        let mut link = rm_link::client(self.config.clone(), self.patience);
         let request = KillApplicationRequestProto {
             application_id: Some(self.id.into()),
             diagnostics: Some("Killed by its client.".to_owned()),

@@ -2,9 +2,9 @@
 
 use records::{ApplicationId, Resource};
 use thiserror::Error;
+use wire::failover::FailoverError;
 
 use crate::job::JobError;
-use crate::rm_link::LinkError;
 
 /// Reason for which there is no [`Summary`](crate::Summary).
 #[derive(Debug, Error)]
@@ -31,7 +31,7 @@ pub enum ShellError {
         /// Description of the call.
         doing: &'static str,
         /// Cause of the failure.
-        source: LinkError,
+        source: FailoverError,
     },
     /// Answer that lacks a field or has one that does not parse.
     #[error("the ResourceManager's answer to {method} is broken")]
@@ -47,7 +47,7 @@ pub enum ShellError {
         /// Id of the application.
         application: ApplicationId,
         /// Cause of the silence.
-        source: LinkError,
+        source: FailoverError,
     },
     /// Application that the ResourceManager has forgotten, as after a restart without recovery.
     #[error("the ResourceManager does not know {application} any more")]

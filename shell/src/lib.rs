@@ -18,7 +18,6 @@
 //! | [`job`], [`cluster`] | the command to run, and the cluster to run it on |
 //! | [`quote`] | quoting of commands against two shells. Pure |
 //! | [`progress`], [`summary`], [`text`] | progress and result, and their text forms. Pure |
-//! | [`retry`] | retries against a ResourceManager that does not answer. Pure |
 //! | [`client`] | submits, follows and kills an application |
 //! | [`master`] | asks for containers, starts them, and replaces those taken away |
 
@@ -29,7 +28,6 @@ pub mod job;
 pub mod master;
 pub mod progress;
 pub mod quote;
-pub mod retry;
 mod rm_link;
 mod spec;
 pub mod summary;
@@ -40,7 +38,6 @@ pub use cluster::Cluster;
 pub use error::ShellError;
 pub use job::Job;
 pub use progress::{Counts, Progress, Stage};
-pub use rm_link::LinkError;
 pub use spec::SpecError;
 pub use summary::{Outcome, Summary};
 

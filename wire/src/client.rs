@@ -1,7 +1,9 @@
 //! A client's connection to a Hadoop RPC server.
 //!
-//! One [`RpcClient`] is one TCP connection: it is authenticated when [`RpcClient::connect`] returns, carries any number
-//! of calls at once, and dies as a whole. Reconnecting, retrying and choosing among servers is the caller's business.
+//! One [`RpcClient`] is one TCP connection: it is authenticated when [`RpcClient::connect_host`]
+//! returns, carries any number of calls at once, and fails as a whole. [`dial`](crate::dial)
+//! chooses among a host's addresses, [`failover`](crate::failover) retries and chooses among
+//! servers.
 //!
 //! ```text
 //! call() ── frame ──▶ Outbound ──▶ socket ──▶ server
@@ -23,50 +25,55 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::calls::CallMap;
-pub use self::error::{LossReason, Operation, RpcError};
+pub use self::error::{BoxedError, LossReason, Operation, RpcError};
+use crate::dial::{DialError, Dialer};
 use crate::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use crate::header::{self, ClientId, MethodName};
 use crate::outbound::Outbound;
 use crate::rpc::Method;
 use crate::token::Token;
 
-/// Calls in flight on one connection unless the options say otherwise. More wait for their turn, within their deadline.
+/// Default limit of calls in flight on one connection. Further calls wait for their turn, within
+/// their deadline.
 const CALLS_IN_FLIGHT_MAX: usize = 1024;
 
-/// How a client says who it is.
-#[derive(Clone, Debug)]
+/// A client's identity and its proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// By a user name, which the server believes.
+    /// A user name without a proof.
     Simple {
-        /// The user.
+        /// Name of the user.
         user: String,
     },
-    /// By proving to hold a token. The server derives the user from the token.
+    /// Possession of a token. The server derives the user from the token.
     Token(Token),
 }
 
-/// How patient a client is, and how much it does at once.
+/// Limits of one connection, and the way to open it.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// Longest time from the first packet to the end of authentication.
+    /// Longest time from the look-up of the host's name to the end of authentication.
     pub connect_timeout: Duration,
     /// Longest time for one call, waiting for its turn included.
     pub call_timeout: Duration,
-    /// Silence of the server after which a client with a call outstanding shows that it is alive.
+    /// Silence of the server after which a client with a call outstanding sends a ping.
     pub ping_interval: Duration,
-    /// Calls in flight at most; more wait.
+    /// Most calls in flight; further ones wait.
     pub calls_in_flight_max: usize,
-    /// The user to name when a server does not take the token but lets anybody in, as the ports of a simple cluster
-    /// do. `None`: such a server is an error.
+    /// User to name when a server does not accept the token but requires none, as the ports of a
+    /// simple cluster do. `None`: such a server is an error.
     pub fallback_user: Option<String>,
+    /// Opens the TCP connection.
+    pub dialer: Dialer,
 }
 
 impl Default for ClientOptions {
-    /// Hadoop's defaults: `ipc.client.connect.timeout`, `ipc.client.rpc-timeout.ms`, `ipc.ping.interval`.
+    /// Hadoop's defaults: `ipc.client.connect.timeout`, `ipc.client.rpc-timeout.ms`,
+    /// `ipc.ping.interval`.
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(20),
@@ -74,11 +81,13 @@ impl Default for ClientOptions {
             ping_interval: Duration::from_secs(60),
             calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
             fallback_user: None,
+            dialer: Dialer::default(),
         }
     }
 }
 
-/// A handle on one connection. Clones share it; the connection closes when the last one is dropped.
+/// Handle on one connection. Clones share the connection, which closes when the last one is
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct RpcClient {
     connection: Arc<Connection>,
@@ -94,7 +103,7 @@ struct Connection {
     call_timeout: Duration,
 }
 
-/// The number that names this process to all servers.
+/// The random id that identifies this process to all servers.
 fn client_id() -> &'static ClientId {
     static CLIENT_ID: OnceLock<ClientId> = OnceLock::new();
     CLIENT_ID.get_or_init(|| {
@@ -107,39 +116,56 @@ fn client_id() -> &'static ClientId {
 }
 
 impl RpcClient {
-    /// Connects and authenticates. `protocol` is what the connection context names; calls of other protocols may go
-    /// over the same connection.
+    /// Connects to a known address; otherwise as [`connect_host`](Self::connect_host).
     ///
     /// # Errors
-    /// [`RpcError::Connect`], [`RpcError::Timeout`], [`RpcError::ConnectionLost`] for the network;
-    /// [`RpcError::Remote`] when the server refuses, [`RpcError::Sasl`] when this side does. With [`ClientAuth::Simple`]
-    /// a refusal only shows at the first call.
+    /// As [`connect_host`](Self::connect_host).
     pub async fn connect(
         address: SocketAddr,
         protocol: &'static str,
         auth: ClientAuth,
         options: &ClientOptions,
     ) -> Result<Self, RpcError> {
-        let opening = Self::open(address, protocol, auth, options);
-        match timeout(options.connect_timeout, opening).await {
-            Ok(result) => result,
-            Err(_) => Err(RpcError::Timeout {
+        let host = address.ip().to_string();
+        Self::connect_host(&host, address.port(), protocol, auth, options).await
+    }
+
+    /// Connects to a host and authenticates. `protocol` is what the connection context names; calls
+    /// of other protocols may go over the same connection.
+    ///
+    /// # Errors
+    /// [`RpcError::Dial`], [`RpcError::Timeout`], [`RpcError::ConnectionLost`] for the network;
+    /// [`RpcError::Remote`] when the server refuses, [`RpcError::Sasl`] when this side does. With
+    /// [`ClientAuth::Simple`] a refusal only shows at the first call.
+    pub async fn connect_host(
+        host: &str,
+        port: u16,
+        protocol: &'static str,
+        auth: ClientAuth,
+        options: &ClientOptions,
+    ) -> Result<Self, RpcError> {
+        let deadline = Instant::now() + options.connect_timeout;
+        let (address, stream) = options.dialer.connect(host, port, deadline).await?;
+        let opening = Self::open(stream, address, protocol, auth, options);
+        timeout_at(deadline, opening)
+            .await
+            .map_err(|_| RpcError::Timeout {
                 address,
                 operation: Operation::Connect,
                 after: options.connect_timeout,
-            }),
-        }
+            })?
     }
 
     async fn open(
+        mut stream: TcpStream,
         address: SocketAddr,
         protocol: &'static str,
         auth: ClientAuth,
         options: &ClientOptions,
     ) -> Result<Self, RpcError> {
-        let connect = |source| RpcError::Connect { address, source };
-        let mut stream = TcpStream::connect(address).await.map_err(connect)?;
-        stream.set_nodelay(true).map_err(connect)?;
+        stream
+            .set_nodelay(true)
+            .map_err(|source| DialError::Connect { address, source })?;
         let mut decoder = FrameDecoder::new(crate::frame::FRAME_LENGTH_MAX_UNAUTHENTICATED);
         let fallback_user = options.fallback_user.as_deref();
         let opening =
@@ -169,7 +195,7 @@ impl RpcClient {
             closed: closed.clone(),
             ping_interval: options.ping_interval,
         };
-        // Its first act is to send the context; a call made at once is sent along with it.
+        // The task first sends the context; a call made at once is sent along with it.
         tokio::spawn(task.run());
         Ok(Self {
             connection,
@@ -180,8 +206,9 @@ impl RpcClient {
     /// Makes one call.
     ///
     /// # Errors
-    /// [`RpcError::Remote`] is the server's answer. [`RpcError::Timeout`] leaves it open whether the call was carried
-    /// out, and so does [`RpcError::ConnectionLost`], after which the client is of no use.
+    /// [`RpcError::Remote`] is the server's answer. After [`RpcError::Timeout`] and
+    /// [`RpcError::ConnectionLost`] it is unknown whether the call was carried out; after the
+    /// latter every further call fails too.
     pub async fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, RpcError> {
         let request = request.encode_to_vec().into();
         let response = self
@@ -189,7 +216,7 @@ impl RpcClient {
             .await?;
         M::Response::decode(response).map_err(|source| RpcError::Decode {
             method: M::NAME,
-            source,
+            source: source.into(),
         })
     }
 
@@ -242,7 +269,7 @@ impl RpcClient {
         }
     }
 
-    /// The server's address.
+    /// The address of the server that this connection is to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.connection.address
@@ -255,7 +282,7 @@ impl RpcClient {
     }
 }
 
-/// Reads answers, sends what the socket did not take at once, and pings.
+/// The connection's task: reads answers, sends what the socket did not take at once, and pings.
 struct Task {
     read: OwnedReadHalf,
     decoder: FrameDecoder,
@@ -272,7 +299,8 @@ impl Task {
         };
         tracing::debug!(address = %self.connection.address, %reason, "RPC connection ended");
         self.connection.calls.fail_all(reason);
-        // Not only when the last handle is dropped: a server that stops waits for its clients to go.
+        // Closed now and not with the last handle: a server that stops waits until its clients have
+        // closed.
         self.connection.outbound.close();
     }
 

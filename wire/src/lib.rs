@@ -10,8 +10,9 @@
 //! | [`frame`], [`header`] | preamble, frames, and the headers in them |
 //! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, and the files that hold them |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
-//! | [`client`], [`server`] | a connection to a server, and a server of many connections; all sockets are here |
-//! | [`retry`] | when servers that do not answer are tried again |
+//! | [`dial`] | TCP connections to a host by its name, over all its addresses |
+//! | [`client`], [`server`] | a connection to a server, and a server of many connections |
+//! | [`failover`] | calls to the active one of several ResourceManagers, repeated until it answers |
 //! | [`secrets`] | master keys that roll, the tokens made with them, and the secret manager of AMRMTokens |
 //! | [`raw_message`] | messages edited field by field, whatever else is in them |
 //! | [`convert`] | protobuf to [`records`] values and back |
@@ -20,15 +21,16 @@
 pub mod client;
 pub mod convert;
 pub mod credentials;
+pub mod dial;
 pub mod digest_md5;
 pub mod exception;
+pub mod failover;
 pub mod frame;
 pub mod header;
 mod outbound;
 pub mod proto;
 pub mod protocol;
 pub mod raw_message;
-pub mod retry;
 pub mod rpc;
 pub mod sasl;
 pub mod secrets;

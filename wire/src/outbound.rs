@@ -1,9 +1,10 @@
-//! The sending half of a connection, shared by everybody who has frames to send.
+//! The sending half of a connection, shared by all tasks that send frames.
 //!
-//! A frame is appended whole under a lock and then offered to the socket at once, without waiting: in the usual case
-//! one system call by the task that made the frame, and no other task wakes. What the socket does not take stays
-//! buffered; the connection's own task writes it when the socket is ready, together with what came meanwhile.
-//! The socket is shut for sending when the last owner drops it.
+//! A frame is appended whole under a lock and then offered to the socket at once, without waiting:
+//! in the usual case one system call by the task that made the frame, and no other task wakes.
+//! Bytes that the socket does not take stay buffered; the connection's own task writes them when
+//! the socket is ready, together with later frames. The socket is shut for sending when the last
+//! owner drops it.
 
 use std::io;
 use std::net::Shutdown;
@@ -16,23 +17,25 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A buffer that grew beyond this for one large frame is given back once it is empty, in bytes.
+/// Largest capacity of an empty buffer, in bytes: one that grew beyond it for a large frame is
+/// freed.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
+/// The sending half of one connection.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     socket: OwnedWriteHalf,
     pending: Mutex<Pending>,
-    /// Tells the connection's task of bytes that the socket did not take, or that writing failed.
+    /// Wakes the connection's task when the socket did not take all bytes, or when writing failed.
     leftover: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Pending {
     buffer: BytesMut,
-    /// Since when the socket takes nothing although there is something to send.
+    /// Time since which the socket takes nothing although the buffer is not empty.
     stalled_since: Option<Instant>,
-    /// Writing failed; nothing will be sent any more.
+    /// Kind of the error with which writing failed. Nothing is sent after that.
     failure: Option<io::ErrorKind>,
 }
 
@@ -46,26 +49,29 @@ impl Outbound {
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        // Every change under the lock leaves whole frames behind, whatever panicked afterwards.
+        // Every change under the lock leaves whole frames behind, also when its caller panics
+        // afterwards.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shuts the connection for both directions, whoever still holds a handle on it. The peer sees its end at once.
+    /// Shuts the connection down in both directions, although handles on it may remain. The peer
+    /// sees the end at once.
     pub(crate) fn close(&self) {
         if let Err(error) = SockRef::from(self.socket.as_ref()).shutdown(Shutdown::Both) {
-            // The peer was faster.
+            // The peer has closed it before.
             tracing::trace!(%error, "the connection was closed already");
         }
     }
 
-    /// Appends frames, to be sent by the next flush. `append` leaves the buffer as it was when it fails.
+    /// Appends frames, to be sent by the next flush. `append` leaves the buffer as it was when it
+    /// fails.
     pub(crate) fn push<E>(
         &self,
         append: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut pending = self.pending();
         if pending.failure.is_some() {
-            // The connection's task is about to tell everybody.
+            // The connection's task is about to fail all calls.
             return Ok(());
         }
         append(&mut pending.buffer)
@@ -74,7 +80,7 @@ impl Outbound {
     /// Sends what the socket takes now; the connection's task sends the rest.
     pub(crate) fn flush_now(&self) {
         let mut pending = self.pending();
-        // Bytes that are stalled already wait for the connection's task, and so do these behind them.
+        // Stalled bytes wait for the connection's task, and so do these behind them.
         if pending.stalled_since.is_none() {
             self.write(&mut pending);
         }
@@ -114,20 +120,20 @@ impl Outbound {
         }
     }
 
-    /// Bytes not sent yet.
+    /// Number of bytes that are not sent yet.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.pending().buffer.len()
     }
 
-    /// How long the socket has taken nothing although there is something to send.
+    /// Time for which the socket has taken nothing although the buffer is not empty.
     pub(crate) fn stalled_for(&self) -> Duration {
         self.pending()
             .stalled_since
             .map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Sends leftovers for as long as it is polled; ends only when writing fails. May be dropped and made anew at any
-    /// time: what is to be sent stays in the buffer.
+    /// Sends leftovers while polled; ends only when writing fails. Cancel-safe: unsent bytes stay
+    /// in the buffer.
     pub(crate) async fn flush_leftovers(&self) -> io::Error {
         loop {
             if let Err(error) = self.flush_below(0).await {
@@ -137,7 +143,7 @@ impl Outbound {
         }
     }
 
-    /// Sends until at most `limit` bytes are left. May be dropped and made anew at any time.
+    /// Sends until at most `limit` bytes are left. Cancel-safe.
     pub(crate) async fn flush_below(&self, limit: usize) -> io::Result<()> {
         loop {
             {

@@ -1,12 +1,11 @@
-//! A connection to whichever configured ResourceManager answers.
+//! The ResourceTracker of the ResourceManagers, as the status updater calls it.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
-use tokio::time::timeout;
-use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
-use wire::exception::HadoopException;
+use wire::client::{ClientAuth, ClientOptions};
+use wire::dial::Dialer;
+use wire::failover::{CallError, Endpoints, Link, LinkConfig};
 use wire::proto::hadoop_yarn::{
     NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, RegisterNodeManagerRequestProto,
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
@@ -15,206 +14,163 @@ use wire::proto::hadoop_yarn::{
 use wire::protocol::resource_tracker::{
     self, NodeHeartbeat, RegisterNodeManager, UnRegisterNodeManager,
 };
-use wire::rpc::Method;
 
-/// How to reach the ResourceManagers.
+/// Addresses of the ResourceManagers, and the limits of connections and calls.
 #[derive(Clone, Debug)]
 pub struct RmConnectionConfig {
-    /// `host:port` of each ResourceTracker, in the order of `yarn.resourcemanager.ha.rm-ids`; at least one.
+    /// `host:port` of each ResourceTracker, in the order of `yarn.resourcemanager.ha.rm-ids`; at
+    /// least one.
     pub addresses: Vec<String>,
-    /// The user that this process runs as, which a simple connection names.
+    /// User that this process runs as, which a simple connection names.
     pub user: String,
-    /// How long one attempt to resolve the name may take, and then one to connect.
+    /// Longest time to connect to one ResourceManager, the look-up of its name included.
     pub connect_timeout: Duration,
-    /// How long one call may take.
+    /// Longest time for one call.
     pub call_timeout: Duration,
+    /// Opens the TCP connections.
+    pub dialer: Dialer,
 }
 
-/// Why a call did not bring an answer.
-#[derive(Debug, Error)]
-pub enum RmCallError {
-    /// The name of a ResourceManager does not resolve.
-    #[error("resolving the ResourceManager's address {address}")]
-    Resolve {
-        /// As configured.
-        address: String,
-        /// What the resolver says.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The call failed, locally or remotely.
-    #[error("calling {method} of the ResourceManager at {address}")]
-    Call {
-        /// As configured.
-        address: String,
-        /// Which method.
-        method: &'static str,
-        /// Why.
-        #[source]
-        source: RpcError,
-    },
-}
-
-impl RmCallError {
-    /// Whether an active ResourceManager answered, with an exception of its own. Then the connection is good, and
-    /// another address would be no better.
-    #[must_use]
-    pub fn is_of_active_rm(&self) -> bool {
-        matches!(self, Self::Call { source: RpcError::Remote(e), .. } if !e.is(HadoopException::Standby))
-    }
-}
-
-/// The ResourceManagers as the status updater calls them. Each method makes one call, once.
+/// The ResourceManagers, by their index in the configuration. Each call is made to the given one.
 ///
 /// # Errors
-/// [`RmCallError`]. After one that is not [`RmCallError::is_of_active_rm`] the next call goes to the next address.
+/// [`CallError`].
 pub trait ResourceTracker: Send {
-    /// The address that the next call goes to, for people.
-    fn address(&self) -> &str;
+    /// The address of a ResourceManager, for people.
+    fn address(&self, endpoint: usize) -> &str;
 
-    /// How many addresses are tried in turn.
-    fn addresses(&self) -> usize;
+    /// How many ResourceManagers there are.
+    fn endpoints(&self) -> usize;
 
-    /// `registerNodeManager`.
+    /// Calls `registerNodeManager`, once.
     fn register(
         &mut self,
+        endpoint: usize,
         request: &RegisterNodeManagerRequestProto,
-    ) -> impl Future<Output = Result<RegisterNodeManagerResponseProto, RmCallError>> + Send;
+    ) -> impl Future<Output = Result<RegisterNodeManagerResponseProto, CallError>> + Send;
 
-    /// `nodeHeartbeat`.
+    /// Calls `nodeHeartbeat`, once.
     fn heartbeat(
         &mut self,
+        endpoint: usize,
         request: &NodeHeartbeatRequestProto,
-    ) -> impl Future<Output = Result<NodeHeartbeatResponseProto, RmCallError>> + Send;
+    ) -> impl Future<Output = Result<NodeHeartbeatResponseProto, CallError>> + Send;
 
-    /// `unRegisterNodeManager`.
+    /// Calls `unRegisterNodeManager`, once.
     fn unregister(
         &mut self,
+        endpoint: usize,
         request: &UnRegisterNodeManagerRequestProto,
-    ) -> impl Future<Output = Result<UnRegisterNodeManagerResponseProto, RmCallError>> + Send;
+    ) -> impl Future<Output = Result<UnRegisterNodeManagerResponseProto, CallError>> + Send;
 }
 
-/// At most one open connection. After a failure the next call opens a new one, to the next address in turn.
+/// At most one open connection, to one of the ResourceManagers.
 pub struct RmConnection {
-    config: RmConnectionConfig,
-    current: usize,
-    client: Option<RpcClient>,
+    link: Link,
 }
 
 impl RmConnection {
-    /// Nothing is opened before the first call.
+    /// Returns a connection that opens with the first call.
     #[must_use]
     pub fn new(config: RmConnectionConfig) -> Self {
         Self {
-            config,
-            current: 0,
-            client: None,
+            link: Link::new(LinkConfig {
+                endpoints: Arc::new(Endpoints::new(config.addresses)),
+                protocol: resource_tracker::PROTOCOL,
+                auth: ClientAuth::Simple { user: config.user },
+                options: ClientOptions {
+                    connect_timeout: config.connect_timeout,
+                    call_timeout: config.call_timeout,
+                    dialer: config.dialer,
+                    ..ClientOptions::default()
+                },
+            }),
         }
-    }
-
-    fn current_address(&self) -> &str {
-        self.config
-            .addresses
-            .get(self.current)
-            .map_or("", String::as_str)
-    }
-
-    /// Makes one call, once.
-    ///
-    /// # Errors
-    /// [`RmCallError`]. A connection that failed is given up, so that the caller's next try opens another.
-    async fn call<M: Method>(&mut self, request: &M::Request) -> Result<M::Response, RmCallError> {
-        let client = match &self.client {
-            Some(client) => client.clone(),
-            None => match self.open().await {
-                Ok(client) => self.client.insert(client).clone(),
-                Err(error) => {
-                    self.give_up();
-                    return Err(error);
-                }
-            },
-        };
-        let address = self.current_address().to_owned();
-        let result = client.call::<M>(request).await;
-        let result = result.map_err(|source| RmCallError::Call {
-            address,
-            method: M::NAME,
-            source,
-        });
-        if result.as_ref().is_err_and(|error| !error.is_of_active_rm()) {
-            self.give_up();
-        }
-        result
-    }
-
-    async fn open(&self) -> Result<RpcClient, RmCallError> {
-        let address = self.current_address().to_owned();
-        let resolved = match timeout(
-            self.config.connect_timeout,
-            tokio::net::lookup_host(&address),
-        )
-        .await
-        {
-            Ok(Ok(mut found)) => found
-                .next()
-                .ok_or_else(|| std::io::Error::other("the name has no address")),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
-        };
-        let resolved: SocketAddr = match resolved {
-            Ok(resolved) => resolved,
-            Err(source) => return Err(RmCallError::Resolve { address, source }),
-        };
-        let auth = ClientAuth::Simple {
-            user: self.config.user.clone(),
-        };
-        let options = ClientOptions {
-            connect_timeout: self.config.connect_timeout,
-            call_timeout: self.config.call_timeout,
-            ..ClientOptions::default()
-        };
-        RpcClient::connect(resolved, resource_tracker::PROTOCOL, auth, &options)
-            .await
-            .map_err(|source| RmCallError::Call {
-                address,
-                method: "connect",
-                source,
-            })
-    }
-
-    fn give_up(&mut self) {
-        self.client = None;
-        self.current = (self.current + 1) % self.config.addresses.len().max(1);
     }
 }
 
 impl ResourceTracker for RmConnection {
-    fn address(&self) -> &str {
-        self.current_address()
+    fn address(&self, endpoint: usize) -> &str {
+        self.link.endpoints().address(endpoint)
     }
 
-    fn addresses(&self) -> usize {
-        self.config.addresses.len()
+    fn endpoints(&self) -> usize {
+        self.link.endpoints().count()
     }
 
     async fn register(
         &mut self,
+        endpoint: usize,
         request: &RegisterNodeManagerRequestProto,
-    ) -> Result<RegisterNodeManagerResponseProto, RmCallError> {
-        self.call::<RegisterNodeManager>(request).await
+    ) -> Result<RegisterNodeManagerResponseProto, CallError> {
+        self.link
+            .call::<RegisterNodeManager>(endpoint, request)
+            .await
     }
 
     async fn heartbeat(
         &mut self,
+        endpoint: usize,
         request: &NodeHeartbeatRequestProto,
-    ) -> Result<NodeHeartbeatResponseProto, RmCallError> {
-        self.call::<NodeHeartbeat>(request).await
+    ) -> Result<NodeHeartbeatResponseProto, CallError> {
+        self.link.call::<NodeHeartbeat>(endpoint, request).await
     }
 
     async fn unregister(
         &mut self,
+        endpoint: usize,
         request: &UnRegisterNodeManagerRequestProto,
-    ) -> Result<UnRegisterNodeManagerResponseProto, RmCallError> {
-        self.call::<UnRegisterNodeManager>(request).await
+    ) -> Result<UnRegisterNodeManagerResponseProto, CallError> {
+        self.link
+            .call::<UnRegisterNodeManager>(endpoint, request)
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::AbortOnDropHandle;
+    use wire::exception::RemoteException;
+    use wire::protocol::resource_tracker::{ResourceTracker as Served, ResourceTrackerService};
+    use wire::rpc::Caller;
+    use wire::server::{RpcServer, ServerAuth};
+
+    use super::*;
+
+    struct Rm;
+
+    impl Served for Rm {
+        async fn node_heartbeat(
+            &self,
+            _: &Caller,
+            _: NodeHeartbeatRequestProto,
+        ) -> Result<NodeHeartbeatResponseProto, RemoteException> {
+            Ok(NodeHeartbeatResponseProto::default())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_heartbeat_reaches_a_resource_manager_whose_name_has_a_dead_first_address() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        // Bound and released: nobody listens there.
+        let dead = TcpListener::bind(any).unwrap().local_addr().unwrap();
+        let server = RpcServer::builder(ServerAuth::Simple)
+            .service(ResourceTrackerService::new(Arc::new(Rm)));
+        let (server, alive) = server.bind(any).await.unwrap();
+        let serving = tokio::spawn(server.serve(CancellationToken::new()));
+        let _serving = AbortOnDropHandle::new(serving);
+        let mut connection = RmConnection::new(RmConnectionConfig {
+            addresses: vec!["rm:8031".to_owned()],
+            user: "yarn".to_owned(),
+            connect_timeout: Duration::from_secs(20),
+            call_timeout: Duration::from_secs(20),
+            dialer: Dialer::new(Arc::new(vec![dead, alive])),
+        });
+        let request = NodeHeartbeatRequestProto::default();
+        let answer = connection.heartbeat(0, &request).await;
+        assert!(answer.is_ok(), "{answer:?}");
     }
 }

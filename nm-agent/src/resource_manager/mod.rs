@@ -11,6 +11,6 @@ mod messages;
 mod updater;
 mod version;
 
-pub use connection::{ResourceTracker, RmCallError, RmConnection, RmConnectionConfig};
+pub use connection::{ResourceTracker, RmConnection, RmConnectionConfig};
 pub use messages::NodeDescription;
 pub use updater::{Ended, NodeStatusUpdater, UpdaterConfig, UpdaterError, UpdaterParts};

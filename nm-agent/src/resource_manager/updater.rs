@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use node_web::metrics::CallOutcome;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use wire::failover::{CallError, Failed, Failure, Pauses, Plan, Policy, Reaction, Reactions, Step};
 use wire::proto::hadoop_yarn::{
     NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
-use wire::retry::{Failures, RetryPolicy};
 
-use super::connection::{ResourceTracker, RmCallError, RmConnection};
+use super::connection::{ResourceTracker, RmConnection};
 use super::messages;
 use super::version;
 use crate::core::{Delivery, HeartbeatReport};
@@ -30,10 +30,23 @@ const OUT_OF_BAND_GAP: Duration = Duration::from_millis(20);
 /// that tells of the last completions, and the unregistration. It learns of a silent node by itself, only later.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The loop, before it runs.
+/// The reactions of a node, which goes on until it is ordered to stop. An exception of the active
+/// ResourceManager does not move it: another one would not do better. Calls are not repeated
+/// unchanged, so that a lost connection counts as a failure even if it was idle: the next heartbeat
+/// reports what the lost one may not have delivered.
+const REACTIONS: Reactions = Reactions {
+    stale: Reaction::Leave,
+    busy: Reaction::Stay,
+    refused: Reaction::Stay,
+    unusable: Reaction::Leave,
+};
+
+/// The loop of registration and heartbeats.
 pub struct NodeStatusUpdater<T = RmConnection> {
     parts: UpdaterParts<T>,
-    retry: RetryPolicy,
+    plan: Plan,
+    /// Paces registrations that bring nothing but the next resync, as with two nodes of one name.
+    resyncs: Plan,
     /// Of the last answered heartbeat; 0 after a registration.
     response_id: i32,
     token_sequence_no: i64,
@@ -65,12 +78,19 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     /// A loop that has not registered yet.
     #[must_use]
     pub fn new(parts: UpdaterParts<T>) -> Self {
+        let policy = Policy {
+            pauses: Pauses::NODE,
+            interval_max: parts.config.retry_interval,
+            give_up_after: parts.config.give_up_after,
+            reactions: REACTIONS,
+        };
+        let endless = Policy {
+            give_up_after: None,
+            ..policy
+        };
         Self {
-            retry: RetryPolicy {
-                addresses: parts.tracker.addresses(),
-                interval_max: parts.config.retry_interval,
-                give_up_after: parts.config.give_up_after,
-            },
+            plan: Plan::new(policy, parts.tracker.endpoints()),
+            resyncs: Plan::new(endless, 1),
             interval: parts.config.heartbeat_interval,
             parts,
             response_id: 0,
@@ -85,7 +105,6 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     /// [`UpdaterError`].
     pub async fn run(&mut self, registered: impl FnOnce() + Send) -> Result<Ended, UpdaterError> {
         let mut registered = Some(registered);
-        let mut resyncs = Failures::default();
         let stop = self.parts.stop.clone();
         loop {
             tokio::select! {
@@ -101,12 +120,12 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 Next::Resync { settled } => settled,
             };
             if settled {
-                resyncs.clear();
+                self.resyncs.answered();
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(Ended::Stopping),
-                result = self.resync(&mut resyncs) => result?,
+                result = self.resync() => result?,
             }
         }
     }
@@ -116,7 +135,13 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         let request = UnRegisterNodeManagerRequestProto {
             node_id: Some((&self.parts.node.node_id).into()),
         };
-        match timeout(LAST_WORD_TIMEOUT, self.parts.tracker.unregister(&request)).await {
+        let endpoint = self.plan.endpoint();
+        match timeout(
+            LAST_WORD_TIMEOUT,
+            self.parts.tracker.unregister(endpoint, &request),
+        )
+        .await
+        {
             Ok(Ok(_)) => tracing::info!("unregistered from the ResourceManager"),
             Ok(Err(error)) => tracing::warn!(error = %error_chain(&error), "could not unregister"),
             Err(_) => tracing::warn!("could not unregister: no answer in {LAST_WORD_TIMEOUT:?}"),
@@ -124,7 +149,6 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     }
 
     async fn register(&mut self) -> Result<(), UpdaterError> {
-        let mut failures = Failures::default();
         loop {
             let began = Instant::now();
             let report = self.parts.handle.registration_report().await?;
@@ -132,17 +156,19 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             let heartbeat = self.parts.handle.heartbeat_report().await?;
             let status = self.status(0, heartbeat);
             let request = messages::registration(&self.parts.node, report, status);
-            match self.parts.tracker.register(&request).await {
+            let endpoint = self.plan.endpoint();
+            match self.parts.tracker.register(endpoint, &request).await {
                 Ok(response) => {
+                    self.plan.answered();
                     self.parts.metrics.count_registration(CallOutcome::Ok);
                     self.accept_registration(response).await?;
-                    let address = self.parts.tracker.address();
+                    let address = self.parts.tracker.address(endpoint);
                     tracing::info!(resource_manager = address, node = %self.parts.node.node_id, containers, "registered");
                     return Ok(());
                 }
                 Err(error) => {
                     self.parts.metrics.count_registration(CallOutcome::Error);
-                    let pause = self.after_failure(&mut failures, began, error, "registering")?;
+                    let pause = self.after_failure(began, error, "registering")?;
                     sleep(pause).await;
                 }
             }
@@ -187,9 +213,9 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             .await?)
     }
 
-    /// Makes ready for another registration: refuses starts, ends what is not kept. When registering brought nothing but
-    /// the next resync, as with two nodes of one name, there is a pause first.
-    async fn resync(&mut self, resyncs: &mut Failures) -> Result<(), UpdaterError> {
+    /// Prepares another registration: refuses starts, ends containers that are not kept. Pauses
+    /// when the registration before brought nothing but this resync.
+    async fn resync(&mut self) -> Result<(), UpdaterError> {
         let keep = self.parts.config.keep_containers_on_resync;
         tracing::warn!(keep_containers = keep, "registering again");
         let patience = self.parts.config.kill_patience;
@@ -197,29 +223,29 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             Ok(result) => result?,
             Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),
         }
-        let had_any = resyncs.any();
-        let endless = RetryPolicy {
-            addresses: 1,
-            give_up_after: None,
-            ..self.retry
-        };
+        let is_repeated = self.resyncs.is_failing();
         let now = Instant::now();
-        let pause = resyncs.note(now, now, &endless, &mut rand::rng());
-        if had_any && let Ok(pause) = pause {
-            sleep(pause).await;
+        let failed = Failed {
+            failure: Failure::Refused,
+            began: now,
+            deadline: None,
+        };
+        let step = self.resyncs.failed(failed, now, &mut rand::rng());
+        match step {
+            Step::Retry { pause, .. } if is_repeated => sleep(pause).await,
+            Step::Retry { .. } | Step::Return | Step::GiveUp { .. } => {}
         }
         Ok(())
     }
 
     async fn heartbeats(&mut self) -> Result<Next, UpdaterError> {
-        let mut failures = Failures::default();
         let mut settled = false;
         let mut is_last = false;
         let mut due = Instant::now();
         loop {
             let sent = Instant::now();
             let report = self.parts.handle.heartbeat_report().await?;
-            let delivery = if failures.any() {
+            let delivery = if self.plan.is_failing() {
                 Delivery::PerhapsNothing
             } else {
                 Delivery::Everything {
@@ -240,7 +266,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 .observe_heartbeat(outcome, sent.elapsed());
             let pause = match answer {
                 Ok(response) => {
-                    failures.clear();
+                    self.plan.answered();
                     match self.obey(response, delivery).await? {
                         Order::GoOn => settled = true,
                         Order::Resync => return Ok(Next::Resync { settled }),
@@ -248,10 +274,10 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                     }
                     self.interval
                 }
-                // The same heartbeat goes again, with the same response id: the RM then repeats its last answer, whose
-                // orders it sends only once.
-                Err(error) if error.is_of_active_rm() => {
-                    failures.note_refusal();
+                // The same heartbeat goes again, with the same response id: the RM then repeats its
+                // last answer, whose orders it sends only once.
+                Err(error) if error.failure().is_of_active() => {
+                    self.plan.refused();
                     self.parts.handle.heartbeat_failed().await?;
                     tracing::warn!(error = %error_chain(&error), "the ResourceManager failed a heartbeat");
                     self.interval
@@ -259,17 +285,18 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 Err(error) => {
                     due = Instant::now();
                     self.parts.handle.heartbeat_failed().await?;
-                    self.after_failure(&mut failures, sent, error, "sending a heartbeat")?
+                    self.after_failure(sent, error, "sending a heartbeat")?
                 }
             };
             if is_last {
                 return Ok(Next::End(Ended::Stopping));
             }
             due = (due + pause).max(sent + OUT_OF_BAND_GAP);
-            match self.wait(&mut due, sent, !failures.any()).await {
+            let is_answered = !self.plan.is_failing();
+            match self.wait(&mut due, sent, is_answered).await {
                 Wake::Heartbeat => {}
                 // One more, since containers have ended; but not to somebody who does not answer.
-                Wake::Stop if !failures.any() => is_last = true,
+                Wake::Stop if !self.plan.is_failing() => is_last = true,
                 Wake::Stop => return Ok(Next::End(Ended::Stopping)),
             }
         }
@@ -279,15 +306,16 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     async fn send(
         &mut self,
         request: &NodeHeartbeatRequestProto,
-    ) -> Option<Result<NodeHeartbeatResponseProto, RmCallError>> {
+    ) -> Option<Result<NodeHeartbeatResponseProto, CallError>> {
         let stop = self.parts.stop.clone();
+        let endpoint = self.plan.endpoint();
         let out_of_patience = async {
             stop.cancelled().await;
             sleep(LAST_WORD_TIMEOUT).await;
         };
         tokio::select! {
             biased;
-            answer = self.parts.tracker.heartbeat(request) => Some(answer),
+            answer = self.parts.tracker.heartbeat(endpoint, request) => Some(answer),
             () = out_of_patience => None,
         }
     }
@@ -362,23 +390,29 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         messages::node_status(&self.parts.node, response_id, report, utilization, now)
     }
 
-    /// How long to wait before the next try.
+    /// Notes a failure; returns the pause before the next try.
     fn after_failure(
-        &self,
-        failures: &mut Failures,
+        &mut self,
         began: Instant,
-        error: RmCallError,
+        error: CallError,
         doing: &str,
     ) -> Result<Duration, UpdaterError> {
-        match failures.note(began, Instant::now(), &self.retry, &mut rand::rng()) {
-            Ok(pause) => {
+        let failed = Failed {
+            failure: error.failure(),
+            began,
+            deadline: None,
+        };
+        let waited = match self.plan.failed(failed, Instant::now(), &mut rand::rng()) {
+            Step::Retry { pause, .. } => {
                 tracing::warn!(error = %error_chain(&error), ?pause, "{doing} failed, will be tried again");
-                Ok(pause)
+                return Ok(pause);
             }
-            Err(give_up) => Err(UpdaterError::GaveUp {
-                waited_ms: give_up.waited.as_millis(),
-                source: error,
-            }),
-        }
+            Step::GiveUp { waited } => waited,
+            Step::Return => unreachable!("no reaction of a node takes a failure as the answer"),
+        };
+        Err(UpdaterError::GaveUp {
+            waited_ms: waited.as_millis(),
+            source: Box::new(error),
+        })
     }
 }

@@ -11,6 +11,7 @@ use node_web::admin::AdminOptions;
 use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
+use wire::dial::Dialer;
 
 use super::HADOOP_VERSION;
 use super::shared::NodeAddress;
@@ -19,8 +20,9 @@ use crate::config::{Capacity, Config, Hardware, OpportunisticContainersQueuePoli
 use crate::core::CoreConfig;
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
 
-/// How long one attempt to reach the ResourceManager may take before the next address is tried.
-const RM_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its name included: 5 s
+/// for each of the two.
+const RM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the ResourceManager may take to answer (Hadoop: `ipc.client.rpc-timeout.ms`).
 const RM_CALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -151,6 +153,7 @@ pub(super) fn rm_connection(config: &Config) -> RmConnectionConfig {
             .collect(),
         user: crate::node_identity::own_user(),
         connect_timeout: RM_CONNECT_TIMEOUT,
+        dialer: Dialer::default(),
         call_timeout: RM_CALL_TIMEOUT,
     }
 }

@@ -1,4 +1,4 @@
-//! The client's side of a master's endpoint: what it tells is shown, nothing depends on it.
+//! The client's side of an AM's endpoint. Its numbers are only shown; nothing depends on them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,39 +10,39 @@ use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
+use wire::dial::{DialError, Dialer};
 
 use crate::master::endpoint::{Told, WAIT_MAX};
 use crate::progress::Progress;
 
-/// For a connection.
+/// Longest time to connect, the look-up of the name included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// For an answer, beside the time that the master waits for something to tell.
+/// Longest time for an answer, in addition to the time that the AM waits for a change.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer; real ones have 200.
+/// Largest answer, in bytes; real ones have 200.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// Before another try.
+/// Pause before another try.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Where a master's endpoint is.
+/// Address of an AM's endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// Why an endpoint did not answer.
+/// Reason for which an endpoint did not answer.
 #[derive(Debug, Error)]
 pub(super) enum EndpointError {
-    /// No connection.
-    #[error("cannot connect")]
-    Connect(#[source] std::io::Error),
+    /// No TCP connection to the AM.
+    #[error(transparent)]
+    Connect(#[from] DialError),
     /// The connection broke, or what came was not HTTP.
     #[error("broken connection")]
     Http(#[from] hyper::Error),
@@ -52,10 +52,10 @@ pub(super) enum EndpointError {
     /// An answer that is too long or was cut.
     #[error("broken answer")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Not what a master says.
+    /// An answer that is not an AM's JSON.
     #[error("strange answer")]
     Json(#[from] serde_json::Error),
-    /// A refusal.
+    /// A refusal by the AM.
     #[error("refused with {0}")]
     Refused(StatusCode),
     /// No answer in time.
@@ -67,12 +67,12 @@ type Connection = (SendRequest<Empty<Bytes>>, AbortOnDropHandle<()>);
 
 impl Endpoint {
     async fn connect(&self) -> Result<Connection, EndpointError> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port));
-        let stream = timeout(CONNECT_TIMEOUT, stream).await?;
-        let stream = stream.map_err(EndpointError::Connect)?;
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let dialer = Dialer::default();
+        let (_, stream) = dialer.connect(&self.host, self.port, deadline).await?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         let driven = tokio::spawn(async move {
-            // Its end shows at the sender.
+            // The sender reports the end.
             let _ = connection.await;
         });
         Ok((sender, AbortOnDropHandle::new(driven)))
@@ -86,7 +86,7 @@ impl Endpoint {
             .header(HOST, host)
     }
 
-    /// Has the master stop its job.
+    /// Orders the AM to stop its job.
     pub(super) async fn stop(&self, secret: &str) -> Result<(), EndpointError> {
         let (mut sender, _driven) = self.connect().await?;
         let request = self
@@ -100,14 +100,17 @@ impl Endpoint {
         }
     }
 
-    /// Carries what the master tells into `progress`, until the connection ends.
-    async fn carry(&self, progress: &watch::Sender<Progress>) -> Result<Infallible, EndpointError> {
+    /// Copies the AM's numbers into `progress`, until the connection ends.
+    async fn copy_progress(
+        &self,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<Infallible, EndpointError> {
         let (mut sender, _driven) = self.connect().await?;
         let mut path = "/progress".to_owned();
         loop {
             let request = self.request(Method::GET, &path).body(Empty::new())?;
-            let patience = WAIT_MAX + ANSWER_TIMEOUT;
-            let response = timeout(patience, sender.send_request(request)).await??;
+            let limit = WAIT_MAX + ANSWER_TIMEOUT;
+            let response = timeout(limit, sender.send_request(request)).await??;
             if response.status() != StatusCode::OK {
                 return Err(EndpointError::Refused(response.status()));
             }
@@ -125,10 +128,11 @@ impl Endpoint {
         }
     }
 
-    /// Carries for as long as it is not dropped. `lost` hears of each end: the master may be done.
+    /// Copies the AM's numbers until dropped, over as many connections as it takes. `lost`
+    /// counts their ends: the AM may have finished.
     pub(super) async fn follow(self, progress: watch::Sender<Progress>, lost: watch::Sender<u64>) {
         loop {
-            let Err(error) = self.carry(&progress).await;
+            let Err(error) = self.copy_progress(&progress).await;
             tracing::debug!(%error, "the master's endpoint");
             lost.send_modify(|times| *times += 1);
             sleep(AGAIN_AFTER).await;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use records::ApplicationId;
+use records::{ApplicationId, MonoMillis};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use wire::exception::HadoopException;
+use wire::failover::{FailoverClient, FailoverError};
 use wire::proto::hadoop_yarn::{
     ApplicationReportProto, GetApplicationReportRequestProto, YarnApplicationStateProto,
 };
@@ -16,7 +17,6 @@ use super::Killer;
 use super::endpoint::Endpoint;
 use crate::error::ShellError;
 use crate::progress::{Progress, Stage};
-use crate::rm_link::{LinkError, RmLink};
 use crate::summary::Summary;
 
 /// Shortest interval between two reports: people do not see faster changes.
@@ -44,7 +44,7 @@ pub(super) struct Follower {
 impl Follower {
     /// Follows the application until it ends or the ResourceManager is silent for too long. In the
     /// latter case stops the AM if it can be reached.
-    pub(super) async fn follow(self, mut link: RmLink) -> Result<Summary, ShellError> {
+    pub(super) async fn follow(self, mut link: FailoverClient) -> Result<Summary, ShellError> {
         let watching = watch_silence(link.silence(), self.progress.clone());
         let result = tokio::select! {
             result = self.poll(&mut link) => result,
@@ -59,7 +59,7 @@ impl Follower {
         result
     }
 
-    async fn poll(&self, link: &mut RmLink) -> Result<Summary, ShellError> {
+    async fn poll(&self, link: &mut FailoverClient) -> Result<Summary, ShellError> {
         let request = GetApplicationReportRequestProto {
             application_id: Some(self.id.into()),
         };
@@ -102,12 +102,13 @@ impl Follower {
 }
 
 pub(super) async fn watch_silence(
-    mut silence: watch::Receiver<Option<u64>>,
+    mut silence: watch::Receiver<Option<Duration>>,
     progress: watch::Sender<Progress>,
 ) -> std::convert::Infallible {
     while silence.changed().await.is_ok() {
         let lasting = *silence.borrow_and_update();
-        progress.send_modify(|progress| progress.rm_silent_ms = lasting);
+        let lasting_ms = lasting.map(|lasting| MonoMillis::from(lasting).0);
+        progress.send_modify(|progress| progress.rm_silent_ms = lasting_ms);
     }
     // The link is gone, so that no further silence can be reported.
     std::future::pending().await
@@ -125,7 +126,7 @@ fn endpoint_of(report: &ApplicationReportProto) -> Option<Endpoint> {
     })
 }
 
-fn gone(application: ApplicationId, source: LinkError) -> ShellError {
+fn gone(application: ApplicationId, source: FailoverError) -> ShellError {
     if source.is(HadoopException::ApplicationNotFound) {
         ShellError::Forgotten { application }
     } else {

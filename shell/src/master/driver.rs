@@ -17,7 +17,7 @@ use super::nodes::Nodes;
 use super::rm::{self, MasterAddress, Order, OrderResult};
 use super::vocabulary::{Action, Event, Loss};
 use super::{Inputs, MasterError};
-use crate::rm_link::{LinkConfig, RmLink};
+use crate::rm_link;
 use crate::summary::{Outcome, Summary};
 
 /// Capacity of the queue of calls to the ResourceManager: at most one is in flight, and one
@@ -61,12 +61,10 @@ pub(super) async fn run(given: Inputs) -> Result<Outcome, MasterError> {
     let started = Instant::now();
     let (orders, orders_taken) = mpsc::channel(ORDERS_MAX);
     let (results_sent, results) = mpsc::channel(ORDERS_MAX);
-    let link = RmLink::new(LinkConfig {
-        addresses: spec.schedulers.clone(),
-        protocol: application_master::PROTOCOL,
-        auth: ClientAuth::Token(token),
-        patience: spec.patience,
-    });
+    let schedulers = spec.schedulers.clone();
+    let auth = ClientAuth::Token(token);
+    let config = rm_link::link_config(schedulers, application_master::PROTOCOL, auth);
+    let link = rm_link::client(config, spec.patience);
     let mut background = JoinSet::new();
     let (told, telling) = watch::channel(Told::default());
     let stop = Arc::new(Notify::new());

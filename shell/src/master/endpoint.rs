@@ -1,13 +1,15 @@
-//! Where a master can be asked how it is going, and told to stop: a small web server on the address of its node.
+//! An AM's endpoint: a small web server, on the address of its node, that reports progress and
+//! takes the order to stop.
 //!
 //! | Request | Answer |
 //! |---|---|
 //! | `GET /progress` | [`Told`] as JSON |
-//! | `GET /progress?seen=N` | the same, once its number is no longer `N`, at the latest after [`WAIT_MAX`] |
-//! | `POST /stop` with the job's secret as a bearer token | 202; the master stops the job |
+//! | `GET /progress?seen=N` | the same, once its number is not `N`, or after [`WAIT_MAX`] |
+//! | `POST /stop` with the job's secret as a bearer token | 202; the AM stops the job |
 //!
-//! Everybody may read the numbers, as in the ResourceManager's pages, which link here. It listens on the addresses that
-//! the node's name stands for and on no others: a node that is called `localhost` is not heard from outside.
+//! The numbers can be read without a secret, as in the ResourceManager's pages, which link here.
+//! The server listens on an address of the node's name and on no other: a node called `localhost`
+//! cannot be reached from outside.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,37 +31,39 @@ use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
+use wire::dial::{Dialer, RESOLVE_TIMEOUT};
 
 use crate::progress::Counts;
 
-/// Open connections: the client, and some people who look. Further ones wait in the kernel's queue.
+/// Most open connections: the client, and some browsers. Further ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Bytes of a request's head.
+/// Largest head of a request, in bytes.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
-/// For a request to come in; also how long an idle connection holds its place.
+/// Longest time for a request to arrive; also the longest time that a connection may be idle.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For a connection as a whole: whoever does not read its answers holds a place no longer. Clients come again.
+/// Longest life of a connection: a peer that does not read its answers holds a permit no longer.
+/// Clients reconnect.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Longest wait for a change before the same numbers are told again.
+/// Longest wait for a change before the same numbers are sent again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Between two changes that one connection is told: a person sees no faster.
+/// Shortest pause between two answers on one connection: a person sees no faster.
 const TELL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Pause after a failed accept: the likely cause, no descriptors left, does not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the endpoint tells.
+/// The numbers that the endpoint reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// Counts changes.
+    /// Number of changes so far.
     pub(crate) number: u64,
-    /// How it is going.
+    /// Containers of the job by state.
     pub(crate) counts: Counts,
 }
 
@@ -77,7 +81,8 @@ struct Site {
 }
 
 impl Endpoint {
-    /// Takes a port on the first address of the node that can be listened on. `stop` is notified when the client asks.
+    /// Takes a port on the first address of the node that can be listened on. `stop` is notified
+    /// when the client asks.
     pub(super) async fn bind(
         host: &str,
         secret: String,
@@ -85,7 +90,9 @@ impl Endpoint {
         stop: Arc<Notify>,
     ) -> io::Result<Self> {
         let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in tokio::net::lookup_host((host, 0)).await? {
+        let deadline = Instant::now() + RESOLVE_TIMEOUT;
+        let found = Dialer::default().resolve(host, 0, deadline).await;
+        for address in found.map_err(io::Error::other)? {
             match TcpListener::bind(address).await {
                 Ok(listener) => {
                     let address = listener.local_addr()?;
@@ -102,25 +109,25 @@ impl Endpoint {
         Err(failure)
     }
 
-    /// Its port.
+    /// The port that it listens on.
     pub(super) const fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Serves until it is dropped.
+    /// Serves requests until dropped.
     pub(super) async fn serve(self) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
         loop {
             let place = Arc::clone(&places).acquire_owned().await;
             let place = place.expect("the semaphore is never closed");
-            // Those that have ended gave their places back.
+            // Connections that have ended have released their permits.
             while connections.try_join_next().is_some() {}
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     let site = Arc::clone(&self.site);
                     connections.spawn(async move {
-                        // One that takes too long is cut, and that is its own business.
+                        // A connection that takes too long is closed.
                         let _ = timeout(CONNECTION_TIMEOUT, converse(stream, site)).await;
                         drop(place);
                     });
@@ -177,7 +184,7 @@ impl Site {
         let seen = query.and_then(|query| query.strip_prefix("seen=")?.parse::<u64>().ok());
         if let Some(seen) = seen {
             sleep(TELL_INTERVAL).await;
-            // When nothing changes, or nothing will any more, the same is told again.
+            // Without a change, the same numbers are sent again.
             let _ = timeout(WAIT_MAX, told.wait_for(|told| told.number != seen)).await;
         }
         let told = *told.borrow();
@@ -248,7 +255,7 @@ mod tests {
     }
 
     impl Running {
-        /// What comes back for these bytes until the connection is closed.
+        /// Sends these bytes; returns all that arrives until the connection is closed.
         async fn answer(&self, request: &[u8]) -> String {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
             stream.write_all(request).await.unwrap();

@@ -1,4 +1,5 @@
-//! The nodes' side of the master: one connection for each node that has something to do, and the tokens for it.
+//! The nodes' side of the AM: one connection for each node that runs containers of the job, and
+//! its tokens.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,44 +27,39 @@ use super::vocabulary::{Event, Seen, ToStart};
 use crate::job::Job;
 use crate::quote;
 
-/// Longest time to connect to a node.
+/// Longest time to connect to a node, the look-up of its name included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest time for one call: Hadoop's node takes seconds for forty starts.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Calls of nodes at once, over all nodes. More wait: a master on a small node must not open thousands of sockets in
-/// one moment.
+/// Most calls of nodes in flight. Further ones wait: an AM on a small node must not open
+/// thousands of sockets at once.
 const CALLS_MAX: usize = 128;
 
-/// Connections that stay open between calls. Nodes beyond that are connected to for each call: a process usually may
-/// have 1,024 descriptors.
+/// Most connections that stay open between calls. For nodes beyond that each call opens one: the
+/// usual limit of a process is 1,024 descriptors.
 const CONNECTIONS_KEPT_MAX: usize = 512;
 
-/// Tries of a change; the ResourceManager counts on it.
+/// Most tries of a change: until the node knows it, the ResourceManager's view of the container is
+/// wrong.
 const UPDATE_TRIES: u32 = 3;
 
-/// Between two of them.
+/// Pause between two tries of a change.
 const UPDATE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Why a node could not be asked.
+/// Reason for which a call of a node failed.
 #[derive(Debug, thiserror::Error)]
 enum NodeError {
-    /// The ResourceManager has given no token for it.
+    /// The ResourceManager has sent no token for the node.
     #[error("there is no NMToken for {0}")]
     NoToken(NodeId),
-    /// Its name has no address.
-    #[error("the address of {node} cannot be found")]
-    Resolve {
-        node: NodeId,
-        source: Option<std::io::Error>,
-    },
-    /// It cannot be reached, or refuses the call.
+    /// The node cannot be reached, or refuses the call.
     #[error("calling {node}: {source}")]
     Call { node: NodeId, source: RpcError },
 }
 
-/// A connection to one node, opened when it is first used. Calls share it.
+/// Connection to one node, opened by the first call and shared by all.
 #[derive(Debug)]
 struct NodeLink {
     node: NodeId,
@@ -72,7 +68,7 @@ struct NodeLink {
     client: Mutex<Option<Kept>>,
 }
 
-/// A connection that stays open, and its place among those that do.
+/// A connection that stays open, with its permit out of [`CONNECTIONS_KEPT_MAX`].
 #[derive(Debug)]
 struct Kept {
     client: RpcClient,
@@ -81,12 +77,8 @@ struct Kept {
 
 impl NodeLink {
     async fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, NodeError> {
-        let failed = |source| NodeError::Call {
-            node: self.node.clone(),
-            source,
-        };
-        let client = self.client().await?;
-        client.call::<M>(request).await.map_err(failed)
+        let answer = self.client().await?.call::<M>(request).await;
+        answer.map_err(|source| self.failed(source))
     }
 
     async fn client(&self) -> Result<RpcClient, NodeError> {
@@ -95,54 +87,44 @@ impl NodeLink {
             return Ok(kept.client.clone());
         }
         *kept = None;
-        let node = &self.node;
-        let unresolved = |source| NodeError::Resolve {
-            node: node.clone(),
-            source,
+        let NodeId { host, port } = &self.node;
+        let protocol = container_management::PROTOCOL;
+        let auth = ClientAuth::Token(self.token.clone());
+        let options = ClientOptions {
+            connect_timeout: CONNECT_TIMEOUT,
+            call_timeout: CALL_TIMEOUT,
+            ..ClientOptions::default()
         };
-        let found = tokio::net::lookup_host((node.host.as_str(), node.port)).await;
-        let mut failure = unresolved(None);
-        for address in found.map_err(|error| unresolved(Some(error)))? {
-            let auth = ClientAuth::Token(self.token.clone());
-            let options = ClientOptions {
-                connect_timeout: CONNECT_TIMEOUT,
-                call_timeout: CALL_TIMEOUT,
-                ..ClientOptions::default()
-            };
-            match RpcClient::connect(address, container_management::PROTOCOL, auth, &options).await
-            {
-                Ok(client) => {
-                    let place = Arc::clone(&self.places).try_acquire_owned();
-                    *kept = place.ok().map(|place| Kept {
-                        client: client.clone(),
-                        _place: place,
-                    });
-                    return Ok(client);
-                }
-                Err(source) => {
-                    failure = NodeError::Call {
-                        node: node.clone(),
-                        source,
-                    };
-                }
-            }
+        let client = RpcClient::connect_host(host, *port, protocol, auth, &options);
+        let client = client.await.map_err(|source| self.failed(source))?;
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        *kept = place.ok().map(|place| Kept {
+            client: client.clone(),
+            _place: place,
+        });
+        Ok(client)
+    }
+
+    fn failed(&self, source: RpcError) -> NodeError {
+        NodeError::Call {
+            node: self.node.clone(),
+            source,
         }
-        Err(failure)
     }
 }
 
-/// All nodes that have given containers, and how to start commands on them.
+/// The nodes that run containers of the job, with the means to start commands on them.
 pub(super) struct Nodes {
     job: Job,
     tokens: HashMap<NodeId, Token>,
     links: HashMap<NodeId, Arc<NodeLink>>,
-    /// Of the containers in the last answer: they are started, changed or given back at once.
+    /// Tokens of the containers in the last answer, which are started, changed or released at once.
     container_tokens: HashMap<ContainerId, TokenProto>,
     turns: Arc<Semaphore>,
     places: Arc<Semaphore>,
 }
 
-/// A call of a node, ready to be made by a task of its own.
+/// A prepared call of a node, for a task of its own.
 pub(super) struct Call {
     link: Result<Arc<NodeLink>, NodeError>,
     turns: Arc<Semaphore>,
@@ -168,18 +150,18 @@ impl Nodes {
         }
     }
 
-    /// The right to talk to a node; a new one is for the next connection.
+    /// Stores the NMToken of a node, for the next connection.
     pub(super) fn add_token(&mut self, node: NodeId, token: Token) {
         self.links.remove(&node);
         self.tokens.insert(node, token);
     }
 
-    /// The right to start a container or to change it.
+    /// Stores the token with which a container is started or changed.
     pub(super) fn add_container_token(&mut self, id: ContainerId, token: TokenProto) {
         self.container_tokens.insert(id, token);
     }
 
-    /// What the last answer's containers were for has been done.
+    /// Drops the container tokens once the calls for the last answer are prepared.
     pub(super) fn forget_container_tokens(&mut self) {
         self.container_tokens.clear();
     }
@@ -274,9 +256,9 @@ async fn start(
     match result {
         Ok(response) => {
             let refused = refusals(response.failed_requests);
-            // A node that says nothing of a container may have it.
-            let is_told = |id: &ContainerId| refused.iter().any(|(refused, _)| refused == id);
-            let accepted = ids.into_iter().filter(|id| !is_told(id)).collect();
+            // A node whose answer lacks a container may have started it.
+            let is_refused = |id: &ContainerId| refused.iter().any(|(refused, _)| refused == id);
+            let accepted = ids.into_iter().filter(|id| !is_refused(id)).collect();
             Event::Started { accepted, refused }
         }
         Err(error) => {
@@ -328,7 +310,7 @@ fn read_seen(status: &ContainerStatusProto) -> Option<Seen> {
     if status.state() == ContainerStateProto::CComplete {
         return Some(Seen::Completed(completed));
     }
-    // A node older than the fine states tells only that it knows the container.
+    // A node older than the sub-states reports only that it knows the container.
     let Some(_) = status.container_sub_state else {
         return Some(Seen::Running(id));
     };
@@ -341,7 +323,8 @@ fn read_seen(status: &ContainerStatusProto) -> Option<Seen> {
     })
 }
 
-/// Passes on a change. A node that the ResourceManager has told already refuses it, which does no harm.
+/// Sends a change to a node. A node that has it from the ResourceManager already refuses, which
+/// does no harm.
 async fn update(link: Result<Arc<NodeLink>, NodeError>, id: ContainerId, token: TokenProto) {
     let request = ContainerUpdateRequestProto {
         update_container_token: vec![token],

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use wire::convert::ConvertError;
 use wire::exception::HadoopException;
+use wire::failover::{FailoverClient, FailoverError};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, AmCommandProto, ContainerProto,
@@ -24,7 +25,6 @@ use super::asks::request_id;
 use super::vocabulary::{
     Answer, Ask, ChangeRefusal, Changed, Completed, Event, Granted, Heartbeat, Loss, Promote,
 };
-use crate::rm_link::{LinkError, RmLink};
 use crate::summary::{Outcome, Summary};
 
 /// Resource name of any host (Hadoop: `ResourceRequest.ANY`).
@@ -91,14 +91,13 @@ impl MasterAddress {
 
 /// Carries out orders until the channel of orders is closed.
 pub(super) async fn serve(
-    mut link: RmLink,
+    mut link: FailoverClient,
     address: MasterAddress,
     size: Resource,
     mut orders: mpsc::Receiver<Order>,
     results: mpsc::Sender<OrderResult>,
 ) {
     let mut response_id = 0;
-    let mut renewed: Option<TokenProto> = None;
     while let Some(order) = orders.recv().await {
         let came = match order {
             Order::Register => {
@@ -110,13 +109,11 @@ pub(super) async fn serve(
                 match link.call::<Allocate>(&request).await {
                     Ok(response) => {
                         response_id = response.response_id();
+                        // Every answer contains the new token until it is used.
                         if let Some(token) = &response.am_rm_token
-                            && renewed.as_ref() != Some(token)
+                            && link.set_token(token.clone().into())
                         {
-                            // Every answer contains the new token until it is used.
                             tracing::info!("the AMRMToken was renewed");
-                            link.set_token(token.clone().into());
-                            renewed = Some(token.clone());
                         }
                         read(response)
                     }
@@ -134,7 +131,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn register(link: &mut RmLink, address: &MasterAddress) -> Event {
+async fn register(link: &mut FailoverClient, address: &MasterAddress) -> Event {
     let request = RegisterApplicationMasterRequestProto {
         host: Some(address.host.clone()),
         rpc_port: Some(address.port),
@@ -157,13 +154,12 @@ async fn register(link: &mut RmLink, address: &MasterAddress) -> Event {
 }
 
 /// Returns the event for the failure of a call.
-fn failed(error: &LinkError) -> Event {
+fn failed(error: &FailoverError) -> Event {
     let text = chain(error);
     tracing::warn!(error = text, "a call to the ResourceManager failed");
     match error {
-        LinkError::GaveUp { .. } => Event::Lost(Loss::Silent),
-        LinkError::Resolve { .. } => Event::AskRefused(text),
-        LinkError::Call { .. } => {
+        FailoverError::GaveUp { .. } => Event::Lost(Loss::Silent),
+        FailoverError::Call(_) => {
             let is = |exceptions: &[HadoopException]| exceptions.iter().any(|e| error.is(*e));
             if is(&[HadoopException::ApplicationMasterNotRegistered]) {
                 Event::Resync
@@ -344,7 +340,7 @@ fn read_refusal(
 
 /// Unregisters, and waits until that is recorded: before, the AM's node may be ordered to kill it
 /// as failed.
-async fn finish(link: &mut RmLink, address: &MasterAddress, summary: &Summary) {
+async fn finish(link: &mut FailoverClient, address: &MasterAddress, summary: &Summary) {
     let status = match summary.outcome {
         Outcome::Succeeded => FinalApplicationStatusProto::AppSucceeded,
         Outcome::Failed => FinalApplicationStatusProto::AppFailed,
@@ -374,17 +370,20 @@ async fn finish(link: &mut RmLink, address: &MasterAddress, summary: &Summary) {
 #[cfg(test)]
 mod tests {
     use wire::exception::RemoteException;
+    use wire::failover::CallError;
     use wire::rpc::RpcError;
 
     use super::*;
     use crate::master::testing::container;
 
     fn meaning(exception: HadoopException) -> Event {
-        failed(&LinkError::Call {
+        let error = CallError {
             address: "rm:1".to_owned(),
             method: "allocate",
+            reused: true,
             source: RpcError::Remote(RemoteException::new(exception, "no")),
-        })
+        };
+        failed(&FailoverError::Call(Box::new(error)))
     }
 
     #[test]

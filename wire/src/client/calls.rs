@@ -10,10 +10,10 @@ use super::LossReason;
 use crate::exception::RemoteException;
 use crate::header::Outcome;
 
-/// What a waiting call gets: the server's answer, or why there will be none.
+/// Outcome of a waiting call: the server's answer, or the reason for which there is none.
 type Delivered = Result<Result<Bytes, RemoteException>, Arc<LossReason>>;
 
-/// Calls by id. Bounded by the turns that the client gives out.
+/// Waiting calls by id. Bounded by the client's limit of calls in flight.
 #[derive(Debug, Default)]
 pub(super) struct CallMap {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ impl CallMap {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new call with an id that no waiting call has.
+    /// Registers a call, with an id that no waiting call has.
     pub(super) fn begin(&self) -> Result<WaitingCall<'_>, Arc<LossReason>> {
         let mut state = self.state();
         if let Some(reason) = &state.lost {
@@ -51,7 +51,7 @@ impl CallMap {
         })
     }
 
-    /// Hands an answer to its call. An answer to a call that gave up is dropped.
+    /// Completes a call with its answer. Drops the answer when the caller has given up.
     pub(super) fn complete(&self, call_id: i32, outcome: Outcome) -> Result<(), LossReason> {
         let result = match outcome {
             Outcome::Success(response) => Ok(response),
@@ -63,13 +63,13 @@ impl CallMap {
         }
         let waiting = self.state().waiting.remove(&call_id);
         if let Some(waiting) = waiting {
-            // The caller may have gone this very moment.
+            // The caller may have given up in this moment.
             let _ = waiting.send(Ok(result));
         }
         Ok(())
     }
 
-    /// Ends every waiting call, and every later one at its beginning.
+    /// Fails every waiting call, and every later one at its beginning.
     pub(super) fn fail_all(&self, reason: LossReason) {
         let reason = Arc::new(reason);
         let waiting = {
@@ -92,11 +92,11 @@ impl CallMap {
 }
 
 const fn successor(call_id: i32) -> i32 {
-    // Negative ids have meanings of their own.
+    // Negative ids are reserved for SASL, pings and fatal answers.
     if call_id == i32::MAX { 0 } else { call_id + 1 }
 }
 
-/// A call in the map; leaves it when dropped.
+/// Entry of a call in the map; removed when dropped.
 #[derive(Debug)]
 pub(super) struct WaitingCall<'a> {
     calls: &'a CallMap,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_id_ends_the_connection_unless_it_says_why() {
+    fn negative_id_ends_the_connection_and_keeps_a_fatal_reason() {
         let calls = CallMap::default();
         let strange = calls.complete(-33, Outcome::Success(Bytes::new()));
         assert!(matches!(

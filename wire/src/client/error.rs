@@ -1,54 +1,53 @@
-//! Why a call, or a whole connection, failed.
+//! Errors of calls and of whole connections.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::dial::DialError;
 use crate::exception::RemoteException;
 use crate::frame::FrameError;
 use crate::header::AnswerError;
 use crate::sasl::SaslError;
 
-/// Why a call has no response, or a connection could not be made.
+/// An error whose type does not matter to the caller.
+pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reason for which a call has no response, or a connection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RpcError {
     /// The server answered with an error, or refused the connection with one.
     #[error(transparent)]
     Remote(#[from] RemoteException),
     /// No TCP connection.
-    #[error("cannot connect to {address}")]
-    Connect {
-        /// The server.
-        address: SocketAddr,
-        /// The operating system's reason.
-        source: io::Error,
-    },
-    /// The connection ended before the answer came; whether the call was carried out is not known.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The connection ended before the answer came; it is unknown whether the call was carried out.
     #[error("connection to {address} lost")]
     ConnectionLost {
-        /// The server.
+        /// Address of the server.
         address: SocketAddr,
-        /// Why; the same for all calls that were waiting.
+        /// Reason of the loss; the same for all calls that were waiting.
         #[source]
         reason: Arc<LossReason>,
     },
-    /// No answer in time; whether the call was carried out is not known.
+    /// No answer in time; it is unknown whether the call was carried out.
     #[error("no answer from {address} to a {operation} within {after:?}")]
     Timeout {
-        /// The server.
+        /// Address of the server.
         address: SocketAddr,
-        /// What was waited for.
+        /// Operation that has no answer.
         operation: Operation,
-        /// How long.
+        /// Limit that was exceeded.
         after: Duration,
     },
     /// This side ended the authentication.
     #[error("authentication with {address} failed")]
     Sasl {
-        /// The server.
+        /// Address of the server.
         address: SocketAddr,
-        /// What is wrong with the server's messages.
+        /// Fault in the server's messages.
         source: SaslError,
     },
     /// The request does not fit into a frame; nothing was sent.
@@ -57,15 +56,16 @@ pub enum RpcError {
     /// The response is not the message that it should be.
     #[error("response of {method} does not parse")]
     Decode {
-        /// The method called.
+        /// Method that was called.
         method: &'static str,
-        /// The parser's reason.
-        source: prost::DecodeError,
+        /// Reason of the parser.
+        source: BoxedError,
     },
 }
 
 impl RpcError {
-    /// A fatal answer is the server's word, anything else a lost connection.
+    /// Returns the server's exception for a fatal answer, and a lost connection for any other
+    /// reason.
     pub(super) fn lost(address: SocketAddr, reason: &Arc<LossReason>) -> Self {
         match &**reason {
             LossReason::Fatal(exception) => Self::Remote(exception.clone()),
@@ -83,12 +83,12 @@ impl RpcError {
         }
     }
 
-    /// The server's exception, when it was the server that refused.
+    /// The server's exception; `None` when the failure is not the server's answer.
     #[must_use]
     pub const fn remote(&self) -> Option<&RemoteException> {
         match self {
             Self::Remote(exception) => Some(exception),
-            Self::Connect { .. }
+            Self::Dial(_)
             | Self::ConnectionLost { .. }
             | Self::Timeout { .. }
             | Self::Sasl { .. }
@@ -97,11 +97,11 @@ impl RpcError {
         }
     }
 
-    /// Whether the network or the server's absence is the reason, so that another try may succeed.
+    /// Whether the reason is the network or an absent server, so that another try may succeed.
     #[must_use]
     pub const fn is_network(&self) -> bool {
         match self {
-            Self::Connect { .. } | Self::ConnectionLost { .. } | Self::Timeout { .. } => true,
+            Self::Dial(_) | Self::ConnectionLost { .. } | Self::Timeout { .. } => true,
             Self::Remote(_) | Self::Sasl { .. } | Self::RequestTooLong(_) | Self::Decode { .. } => {
                 false
             }
@@ -109,12 +109,12 @@ impl RpcError {
     }
 }
 
-/// What a client waited for.
+/// The operation that a client waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Connecting and authenticating.
     Connect,
-    /// A call.
+    /// A call, its turn included.
     Call,
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Display for Operation {
     }
 }
 
-/// Why a connection ended.
+/// Reason for which a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LossReason {
     /// The server closed it.
@@ -136,19 +136,19 @@ pub enum LossReason {
     /// The last handle was dropped.
     #[error("closed by this side")]
     ClosedByCaller,
-    /// The server takes no bytes any more.
+    /// The server does not read any more.
     #[error("the server does not read what is sent")]
     Stalled,
-    /// An answer to another client.
+    /// An answer that carries another client's id.
     #[error("an answer with another client's id")]
     ForeignClientId,
     /// An answer that is neither to a call nor fatal.
     #[error("an answer with call id {call_id}")]
     StrangeCallId {
-        /// The id.
+        /// Id in the answer.
         call_id: i32,
     },
-    /// The server refuses to go on, and says why.
+    /// The server ends the connection with an exception.
     #[error("fatal answer from the server")]
     Fatal(#[source] RemoteException),
     /// Reading or writing failed.

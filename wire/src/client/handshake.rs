@@ -1,4 +1,4 @@
-//! From the first byte to the connection context, on the client's side.
+//! The client's side of a connection's opening, from the first byte to the connection context.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::proto::hadoop_common::RpcSaslProto;
 use crate::sasl::{ClientStep, SaslClient};
 use crate::token::Token;
 
-/// How the handshake ended.
+/// Outcome of the handshake.
 pub(super) struct Opening {
-    /// The user to name in the context; none when a token speaks for it.
+    /// User to name in the context; `None` after a token, from which the server derives the user.
     pub(super) user: Option<String>,
-    /// What goes out ahead of the context.
+    /// Bytes to send ahead of the context.
     pub(super) unsent: BytesMut,
 }
 
-/// Authenticates, as far as that needs answers. A client that only says its name sends nothing yet, so that its
-/// preamble, context and first call may go out together.
+/// Authenticates, as far as that needs answers. A client that only gives a user name sends nothing
+/// yet, so that its preamble, context and first call go out together.
 pub(super) async fn run(
     stream: &mut TcpStream,
     decoder: &mut FrameDecoder,

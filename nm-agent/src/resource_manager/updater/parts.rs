@@ -8,8 +8,9 @@ use node_web::metrics::Metrics;
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
+use wire::failover::CallError;
 
-use super::super::connection::{RmCallError, RmConnection};
+use super::super::connection::RmConnection;
 use super::super::messages::NodeDescription;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
@@ -78,7 +79,7 @@ pub enum UpdaterError {
         waited_ms: u128,
         /// The last failure.
         #[source]
-        source: RmCallError,
+        source: Box<CallError>,
     },
     /// The core task is gone.
     #[error(transparent)]

@@ -92,11 +92,12 @@ impl FakeTracker {
             .unwrap_or(Behaviour::Normal)
     }
 
-    async fn behave<R>(&self, behaviour: Behaviour, response: R) -> Result<R, RmCallError> {
+    async fn behave<R>(&self, behaviour: Behaviour, response: R) -> Result<R, CallError> {
         let failed = |source| {
-            Err(RmCallError::Call {
+            Err(CallError {
                 address: "rm".to_owned(),
                 method: "test",
+                reused: false,
                 source,
             })
         };
@@ -116,18 +117,19 @@ impl FakeTracker {
 }
 
 impl ResourceTracker for FakeTracker {
-    fn address(&self) -> &str {
+    fn address(&self, _: usize) -> &str {
         "rm"
     }
 
-    fn addresses(&self) -> usize {
+    fn endpoints(&self) -> usize {
         self.addresses
     }
 
     async fn register(
         &mut self,
+        _: usize,
         _: &RegisterNodeManagerRequestProto,
-    ) -> Result<RegisterNodeManagerResponseProto, RmCallError> {
+    ) -> Result<RegisterNodeManagerResponseProto, CallError> {
         let behaviour = self.note(Call::Register);
         let response = RegisterNodeManagerResponseProto {
             container_token_master_key: key(),
@@ -142,8 +144,9 @@ impl ResourceTracker for FakeTracker {
 
     async fn heartbeat(
         &mut self,
+        _: usize,
         request: &NodeHeartbeatRequestProto,
-    ) -> Result<NodeHeartbeatResponseProto, RmCallError> {
+    ) -> Result<NodeHeartbeatResponseProto, CallError> {
         let status = request.node_status.as_ref().unwrap();
         let completed = status
             .containers_statuses
@@ -172,8 +175,9 @@ impl ResourceTracker for FakeTracker {
 
     async fn unregister(
         &mut self,
+        _: usize,
         _: &UnRegisterNodeManagerRequestProto,
-    ) -> Result<UnRegisterNodeManagerResponseProto, RmCallError> {
+    ) -> Result<UnRegisterNodeManagerResponseProto, CallError> {
         let behaviour = self.note(Call::Unregister);
         self.behave(behaviour, Default::default()).await
     }

@@ -1,0 +1,237 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::*;
+use crate::client::{ClientAuth, ClientOptions};
+use crate::dial::Dialer;
+use crate::exception::RemoteException;
+use crate::proto::hadoop_yarn::{GetNewApplicationRequestProto, GetNewApplicationResponseProto};
+use crate::protocol::application_client::{
+    self, ApplicationClientProtocol, ApplicationClientService, GetNewApplication,
+};
+use crate::rpc::Caller;
+use crate::server::{RpcServer, ServerAuth};
+use crate::testing::am_token;
+
+/// Refuses a number of calls with an exception, then answers.
+struct Rm {
+    exception: HadoopException,
+    refusals: AtomicU32,
+    calls: Arc<AtomicU32>,
+}
+
+impl ApplicationClientProtocol for Rm {
+    async fn get_new_application(
+        &self,
+        _: &Caller,
+        _: GetNewApplicationRequestProto,
+    ) -> Result<GetNewApplicationResponseProto, RemoteException> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let less = |left: u32| left.checked_sub(1);
+        let order = Ordering::Relaxed;
+        if self.refusals.fetch_update(order, order, less).is_ok() {
+            return Err(RemoteException::new(self.exception, "no"));
+        }
+        Ok(GetNewApplicationResponseProto::default())
+    }
+}
+
+struct Served {
+    address: SocketAddr,
+    calls: Arc<AtomicU32>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+async fn serve(exception: HadoopException, refusals: u32) -> Served {
+    let calls = Arc::new(AtomicU32::new(0));
+    let rm = Rm {
+        exception,
+        refusals: refusals.into(),
+        calls: Arc::clone(&calls),
+    };
+    let server =
+        RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(Arc::new(rm)));
+    let (server, address) = server.bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let serving = tokio::spawn(server.serve(CancellationToken::new()));
+    Served {
+        address,
+        calls,
+        _serving: AbortOnDropHandle::new(serving),
+    }
+}
+
+fn dead() -> SocketAddr {
+    // Bound and released: nobody listens there.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+fn config(addresses: &[SocketAddr]) -> LinkConfig {
+    let addresses = addresses.iter().map(ToString::to_string).collect();
+    LinkConfig {
+        endpoints: Arc::new(Endpoints::new(addresses)),
+        protocol: application_client::PROTOCOL,
+        auth: ClientAuth::Simple {
+            user: "u".to_owned(),
+        },
+        options: ClientOptions::default(),
+    }
+}
+
+fn policy(give_up_after_ms: u64) -> Policy {
+    Policy {
+        pauses: Pauses::NODE,
+        interval_max: Duration::from_millis(1),
+        give_up_after: Some(Duration::from_millis(give_up_after_ms)),
+        reactions: Reactions::REPEATABLE,
+    }
+}
+
+fn client(addresses: &[SocketAddr], give_up_after_ms: u64) -> FailoverClient {
+    FailoverClient::new(config(addresses), policy(give_up_after_ms))
+}
+
+async fn ask(client: &mut FailoverClient) -> Result<GetNewApplicationResponseProto, FailoverError> {
+    let request = GetNewApplicationRequestProto::default();
+    client.call::<GetNewApplication>(&request).await
+}
+
+#[tokio::test]
+async fn a_standby_is_passed_over() {
+    let standby = serve(HadoopException::Standby, u32::MAX).await;
+    let active = serve(HadoopException::Standby, 0).await;
+    let mut client = client(&[standby.address, active.address], 60_000);
+    for _ in 0..3 {
+        assert!(ask(&mut client).await.is_ok());
+    }
+    assert_eq!(standby.calls.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_client_begins_where_another_of_the_process_got_its_answer() {
+    let standby = serve(HadoopException::Standby, u32::MAX).await;
+    let active = serve(HadoopException::Standby, 0).await;
+    let config = config(&[standby.address, active.address]);
+    for _ in 0..2 {
+        let mut client = FailoverClient::new(config.clone(), policy(60_000));
+        assert!(ask(&mut client).await.is_ok());
+    }
+    assert_eq!(standby.calls.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn one_that_cannot_answer_now_is_asked_again() {
+    let rm = serve(HadoopException::Retriable, 3).await;
+    let mut client = client(&[rm.address], 60_000);
+    let mut silence = client.silence();
+    assert!(ask(&mut client).await.is_ok());
+    assert!(silence.has_changed().unwrap());
+    assert_eq!(*silence.borrow_and_update(), None);
+}
+
+#[tokio::test]
+async fn a_refusal_is_final() {
+    let rm = serve(HadoopException::YarnException, 1).await;
+    let mut client = client(&[rm.address], 60_000);
+    let error = ask(&mut client).await.unwrap_err();
+    assert!(error.is(HadoopException::YarnException), "{error}");
+    assert_eq!(rm.calls.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn the_limit_ends_tries_that_nobody_answers() {
+    let error = ask(&mut client(&[dead()], 20)).await.unwrap_err();
+    let FailoverError::GaveUp { waited, .. } = error else {
+        panic!("{error}");
+    };
+    assert!(waited >= Duration::from_millis(20), "{waited:?}");
+}
+
+#[tokio::test]
+async fn the_deadline_cuts_a_try_off() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = config(&[silent.local_addr().unwrap()]);
+    config.auth = ClientAuth::Token(am_token());
+    let mut client = FailoverClient::new(config, policy(60_000));
+    let call = RawCall::of::<GetNewApplication>(&GetNewApplicationRequestProto::default());
+    let deadline = Instant::now() + Duration::from_millis(20);
+    let decode = GetNewApplicationResponseProto::decode;
+    let error = client.call_raw(&call, deadline, decode).await.unwrap_err();
+    assert!(
+        matches!(error, FailoverError::GaveUp { source: None, .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_dead_first_address_of_a_name_does_not_count_as_a_failure() {
+    let rm = serve(HadoopException::Standby, 0).await;
+    let mut config = config(&[]);
+    config.endpoints = Arc::new(Endpoints::new(vec!["rm:8032".to_owned()]));
+    config.options.dialer = Dialer::new(Arc::new(vec![dead(), rm.address]));
+    let mut client = FailoverClient::new(config, policy(0));
+    assert!(ask(&mut client).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_opened_anew_at_the_same_server() {
+    let rm = serve(HadoopException::Standby, 0).await;
+    let (first, mut server_side) = idle_closer(rm.address).await;
+    let mut client = client(&[first, dead()], 0);
+    assert!(ask(&mut client).await.is_ok());
+    server_side.changed().await.unwrap();
+    // Whether the loss shows before the call or with it: no failure counts, or the limit would end
+    // the call.
+    assert!(ask(&mut client).await.is_ok());
+    assert_eq!(rm.calls.load(Ordering::Relaxed), 2);
+}
+
+/// A relay that closes its first connection after the first answer; the receiver hears when.
+async fn idle_closer(to: SocketAddr) -> (SocketAddr, watch::Receiver<bool>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (closed, hears) = watch::channel(false);
+    tokio::spawn(async move {
+        let (mut near, _) = listener.accept().await.unwrap();
+        let mut far = tokio::net::TcpStream::connect(to).await.unwrap();
+        let mut bytes = vec![0; 4096];
+        let read = near.read(&mut bytes).await.unwrap();
+        far.write_all(&bytes[..read]).await.unwrap();
+        let read = far.read(&mut bytes).await.unwrap();
+        near.write_all(&bytes[..read]).await.unwrap();
+        drop(near);
+        closed.send_replace(true);
+        let (mut near, _) = listener.accept().await.unwrap();
+        let mut far = tokio::net::TcpStream::connect(to).await.unwrap();
+        let _ = copy_bidirectional(&mut near, &mut far).await;
+    });
+    (address, hears)
+}
+
+#[test]
+fn a_token_that_is_sent_again_is_no_new_one() {
+    let mut client = client(&[dead()], 0);
+    let token = |identifier: &'static [u8]| Token {
+        identifier: identifier.into(),
+        ..am_token()
+    };
+    assert!(client.set_token(token(b"first")));
+    assert!(!client.set_token(token(b"first")));
+    assert!(client.set_token(token(b"second")));
+}
+
+#[test]
+fn many_clients_that_lose_one_server_turn_once() {
+    let endpoints = Endpoints::new(vec![String::new(), String::new()]);
+    for _ in 0..500 {
+        endpoints.turn_from(0);
+    }
+    assert_eq!(endpoints.active(), 1);
+    endpoints.turn_from(1);
+    assert_eq!(endpoints.active(), 0);
+}
