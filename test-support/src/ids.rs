@@ -2,11 +2,11 @@
 
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
 
-/// Start of the tests' ResourceManager, milliseconds since 1970; part of every id below. The golden tokens captured
-/// from Hadoop hold the same.
+/// Start of the tests' ResourceManager, milliseconds since 1970; part of every id below. The golden
+/// tokens captured from Hadoop hold the same.
 pub const CLUSTER_TIMESTAMP: i64 = 1_700_000_000_000;
 
-/// The application with this number.
+/// Application with this number.
 #[must_use]
 pub const fn application(number: i32) -> ApplicationId {
     ApplicationId {
@@ -21,7 +21,8 @@ pub const fn attempt(application_number: i32) -> ApplicationAttemptId {
     application(application_number).attempt(1)
 }
 
-/// Container with this number of the first attempt of application 1. An attempt's container 1 is its master's.
+/// Container with this number of the first attempt of application 1. An attempt's container 1 is
+/// its master's.
 #[must_use]
 pub const fn container(number: i64) -> ContainerId {
     container_of(1, number)

@@ -1,4 +1,4 @@
-//! What an ApplicationMaster asks a node to run.
+//! The launch context that an ApplicationMaster sends to a node.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -8,13 +8,14 @@ use wire::proto::hadoop_yarn::{
     LocalResourceVisibilityProto, StringLocalResourceMapProto, UrlProto,
 };
 
-/// A launch context, put together step by step.
+/// A launch context under construction: each method adds one part.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchContext(ContainerLaunchContextProto);
 
 impl LaunchContext {
-    /// Runs a command. The node puts it between double quotes in a script of bash: a `$` for the command's own shell is
-    /// written `\$`. `<LOG_DIR>` stands for the container's log folder.
+    /// Returns a context that runs one command. The node puts it between double quotes in a bash
+    /// script: a `$` for the command's own shell is written `\$`. `<LOG_DIR>` stands for the
+    /// container's log folder.
     #[must_use]
     pub fn command(command: &str) -> Self {
         Self(ContainerLaunchContextProto {
@@ -37,19 +38,20 @@ impl LaunchContext {
         self
     }
 
-    /// Brings the file at `path` into the container's folder as `link`, as it is now.
+    /// Localizes the file at `path` as `link` in the container's folder, with its present
+    /// modification time.
     ///
     /// # Panics
-    /// When it cannot be looked at.
+    /// When the file's metadata cannot be read.
     #[must_use]
     pub fn file(self, link: &str, path: &Path) -> Self {
         self.resource(link, path, LocalResourceTypeProto::File, modified_ms(path))
     }
 
-    /// Brings what the archive at `path` holds into the container's folder as `link`.
+    /// Localizes the archive at `path`, unpacked, as `link` in the container's folder.
     ///
     /// # Panics
-    /// When it cannot be looked at.
+    /// When the file's metadata cannot be read.
     #[must_use]
     pub fn archive(self, link: &str, path: &Path) -> Self {
         self.resource(
@@ -60,8 +62,8 @@ impl LaunchContext {
         )
     }
 
-    /// Brings a resource of the application; `timestamp` is the modification time that its source must have, in
-    /// milliseconds since 1970.
+    /// Localizes a resource of the application. `timestamp`: modification time that the source must
+    /// have, in milliseconds since 1970.
     #[must_use]
     pub fn resource(
         mut self,
@@ -89,7 +91,7 @@ impl LaunchContext {
         self
     }
 
-    /// The message.
+    /// Returns the protocol's message.
     #[must_use]
     pub fn into_proto(self) -> ContainerLaunchContextProto {
         self.0

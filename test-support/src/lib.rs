@@ -1,14 +1,17 @@
-//! Fixtures and fakes for the tests and measurements of every crate: a dev-dependency, never part of a program.
+//! Fixtures and fakes for the tests and measurements of every crate: a dev-dependency, never part
+//! of a program.
 //!
-//! - [`ids`]: ids of applications, attempts, containers and nodes; [`tokens`]: keys, and container, NM and AMRM tokens
-//!   made with them; [`LaunchContext`]: what a container runs.
-//! - [`scripted`]: ResourceManager, scheduler, ApplicationMaster and node port that do what the test wrote, and record
-//!   what they were sent.
-//! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without processes.
+//! - [`ids`]: ids of applications, attempts, containers and nodes; [`tokens`]: keys, and container,
+//!   NM and AMRM tokens made with them; [`LaunchContext`]: what a container runs.
+//! - [`scripted`]: ResourceManager, scheduler, ApplicationMaster and node port that do what the
+//!   test wrote, and record what they were sent.
+//! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
+//!   processes.
 //!
-//! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated* behaviour follows rules.
-//! Anything else in a test is real. The crate knows `records` and `wire` only: no scheduling, no node, no processes.
-//! Unit tests of `wire` itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
+//! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
+//! behaviour follows rules. Anything else in a test is real. The crate knows `records` and `wire`
+//! only: no scheduling, no node, no processes. Unit tests of `wire` itself cannot use the parts
+//! over `wire`, since their `wire` is another build of the same code.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 

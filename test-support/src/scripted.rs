@@ -1,13 +1,13 @@
-//! Fakes that do exactly what a test wrote: for peers that misbehave on purpose, and for measurements that must not
-//! measure Java.
+//! Fakes that do exactly what a test wrote: for peers that misbehave on purpose, and for
+//! measurements that must not measure Java.
 //!
 //! | Fake | Role in YARN |
 //! |---|---|
-//! | [`ScriptedRm`] | ResourceTracker service with one node: answers heartbeats with queued orders, keeps reports |
+//! | [`ScriptedRm`] | ResourceTracker with one node: answers with queued orders, keeps reports |
 //! | [`ScriptedScheduler`] | both protocols for ApplicationMasters: answers as a [`Script`] says |
-//! | [`ScriptedAm`] | a master's connection to a node (YARN: NMClient), with tokens of its own making |
+//! | [`ScriptedAm`] | a master's connection to a node (YARN: NMClient), with its own tokens |
 //! | [`ScriptedAmRmClient`] | a master's connection to a scheduler (YARN: AMRMClient) |
-//! | [`LaunchRecorder`] | ContainerManagement port of a node on which a ResourceManager launches masters |
+//! | [`LaunchRecorder`] | ContainerManagement port of a node: records launches of masters |
 //!
 //! None of them decides anything: what fits where is the test's business.
 

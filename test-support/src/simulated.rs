@@ -1,5 +1,5 @@
-//! Nodes and ApplicationMasters without processes, many in one program: they follow the rules of real ones and speak
-//! Hadoop's protocols on connections of their own.
+//! Nodes and ApplicationMasters without processes, many in one program: they follow the rules of
+//! real ones and speak Hadoop's protocols on connections of their own.
 
 mod am;
 mod node;

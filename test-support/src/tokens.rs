@@ -1,4 +1,4 @@
-//! The keys of a ResourceManager, and the tokens that it makes with them.
+//! Keys of a ResourceManager, and the tokens signed with them.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,11 +11,11 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::token::{MasterKey, Token};
 
-/// Hadoop's default for the life of a container token, in milliseconds
+/// Hadoop's default lifetime of a container token, in milliseconds
 /// (`yarn.resourcemanager.rm.container-allocation.expiry-interval-ms`).
 const CONTAINER_TOKEN_LIFE_MS: i64 = 600_000;
 
-/// Milliseconds since 1970.
+/// Returns the present time in milliseconds since 1970.
 ///
 /// # Panics
 /// When the clock is set to before 1970.
@@ -26,19 +26,21 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).expect("milliseconds fit for millions of years")
 }
 
-/// What a ResourceManager shares with its nodes.
+/// Keys that a ResourceManager shares with its nodes.
 #[derive(Debug, Clone)]
 pub struct RmSecrets {
-    /// When it started, in milliseconds since 1970; it is in every container token and in every application id.
+    /// Start of the ResourceManager, in milliseconds since 1970; part of every container token and
+    /// application id.
     pub rm_identifier: i64,
-    /// Signs container tokens.
+    /// Key of container tokens.
     pub container_token_key: MasterKey,
-    /// Signs NMTokens.
+    /// Key of NMTokens.
     pub nm_token_key: MasterKey,
 }
 
 impl RmSecrets {
-    /// Those of a ResourceManager that starts now. No two calls in a process give the same.
+    /// Returns the keys of a ResourceManager that starts now; no two calls in a process return the
+    /// same.
     #[must_use]
     pub fn new() -> Self {
         static STARTED: AtomicI32 = AtomicI32::new(0);
@@ -50,7 +52,7 @@ impl RmSecrets {
         }
     }
 
-    /// The same ResourceManager with new keys.
+    /// Returns the same ResourceManager with new keys.
     #[must_use]
     pub fn rolled(&self) -> Self {
         Self {
@@ -60,13 +62,14 @@ impl RmSecrets {
         }
     }
 
-    /// The right of `attempt` to talk to `node`.
+    /// Returns the NMToken with which `attempt` may call `node`.
     #[must_use]
     pub fn nm_token(&self, attempt: ApplicationAttemptId, node: &NodeId, user: &str) -> Token {
         wire::secrets::nm_token(&self.nm_token_key, attempt, node, user)
     }
 
-    /// The right to start this container. Written field by field as Java does, which verifies what it wrote again.
+    /// Returns the token with which a container may be started. Written field by field as Java
+    /// writes it: Java signs its own encoding again to verify.
     #[must_use]
     pub fn container_token(&self, allocation: &Allocation) -> TokenProto {
         let identifier = ContainerTokenIdentifierProto {
@@ -98,7 +101,8 @@ impl Default for RmSecrets {
     }
 }
 
-/// Eight bytes as Java makes them, and an id that is often negative. Random enough to differ; nothing here is worth stealing.
+/// Returns a key of eight bytes as Java makes them, with an id that is often negative. Random
+/// enough to differ; the key protects nothing.
 fn new_key() -> MasterKey {
     static KEYS: AtomicI32 = AtomicI32::new(-2);
     let key_id = KEYS.fetch_add(1, Ordering::Relaxed);
@@ -107,26 +111,27 @@ fn new_key() -> MasterKey {
     MasterKey::new(key_id, Bytes::copy_from_slice(&bytes))
 }
 
-/// A container as the ResourceManager gives it to an attempt. A test changes what shall be wrong with it.
+/// A container as the ResourceManager allocates it to an attempt. A test changes the field that is
+/// to be wrong.
 #[derive(Debug, Clone)]
 pub struct Allocation {
-    /// The container.
+    /// Id of the container.
     pub id: ContainerId,
-    /// On which node, as `host:port`.
+    /// Id of the node, as `host:port`.
     pub node: String,
-    /// Who runs it.
+    /// User whose processes the container runs.
     pub user: String,
-    /// What it may use.
+    /// Size of the container.
     pub resource: Resource,
-    /// What it is promised.
+    /// Execution type that the container starts with.
     pub execution_type: ExecutionType,
-    /// Until when it must be started, in milliseconds since 1970.
+    /// Time until which the container must be started, in milliseconds since 1970.
     pub expires_ms: i64,
-    /// Which run of the ResourceManager allocated it.
+    /// Identifier of the ResourceManager's run that allocated the container.
     pub rm_identifier: i64,
-    /// Counts its updates, from 0.
+    /// Number of updates, from 0.
     pub version: i32,
-    /// Whether it is an ApplicationMaster's.
+    /// Whether the container is a task's or an ApplicationMaster's.
     pub container_type: ContainerTypeProto,
 }
 
@@ -147,21 +152,21 @@ impl Allocation {
         }
     }
 
-    /// The same container, promised nothing.
+    /// Makes the container opportunistic.
     #[must_use]
     pub fn opportunistic(mut self) -> Self {
         self.execution_type = ExecutionType::Opportunistic;
         self
     }
 
-    /// The same container, an ApplicationMaster's.
+    /// Makes the container an ApplicationMaster's.
     #[must_use]
     pub fn master(mut self) -> Self {
         self.container_type = ContainerTypeProto::ApplicationMaster;
         self
     }
 
-    /// The same container with so much memory.
+    /// Sets the container's memory, in MiB.
     #[must_use]
     pub fn memory_mb(mut self, memory_mb: u64) -> Self {
         self.resource.memory_mb = memory_mb;

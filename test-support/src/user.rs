@@ -1,6 +1,7 @@
 //! The user that tests run as.
 
-/// Name of this process's effective user: the only user whose containers a node without privileges can run.
+/// Name of this process's effective user: the only user whose containers a node without privileges
+/// can run.
 ///
 /// # Panics
 /// When the user has no name in the user database.

@@ -1,11 +1,11 @@
-//! The agent under test, run as an operator runs it: `nm-agent run --conf DIR`.
+//! The agent under test, started as an operator starts it: `nm-agent run --conf DIR`.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::lab::NodeSite;
 
-/// A command that runs the agent `program` for a site.
+/// Returns a command that runs the agent `program` for a site.
 ///
 /// # Panics
 /// When there is no Java, which the containers of the tests need.

@@ -1,7 +1,8 @@
-//! A headless Chromium, driven over its DevTools protocol: JSON between NUL bytes through two pipes, no port.
+//! A headless Chromium, controlled by its DevTools protocol: JSON between NUL bytes through two
+//! pipes, no port.
 //!
-//! The pipes are named ones in the browser's own folder, which a shell opens as the descriptors 3 and 4 that
-//! `--remote-debugging-pipe` asks for.
+//! The pipes are named pipes in the browser's own folder, which a shell opens as the descriptors 3
+//! and 4 that `--remote-debugging-pipe` asks for.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,13 +19,13 @@ use tempfile::TempDir;
 use crate::process::Process;
 use crate::wait;
 
-/// Debian's name of the program.
+/// Name of the program in Debian.
 pub const CHROMIUM: &str = "chromium";
 
-/// For an answer of the browser, on a machine that is busy building.
+/// Deadline for an answer of the browser, on a machine that is busy building.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(90);
 
-/// For a page to become what it shall be.
+/// Deadline for a page to show what a test waits for.
 const PAGE_DEADLINE: Duration = Duration::from_secs(60);
 
 const FLAGS: [&str; 10] = [
@@ -40,7 +41,7 @@ const FLAGS: [&str; 10] = [
     "--remote-debugging-pipe",
 ];
 
-/// A browser; gone, with its folder, when it is dropped.
+/// A running browser; dropping it ends the process and removes its folder.
 #[derive(Debug)]
 pub struct Browser {
     _process: Process,
@@ -50,7 +51,7 @@ pub struct Browser {
     _folder: TempDir,
 }
 
-/// One of its pages.
+/// A page of a browser.
 #[derive(Debug)]
 pub struct Page {
     browser: Browser,
@@ -58,7 +59,7 @@ pub struct Page {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -78,7 +79,7 @@ impl Browser {
             .env("TO", &to)
             .env("FROM", &from)
             .env("HOME", folder.path());
-        // Both ways, so that opening it waits for nobody.
+        // Both ways, so that opening the pipe does not block.
         let commands = OpenOptions::new()
             .read(true)
             .write(true)
@@ -86,7 +87,7 @@ impl Browser {
             .unwrap_or_else(|error| panic!("cannot open {}: {error}", to.display()));
         let process = Process::start(CHROMIUM, &mut command, folder.path());
         let (send, messages) = channel();
-        // Ends with the browser, the only one who writes.
+        // The thread ends with the browser, the only writer.
         std::thread::spawn(move || {
             let Ok(answers) = File::open(from) else {
                 return;
@@ -111,7 +112,7 @@ impl Browser {
     /// Opens a page of this size, in CSS pixels, at `url`, and waits until it is loaded.
     ///
     /// # Panics
-    /// When that takes too long.
+    /// When loading takes too long.
     #[must_use]
     pub fn open(mut self, url: &str, width: u32, height: u32) -> Page {
         let target = self.call(None, "Target.createTarget", json!({"url": "about:blank"}));
@@ -155,7 +156,7 @@ impl Browser {
                     assert!(error.is_null(), "{method}: {error}");
                     return answer["result"].take();
                 }
-                // An event, which nobody waits for.
+                // An event; no call waits for it.
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => panic!("waited {ANSWER_DEADLINE:?} for {method}"),
                 Err(RecvTimeoutError::Disconnected) => panic!("the browser is gone at {method}"),
@@ -170,10 +171,10 @@ impl Page {
         self.browser.call(Some(&session), method, params)
     }
 
-    /// Goes to `url` and waits until it is loaded.
+    /// Loads `url` in this page and waits until it is loaded.
     ///
     /// # Panics
-    /// When that takes too long.
+    /// When loading takes too long.
     pub fn go(&mut self, url: &str) {
         let gone = self.call("Page.navigate", json!({"url": url}));
         assert!(gone["errorText"].is_null(), "{url}: {gone}");
@@ -189,17 +190,17 @@ impl Page {
         self.call("Emulation.setDeviceMetricsOverride", params);
     }
 
-    /// Asks pages for dark colours, or for light ones.
+    /// Switches pages between dark and light colours.
     pub fn prefer_dark(&mut self, dark: bool) {
         let value = if dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": value}]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
-    /// The value of a JavaScript expression.
+    /// Evaluates a JavaScript expression; returns its value.
     ///
     /// # Panics
-    /// When it throws.
+    /// When the expression throws.
     pub fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut evaluated = self.call("Runtime.evaluate", params);
@@ -208,7 +209,7 @@ impl Page {
         evaluated["result"]["value"].take()
     }
 
-    /// The text of an expression.
+    /// Evaluates a JavaScript expression; returns its value as text.
     pub fn text(&mut self, expression: &str) -> String {
         let value = self.eval(expression);
         value
@@ -219,7 +220,7 @@ impl Page {
     /// Waits until an expression is true.
     ///
     /// # Panics
-    /// When it is not in time; with the text of the page.
+    /// At the deadline, with the text of the page.
     #[track_caller]
     pub fn wait(&mut self, what: &str, expression: &str) {
         let waited = wait::try_until(what, PAGE_DEADLINE, || {
@@ -232,10 +233,10 @@ impl Page {
         }
     }
 
-    /// A picture of what is in the window, as PNG.
+    /// Returns a picture of the window's content, as PNG.
     ///
     /// # Panics
-    /// When there is none.
+    /// When the browser returns none.
     pub fn screenshot(&mut self) -> Vec<u8> {
         use base64::Engine as _;
         let shot = self.call(

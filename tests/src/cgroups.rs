@@ -1,4 +1,4 @@
-//! A place of a test's own in this machine's cgroup hierarchies, for an agent, and gone afterwards.
+//! A cgroup of a test's own in this machine's hierarchies, for an agent; removed afterwards.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use cgroup::{Controller, Delegation, Layout, Root, RootConfig};
 use crate::conf::Properties;
 use crate::guest;
 
-/// What the agent makes below its place.
+/// Name of the cgroup that the agent makes below the configured path.
 const CLASSES: [&str; 2] = ["guaranteed", "opportunistic"];
 
-/// The property that names the place.
+/// Property with the path of the agent's cgroup.
 const PROPERTY: &str = "yarn.nodemanager.linux-container-executor.cgroups.hierarchy";
 
-/// The controllers without which the tests of isolation would show nothing.
+/// Controllers without which the tests of isolation would show nothing.
 const WANTED: [Controller; 4] = [
     Controller::Cpu,
     Controller::Memory,
@@ -24,16 +24,17 @@ const WANTED: [Controller; 4] = [
     Controller::Freezer,
 ];
 
-/// A path below each hierarchy's mount that nobody else uses. When it is dropped, which must be after the agent has gone,
-/// what a killed agent left there is ended. In the guest the agent has a delegated cgroup instead.
+/// A path below each hierarchy's mount that no other test uses. Dropping it, which must happen
+/// after the agent has ended, kills what a killed agent left there. In the guest the agent has a
+/// delegated cgroup instead.
 #[derive(Debug)]
 pub struct Hierarchy(String);
 
 impl Hierarchy {
-    /// A new one.
+    /// Makes a path that no other test uses.
     ///
     /// # Errors
-    /// Why this machine's hierarchies will not do.
+    /// When this machine's hierarchies lack something.
     pub fn new() -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +52,7 @@ impl Hierarchy {
         }
     }
 
-    /// Makes a node use it for limits of processor time and memory.
+    /// Configures a node to limit CPU time and memory in these cgroups.
     pub fn configure(&self, site: &mut Properties) {
         let (property, path) = self.property();
         site.set(property, path)
@@ -59,7 +60,8 @@ impl Hierarchy {
             .set("yarn.nodemanager.resource.memory.enabled", true);
     }
 
-    /// The property that makes a node use it, once something else asks for cgroups, and its value.
+    /// Returns the property with the path, and its value: for a node that another property makes
+    /// use cgroups.
     #[must_use]
     pub fn property(&self) -> (&'static str, &str) {
         (PROPERTY, &self.0)

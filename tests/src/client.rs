@@ -1,5 +1,5 @@
-//! A client of a ResourceManager: `ApplicationClientProtocol` spoken by this workspace's own library, so that a test need
-//! not start a JVM to submit something, and may say what no client of Hadoop would.
+//! A client of a ResourceManager over this workspace's own library: submits without starting a JVM,
+//! and can send requests that no Hadoop client sends (ApplicationClientProtocol).
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -17,19 +17,19 @@ use wire::rpc::{ClientAuth, ClientOptions, Method, RpcClient, RpcError};
 use crate::lab::Lab;
 use test_support::{LaunchContext, current_user};
 
-/// A connection of the user that the tests run as.
+/// A connection as the user that the tests run as.
 #[derive(Debug)]
 pub struct Client {
     rpc: RpcClient,
-    // Dropped last: the connection is a task of it.
+    // Dropped last: the connection is one of its tasks.
     runtime: Runtime,
 }
 
 impl Client {
-    /// Connects to the port for clients of a ResourceManager on this machine.
+    /// Connects to the client port of a ResourceManager on this machine.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// When nothing listens there.
     #[must_use]
     pub fn connect(port: u16) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -52,15 +52,15 @@ impl Client {
     /// Makes a call.
     ///
     /// # Errors
-    /// What the ResourceManager says against it, or why it could not be asked.
+    /// When the ResourceManager refuses or does not answer.
     pub fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, RpcError> {
         self.runtime.block_on(self.rpc.call::<M>(request))
     }
 
-    /// A fresh application id.
+    /// Asks for a new application id.
     ///
     /// # Panics
-    /// When there is none.
+    /// When the ResourceManager gives none.
     #[must_use]
     #[track_caller]
     pub fn new_application(&self) -> ApplicationId {
@@ -74,7 +74,7 @@ impl Client {
     /// Submits an application.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// When the ResourceManager refuses.
     pub fn submit(&self, submission: ApplicationSubmissionContextProto) -> Result<(), RpcError> {
         let request = SubmitApplicationRequestProto {
             application_submission_context: Some(submission),
@@ -82,10 +82,10 @@ impl Client {
         self.call::<SubmitApplication>(&request).map(drop)
     }
 
-    /// How an application is.
+    /// Returns the report of an application.
     ///
     /// # Errors
-    /// Why that is not known.
+    /// When the ResourceManager refuses.
     pub fn report(&self, id: ApplicationId) -> Result<ApplicationReportProto, RpcError> {
         let request = GetApplicationReportRequestProto {
             application_id: Some(id.into()),
@@ -95,22 +95,22 @@ impl Client {
     }
 }
 
-/// An application of one container and no program of Hadoop's: its ApplicationMaster is a shell command. That makes it
-/// the quickest way to a guaranteed container.
+/// An application of one container whose ApplicationMaster is a shell command: the quickest way to
+/// a guaranteed container.
 #[derive(Debug, Clone)]
 pub struct ShellApplication<'a> {
-    /// The command.
+    /// Shell command of the container.
     pub command: &'a str,
-    /// What its container asks for, in MiB.
+    /// Size of the container, in MiB.
     pub memory_mb: u32,
 }
 
 impl ShellApplication<'_> {
-    /// Submits it and returns its id. It never registers, so the ResourceManager shows it as ACCEPTED while it runs and FAILED
-    /// when its command has ended.
+    /// Submits the application and returns its id. It never registers: the ResourceManager shows it
+    /// as ACCEPTED while it runs and as FAILED when its command has ended.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When the ResourceManager refuses.
     #[must_use]
     #[track_caller]
     pub fn submit(&self, lab: &Lab) -> String {

@@ -1,4 +1,5 @@
-//! A ResourceManager and one node, which runs the jobs of Hadoop's DistributedShell: what most tests between the two start with.
+//! A ResourceManager and one node, which runs jobs of Hadoop's DistributedShell: the start of most
+//! interop tests.
 
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use crate::node::{Node, NodeKind};
 use crate::rm::{ResourceManager, RmKind};
 use crate::wait;
 
-/// For a job to end once nothing holds it back: some JVM starts and heartbeats on a machine that may be busy building.
+/// Deadline for a job to end once nothing holds it back: some JVM starts and heartbeats on a
+/// machine that may be busy building.
 pub const JOB_DEADLINE: Duration = Duration::from_secs(180);
 
-/// For a state to be reached that takes an ApplicationMaster's start at most.
+/// Deadline for a state that takes an ApplicationMaster's start at most.
 pub const STATE_DEADLINE: Duration = Duration::from_secs(90);
 
-/// Size of every container. A node's memory is a number of such slots.
+/// Size of every container, in MiB. A node's memory is a number of such slots.
 pub const SLOT_MB: u32 = 256;
 
 /// Shell text that prints the time of the container's first instruction, in nanoseconds.
@@ -26,19 +28,19 @@ pub const PRINT_BEGIN: &str = "date +%s%N";
 /// A ResourceManager and one registered node. Fields are dropped in this order.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The node.
+    /// The registered node.
     pub node: Node,
-    /// The ResourceManager.
+    /// The ResourceManager that the node is registered at.
     pub rm: ResourceManager,
-    /// Where both have their files.
+    /// Folder with the files of both.
     pub lab: Lab,
 }
 
 impl Cluster {
-    /// Starts one whose node holds `slots` containers of [`SLOT_MB`].
+    /// Starts a cluster whose node holds `slots` containers of [`SLOT_MB`].
     ///
     /// # Panics
-    /// When it does not come up.
+    /// When a part does not come up.
     #[must_use]
     pub fn start(rm: &RmKind, node: &NodeKind, slots: u32, options: Options) -> Self {
         let lab = Lab::new(
@@ -53,10 +55,10 @@ impl Cluster {
         Self { node, rm, lab }
     }
 
-    /// Starts a job of containers of one slot each, its ApplicationMaster's too.
+    /// Starts a job whose containers, its ApplicationMaster's included, have one slot each.
     ///
     /// # Panics
-    /// When its client cannot be started.
+    /// When the client cannot be started.
     #[must_use]
     pub fn submit(
         &self,
@@ -74,17 +76,17 @@ impl Cluster {
         distributed_shell::start(&self.lab, name, &job)
     }
 
-    /// A file that commands wait for.
+    /// Returns a gate for this name in the cluster's folder.
     #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
         Gate::at(self.lab.folder().join(name))
     }
 
-    /// Waits until exactly `count` containers of an application, its ApplicationMaster left out, have begun a command that starts
-    /// with [`PRINT_BEGIN`].
+    /// Waits until exactly `count` containers of an application, without its ApplicationMaster's,
+    /// have begun a command that starts with [`PRINT_BEGIN`].
     ///
     /// # Panics
-    /// When they have not in time.
+    /// At the deadline.
     #[track_caller]
     pub fn wait_begun(&self, application_id: &str, count: usize) {
         let what = format!("{count} containers of {application_id} at their command");

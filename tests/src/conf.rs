@@ -1,4 +1,4 @@
-//! Configuration of a cluster in a test's folder: Hadoop's own files, written from maps of properties.
+//! Configuration of a cluster in a test's folder: Hadoop's files, written from maps of properties.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct Properties(BTreeMap<String, String>);
 
 impl Properties {
-    /// What a property is set to.
+    /// Returns the value of a property.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -33,7 +33,7 @@ impl Properties {
         self
     }
 
-    /// Hadoop's XML form.
+    /// Returns Hadoop's XML form.
     #[must_use]
     pub fn to_xml(&self) -> String {
         let mut xml = String::from("<?xml version=\"1.0\"?>\n<configuration>\n");
@@ -56,34 +56,35 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Where the ResourceManager keeps what must survive it.
+/// Place of the ResourceManager's state store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateStore {
-    /// Nowhere: recovery is off.
+    /// No place: recovery is off.
     None,
     /// In files of the test's folder, so that a killed ResourceManager can be started again.
     FileSystem,
 }
 
-/// What differs between the clusters of different tests. The defaults make a small, quick cluster.
+/// Differences between the clusters of different tests. The defaults make a small, quick cluster.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Memory that each node offers, in MiB.
     pub node_memory_mb: u32,
-    /// Virtual cores that each node offers. Many by default, so that memory alone decides what fits: the ResourceManager's
-    /// scheduler looks at memory only, but a node counts its virtual cores too.
+    /// Virtual cores that each node offers. Many by default, so that memory alone decides what
+    /// fits: the ResourceManager's scheduler looks at memory only, but a node also counts virtual
+    /// cores.
     pub node_vcores: u32,
     /// Whether the ResourceManager allocates opportunistic containers (central allocation).
     pub central_opportunistic: bool,
-    /// Longest queue of opportunistic containers on a node; 0 lets none onto it.
+    /// Longest queue of opportunistic containers on a node; 0 rejects all.
     pub queue_length_max: u32,
     /// Bounds of the queue length that the ResourceManager orders: lowest and highest.
     pub queue_limits: (u32, u32),
     /// Interval that the ResourceManager orders for the heartbeats of nodes, in milliseconds.
     pub heartbeat_ms: u32,
-    /// After this many milliseconds without a heartbeat a node is lost.
+    /// Milliseconds without a heartbeat after which a node is lost.
     pub node_expiry_ms: u32,
-    /// What the ResourceManager recovers from.
+    /// State store of the ResourceManager.
     pub state_store: StateStore,
     /// More properties for the `yarn-site.xml` of every process, as name and value.
     pub yarn_site: Vec<(String, String)>,
@@ -117,43 +118,43 @@ impl Options {
 /// Ports of a ResourceManager.
 #[derive(Debug, Clone, Copy)]
 pub struct RmPorts {
-    /// For ApplicationMasters (8030).
+    /// Scheduler port, for ApplicationMasters (8030).
     pub scheduler: u16,
-    /// For nodes (8031).
+    /// ResourceTracker port, for nodes (8031).
     pub tracker: u16,
-    /// For clients (8032).
+    /// Client port (8032).
     pub client: u16,
-    /// For administrators (8033).
+    /// Administration port (8033).
     pub admin: u16,
-    /// Pages and REST (8088).
+    /// Port of pages and REST (8088).
     pub web: u16,
 }
 
 /// Ports of a node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodePorts {
-    /// For ApplicationMasters (8041). Part of the node's id.
+    /// ContainerManagement port, for ApplicationMasters (8041); part of the node's id.
     pub container_management: u16,
-    /// For the Java NodeManager's localizers (8040).
+    /// Localizer port of the Java NodeManager (8040).
     pub localizer: u16,
-    /// Pages and REST (8042).
+    /// Port of pages and REST (8042).
     pub web: u16,
-    /// The AMRMProxy (8049).
+    /// AMRMProxy port (8049).
     pub amrm_proxy: u16,
 }
 
-/// `core-site.xml`: everything is a file of this machine.
+/// Returns `core-site.xml`: all file systems are this machine's.
 #[must_use]
 pub fn core_site(folder: &Path, user: &str) -> Properties {
     let mut site = Properties::default();
     site.set("fs.defaultFS", "file:///")
         .set("hadoop.tmp.dir", folder.join("tmp").display())
-        // Who an anonymous caller of the REST pages is.
+        // The name of an anonymous caller of the REST pages.
         .set("hadoop.http.staticuser.user", user);
     site
 }
 
-/// What all processes of the cluster share of `yarn-site.xml`.
+/// Returns the properties of `yarn-site.xml` that all processes of the cluster share.
 #[must_use]
 pub fn yarn_site(folder: &Path, ports: RmPorts, options: &Options) -> Properties {
     let mut site = Properties::default();
@@ -237,7 +238,8 @@ fn recovery(site: &mut Properties, folder: &Path, store: StateStore) {
                     "yarn.resourcemanager.fs.state-store.uri",
                     format!("file://{}", folder.join("rm-state").display()),
                 )
-                // The one node of a test is back soon; the default gives the nodes of a large cluster 10 s.
+                // The one node of a test is back soon; the default gives the nodes of a large
+                // cluster 10 s.
                 .set(
                     "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms",
                     1000,
@@ -246,7 +248,7 @@ fn recovery(site: &mut Properties, folder: &Path, store: StateStore) {
     }
 }
 
-/// `mapred-site.xml`: small ApplicationMasters, and everything in the test's folder.
+/// Returns `mapred-site.xml`: small ApplicationMasters, and every folder below the test's.
 #[must_use]
 pub fn mapred_site(folder: &Path) -> Properties {
     let mut site = Properties::default();
@@ -263,12 +265,12 @@ pub fn mapred_site(folder: &Path) -> Properties {
         .set("yarn.app.mapreduce.am.command-opts", "-Xmx256m")
         .set("mapreduce.map.memory.mb", 256)
         .set("mapreduce.reduce.memory.mb", 256)
-        // There is no history server: a client that would ask it for a job's end fails.
+        // No history server runs: a client that asks it for a job's end fails.
         .set("mapreduce.jobhistory.address", "");
     site
 }
 
-/// What one node adds to the shared `yarn-site.xml`. Its folders lie under `folder`.
+/// Adds the properties of one node to the shared `yarn-site.xml`. Its folders lie under `folder`.
 pub fn node_site(
     site: &mut Properties,
     host: &str,
@@ -298,7 +300,7 @@ pub fn node_site(
             options.node_memory_mb,
         )
         .set("yarn.nodemanager.resource.cpu-vcores", options.node_vcores)
-        // An ApplicationMaster's JVM is bigger than the little that a test asks for it.
+        // An ApplicationMaster's JVM exceeds the little memory that a test asks for it.
         .set("yarn.nodemanager.pmem-check-enabled", false)
         .set("yarn.nodemanager.vmem-check-enabled", false)
         // A machine that builds may have full disks.
@@ -313,7 +315,8 @@ pub fn node_site(
         .set_all(&options.yarn_site);
 }
 
-/// `capacity-scheduler.xml`: one queue that takes all, in which ApplicationMasters may use nearly everything.
+/// Returns `capacity-scheduler.xml`: one queue with all resources, of which ApplicationMasters may
+/// use nearly all.
 #[must_use]
 pub fn capacity_scheduler() -> Properties {
     let mut site = Properties::default();
@@ -324,7 +327,8 @@ pub fn capacity_scheduler() -> Properties {
     site
 }
 
-/// Logging of Hadoop's processes, the ApplicationMasters included: to standard error, with the time in milliseconds.
+/// Returns the logging configuration of Hadoop's processes, ApplicationMasters included: to
+/// standard error, with the time in milliseconds.
 const LOG4J: &str = "log4j.rootLogger=INFO,stderr
 log4j.appender.stderr=org.apache.log4j.ConsoleAppender
 log4j.appender.stderr.target=System.err
@@ -335,7 +339,7 @@ log4j.appender.stderr.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 /// Writes a `HADOOP_CONF_DIR`.
 ///
 /// # Panics
-/// When it cannot be written.
+/// When a file cannot be written.
 pub fn write(conf: &Path, core_site: &Properties, yarn_site: &Properties) {
     fs::create_dir_all(conf)
         .unwrap_or_else(|error| panic!("cannot create {}: {error}", conf.display()));
@@ -349,10 +353,10 @@ pub fn write(conf: &Path, core_site: &Properties, yarn_site: &Properties) {
     write_file(conf, "log4j.properties", LOG4J);
 }
 
-/// Writes one more file of a `HADOOP_CONF_DIR` that is there.
+/// Writes one more file of an existing `HADOOP_CONF_DIR`.
 ///
 /// # Panics
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn write_file(conf: &Path, name: &str, text: &str) {
     let path = conf.join(name);
     fs::write(&path, text)

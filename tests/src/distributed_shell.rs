@@ -1,4 +1,4 @@
-//! DistributedShell, Hadoop's own sample application: its client as it comes, run in a process.
+//! DistributedShell, Hadoop's own sample application: its unmodified client, run in a process.
 
 use std::ffi::OsString;
 
@@ -6,37 +6,38 @@ use crate::hadoop;
 use crate::job_client::JobClient;
 use crate::lab::Lab;
 
-/// The artifact with the client and the ApplicationMaster.
+/// Artifact with the client and the ApplicationMaster.
 const ARTIFACT: &str = "hadoop-yarn-applications-distributedshell";
 
-/// The class with the client's `main`.
+/// Class with the client's `main`.
 const CLIENT: &str = "org.apache.hadoop.yarn.applications.distributedshell.Client";
 
-/// What the containers are promised.
+/// Execution type of a job's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerType {
-    /// Their resources.
+    /// Guaranteed: containers run in resources of their own.
     Guaranteed,
-    /// Nothing: they run in what is left over.
+    /// Opportunistic: containers run in what is left over.
     Opportunistic,
-    /// Nothing at first; the ApplicationMaster has each promoted once it is started.
+    /// Opportunistic at first; the ApplicationMaster promotes each after its start.
     OpportunisticThenPromoted,
 }
 
-/// A job to run.
+/// A job of equal containers.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
-    /// What each container runs: a shell command.
+    /// Shell command of each container.
     pub command: &'a str,
-    /// How many containers.
+    /// Number of containers.
     pub containers: u32,
-    /// What each container and the ApplicationMaster ask for, in MiB. It is also the heap of the latter.
+    /// Size of each container and of the ApplicationMaster, in MiB; also the heap of the latter.
     pub memory_mb: u32,
-    /// Of which type.
+    /// Execution type of the containers.
     pub container_type: ContainerType,
 }
 
-/// Starts a client that submits `job` and waits for its end. `name` names the application and the client's log files.
+/// Starts a client that submits `job` and waits for its end. `name` names the application and the
+/// client's log files.
 ///
 /// # Panics
 /// When it cannot be started.

@@ -3,39 +3,39 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A file that does not exist until it is opened, and commands that wait for it.
+/// A file that does not exist until the gate is opened, and commands that wait for it.
 #[derive(Debug, Clone)]
 pub struct Gate(PathBuf);
 
 impl Gate {
-    /// One at this path, which holds no quotes.
+    /// Returns a gate at this path, which must hold no quotes.
     #[must_use]
     pub const fn at(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// A command that runs until the gate is open.
+    /// Returns a command that runs until the gate is open.
     #[must_use]
     pub fn wait_command(&self) -> String {
         format!("while [ ! -e '{}' ]; do sleep 0.05; done", self.0.display())
     }
 
-    /// A command that runs until the gate is open, and then `command`.
+    /// Returns a command that waits until the gate is open and then runs `command`.
     #[must_use]
     pub fn then(&self, command: &str) -> String {
         format!("{}; {command}", self.wait_command())
     }
 
-    /// Lets all commands go on.
+    /// Opens the gate: all waiting commands continue.
     ///
     /// # Panics
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn open(&self) {
         File::create(self.path())
             .unwrap_or_else(|error| panic!("cannot create {}: {error}", self.0.display()));
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

@@ -1,7 +1,9 @@
-//! A throw-away machine of our own: Debian 12 with its own kernel, systemd and the unified cgroup hierarchy, under QEMU.
+//! A throw-away virtual machine: Debian 12 with its own kernel, systemd and the unified cgroup
+//! hierarchy, under QEMU.
 //!
-//! The script `tests/guest/guest` builds its image once, into the folder of [`crate::hadoop::cache_dir`], and boots it.
-//! Emulated, it is some twenty times slower than the machine it runs on, so nothing in it may be timed.
+//! The script `tests/guest/guest` builds the image once, into the folder of
+//! [`crate::hadoop::cache_dir`], and boots it. The emulated machine is some twenty times slower
+//! than its host, so nothing in it may be timed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,24 +12,24 @@ use std::process::{Command, Stdio};
 
 use crate::hadoop::cache_dir;
 
-/// Set in the guest.
+/// Variable that is set in the guest.
 pub const IN_GUEST: &str = "NM_AGENT_IN_GUEST";
 
-/// The guest's C library: programs built against a newer one do not start there.
+/// Version of the guest's C library: programs built against a newer one do not start there.
 const GUEST_GLIBC: (u32, u32) = (2, 36);
 
-/// The script.
+/// Returns the path of the script.
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/guest")
 }
 
-/// Whether this process runs in the guest.
+/// Returns whether this process runs in the guest.
 #[must_use]
 pub fn is_here() -> bool {
     std::env::var_os(IN_GUEST).is_some()
 }
 
-/// Whether an image is there. The script knows whether it is the right one.
+/// Returns whether an image exists. The script checks whether it is the right one.
 pub(crate) fn is_built() -> bool {
     let entries = fs::read_dir(cache_dir()).into_iter().flatten().flatten();
     let mut images =
@@ -35,7 +37,7 @@ pub(crate) fn is_built() -> bool {
     images.any(|image| image.path().join("ready").exists())
 }
 
-/// Whether what is built here starts in the guest.
+/// Checks that programs built here start in the guest.
 pub(crate) fn can_run_our_programs() -> Result<(), String> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Err("the guest is a Linux machine for x86_64".to_owned());
@@ -58,8 +60,9 @@ pub(crate) fn can_run_our_programs() -> Result<(), String> {
     }
 }
 
-/// Boots a guest with these files in `/job`, by name, and runs `command` there with bash as root, in a service with
-/// `Delegate=yes`. Its exit status; what it says goes to standard error as it comes.
+/// Boots a guest with these files in `/job`, by name, and runs `command` there with bash as root,
+/// in a service with `Delegate=yes`. Returns its exit status; its output goes to standard error as
+/// it comes.
 ///
 /// # Panics
 /// When the guest cannot be built or started.

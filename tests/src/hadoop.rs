@@ -1,7 +1,9 @@
-//! The published artifacts of Hadoop, fetched once by Maven into a folder that outlives the build's output.
+//! Hadoop's published artifacts, downloaded once by Maven into a folder that outlives the build's
+//! output.
 //!
-//! The folder is `$NM_AGENT_TEST_CACHE`, or `nm-agent-tests` in the user's cache folder. It is filled under a file lock and moved
-//! into place whole, so test binaries that start together do not disturb each other and a broken download leaves nothing.
+//! The folder is `$NM_AGENT_TEST_CACHE`, or `nm-agent-tests` in the user's cache folder. It is
+//! filled under a file lock and moved into place whole, so that test binaries that start together
+//! do not disturb each other and a broken download leaves nothing.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,15 +11,15 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::requirements::say;
+use crate::requirements::print_line;
 
 pub use test_support::HADOOP_VERSION as VERSION;
 
-/// Names the folder of [`cache_dir`] when set.
+/// Variable with the folder of [`cache_dir`].
 pub const CACHE_VARIABLE: &str = "NM_AGENT_TEST_CACHE";
 
-/// The artifacts from which all others follow. The ResourceManager does not start without the timeline service's classes, nor
-/// without a library of Bouncy Castle that its published pom leaves out.
+/// Artifacts on which all others follow. The ResourceManager does not start without the timeline
+/// service's classes, nor without a library of Bouncy Castle that its published pom leaves out.
 const ARTIFACTS: [Artifact; 14] = [
     Artifact::of_hadoop("hadoop-client"),
     Artifact::of_hadoop("hadoop-common"),
@@ -40,7 +42,7 @@ const ARTIFACTS: [Artifact; 14] = [
     },
 ];
 
-/// What Maven calls one library.
+/// Maven's coordinates of one library.
 struct Artifact {
     group: &'static str,
     name: &'static str,
@@ -57,11 +59,12 @@ impl Artifact {
     }
 }
 
-/// Pinned, so that a new release of the plugin cannot change what the tests run against.
+/// Goal of Maven's dependency plugin. Its version is pinned, so that a new release cannot change what the tests
+/// run against.
 const COPY_DEPENDENCIES: &str =
     "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// Where tests keep what is expensive to get. Safe to delete at any time that no test runs.
+/// Returns the folder for what is expensive to get. Safe to delete while no test runs.
 ///
 /// # Panics
 /// When neither the variable nor a home folder is set.
@@ -80,16 +83,16 @@ pub fn cache_dir() -> PathBuf {
         })
 }
 
-/// Whether the jars are there already, so that neither Maven nor a network is needed.
+/// Returns whether the jars are there, so that neither Maven nor a network is needed.
 #[must_use]
 pub fn is_cached() -> bool {
     is_complete(&folder(), &pom())
 }
 
-/// The folder with all of Hadoop's jars, fetched if need be.
+/// Returns the folder with all of Hadoop's jars; downloads them first if need be.
 ///
 /// # Panics
-/// When they cannot be fetched.
+/// When the download fails.
 #[must_use]
 pub fn jars() -> &'static Path {
     static JARS: OnceLock<PathBuf> = OnceLock::new();
@@ -99,10 +102,10 @@ pub fn jars() -> &'static Path {
     })
 }
 
-/// Every jar, sorted by name.
+/// Returns the paths of all jars, sorted by name.
 ///
 /// # Panics
-/// When they cannot be fetched or listed.
+/// When the jars cannot be downloaded or listed.
 #[must_use]
 pub fn jar_files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(jars())
@@ -117,10 +120,10 @@ pub fn jar_files() -> Vec<PathBuf> {
     files
 }
 
-/// The jar of one artifact of Hadoop itself, such as `hadoop-yarn-common`.
+/// Returns the path of one artifact of Hadoop itself, such as `hadoop-yarn-common`.
 ///
 /// # Panics
-/// When there is none.
+/// When there is no such jar.
 #[must_use]
 pub fn jar(artifact: &str) -> PathBuf {
     let path = jars().join(format!("{artifact}-{VERSION}.jar"));
@@ -136,7 +139,7 @@ fn folder() -> PathBuf {
     cache_dir().join(format!("hadoop-{VERSION}"))
 }
 
-/// The pom is written last into the folder, and an old list of artifacts differs from it.
+/// Returns whether the folder was filled from this pom, which is written into it last.
 fn is_complete(folder: &Path, pom: &str) -> bool {
     fs::read_to_string(folder.join("pom.xml")).is_ok_and(|found| found == pom)
         && folder.join("lib").is_dir()
@@ -173,7 +176,8 @@ fn fetch_once() {
     fetch(&cache, &folder, &pom);
 }
 
-/// Waits for the right to be the only one, also among processes. The kernel gives it back when the file is closed.
+/// Waits for an exclusive lock, also among processes. The kernel releases it when the file is
+/// closed.
 fn lock(path: &Path) -> File {
     let file = lock_file(path);
     file.lock()
@@ -181,7 +185,7 @@ fn lock(path: &Path) -> File {
     file
 }
 
-/// The same without waiting; `None` while somebody else is the one.
+/// Takes the lock without waiting; `None` while another holds it.
 pub(crate) fn try_lock(path: &Path) -> Option<File> {
     let file = lock_file(path);
     match file.try_lock() {
@@ -202,7 +206,7 @@ fn lock_file(path: &Path) -> File {
 
 fn fetch(cache: &Path, folder: &Path, pom: &str) {
     let begin = Instant::now();
-    say(&format!(
+    print_line(&format!(
         "fetching Hadoop {VERSION} (about 100 MB) into {} …",
         folder.display()
     ));
@@ -241,7 +245,7 @@ fn fetch(cache: &Path, folder: &Path, pom: &str) {
     let from = work.keep();
     fs::rename(&from, folder)
         .unwrap_or_else(|error| panic!("cannot rename {}: {error}", from.display()));
-    say(&format!(
+    print_line(&format!(
         "fetched Hadoop {VERSION} in {} s",
         begin.elapsed().as_secs()
     ));

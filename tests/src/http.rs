@@ -1,28 +1,28 @@
-//! HTTP as the tests need it: one request at a time, an answer in memory, any status an answer.
+//! HTTP as the tests need it: one request at a time, the answer in memory, any status an answer.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// For the whole of one request. A server that takes longer is taken for absent, and the caller's deadline decides.
+/// Deadline of one request. A slower server counts as absent, and the caller's deadline decides.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// More than any page or log file of a test has.
+/// Limit of an answer's body, in bytes: more than any page or log file of a test has.
 const BODY_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// An answer of whatever status.
+/// An answer with any status.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The HTTP status, 200 for success.
     pub status: u16,
-    /// The body; bytes that are not UTF-8 are replaced.
+    /// Body as text; bytes that are not UTF-8 are replaced.
     pub body: String,
 }
 
 /// Gets `url`, following redirects.
 ///
 /// # Errors
-/// Why there is no answer.
+/// When no answer comes.
 pub fn get(url: &str) -> Result<Answer, String> {
     answer(url, agent().get(url).header("Accept", "*/*").call())
 }
@@ -30,7 +30,7 @@ pub fn get(url: &str) -> Result<Answer, String> {
 /// Gets `url` as JSON.
 ///
 /// # Errors
-/// Why there is no answer, a status other than 200, or why the body is not JSON.
+/// When no answer comes, its status is not 200, or its body is not JSON.
 pub fn get_json(url: &str) -> Result<Value, String> {
     let answer = answer(
         url,
@@ -45,7 +45,7 @@ pub fn get_json(url: &str) -> Result<Value, String> {
 /// Posts JSON to `url`.
 ///
 /// # Errors
-/// Why there is no answer.
+/// When no answer comes.
 pub fn post(url: &str, body: &Value) -> Result<Answer, String> {
     let request = agent().post(url).header("Content-Type", "application/json");
     answer(
@@ -59,7 +59,7 @@ pub fn post(url: &str, body: &Value) -> Result<Answer, String> {
 /// Puts JSON to `url`.
 ///
 /// # Errors
-/// Why there is no answer.
+/// When no answer comes.
 pub fn put(url: &str, body: &Value) -> Result<Answer, String> {
     let request = agent().put(url).header("Content-Type", "application/json");
     answer(
@@ -73,13 +73,14 @@ pub fn put(url: &str, body: &Value) -> Result<Answer, String> {
 /// Parses the body of an answer from `url`.
 ///
 /// # Errors
-/// Why it is not JSON.
+/// When the body is not JSON.
 pub fn parse(url: &str, body: &str) -> Result<Value, String> {
     serde_json::from_str(body)
         .map_err(|error| format!("{url} answered something else than JSON ({error}): {body}"))
 }
 
-/// A connection per request: a pooled one would outlive the server that a test restarts.
+/// Returns a client with a connection per request: a pooled one would outlive a server that the
+/// test restarts.
 fn agent() -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(REQUEST_TIMEOUT))

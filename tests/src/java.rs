@@ -1,12 +1,12 @@
-//! The machine's Java: where it is, and how Hadoop's classes are run with it.
+//! The machine's Java: its home folder, and commands that run Hadoop's classes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The options that every Java process of a test gets: what Java 17 needs to run Hadoop, and a quick start with little
-/// memory on a small machine.
+/// Options of every Java process of a test: what Java 17 needs to run Hadoop, and a quick start
+/// with little memory on a small machine.
 pub const OPTIONS: [&str; 5] = [
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "-XX:+UseSerialGC",
@@ -15,10 +15,11 @@ pub const OPTIONS: [&str; 5] = [
     "-Djava.net.preferIPv4Stack=true",
 ];
 
-/// `JAVA_HOME` of this machine: the variable when it is set, otherwise found from `java` on the path.
+/// Returns `JAVA_HOME` of this machine: the variable when it is set, otherwise found from `java` on
+/// the path.
 ///
 /// # Errors
-/// Why there is no usable Java.
+/// When there is no usable Java.
 pub fn home() -> Result<&'static Path, String> {
     static HOME: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     HOME.get_or_init(find_home).as_deref().map_err(Clone::clone)
@@ -54,7 +55,7 @@ fn search_path(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// `/usr/bin/java` is a chain of links into the Java home: `HOME/bin/java`.
+/// Returns the Java home that the links of `/usr/bin/java` lead to: `HOME/bin/java`.
 fn home_of_program(java: &Path) -> Result<PathBuf, String> {
     let real = java
         .canonicalize()
@@ -66,10 +67,11 @@ fn home_of_program(java: &Path) -> Result<PathBuf, String> {
     Ok(home.to_path_buf())
 }
 
-/// A command that runs `main_class` with `conf` and Hadoop's jars as class path. Its standard input is empty.
+/// Returns a command that runs `main_class` with `conf` and Hadoop's jars as class path. Its
+/// standard input is empty.
 ///
 /// # Panics
-/// When there is no Java or the jars cannot be had.
+/// When there is no Java or the jars cannot be downloaded.
 #[must_use]
 pub fn command(conf: &Path, main_class: &str, heap_mb: u32) -> Command {
     let mut command = bare(heap_mb);
@@ -77,14 +79,15 @@ pub fn command(conf: &Path, main_class: &str, heap_mb: u32) -> Command {
     command
 }
 
-/// A command that compiles and runs one Java source file with Hadoop's jars as class path.
+/// Returns a command that compiles and runs one Java source file with Hadoop's jars as class path.
 ///
 /// # Panics
-/// When there is no JDK or the jars cannot be had.
+/// When there is no JDK or the jars cannot be downloaded.
 #[must_use]
 pub fn source_command(source: &Path) -> Command {
     let mut command = bare(256);
-    // Source-file mode refuses a class path with wildcards in some releases, so the jars are listed.
+    // Source-file mode refuses a class path with wildcards in some releases, so the jars are
+    // listed.
     let jars = std::env::join_paths(crate::hadoop::jar_files())
         .expect("no path of a jar contains a colon");
     command.arg("-cp").arg(jars).arg(source);
@@ -101,10 +104,10 @@ fn bare(heap_mb: u32) -> Command {
     command
 }
 
-/// `CONF:JARS/*`, which Java itself expands.
+/// Returns the class path `CONF:JARS/*`, which Java itself expands.
 ///
 /// # Panics
-/// When the jars cannot be had.
+/// When the jars cannot be downloaded.
 #[must_use]
 pub fn class_path(conf: &Path) -> OsString {
     let mut path = conf.as_os_str().to_owned();

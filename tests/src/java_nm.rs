@@ -1,11 +1,11 @@
-//! The Java NodeManager: the reference that the tests themselves are right.
+//! Hadoop's own NodeManager: the reference that shows whether a test is right.
 
 use std::process::Command;
 
 use crate::java;
 use crate::lab::NodeSite;
 
-/// A command that runs the Java NodeManager of a site.
+/// Returns a command that runs Hadoop's NodeManager for a site.
 ///
 /// # Panics
 /// When there is no Java or no Hadoop.

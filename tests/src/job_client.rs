@@ -1,4 +1,4 @@
-//! A client of Hadoop's that submits one application and waits for its end, run in a process of its own.
+//! A Hadoop client that submits one application and waits for its end, in a process of its own.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -7,18 +7,18 @@ use crate::lab::Lab;
 use crate::process::Process;
 use crate::{java, wait};
 
-/// For the client's JVM to submit, on a machine that is busy building.
+/// Deadline for the client's JVM to submit, on a machine that is busy building.
 const SUBMIT_DEADLINE: Duration = Duration::from_secs(90);
 
-/// Heap of the client. The examples of MapReduce make splits and a job file, and need no more.
+/// Heap of the client. MapReduce's examples make splits and a job file, and need no more.
 const HEAP_MB: u32 = 256;
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Whether the client said that the application succeeded.
+    /// Whether the client reported success.
     pub succeeded: bool,
-    /// What the client wrote.
+    /// Output of the client.
     pub log: String,
 }
 
@@ -40,7 +40,8 @@ impl JobClient {
         I: IntoIterator<Item = OsString>,
     {
         let mut command = java::command(&lab.conf(), main_class, HEAP_MB);
-        // Clients upload what the containers need into the home folder of the file system, which is that of the JVM.
+        // Clients upload what containers need into the home folder of the file system, which is
+        // that of the JVM.
         command
             .args(arguments)
             .env(
@@ -57,7 +58,7 @@ impl JobClient {
     /// Waits for the id of the submitted application.
     ///
     /// # Panics
-    /// When the client ends before, or takes too long.
+    /// When the client ends first, or at the deadline.
     #[must_use]
     pub fn application_id(&mut self) -> String {
         wait::until("an application id", SUBMIT_DEADLINE, || {
@@ -75,7 +76,7 @@ impl JobClient {
     /// Waits for the end of the job.
     ///
     /// # Panics
-    /// When it has not ended at the deadline.
+    /// At the deadline.
     #[must_use]
     pub fn outcome(&mut self, deadline: Duration) -> Outcome {
         let status = self.process.wait_exit(deadline);
@@ -88,14 +89,14 @@ impl JobClient {
     /// Waits for the end of the job and expects success.
     ///
     /// # Panics
-    /// When it has not ended at the deadline, or has failed.
+    /// At the deadline, or when the job has failed.
     #[track_caller]
     pub fn assert_succeeds(&mut self, deadline: Duration) {
         let outcome = self.outcome(deadline);
         assert!(outcome.succeeded, "{}", outcome.log);
     }
 
-    /// Time since the client was started.
+    /// Returns the time since the client was started.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begin.elapsed()
@@ -104,7 +105,7 @@ impl JobClient {
     /// Waits until the client has written `text`.
     ///
     /// # Panics
-    /// When it has not at the deadline, or has ended without.
+    /// At the deadline, or when the client has ended without it.
     #[track_caller]
     pub fn wait_log(&mut self, text: &str, deadline: Duration) {
         self.process.wait_log(text, deadline);

@@ -1,4 +1,5 @@
-//! What a test owns: the right to run a cluster, a folder, ports, and the configuration written from them.
+//! The resources of one test: the right to run a cluster, a folder, ports, and the configuration
+//! written from them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,23 +12,24 @@ use crate::ports::Port;
 use crate::rm::RmKind;
 use crate::{hadoop, wait};
 
-/// Below a node's folder: the configuration of its containers where it differs.
+/// Folder, below a node's, with the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
 
-/// Where nodes are that have no network of their own.
+/// Host name of nodes without a network of their own.
 pub const LOCALHOST: &str = "localhost";
 
-/// Hadoop's default for the port of the AMRMProxy.
+/// Hadoop's default port of the AMRMProxy.
 const AMRM_PROXY_PORT: u16 = 8049;
 
-/// Clusters with Hadoop's ResourceManager that run at once on a machine. Each takes about a gigabyte and mostly waits for
-/// heartbeats: on two cores two of them take hardly longer than one, and more miss their deadlines.
+/// Clusters with Hadoop's ResourceManager that run at once on a machine. Each takes about a
+/// gigabyte and mostly waits for heartbeats: on two cores two of them take hardly longer than one,
+/// and more miss their deadlines.
 const HADOOP_CLUSTERS_MAX: usize = 2;
 
-/// For all others to end: more than any run of tests takes.
+/// Deadline for other clusters to end: more than any run of tests takes.
 const TURN_DEADLINE: Duration = Duration::from_secs(3600);
 
-/// One cluster's place.
+/// Folder, ports, configuration and turn of one cluster.
 #[derive(Debug)]
 pub struct Lab {
     folder: PathBuf,
@@ -41,15 +43,15 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Waits for its turn, makes the folder and writes the configuration of the ResourceManager, which will be of kind `rm`, and of
-    /// clients.
+    /// Waits for its turn, makes the folder and writes the configuration of the clients and of the
+    /// ResourceManager, which is of kind `rm`.
     ///
     /// # Panics
-    /// When the folder cannot be made or Hadoop cannot be fetched.
+    /// When the folder cannot be made or Hadoop cannot be downloaded.
     #[must_use]
     pub fn new(rm: &RmKind, options: Options) -> Self {
         let cache = hadoop::cache_dir();
-        // Before the turn is taken, so that fetching is not done with others waiting for a cluster.
+        // Before the turn is taken: nobody waits for a cluster while this downloads.
         let _ = hadoop::jars();
         let turn = match rm {
             RmKind::Hadoop => Some(wait_turn(&cache)),
@@ -70,7 +72,7 @@ impl Lab {
         }
         let conf = folder.join("conf");
         conf::write(&conf, &core_site, &yarn_site);
-        // Nodes need it not: a job carries what its client has.
+        // Nodes do not read it: a job carries its client's.
         let mapred_site = conf::mapred_site(&folder);
         conf::write_file(&conf, "mapred-site.xml", &mapred_site.to_xml());
         Self {
@@ -84,43 +86,44 @@ impl Lab {
         }
     }
 
-    /// The folder that everything of this test lies in.
+    /// Returns the folder that all files of this test lie in.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// `HADOOP_CONF_DIR` of the ResourceManager and of clients.
+    /// Returns `HADOOP_CONF_DIR` of the ResourceManager and of clients.
     #[must_use]
     pub fn conf(&self) -> PathBuf {
         self.folder.join("conf")
     }
 
-    /// Where the output of processes goes.
+    /// Returns the folder for the output of processes.
     #[must_use]
     pub fn log_folder(&self) -> PathBuf {
         self.folder.join("log")
     }
 
-    /// The home folder of clients: DistributedShell keeps what it uploads there.
+    /// Returns the home folder of clients: DistributedShell puts its uploads there.
     #[must_use]
     pub fn home(&self) -> PathBuf {
         self.folder.join("home")
     }
 
-    /// The ports of this cluster's ResourceManager.
+    /// Returns the ports of this cluster's ResourceManager.
     #[must_use]
     pub const fn rm_ports(&self) -> RmPorts {
         self.rm_ports
     }
 
-    /// The user that the tests run as.
+    /// Returns the user that the tests run as.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// Sets a property of the ResourceManager and of clients, from their next start on. Nodes keep what they have.
+    /// Sets a property of the ResourceManager and of clients, from their next start on. The
+    /// configuration of existing nodes does not change.
     pub fn set(&mut self, name: &str, value: impl ToString) {
         self.yarn_site.set(name, value);
         conf::write(&self.conf(), &self.core_site, &self.yarn_site);
@@ -129,16 +132,16 @@ impl Lab {
     /// Writes the configuration of a node called `name`, with ports and folders of its own.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// When a file cannot be written.
     #[must_use]
     pub fn node_site(&self, name: &str) -> NodeSite {
         self.node_site_at(name, LOCALHOST, reserve_node_ports(), |_| {})
     }
 
-    /// The same for a node on `host`, an address of this machine, after `change`.
+    /// Writes the configuration of a node on `host`, an address of this machine, after `change`.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// When a file cannot be written.
     #[must_use]
     pub fn node_site_changed(
         &self,
@@ -149,10 +152,11 @@ impl Lab {
         self.node_site_at(name, host, reserve_node_ports(), change)
     }
 
-    /// The same for a node that has this address and a network of its own, whose AMRMProxy is where Hadoop's is.
+    /// Writes the configuration of a node that has this address and a network of its own, whose
+    /// AMRMProxy listens on Hadoop's default port.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// When a file cannot be written.
     #[must_use]
     pub fn node_site_in(&self, name: &str, host: &str) -> NodeSite {
         let ports = NodePorts {
@@ -162,7 +166,8 @@ impl Lab {
         self.node_site_at(name, host, ports, |_| {})
     }
 
-    /// Lets nodes and clients find the ResourceManager at this address of the machine. Its pages stay at `localhost`.
+    /// Configures nodes and clients to find the ResourceManager at this address of the machine. Its
+    /// pages stay at `localhost`.
     pub fn set_rm_host(&mut self, host: &str) {
         let ports = self.rm_ports;
         for (service, port) in [
@@ -188,7 +193,7 @@ impl Lab {
         change(&mut site);
         conf::write(&folder.join("conf"), &self.core_site, &site);
         if site.get("yarn.nodemanager.amrmproxy.enabled") == Some("true") {
-            // Nobody tells an AM of its node's proxy: its own configuration has to.
+            // An AM learns of its node's proxy from its own configuration only.
             let mut site = site.clone();
             let proxy = format!("localhost:{}", ports.amrm_proxy);
             site.set("yarn.resourcemanager.scheduler.address", proxy);
@@ -217,51 +222,51 @@ impl Drop for Lab {
     }
 }
 
-/// Where one node has its configuration and files.
+/// Configuration and files of one node.
 #[derive(Debug, Clone)]
 pub struct NodeSite {
     /// Name of the node in file names.
     pub name: String,
-    /// Where its ports are.
+    /// Host name or address that the node listens on.
     pub host: String,
-    /// All that the node writes lies in it.
+    /// Folder that the node writes in.
     pub folder: PathBuf,
-    /// Where the output of the node's process goes.
+    /// Folder for the output of the node's process.
     pub log_folder: PathBuf,
-    /// The node's ports.
+    /// Ports that the node listens on.
     pub ports: NodePorts,
 }
 
 impl NodeSite {
-    /// `HADOOP_CONF_DIR` of the node.
+    /// Returns `HADOOP_CONF_DIR` of the node.
     #[must_use]
     pub fn conf(&self) -> PathBuf {
         self.folder.join("conf")
     }
 
-    /// `HADOOP_CONF_DIR` of its containers: the node's own, unless there is an AMRMProxy that ApplicationMasters are to
-    /// find where the scheduler is.
+    /// Returns `HADOOP_CONF_DIR` of the node's containers: the node's own, unless
+    /// ApplicationMasters are to find an AMRMProxy at the scheduler's address.
     #[must_use]
     pub fn containers_conf(&self) -> PathBuf {
         let own = self.folder.join(CONTAINERS_CONF);
         if own.is_dir() { own } else { self.conf() }
     }
 
-    /// `yarn.nodemanager.log-dirs`.
+    /// Returns the folder of `yarn.nodemanager.log-dirs`.
     #[must_use]
     pub fn log_dir(&self) -> PathBuf {
         self.folder.join("logs")
     }
 
-    /// `yarn.nodemanager.local-dirs`.
+    /// Returns the folder of `yarn.nodemanager.local-dirs`.
     #[must_use]
     pub fn local_dir(&self) -> PathBuf {
         self.folder.join("local")
     }
 }
 
-/// Waits until one of the places for Hadoop's ResourceManager is free, also among processes. The kernel gives it back when the
-/// file is closed.
+/// Waits until one of the places for Hadoop's ResourceManager is free, also among processes. The
+/// kernel frees a place when its file is closed.
 fn wait_turn(cache: &Path) -> File {
     wait::until("a turn", TURN_DEADLINE, || {
         (0..HADOOP_CLUSTERS_MAX)
@@ -294,8 +299,8 @@ fn reserve_node_ports() -> NodePorts {
     }
 }
 
-/// All are held until all are found, so that they differ. Holding them until the server starts would gain little: the next
-/// reservation goes on behind these.
+/// Reserves ports that differ. All are held until all are found. Holding them until the server
+/// starts would gain little: the next reservation starts behind these.
 fn reserve<const N: usize>() -> [u16; N] {
     let ports: [Port; N] = std::array::from_fn(|_| Port::reserve());
     ports.map(Port::release)

@@ -1,19 +1,22 @@
-//! Starts a real Hadoop and real agents for tests, one helper per component.
+//! Starts real Hadoop and real agents for tests, one helper per component.
 //!
-//! A test takes a [`lab::Lab`] (a folder, ports and a configuration of its own, and the right to run a cluster) or a whole
-//! [`cluster::Cluster`], starts what it needs ([`rm`], [`java_nm`], [`agent`], [`distributed_shell`], [`map_reduce`],
-//! [`native_shell`]), has containers wait for a [`gate::Gate`], waits itself for conditions with a deadline ([`wait`]) and judges
-//! by what the ResourceManager, the node and the logs say. Everything started is killed when its handle is dropped, also by a panic.
+//! A test takes a [`lab::Lab`] (folder, ports, configuration, and the right to run a cluster) or a
+//! whole [`cluster::Cluster`], and starts what it needs ([`rm`], [`java_nm`], [`agent`],
+//! [`distributed_shell`], [`map_reduce`], [`native_shell`]). Or it starts one node between fakes: a
+//! [`scripted_cluster::ScriptedCluster`], a [`proxy_cluster::ProxyCluster`]. Containers wait for a
+//! [`gate::Gate`]; tests wait for conditions with a deadline ([`wait`]) and check what the
+//! ResourceManager, the node and the logs report. Dropping a handle kills what it started, also in
+//! a panic.
 //!
 //! | Variable | Effect |
 //! |---|---|
-//! | `NM_AGENT_TEST_CACHE` | folder for Hadoop's jars and the locks; `~/.cache/nm-agent-tests` otherwise |
-//! | `NM_AGENT_REQUIRE_ALL=1` | a test that lacks something (Java, Maven) fails instead of skipping itself |
+//! | `NM_AGENT_TEST_CACHE` | folder for Hadoop's jars and locks, or `~/.cache/nm-agent-tests` |
+//! | `NM_AGENT_REQUIRE_ALL=1` | a test that lacks something (Java, Maven) fails instead of skipping |
 //! | `NM_AGENT_SCREENSHOTS` | for `tools`: a folder for pictures of the live page |
 //! | `NM_AGENT_TEST_NODE` | `java` runs tests on Hadoop's NodeManager, a path on that agent |
 //!
-//! The helpers panic instead of returning errors: a cluster that does not come up fails the test, and the panic
-//! makes each process print the tail of its log.
+//! The helpers panic instead of returning errors: a cluster that does not come up fails the test,
+//! and the panic makes each process print the tail of its log.
 
 pub mod agent;
 pub mod browser;

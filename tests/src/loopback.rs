@@ -1,4 +1,4 @@
-//! What the loopback address of this machine costs: the least that any call can take.
+//! Cost of the loopback address of this machine: the lower bound of any call.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::samples::Samples;
 
-/// One byte to an echo in another thread and back, so many times.
+/// Sends one byte to an echo in another thread and back, `count` times.
 ///
 /// # Panics
 /// When there is no loopback address.

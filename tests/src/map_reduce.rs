@@ -1,17 +1,18 @@
-//! Hadoop's MapReduce examples: their client as it comes, run in a process.
+//! Hadoop's MapReduce examples: their unmodified client, run in a process.
 
 use std::ffi::OsString;
 
 use crate::job_client::JobClient;
 use crate::lab::Lab;
 
-/// The class that runs an example by its name.
+/// Class that runs an example by its name.
 const EXAMPLES: &str = "org.apache.hadoop.examples.ExampleDriver";
 
-/// Starts the client of the example `pi` with so many maps of ten samples each. `name` names its log files.
+/// Starts the client of the example `pi` with this many maps of ten samples each. `name` names its
+/// log files.
 ///
 /// # Panics
-/// When it cannot be started.
+/// When the client cannot be started.
 #[must_use]
 pub fn start_pi(lab: &Lab, name: &str, maps: u32) -> JobClient {
     let arguments = ["pi", &maps.to_string(), "10"].map(OsString::from);

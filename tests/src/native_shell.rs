@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::rm::ResourceManager;
 use crate::wait;
 
-/// For a client to submit, on a machine that is busy building.
+/// Deadline for a client to submit, on a machine that is busy building.
 const SUBMIT_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running client.
@@ -21,10 +21,11 @@ pub struct NativeShell {
 }
 
 impl NativeShell {
-    /// Starts the agent `program` as a client with these arguments, `--conf` apart. `name` names its log files.
+    /// Starts the agent `program` as a client with these arguments, `--conf` apart. `name` names
+    /// its log files.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// When the client cannot be started.
     #[must_use]
     pub fn start(lab: &Lab, program: &Path, name: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
@@ -42,7 +43,7 @@ impl NativeShell {
     /// Waits for the id of the submitted application.
     ///
     /// # Panics
-    /// When the client ends before, or takes too long.
+    /// When the client ends first, or at the deadline.
     #[must_use]
     #[track_caller]
     pub fn application_id(&mut self) -> String {
@@ -55,10 +56,10 @@ impl NativeShell {
         id.expect("an id stands before it").to_owned()
     }
 
-    /// Waits for the end of the client and returns its exit status and what it said.
+    /// Waits for the end of the client; returns its exit status and its output.
     ///
     /// # Panics
-    /// When it has not ended at the deadline.
+    /// At the deadline.
     #[must_use]
     #[track_caller]
     pub fn outcome(&mut self, deadline: Duration) -> (Option<i32>, String) {
@@ -66,16 +67,16 @@ impl NativeShell {
         (status.code(), self.process.log())
     }
 
-    /// Sends SIGTERM.
+    /// Sends SIGTERM to the client.
     pub fn terminate(&self) {
         self.process.terminate();
     }
 }
 
-/// How a job went, as the ResourceManager was told.
+/// Returns the final status of a job at the ResourceManager.
 ///
 /// # Panics
-/// When it was not.
+/// When there is none.
 #[must_use]
 #[track_caller]
 pub fn summary(rm: &ResourceManager, application_id: &str) -> Summary {

@@ -1,30 +1,32 @@
-//! A network of its own for a test, and one for each of its nodes: every node's `localhost` is then its own, as on machines of
-//! their own.
+//! A network namespace for a test and one for each of its nodes: every node's `localhost` is then
+//! its own, as on separate machines.
 //!
 //! ```text
-//!   the test's namespace: test, ResourceManager, clients      a node's namespace: node, its containers
+//!   the test's namespace: test, RM, clients              a node's namespace: node, containers
 //!   hub, a bridge, 10.213.0.1 ─────────────────────────────── eth0, 10.213.0.11
 //!                             ─────────────────────────────── eth0, 10.213.0.12
 //! ```
 //!
-//! The namespaces have no names: they go with the last process in them, also when a test is killed.
+//! The namespaces have no names: they end with their last process, also when a test is killed.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use nix::sched::{CloneFlags, unshare};
 
-/// Where the test and its ResourceManager are.
+/// Address of the test and its ResourceManager.
 pub const HUB: &str = "10.213.0.1";
 
-/// Nodes of one test: their addresses follow that of the hub.
+/// Highest number of a node of one test: nodes' addresses follow the hub's.
 const NODES_MAX: u8 = 100;
 
-/// Runs `body` on a thread with a network of its own. Processes and threads that it starts are in it.
+/// Runs `body` on a thread in a network namespace of its own, with the processes and threads that
+/// it starts.
 ///
 /// # Panics
-/// When there can be no such network, which [`requirements::network_namespaces`](crate::requirements::network_namespaces) tells
-/// beforehand; and when `body` does.
+/// When the kernel refuses, which
+/// [`requirements::network_namespaces`](crate::requirements::network_namespaces) detects
+/// beforehand; and when `body` panics.
 pub fn isolated(body: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -42,12 +44,12 @@ pub fn isolated(body: impl FnOnce() + Send) {
     });
 }
 
-/// The network of one node. It lives as long as this, and longer where processes are left in it.
+/// Network namespace of one node. Lives until dropped, and longer while processes are left in it.
 #[derive(Debug)]
 pub struct NodeNetwork {
     /// The node's address in the test's network.
     pub host: String,
-    // Ends when its standard input closes, hence also when the test is killed.
+    // Ends when its standard input closes, also because the test is killed.
     holder: Child,
 }
 
@@ -84,7 +86,7 @@ impl NodeNetwork {
         network
     }
 
-    /// The same command, run in this network.
+    /// Returns a command that runs in this network.
     #[must_use]
     pub fn enter(&self, command: &Command) -> Command {
         let mut entering = Command::new("nsenter");

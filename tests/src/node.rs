@@ -1,4 +1,4 @@
-//! A node of either kind, behind the same operations: what it is to be is decided by the test.
+//! A node of either kind behind the same operations: the test chooses which.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,10 +13,10 @@ use crate::process::Process;
 use crate::rm::ResourceManager;
 use crate::{agent, http, java, java_nm, wait};
 
-/// For a JVM's start and registration on a machine that is busy building.
+/// Deadline for a JVM's start and registration, on a machine that is busy building.
 const REGISTER_DEADLINE: Duration = Duration::from_secs(90);
 
-/// Which program is the node.
+/// The program that is the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeKind {
     /// Hadoop's own NodeManager.
@@ -25,29 +25,29 @@ pub enum NodeKind {
     Agent(PathBuf),
 }
 
-/// A running node.
+/// A node's process, registered or on its way.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it has its configuration and files.
+    /// Configuration and files of the node.
     pub site: NodeSite,
-    /// The process; killed on drop.
+    /// Process of the node; killed on drop.
     pub process: Process,
 }
 
 impl Node {
-    /// Starts a node and does not wait for anything.
+    /// Starts a node and does not wait for its registration.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// When the node cannot be started.
     #[must_use]
     pub fn start(lab: &Lab, kind: &NodeKind, name: &str) -> Self {
         Self::start_at(lab.node_site(name), kind)
     }
 
-    /// Starts a node whose configuration the test has made and does not wait for anything.
+    /// Starts a node with the test's own configuration and does not wait for its registration.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// When the node cannot be started.
     #[must_use]
     pub fn start_at(site: NodeSite, kind: &NodeKind) -> Self {
         let mut command = command(kind, &site);
@@ -55,7 +55,8 @@ impl Node {
         Self { site, process }
     }
 
-    /// Starts a node in a network of its own and waits until the ResourceManager says that it is RUNNING.
+    /// Starts a node in a network of its own and waits until the ResourceManager shows it as
+    /// RUNNING.
     ///
     /// # Panics
     /// When that takes too long or the node ends.
@@ -75,7 +76,7 @@ impl Node {
         node
     }
 
-    /// Starts a node and waits until the ResourceManager says that it is RUNNING.
+    /// Starts a node and waits until the ResourceManager shows it as RUNNING.
     ///
     /// # Panics
     /// When that takes too long or the node ends.
@@ -86,7 +87,7 @@ impl Node {
         node
     }
 
-    /// The node's id at the ResourceManager.
+    /// Returns the node's id at the ResourceManager.
     #[must_use]
     pub fn id(&self) -> String {
         format!(
@@ -95,10 +96,10 @@ impl Node {
         )
     }
 
-    /// The node as the ResourceManager's REST shows it (`/ws/v1/cluster/nodes`).
+    /// Returns the node as the ResourceManager's REST shows it (`/ws/v1/cluster/nodes`).
     ///
     /// # Errors
-    /// Why it cannot be had, or that the ResourceManager does not know it.
+    /// When no answer comes or the node is not in it.
     pub fn at_rm(&self, rm: &ResourceManager) -> Result<Value, String> {
         let nodes = rm.nodes()?;
         let found = nodes.iter().find(|node| node["id"] == self.id().as_str());
@@ -110,7 +111,7 @@ impl Node {
     /// Waits until the ResourceManager shows the node in `state`.
     ///
     /// # Panics
-    /// When that takes too long, or when the node ends although it is to be RUNNING.
+    /// When that takes too long, or when the node ends although RUNNING is awaited.
     #[track_caller]
     pub fn wait_state(&mut self, rm: &ResourceManager, state: &str, deadline: Duration) {
         wait::until(format!("{} {state}", self.site.name), deadline, || {
@@ -130,15 +131,15 @@ impl Node {
     /// Gets a path of the node's own REST or pages.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// When no answer comes.
     pub fn get(&self, path: &str) -> Result<http::Answer, String> {
         http::get(&format!("{}{path}", self.url()))
     }
 
-    /// A series of the node's own numbers (`/metrics`); 0 when it is not there.
+    /// Returns the value of one of the node's series (`/metrics`); 0 when it does not exist.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// When no answer comes.
     pub fn metric(&self, series: &str) -> Result<f64, String> {
         let text = self.get("/metrics")?.body;
         let line = text.lines().find_map(|line| line.strip_prefix(series));
@@ -150,10 +151,11 @@ impl Node {
         format!("http://{}:{}", self.site.host, self.site.ports.web)
     }
 
-    /// The containers that the node's own REST shows (`/ws/v1/node/containers`). None is an empty list.
+    /// Returns the containers that the node's own REST shows (`/ws/v1/node/containers`); no
+    /// container is an empty list.
     ///
     /// # Errors
-    /// Why they cannot be had.
+    /// When no answer comes.
     pub fn containers(&self) -> Result<Vec<Value>, String> {
         let url = format!("{}/ws/v1/node/containers", self.url());
         let mut answer = http::get_json(&url)?;
@@ -167,7 +169,7 @@ impl Node {
         }
     }
 
-    /// The logs of an application on this node.
+    /// Returns the logs of an application on this node.
     #[must_use]
     pub fn logs(&self, application_id: &str) -> ApplicationLogs {
         ApplicationLogs::new(&self.site.log_dir(), application_id)
@@ -181,7 +183,8 @@ fn command(kind: &NodeKind, site: &NodeSite) -> Command {
     }
 }
 
-/// What a node's environment must have for its containers, which inherit it through the whitelist.
+/// Sets the variables of a node's environment that its containers need and inherit through the
+/// whitelist.
 pub(crate) fn set_environment(command: &mut Command, site: &NodeSite) {
     let home = java::home().unwrap_or_else(|why| panic!("{why}"));
     command

@@ -1,20 +1,22 @@
-//! What containers and ApplicationMasters wrote on a node: `<log dir>/<application>/<container>/<file>`.
+//! Logs of containers and ApplicationMasters on a node: `<log
+//! dir>/<application>/<container>/<file>`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// `ContainerExitStatus.ABORTED`: what the ResourceManager reports of a container that its ApplicationMaster gave back.
+/// Exit status that the ResourceManager reports of a container that its ApplicationMaster released
+/// (Hadoop: `ContainerExitStatus.ABORTED`).
 const RELEASED: i32 = -100;
 
-/// The log folder of one application on one node. It need not exist yet.
+/// Log folder of one application on one node; may not exist yet.
 #[derive(Debug, Clone)]
 pub struct ApplicationLogs {
     folder: PathBuf,
 }
 
 impl ApplicationLogs {
-    /// The logs of `application_id` below a node's log folder.
+    /// Returns the logs of `application_id` below a node's log folder.
     #[must_use]
     pub fn new(log_dir: &Path, application_id: &str) -> Self {
         Self {
@@ -22,7 +24,7 @@ impl ApplicationLogs {
         }
     }
 
-    /// The file `name` of each container that has one, by container id.
+    /// Returns the text of the file `name` of each container that has one, by container id.
     #[must_use]
     pub fn files(&self, name: &str) -> BTreeMap<String, String> {
         let Ok(entries) = fs::read_dir(&self.folder) else {
@@ -38,14 +40,14 @@ impl ApplicationLogs {
             .collect()
     }
 
-    /// What DistributedShell's ApplicationMaster logged so far.
+    /// Returns the log of DistributedShell's ApplicationMaster so far.
     #[must_use]
     pub fn application_master(&self) -> String {
         self.files("AppMaster.stderr").into_values().collect()
     }
 
-    /// The exit status of each container that ran, without those that DistributedShell got too many of and gave
-    /// back unused, in the order of the reports.
+    /// Returns the exit status of each container that ran, in the order of the reports. Containers
+    /// that DistributedShell got beyond its need and released unused are left out.
     #[must_use]
     pub fn exit_statuses_of_used(&self) -> Vec<(String, i32)> {
         let mut statuses = self.exit_statuses();
@@ -53,10 +55,10 @@ impl ApplicationLogs {
         statuses
     }
 
-    /// Expects that so many containers of DistributedShell were used, and that all of them ended well.
+    /// Asserts that DistributedShell used this many containers and that all succeeded.
     ///
     /// # Panics
-    /// When it was otherwise.
+    /// When that is not so.
     #[track_caller]
     pub fn assert_succeeded(&self, containers: usize) {
         let statuses = self.exit_statuses_of_used();
@@ -68,15 +70,15 @@ impl ApplicationLogs {
         );
     }
 
-    /// The exit status of each container that the ResourceManager reported to DistributedShell's ApplicationMaster, in the
-    /// order of the reports.
+    /// Returns the exit status of each container that the ResourceManager reported to
+    /// DistributedShell's ApplicationMaster, in the order of the reports.
     #[must_use]
     pub fn exit_statuses(&self) -> Vec<(String, i32)> {
         exit_statuses(&self.application_master())
     }
 
-    /// The first line of each container's standard output as a number. The commands of the tests print the time of their first
-    /// instruction there, in nanoseconds.
+    /// Returns the first line of each container's standard output as a number. Commands of tests
+    /// print the time of their first instruction there, in nanoseconds.
     #[must_use]
     pub fn first_lines(&self) -> BTreeMap<String, i128> {
         let first = |text: &str| text.lines().next()?.trim().parse().ok();

@@ -1,4 +1,5 @@
-//! The node of a [`ScriptedRm`], the agent or Hadoop's own NodeManager: a process with folders of its own, on free ports.
+//! The node of a [`ScriptedRm`], the agent or Hadoop's own NodeManager: a process with folders of
+//! its own, on free ports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,9 @@ use crate::node::NodeKind;
 use crate::process::Process;
 use crate::{java, java_nm, proc};
 
-/// Which program is the node: the agent at this path, unless `NM_AGENT_TEST_NODE` says `java`, for Hadoop's own
-/// NodeManager, or names another agent by its path. A test that fails with `java` where the contract is Hadoop's is wrong.
+/// Returns which program is the node: the agent at this path, unless `NM_AGENT_TEST_NODE` is
+/// `java`, for Hadoop's own NodeManager, or the path of another agent. A test that fails with
+/// `java` where the contract is Hadoop's is wrong.
 #[must_use]
 pub fn node_kind(agent: &str) -> NodeKind {
     match std::env::var("NM_AGENT_TEST_NODE") {
@@ -25,7 +27,7 @@ pub fn node_kind(agent: &str) -> NodeKind {
     }
 }
 
-/// Ports that the node chooses by itself; the ResourceManager learns those that matter.
+/// Ports that the node chooses by itself; it reports those that matter to the ResourceManager.
 const ANY_PORTS: NodePorts = NodePorts {
     container_management: 0,
     localizer: 0,
@@ -33,31 +35,32 @@ const ANY_PORTS: NodePorts = NodePorts {
     amrm_proxy: 0,
 };
 
-/// A node's process and files. Both are gone when it is dropped; after a failure the files stay.
+/// A node's process and files. Dropping it ends the process and removes the files; after a failure
+/// they stay.
 #[derive(Debug)]
 pub struct NodeProcess {
-    /// The process.
+    /// Process of the node.
     pub process: Process,
-    /// Right before it was spawned.
+    /// Time right before the process was spawned.
     pub started_at: Instant,
     site: NodeSite,
 }
 
 impl NodeProcess {
-    /// Starts a node of 1024 MiB and 64 virtual cores that queues up to 20 opportunistic containers, with a second between a
-    /// failed try to reach `rm` and the next. `change` may change its `yarn-site.xml`.
+    /// Starts a node of 1024 MiB and 64 virtual cores that queues up to 20 opportunistic containers
+    /// and retries to reach `rm` every second. `change` may change its `yarn-site.xml`.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// When the node cannot be started.
     #[must_use]
     pub fn start(kind: &NodeKind, rm: &ScriptedRm, change: impl FnOnce(&mut Properties)) -> Self {
         Self::start_toward(kind, rm.address().port(), change)
     }
 
-    /// Starts a node toward a ResourceManager that need not be there yet.
+    /// Starts a node for a ResourceManager that need not run yet.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// When the node cannot be started.
     #[must_use]
     pub fn start_toward(
         kind: &NodeKind,
@@ -78,25 +81,25 @@ impl NodeProcess {
         }
     }
 
-    /// The folder that all of this node lies in. Tests may put files of their own into it.
+    /// Returns the folder with all files of this node. Tests may put files of their own into it.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.site.folder
     }
 
-    /// Where the node keeps its containers' folders.
+    /// Returns the folder of the node's containers.
     #[must_use]
     pub fn local_dir(&self) -> PathBuf {
         self.site.local_dir()
     }
 
-    /// Where the node keeps its containers' logs.
+    /// Returns the folder of its containers' logs.
     #[must_use]
     pub fn log_dir(&self) -> PathBuf {
         self.site.log_dir()
     }
 
-    /// The processes of its containers.
+    /// Returns the processes of its containers.
     #[must_use]
     pub fn container_processes(&self) -> Vec<proc::Found> {
         proc::containers(self.folder())
@@ -161,7 +164,8 @@ fn make_site(rm_port: u16, change: impl FnOnce(&mut Properties)) -> NodeSite {
     site
 }
 
-/// Unlike for a node that runs Hadoop's ApplicationMasters, Java need not be there.
+/// Returns a command that runs the agent. Java may be missing: no ApplicationMaster of Hadoop's
+/// runs on this node.
 fn agent_command(program: &Path, site: &NodeSite) -> Command {
     let mut command = Command::new(program);
     command

@@ -1,8 +1,8 @@
-//! Ports that are free on the loopback address and stay reserved until they are handed over.
+//! Ports that are free on the loopback address and stay reserved until their server starts.
 //!
-//! They lie below the kernel's range for outgoing connections. A server that is down for a while (a ResourceManager between kill
-//! and restart) would otherwise see its port taken by somebody's outgoing connection, or a client that retries would
-//! even connect to itself.
+//! They lie below the kernel's range for outgoing connections. Otherwise a server that is down for
+//! a while (a ResourceManager between kill and restart) could lose its port to an outgoing
+//! connection, and a client that retries could even connect to itself.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// Lowest port considered: above the usual servers.
 const LOWEST: u16 = 12_000;
 
-/// Taken when the kernel's range cannot be read: its default begins here.
+/// Upper bound when the kernel's range cannot be read: the default range begins here.
 const EPHEMERAL_BEGIN_DEFAULT: u16 = 32_768;
 
-/// A free port; nobody else can listen on it until [`Port::release`] or drop.
+/// A free port; no other process can listen on it until [`Port::release`] or drop.
 #[derive(Debug)]
 pub struct Port {
     listener: TcpListener,
@@ -24,7 +24,7 @@ impl Port {
     /// Reserves a port.
     ///
     /// # Panics
-    /// When none is free.
+    /// When no port is free.
     #[must_use]
     pub fn reserve() -> Self {
         let (begin, end) = (LOWEST, ephemeral_begin().max(LOWEST + 1));
@@ -37,13 +37,13 @@ impl Port {
         panic!("no port from {begin} to {end} is free");
     }
 
-    /// The port's number, still reserved.
+    /// Returns the port's number; it stays reserved.
     #[must_use]
     pub const fn number(&self) -> u16 {
         self.number
     }
 
-    /// Frees the port for the server that is to have it.
+    /// Frees the port for its server; returns the number.
     #[must_use]
     pub fn release(self) -> u16 {
         drop(self.listener);
@@ -51,7 +51,8 @@ impl Port {
     }
 }
 
-/// Walks the range from a place that differs between processes, so that they rarely try the same port.
+/// Returns the next port to try. The first differs between processes, so that they rarely try the
+/// same port.
 fn next_candidate(begin: u16, end: u16) -> u16 {
     static STEP: AtomicU16 = AtomicU16::new(0);
     let width = u32::from(end - begin);

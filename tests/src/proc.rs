@@ -1,7 +1,9 @@
-//! Which processes of the machine belong to a test: those whose command line or environment names the test's folder.
+//! Processes that belong to a test: those whose command line or environment names the test's
+//! folder.
 //!
-//! A node's containers are in process groups of their own, so killing the node's group does not reach them; but their scripts,
-//! working folders and `HADOOP_CONF_DIR` all lie in the test's folder.
+//! A node's containers are in process groups of their own, so killing the node's group does not
+//! reach them; but their scripts, working folders and `HADOOP_CONF_DIR` all lie in the test's
+//! folder.
 
 use std::fs;
 use std::path::Path;
@@ -13,16 +15,16 @@ use nix::unistd::Pid;
 /// A process as `/proc` shows it.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Its id.
+    /// Id of the process.
     pub pid: i32,
-    /// Its command line, arguments separated by blanks.
+    /// Command line, arguments separated by blanks.
     pub command: String,
-    /// The variable `CONTAINER_ID` of its environment: what only a container's processes have.
+    /// Variable `CONTAINER_ID` of the environment: only processes of containers have it.
     pub container_id: Option<String>,
 }
 
-/// The processes that name `folder`, apart from this one. Zombies have neither command line nor environment and are not
-/// among them.
+/// Returns the processes that name `folder`, except this one. Zombies have neither command line nor
+/// environment and are not found.
 #[must_use]
 pub fn mentioning(folder: &Path) -> Vec<Found> {
     let needle = folder.as_os_str().as_encoded_bytes();
@@ -37,7 +39,7 @@ pub fn mentioning(folder: &Path) -> Vec<Found> {
         .collect()
 }
 
-/// The processes of containers that name `folder`.
+/// Returns the processes of containers that name `folder`.
 #[must_use]
 pub fn containers(folder: &Path) -> Vec<Found> {
     mentioning(folder)
@@ -46,17 +48,17 @@ pub fn containers(folder: &Path) -> Vec<Found> {
         .collect()
 }
 
-/// Kills every process that names `folder`, and says how many there were.
+/// Kills every process that names `folder`; returns their number.
 pub fn kill_mentioning(folder: &Path) -> usize {
     let found = mentioning(folder);
     for process in &found {
-        // It may have ended by itself meanwhile.
+        // The process may have ended by itself.
         let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
     }
     found.len()
 }
 
-/// `None` for a process that is gone or does not name the folder.
+/// Reads a process; `None` when it has ended or does not name the folder.
 fn look(pid: i32, needle: &[u8]) -> Option<Found> {
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     // The environment of another user's process cannot be read; its command line still can.
@@ -82,17 +84,18 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
         .any(|window| window == needle)
 }
 
-/// Processor time that a process has used, its threads together.
+/// Returns the CPU time that a process has used, its threads together.
 ///
 /// # Panics
-/// When it has gone.
+/// When the process has ended.
 #[must_use]
 pub fn processor_time(id: u32) -> Duration {
     // The kernel shows times in hundredths of a second to every program (USER_HZ).
     const TICK: Duration = Duration::from_millis(10);
     let path = format!("/proc/{id}/stat");
     let stat = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    // The name, in parentheses, may hold anything; user and system time are the 12th and 13th field after it.
+    // The name, in parentheses, may hold any text; user and system time are the 12th and 13th field
+    // after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: u32 = ticks

@@ -1,7 +1,8 @@
-//! A child in a process group of its own, its output in files, gone when its handle is dropped.
+//! A child in a process group of its own, with its output in files; dropping its handle ends it.
 //!
-//! The group is killed on drop, hence also by a panic, and then the tail of the output is printed. Should the test process itself
-//! be killed (an interrupted `cargo test`), a small watchdog notices that its pipe closed and kills the group.
+//! The group is killed on drop, also in a panic, and then the tail of the output is printed. If the
+//! test process itself is killed (an interrupted `cargo test`), a small watchdog notices that its
+//! pipe closed and kills the group.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,13 +15,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::wait;
 
-/// Lines of each output file shown when a test fails: enough for a Java stack trace and what led to it.
+/// Lines of each output file that a failed test prints: enough for a Java stack trace and what led
+/// to it.
 const TAIL_LINES: usize = 40;
 
-/// A Java process begins by printing its whole class path in one line.
+/// Start of the line in which a Java process prints its whole class path.
 const LINE_BYTES_MAX: usize = 1000;
 
-/// A child and all it starts without leaving its process group.
+/// A child, with every process that it starts without leaving its process group.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -31,28 +33,29 @@ pub struct Process {
     stderr: PathBuf,
 }
 
-/// Has what is started from now on end by SIGHUP also where these tests were started to ignore it, as by `nohup`: a signal that is
-/// handled here has its default meaning there.
+/// Restores the default action of SIGHUP for processes started from now on, also when these tests
+/// were started to ignore it, as by `nohup`: a signal that is handled here has its default action
+/// there.
 ///
 /// # Panics
-/// When it cannot be handled.
+/// When the signal cannot be handled.
 pub fn let_children_hang_up() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build();
     let runtime = runtime.unwrap_or_else(|error| panic!("no runtime: {error}"));
     let _within = runtime.enter();
-    // It stays handled when nobody listens any more.
+    // The signal stays handled when nothing listens any more.
     let _listening = signal(SignalKind::hangup())
         .unwrap_or_else(|error| panic!("cannot listen for SIGHUP: {error}"));
 }
 
 impl Process {
-    /// Starts `command` with its output in `<name>.stdout` and `<name>.stderr` in `folder`; a second start under the same
-    /// name appends.
+    /// Starts `command` with its output in `<name>.stdout` and `<name>.stderr` in `folder`; a
+    /// second start under the same name appends.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// When the command cannot be started.
     #[must_use]
     pub fn start(name: &str, command: &mut Command, folder: &Path) -> Self {
         use std::os::unix::process::CommandExt as _;
@@ -86,19 +89,19 @@ impl Process {
         }
     }
 
-    /// The process id, which is also that of the group.
+    /// Returns the process id, which is also the group's.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All that was written to standard output and to standard error so far.
+    /// Returns all output so far, standard output first.
     #[must_use]
     pub fn log(&self) -> String {
         read(&self.stdout) + &read(&self.stderr)
     }
 
-    /// The exit status, once it has ended.
+    /// Returns the exit status, once the process has ended.
     pub fn exit(&mut self) -> Option<ExitStatus> {
         if self.exit.is_none() {
             self.exit = self
@@ -116,7 +119,7 @@ impl Process {
 
     /// Sends a signal to the process, not to its group.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended by itself meanwhile.
+        // The process may have ended by itself.
         let _ = kill(self.pid(), signal);
     }
 
@@ -128,20 +131,20 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     ///
     /// # Panics
-    /// When it has not ended at the deadline.
+    /// At the deadline.
     #[track_caller]
     pub fn wait_exit(&mut self, deadline: Duration) -> ExitStatus {
         let what = format!("the end of {}", self.name);
         wait::until(what, deadline, || self.exit().ok_or("it runs"))
     }
 
-    /// Waits until `text` stands in the log.
+    /// Waits until the output holds `text`.
     ///
     /// # Panics
-    /// When it has not been written at the deadline, or the process has ended without.
+    /// At the deadline, or when the process has ended without it.
     #[track_caller]
     pub fn wait_log(&mut self, text: &str, deadline: Duration) {
         let what = format!("{text:?} in the log of {}", self.name);
@@ -185,7 +188,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // First the watchdog, so that it never sees its pipe close and kills a group whose number was given away.
+        // First the watchdog: it must not see its pipe close and kill a group whose number is in
+        // use again.
         drop(self.watchdog.kill());
         drop(self.watchdog.wait());
         self.kill();
@@ -200,7 +204,7 @@ fn append(path: &Path) -> File {
     file.unwrap_or_else(|error| panic!("cannot open {}: {error}", path.display()))
 }
 
-/// A file that is not there yet is an empty one.
+/// Reads a file; a missing one is empty.
 fn read(path: &Path) -> String {
     fs::read(path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -252,7 +256,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut process = shell("echo started; sleep 60", folder.path());
         process.wait_log("started", DEADLINE);
-        // What the kernel does when this process ends without dropping anything.
+        // As the kernel does when this process ends without dropping anything.
         drop(process.watchdog.stdin.take());
         assert_eq!(process.wait_exit(DEADLINE).signal(), Some(9));
     }

@@ -1,4 +1,4 @@
-//! A real Prometheus that scrapes what it is told to, and its tool.
+//! A real Prometheus that scrapes the ports of a test, and its tool.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,18 +15,18 @@ use crate::ports::Port;
 use crate::process::Process;
 use crate::wait;
 
-/// Debian's names of the programs, both in its package `prometheus`.
+/// Name of the server in Debian's package `prometheus`.
 pub const PROMETHEUS: &str = "prometheus";
-/// See [`PROMETHEUS`].
+/// Name of the tool in Debian's package `prometheus`.
 pub const PROMTOOL: &str = "promtool";
 
-/// For the server to answer, on a machine that is busy building.
+/// Deadline for the server to answer, on a machine that is busy building.
 const START_DEADLINE: Duration = Duration::from_secs(90);
 
-/// Often, so that a test sees rates soon.
+/// Interval of scrapes: short, so that a test sees rates soon.
 const SCRAPE_INTERVAL: &str = "250ms";
 
-/// A server on a port of its own; gone, with its data, when it is dropped.
+/// A server on a port of its own; dropping it removes its data.
 #[derive(Debug)]
 pub struct Prometheus {
     _process: Process,
@@ -35,10 +35,11 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes `/metrics` of these ports as the job `nm-agent`, and evaluates these rules.
+    /// Starts a server that scrapes `/metrics` of these ports as the job `nm-agent` and evaluates
+    /// these rules.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// When the server does not come up.
     #[must_use]
     pub fn start(ports: &[u16], rules: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no folder: {error}"));
@@ -86,10 +87,10 @@ impl Prometheus {
         });
     }
 
-    /// The result of an instant query: one entry for each series.
+    /// Returns the result of an instant query: one entry for each series.
     ///
     /// # Errors
-    /// What the server says against it, or why it does not answer.
+    /// When the server refuses the query or does not answer.
     pub fn query(&self, expression: &str) -> Result<Vec<Value>, String> {
         let mut url = format!("{}/api/v1/query?query=", self.url);
         for byte in expression.bytes() {
@@ -104,22 +105,22 @@ impl Prometheus {
         Ok(result.unwrap_or_default())
     }
 
-    /// Names and states of all alerts that the rules make of the data.
+    /// Returns names and states of all alerts that the rules derive from the data.
     ///
     /// # Errors
-    /// Why the server does not answer.
+    /// When the server does not answer.
     pub fn alerts(&self) -> Result<Value, String> {
         http::get_json(&format!("{}/api/v1/alerts", self.url))
     }
 }
 
-/// Runs the tool with something on its standard input; what it prints.
+/// Runs the tool with this standard input; returns its output.
 ///
 /// # Errors
-/// The same, when it finds something wrong.
+/// With the tool's output, when it reports a problem.
 ///
 /// # Panics
-/// When it does not run.
+/// When the tool does not run.
 pub fn promtool(arguments: &[&str], folder: &Path, input: &str) -> Result<String, String> {
     let mut child = Command::new(PROMTOOL)
         .args(arguments)
@@ -130,7 +131,7 @@ pub fn promtool(arguments: &[&str], folder: &Path, input: &str) -> Result<String
         .spawn()
         .unwrap_or_else(|error| panic!("cannot start {PROMTOOL}: {error}"));
     let mut pipe = child.stdin.take().expect("its input is a pipe");
-    // It reads all of its input before it writes, or none.
+    // The tool reads all of its input before it writes, or none.
     drop(pipe.write_all(input.as_bytes()));
     drop(pipe);
     let output = child

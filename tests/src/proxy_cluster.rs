@@ -1,5 +1,6 @@
-//! ApplicationMasters whose container only sleeps, and whose part a test plays with the token that the node gave them: so a
-//! master of any behaviour speaks through a node's AMRMProxy, ours or Hadoop's.
+//! A node with an AMRMProxy, ours or Hadoop's, whose ApplicationMasters' containers only sleep. The
+//! test makes their calls with the tokens that the node gave them, so that masters of any behaviour
+//! go through the proxy.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,13 +24,14 @@ use test_support::LaunchContext;
 use test_support::scripted::Launched;
 use test_support::scripted::{Script, ScriptedAm, ScriptedRm, ScriptedScheduler};
 
-/// For an AM's container to be launched, on a machine that is busy building.
+/// Deadline for an AM's container to be launched, on a machine that is busy building.
 const LAUNCH_DEADLINE: Duration = Duration::from_secs(90);
 
-/// What a played master's container runs.
+/// Command of a master's container.
 pub const SLEEP: &str = "exec sleep 6000";
 
-/// The AMRMTokens in the token file of a container below `local_dir` of a node; `None` while it has not been launched there.
+/// Returns the AMRMTokens in the token file of a container below `local_dir` of a node; `None`
+/// while it has not been launched there.
 #[must_use]
 pub fn tokens_of(local_dir: &Path, container: ContainerId) -> Option<Vec<Token>> {
     let application = container.application_id().to_string();
@@ -39,15 +41,15 @@ pub fn tokens_of(local_dir: &Path, container: ContainerId) -> Option<Vec<Token>>
         .map(|user| user.join("appcache").join(&application))
         .map(|folder| folder.join(container.to_string()).join("container_tokens"))
         .find(|file| file.exists())?;
-    // It may be that it is being written.
+    // The file may be half written.
     let credentials = Credentials::read(&fs::read(file).ok()?).ok()?;
     let tokens = credentials.tokens.into_values();
     let tokens = tokens.filter(|token| token.kind == kind::AM_RM_TOKEN);
     Some(tokens.collect())
 }
 
-/// Waits until one of these nodes, of which the local folders are given, has launched the first attempt's master of an
-/// application, and takes its place. Also answers with the number of the node, from 0.
+/// Waits until one of the nodes with these local folders has launched the first attempt's master of
+/// an application. Returns the node's index and the master's token.
 ///
 /// # Panics
 /// When that takes too long, or the container has not exactly one AMRMToken.
@@ -73,21 +75,21 @@ pub fn wait_launched(local_dirs: &[PathBuf], application_id: ApplicationId) -> (
     (node, launched)
 }
 
-/// A node with an AMRMProxy between peers of this program. Fields are dropped in this order.
+/// A node with an AMRMProxy between scripted peers. Fields are dropped in this order.
 pub struct ProxyCluster {
-    /// The node.
+    /// Process of the node.
     pub node: NodeProcess,
-    /// Where its AMRMProxy listens.
+    /// Address of the node's AMRMProxy.
     pub proxy: SocketAddr,
-    /// The scheduler that it forwards to.
+    /// Scheduler that the AMRMProxy forwards to.
     pub scheduler: ScriptedScheduler,
-    /// Where it is registered.
+    /// ResourceManager that the node is registered at.
     pub rm: ScriptedRm,
 }
 
 impl ProxyCluster {
-    /// Starts them and waits until the node is registered. The node has room for two thousand masters and holds no master
-    /// back. `change` may change its `yarn-site.xml`.
+    /// Starts the parts and waits until the node is registered. The node has capacity for two
+    /// thousand masters and throttles none. `change` may change its `yarn-site.xml`.
     ///
     /// # Panics
     /// When the node does not register.
@@ -125,7 +127,7 @@ impl ProxyCluster {
         }
     }
 
-    /// The node, as one that other nodes may allocate on.
+    /// Returns the node as one that other nodes may allocate on.
     #[must_use]
     pub fn remote_node(&self) -> RemoteNodeProto {
         RemoteNodeProto {
@@ -136,7 +138,7 @@ impl ProxyCluster {
         }
     }
 
-    /// Has the master of the application with this number launched, and takes its place.
+    /// Launches the master of the application with this number; returns its token.
     ///
     /// # Panics
     /// When the node refuses.
@@ -149,7 +151,7 @@ impl ProxyCluster {
         self.wait_launched(am.attempt())
     }
 
-    /// The same for the masters of all these applications, which start at once.
+    /// Launches the masters of all these applications at once; returns their tokens.
     ///
     /// # Panics
     /// When the node refuses one.
@@ -174,8 +176,9 @@ impl ProxyCluster {
     }
 }
 
-/// Starts the ApplicationMaster of the application with this number on the node of `rm`, with this token of the
-/// ResourceManager in its credentials or without one, and answers with its connection.
+/// Starts the ApplicationMaster of the application with this number on the node of `rm`; returns
+/// the connection that started it. `token_of` gives the ResourceManager's token in its credentials,
+/// or none.
 ///
 /// # Panics
 /// When the node refuses.

@@ -1,23 +1,27 @@
-//! What a test needs from the machine, and what happens when it is not there.
+//! Requirements of tests on the machine, and what happens where one is not met.
 //!
-//! A test that cannot run says so in a line `SKIPPED: <test>: <why>` and returns. With `NM_AGENT_REQUIRE_ALL=1` a
-//! missing requirement is a failure, so that a check on a complete machine cannot pass by skipping.
+//! A test that cannot run prints a line `SKIPPED: <test>: <why>` and returns. With
+//! `NM_AGENT_REQUIRE_ALL=1` a missing requirement is a failure, so that a check on a complete
+//! machine cannot pass by skipping.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// When set to `1`, a missing requirement panics instead of skipping the test.
+/// Variable that makes a missing requirement panic when it is `1`.
 pub const REQUIRE_ALL: &str = "NM_AGENT_REQUIRE_ALL";
 
-/// Returns from the test unless each named function of [`requirements`](crate::requirements) is satisfied.
+/// Returns from the test unless each named function of [`requirements`](crate::requirements) is
+/// satisfied.
 ///
-/// `require!(java, hadoop)` skips the test on a machine without Java, or without Hadoop's jars and a way to get them.
+/// `require!(java, hadoop)` skips the test on a machine without Java, or without Hadoop's jars and
+/// a way to get them.
 #[macro_export]
 macro_rules! require {
     ($($what:ident),+ $(,)?) => {
         $(
             if let Err(why) = $crate::requirements::$what() {
-                // The path of a local function names the test; the thread's name does not when tests run one by one.
+                // The path of a local function names the test; the thread's name does not when
+                // tests run one by one.
                 fn here() {}
                 $crate::requirements::skip(::std::any::type_name_of_val(&here).trim_end_matches("::here"), &why);
                 return;
@@ -26,18 +30,18 @@ macro_rules! require {
     };
 }
 
-/// A Java 11 or later that can be asked for its version.
+/// Requires a Java 11 or later that reports its version.
 ///
 /// # Errors
-/// Why there is none.
+/// With the reason why there is none.
 pub fn java() -> Result<(), String> {
     crate::java::home().map(drop)
 }
 
-/// A Java with its compiler, for tests that carry a Java source file.
+/// Requires a Java with its compiler, for tests that carry a Java source file.
 ///
 /// # Errors
-/// Why there is none.
+/// With the reason why there is none.
 pub fn jdk() -> Result<(), String> {
     let home = crate::java::home()?;
     let compiler = home.join("bin/javac");
@@ -51,10 +55,10 @@ pub fn jdk() -> Result<(), String> {
     }
 }
 
-/// Java and Hadoop's jars: those in the cache, or Maven to fetch them.
+/// Requires Java and Hadoop's jars: those in the cache, or Maven to download them.
 ///
 /// # Errors
-/// What is missing.
+/// With what is missing.
 pub fn hadoop() -> Result<(), String> {
     java()?;
     if crate::hadoop::is_cached() {
@@ -64,36 +68,36 @@ pub fn hadoop() -> Result<(), String> {
     }
 }
 
-/// Chromium, for tests of pages.
+/// Requires Chromium, for tests of pages.
 ///
 /// # Errors
-/// Why it does not run.
+/// With the reason why it does not run.
 pub fn chromium() -> Result<(), String> {
     runs(crate::browser::CHROMIUM, "--version")
 }
 
-/// Prometheus and its tool, for tests of metrics, dashboards and alerts.
+/// Requires Prometheus and its tool, for tests of metrics, dashboards and alerts.
 ///
 /// # Errors
-/// Which of them does not run.
+/// With the program that does not run.
 pub fn prometheus() -> Result<(), String> {
     runs(crate::prometheus::PROMETHEUS, "--version")?;
     runs(crate::prometheus::PROMTOOL, "--version")
 }
 
-/// The right and the tools (Debian: `iproute2`, `util-linux`) to make networks for nodes.
+/// Requires the right and the tools (Debian: `iproute2`, `util-linux`) to make networks for nodes.
 ///
 /// # Errors
-/// What is missing.
+/// With what is missing.
 pub fn network_namespaces() -> Result<(), String> {
     runs("nsenter", "--version")?;
     runs("unshare", "--net ip link add hub type bridge")
 }
 
-/// A machine of our own: QEMU, and what builds its image unless that is there.
+/// Requires a virtual machine: QEMU, and the tools that build its image unless it is built.
 ///
 /// # Errors
-/// What is missing.
+/// With what is missing.
 pub fn guest() -> Result<(), String> {
     crate::guest::can_run_our_programs()?;
     runs("qemu-system-x86_64", "--version")?;
@@ -104,10 +108,10 @@ pub fn guest() -> Result<(), String> {
     runs("mmdebstrap", "--version")
 }
 
-/// Hierarchies of cgroups in which this user may freeze, limit and make a place of its own.
+/// Requires hierarchies of cgroups in which this user may freeze, limit and create.
 ///
 /// # Errors
-/// Why there are none.
+/// With the reason why there are none.
 pub fn cgroups() -> Result<(), String> {
     crate::cgroups::Hierarchy::new().map(drop)
 }
@@ -126,7 +130,7 @@ fn runs(program: &str, arguments: &str) -> Result<(), String> {
     }
 }
 
-/// Says that a test is skipped, where the test harness's capturing of output does not hide it.
+/// Prints that a test is skipped, to where the test harness does not capture output.
 ///
 /// # Panics
 /// When [`REQUIRE_ALL`] is `1`.
@@ -135,12 +139,12 @@ pub fn skip(test: &str, why: &str) {
         std::env::var(REQUIRE_ALL).as_deref() != Ok("1"),
         "{test} would be skipped although {REQUIRE_ALL}=1: {why}"
     );
-    say(&format!("SKIPPED: {test}: {why}"));
+    print_line(&format!("SKIPPED: {test}: {why}"));
 }
 
-/// Writes one line to the real standard error. It begins with a line break, since the test harness may have
-/// left its own line unfinished.
-pub fn say(line: &str) {
+/// Prints one line to the real standard error. It begins with a line break, since the test harness
+/// may have left its own line unfinished.
+pub fn print_line(line: &str) {
     // A closed standard error is no reason to fail a test.
     drop(writeln!(std::io::stderr().lock(), "\n{line}"));
 }

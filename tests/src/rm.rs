@@ -1,4 +1,4 @@
-//! The ResourceManager: start, kill, start again over the same state, and what its REST says.
+//! The ResourceManager's process: start, kill, restart over the same state, and its REST.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,23 +12,23 @@ use crate::{http, java, wait};
 
 const MAIN_CLASS: &str = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager";
 
-/// Hadoop's own figure for a small cluster is far above what a test's cluster needs.
+/// Heap of Hadoop's ResourceManager: its own figure for a small cluster is far above a test's need.
 const HEAP_MB: u32 = 512;
 
-/// For a JVM's start on a machine that is busy building.
+/// Deadline for a JVM's start, on a machine that is busy building.
 const START_DEADLINE: Duration = Duration::from_secs(120);
 
-/// Which program is the ResourceManager.
+/// The program that is the ResourceManager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RmKind {
-    /// Hadoop's own.
+    /// Hadoop's own ResourceManager.
     Hadoop,
     /// `nm-agent rm`, from the agent's program at this path.
     Mini(PathBuf),
 }
 
 impl RmKind {
-    /// Names its log files.
+    /// Base name of the log files.
     const fn name(&self) -> &'static str {
         match self {
             Self::Hadoop => "rm",
@@ -48,7 +48,7 @@ impl RmKind {
     }
 }
 
-/// A running ResourceManager, or the place of one that was killed.
+/// A ResourceManager that runs, or was killed and can be restarted.
 #[derive(Debug)]
 pub struct ResourceManager {
     kind: RmKind,
@@ -57,10 +57,10 @@ pub struct ResourceManager {
 }
 
 impl ResourceManager {
-    /// Starts it and waits until it says STARTED.
+    /// Starts a ResourceManager and waits until it reports STARTED.
     ///
     /// # Panics
-    /// When that takes too long or it ends.
+    /// When that takes too long or the process ends.
     #[must_use]
     pub fn start(lab: &Lab, kind: &RmKind) -> Self {
         let mut rm = Self::absent(lab, kind);
@@ -68,7 +68,7 @@ impl ResourceManager {
         rm
     }
 
-    /// The place of a ResourceManager that has not been started.
+    /// Returns a ResourceManager that is not started yet.
     #[must_use]
     pub fn absent(lab: &Lab, kind: &RmKind) -> Self {
         Self {
@@ -78,10 +78,11 @@ impl ResourceManager {
         }
     }
 
-    /// Starts it after [`ResourceManager::kill`], over what its state store kept, and waits until it says STARTED.
+    /// Starts it after [`ResourceManager::kill`], over its state store, and waits until it reports
+    /// STARTED.
     ///
     /// # Panics
-    /// When that takes too long or it ends.
+    /// When that takes too long or the process ends.
     pub fn start_again(&mut self, lab: &Lab) {
         let mut command = self.kind.command(lab);
         command.current_dir(lab.folder());
@@ -98,58 +99,58 @@ impl ResourceManager {
         self.process = Some(process);
     }
 
-    /// Ends it with SIGKILL.
+    /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
         self.process = None;
     }
 
-    /// What it logged so far; nothing while it is not running.
+    /// Returns its log so far; empty while it is not running.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.as_ref().map(Process::log).unwrap_or_default()
     }
 
-    /// `/ws/v1/cluster/info`.
+    /// Returns `/ws/v1/cluster/info`.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// When no answer comes.
     pub fn cluster_info(&self) -> Result<Value, String> {
         Ok(self.get("info")?["clusterInfo"].take())
     }
 
-    /// Every node in any state (`/ws/v1/cluster/nodes`).
+    /// Returns every node in any state (`/ws/v1/cluster/nodes`).
     ///
     /// # Errors
-    /// Why they cannot be had.
+    /// When no answer comes.
     pub fn nodes(&self) -> Result<Vec<Value>, String> {
-        // Without the states only those that are running are listed.
+        // Without the states only running nodes are listed.
         let states = "NEW,RUNNING,UNHEALTHY,DECOMMISSIONED,LOST,REBOOTED,DECOMMISSIONING,SHUTDOWN";
         Ok(list(
             self.get(&format!("nodes?states={states}"))?["nodes"]["node"].take(),
         ))
     }
 
-    /// An application (`/ws/v1/cluster/apps/{id}`).
+    /// Returns an application (`/ws/v1/cluster/apps/{id}`).
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// When no answer comes.
     pub fn application(&self, application_id: &str) -> Result<Value, String> {
         Ok(self.get(&format!("apps/{application_id}"))?["app"].take())
     }
 
-    /// The attempts of an application, first one first.
+    /// Returns the attempts of an application, oldest first.
     ///
     /// # Errors
-    /// Why they cannot be had.
+    /// When no answer comes.
     pub fn attempts(&self, application_id: &str) -> Result<Vec<Value>, String> {
         let mut answer = self.get(&format!("apps/{application_id}/appattempts"))?;
         Ok(list(answer["appAttempts"]["appAttempt"].take()))
     }
 
-    /// The containers of an attempt that have not finished.
+    /// Returns the containers of an attempt that have not finished.
     ///
     /// # Errors
-    /// Why they cannot be had.
+    /// When no answer comes.
     pub fn containers(&self, application_id: &str, attempt_id: &str) -> Result<Vec<Value>, String> {
         let mut answer = self.get(&format!(
             "apps/{application_id}/appattempts/{attempt_id}/containers"
@@ -173,10 +174,10 @@ impl ResourceManager {
         })
     }
 
-    /// Orders the end of an application.
+    /// Kills an application through its REST call.
     ///
     /// # Panics
-    /// When that is refused.
+    /// When the ResourceManager refuses.
     pub fn kill_application(&self, lab: &Lab, application_id: &str) {
         let user = lab.user();
         let url = format!(
@@ -198,7 +199,8 @@ impl ResourceManager {
     }
 }
 
-/// Hadoop's REST leaves an empty list out, and shows a list of one sometimes as its element.
+/// Returns the elements of a list in Hadoop's REST, which leaves an empty list out and sometimes
+/// shows a list of one as its element.
 fn list(value: Value) -> Vec<Value> {
     match value {
         Value::Array(values) => values,

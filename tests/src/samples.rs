@@ -2,23 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-/// Times in milliseconds, of which there is at least one.
+/// Measured times in milliseconds, at least one.
 #[derive(Debug, Clone)]
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Calls `measure` so many times.
+    /// Calls `measure` this many times.
     ///
     /// # Panics
-    /// When that is never.
+    /// When `count` is 0.
     pub fn take(count: usize, measure: impl FnMut(usize) -> Duration) -> Self {
         (0..count).map(measure).collect()
     }
 
-    /// Calls `measure` so many times, but not again once `limit` has passed since the first.
+    /// Calls `measure` this many times, but not again once `limit` has passed since the first.
     ///
     /// # Panics
-    /// When that is never.
+    /// When `count` is 0.
     pub fn take_within(
         count: usize,
         limit: Duration,
@@ -29,7 +29,7 @@ impl Samples {
         (0..count).take_while(is_due).map(measure).collect()
     }
 
-    /// The ones with the shorter median.
+    /// Returns the samples with the shorter median.
     #[must_use]
     pub fn or_shorter(self, other: Self) -> Self {
         if other.p50() < self.p50() {
@@ -39,19 +39,19 @@ impl Samples {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The median, in milliseconds.
+    /// Returns the median, in milliseconds.
     #[must_use]
     pub fn p50(&self) -> f64 {
         self.quantile(50)
     }
 
-    /// Below this are 99 of 100, in milliseconds. Of fewer than a hundred it is the longest.
+    /// Returns the 99th percentile, in milliseconds; of fewer than a hundred samples, the longest.
     #[must_use]
     pub fn p99(&self) -> f64 {
         self.quantile(99)

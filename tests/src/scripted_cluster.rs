@@ -1,4 +1,5 @@
-//! A node process between a scripted ResourceManager and a scripted ApplicationMaster: what most tests start with.
+//! A node process between a scripted ResourceManager and a scripted ApplicationMaster: what most
+//! tests start with.
 
 use std::fs;
 
@@ -12,16 +13,17 @@ use crate::node_process::{NodeProcess, node_kind};
 
 /// A registered node with its ResourceManager and one master. Fields are dropped in this order.
 pub struct ScriptedCluster {
-    /// The first application's attempt.
+    /// First attempt of the first application.
     pub am: ScriptedAm,
-    /// The node.
+    /// Process of the node.
     pub node: NodeProcess,
-    /// The ResourceManager.
+    /// ResourceManager that the node is registered at.
     pub rm: ScriptedRm,
 }
 
 impl ScriptedCluster {
-    /// Starts a node, the agent at this path unless the environment names another, and waits until it is registered.
+    /// Starts a node, the agent at this path unless the environment names another, and waits until
+    /// it is registered.
     ///
     /// # Panics
     /// When the node does not register.
@@ -31,7 +33,7 @@ impl ScriptedCluster {
         Self::start_with(agent, |_| {})
     }
 
-    /// As [`start`](Self::start), with changes of the node's `yarn-site.xml`.
+    /// Starts a node as [`start`](Self::start) does, after changes of its `yarn-site.xml`.
     ///
     /// # Panics
     /// When the node does not register.
@@ -44,10 +46,10 @@ impl ScriptedCluster {
         Self { am, node, rm }
     }
 
-    /// A new container starts and succeeds, whatever happened before.
+    /// Asserts that a new container starts and succeeds, whatever happened before.
     ///
     /// # Panics
-    /// When it does not.
+    /// When the container does not.
     #[track_caller]
     pub fn assert_serves(&self) {
         let id = self.am.run("true");
@@ -55,13 +57,13 @@ impl ScriptedCluster {
         assert_eq!(completed.exit_status, 0, "{completed:?}");
     }
 
-    /// A file that commands wait for.
+    /// Returns a gate for this name in the node's folder.
     #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
         Gate::at(self.node.folder().join(name))
     }
 
-    /// What a container wrote to a file of its log folder; empty when there is none.
+    /// Returns the text of a file in a container's log folder; empty when there is none.
     #[must_use]
     pub fn log(&self, id: ContainerId, file: &str) -> String {
         let folder = self.node.log_dir().join(id.application_id().to_string());

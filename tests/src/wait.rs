@@ -1,15 +1,17 @@
-//! Waiting for a condition with a deadline. The error says what was awaited and what was seen last.
+//! Waiting for a condition with a deadline. The error names what was awaited and what was seen
+//! last.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// Pause between two looks: short beside what is awaited (JVMs, heartbeats), long beside the cost of a look.
+/// Pause between two looks: short beside what is awaited (JVMs, heartbeats), long beside the cost
+/// of a look.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Calls `look` until it returns a value, or its last refusal once `deadline` has passed.
+/// Calls `look` until it returns a value; at the deadline, returns its last refusal.
 ///
 /// # Errors
-/// What was awaited, for how long, and the last refusal.
+/// With what was awaited, for how long, and the last refusal.
 pub fn try_until<T, E: Display>(
     what: impl Display,
     deadline: Duration,
@@ -34,7 +36,7 @@ pub fn try_until<T, E: Display>(
 /// Calls `look` until it returns a value.
 ///
 /// # Panics
-/// When `deadline` has passed, with the text of [`try_until`].
+/// At the deadline, with the text of [`try_until`].
 #[track_caller]
 pub fn until<T, E: Display>(
     what: impl Display,
@@ -47,10 +49,10 @@ pub fn until<T, E: Display>(
     }
 }
 
-/// `Ok` when `holds`, otherwise the value that was seen: the shape that [`until`] polls.
+/// Returns `Ok` when `holds`, otherwise the value that was seen: the shape that [`until`] polls.
 ///
 /// # Errors
-/// The value seen.
+/// With the value seen.
 pub fn check<T: Display>(holds: bool, seen: T) -> Result<T, T> {
     if holds { Ok(seen) } else { Err(seen) }
 }

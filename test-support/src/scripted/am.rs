@@ -1,4 +1,4 @@
-//! An application attempt: tokens of its own making, and calls of a node with them.
+//! A master's connection to a node, with tokens of its own making.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,20 +22,20 @@ use wire::token::Token;
 use super::ScriptedRm;
 use crate::{Allocation, LaunchContext, RmSecrets, current_user};
 
-/// Why a node did not do what it was asked.
+/// The reason why a node did not do what it was asked.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It refused the whole call, or could not be asked.
+    /// The node refused the whole call, or the call failed on its way.
     Call(RpcError),
-    /// It refused this container.
+    /// The node refused this container and answered the call.
     Container(RemoteException),
 }
 
 impl Refusal {
-    /// The exception that the node named.
+    /// Returns the exception that the node named.
     ///
     /// # Panics
-    /// When there is none, because the call failed on its way.
+    /// When the call failed on its way, so that the node named none.
     #[must_use]
     #[track_caller]
     pub fn exception(&self) -> &RemoteException {
@@ -47,7 +47,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the node named this exception.
+    /// Returns whether the node named this exception.
     #[must_use]
     #[track_caller]
     pub fn is(&self, exception: HadoopException) -> bool {
@@ -64,7 +64,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An attempt connected to a node.
+/// An application attempt connected to a node.
 #[derive(Debug)]
 pub struct ScriptedAm {
     attempt: ApplicationAttemptId,
@@ -78,7 +78,8 @@ pub struct ScriptedAm {
 }
 
 impl ScriptedAm {
-    /// The first attempt of the application with this number, connected to the node of `rm` once it is registered.
+    /// Connects the first attempt of the application with this number to the node of `rm`, once
+    /// that is registered.
     ///
     /// # Panics
     /// When the node does not register or refuses the connection.
@@ -105,10 +106,10 @@ impl ScriptedAm {
         }
     }
 
-    /// A connection to a node with any NMToken.
+    /// Opens a connection to a node with any NMToken.
     ///
     /// # Errors
-    /// Why there is none.
+    /// When the node refuses or does not answer.
     pub fn open(rm: &ScriptedRm, node: &NodeId, nm_token: &Token) -> Result<RpcClient, RpcError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, node.port));
         let auth = ClientAuth::Token(nm_token.clone());
@@ -118,52 +119,52 @@ impl ScriptedAm {
         rm.runtime().block_on(connecting)
     }
 
-    /// Opens the connection again, with the NMToken of the first time.
+    /// Opens the connection again with the first NMToken.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     pub fn reconnect(&mut self, rm: &ScriptedRm) -> Result<(), RpcError> {
         self.client = Self::open(rm, &self.node, &self.nm_token)?;
         Ok(())
     }
 
-    /// Takes over the keys and the identifier that the ResourceManager has now, for container tokens to come.
+    /// Signs later container tokens with the present keys and identifier of the ResourceManager.
     pub fn renew_secrets(&mut self, rm: &ScriptedRm) {
         self.secrets = rm.secrets();
     }
 
-    /// The attempt.
+    /// Returns the attempt's id.
     #[must_use]
     pub const fn attempt(&self) -> ApplicationAttemptId {
         self.attempt
     }
 
-    /// The node.
+    /// Returns the node's id.
     #[must_use]
     pub const fn node(&self) -> &NodeId {
         &self.node
     }
 
-    /// The connection.
+    /// Returns the connection, for calls that no master makes.
     #[must_use]
     pub const fn client(&self) -> &RpcClient {
         &self.client
     }
 
-    /// The keys that it signs container tokens with.
+    /// Returns the keys that container tokens are signed with.
     #[must_use]
     pub const fn secrets(&self) -> &RmSecrets {
         &self.secrets
     }
 
-    /// The first container of the attempt, which is its ApplicationMaster's, guaranteed and with 128 MiB.
+    /// Returns the attempt's first container, its ApplicationMaster's: guaranteed, 128 MiB.
     #[must_use]
     pub fn first(&self) -> Allocation {
         let id = self.attempt.container(1);
         Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
     }
 
-    /// A new guaranteed container of 128 MiB on the node.
+    /// Returns a new guaranteed container of 128 MiB on the node.
     #[must_use]
     pub fn allocate(&self) -> Allocation {
         let id = self
@@ -175,7 +176,7 @@ impl ScriptedAm {
     /// Starts many containers in one call.
     ///
     /// # Errors
-    /// Why the node refuses the call or the first that it refuses.
+    /// When the node refuses the call, or the first container that it refuses.
     pub fn start_all(&self, containers: Vec<(Allocation, LaunchContext)>) -> Result<(), Refusal> {
         let requests =
             containers
@@ -190,7 +191,7 @@ impl ScriptedAm {
     /// Starts a container with any token.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     pub fn start_with(&self, token: TokenProto, context: LaunchContext) -> Result<(), Refusal> {
         self.send_start(vec![StartContainerRequestProto {
             container_launch_context: Some(context.into_proto()),
@@ -211,7 +212,7 @@ impl ScriptedAm {
     /// Starts an allocated container.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     pub fn try_start(
         &self,
         allocation: &Allocation,
@@ -240,10 +241,10 @@ impl ScriptedAm {
         self.start(&self.allocate(), command)
     }
 
-    /// Ends a container.
+    /// Stops a container.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     pub fn stop(&self, id: ContainerId) -> Result<(), Refusal> {
         let request = StopContainersRequestProto {
             container_id: vec![id.into()],
@@ -254,10 +255,10 @@ impl ScriptedAm {
         first_failure(response.map(|response| response.failed_requests))
     }
 
-    /// How a container is.
+    /// Returns the status of a container.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     ///
     /// # Panics
     /// When the node answers neither with a status nor with a refusal.
@@ -276,10 +277,11 @@ impl ScriptedAm {
             .expect("a node answers with a status or a refusal"))
     }
 
-    /// Gives a container a new size or type: what `allocation` says, whose version must have risen.
+    /// Changes a container to the size and type of `allocation`, whose version must be higher than
+    /// before.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     pub fn update(&self, allocation: &Allocation) -> Result<(), Refusal> {
         let request = ContainerUpdateRequestProto {
             update_container_token: vec![self.secrets.container_token(allocation)],
@@ -290,10 +292,10 @@ impl ScriptedAm {
         first_failure(response.map(|response| response.failed_requests))
     }
 
-    /// Signals a container.
+    /// Sends a signal to a container.
     ///
     /// # Errors
-    /// Why the node refuses.
+    /// When the node refuses.
     pub fn signal(
         &self,
         id: ContainerId,

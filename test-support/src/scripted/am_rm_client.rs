@@ -1,4 +1,5 @@
-//! An ApplicationMaster's connection to a scheduler, on either of its protocols, one call at a time.
+//! An ApplicationMaster's connection to a scheduler, on either of its protocols, one call at a
+//! time.
 
 use std::net::SocketAddr;
 
@@ -81,7 +82,8 @@ pub async fn connect_scheduler(
 pub struct ScriptedAmRmClient {
     /// Attempt that the calls are made for.
     pub attempt: ApplicationAttemptId,
-    /// Number of the last container that its node allocated; before the first, the start of the node's range.
+    /// Number of the last container that its node allocated; before the first, the start of the
+    /// node's range.
     pub last_given: i64,
     client: RpcClient,
     response_id: i32,
@@ -96,7 +98,8 @@ impl ScriptedAmRmClient {
         let auth = ClientAuth::Token(launched.token);
         Self {
             attempt: launched.attempt,
-            // The ResourceManager counts up from where nodes count down, and the master's container is the first.
+            // The ResourceManager counts up from where nodes count down, and the master's container
+            // is the first.
             last_given: launched.container.id - 1,
             client: connect(scheduler, application_master::PROTOCOL, auth).await,
             response_id: 0,
@@ -146,7 +149,8 @@ impl ScriptedAmRmClient {
         Ok(response)
     }
 
-    /// Makes the next call of the distributed protocol, with the containers that its node allocated.
+    /// Makes the next call of the distributed protocol, with the containers that its node
+    /// allocated.
     ///
     /// # Errors
     /// When the scheduler refuses.

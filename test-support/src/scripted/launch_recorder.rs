@@ -1,5 +1,5 @@
-//! The port of a node on which a ResourceManager launches ApplicationMasters, without the node: launches are passed to
-//! the test, and nothing runs.
+//! The port of a node on which a ResourceManager launches ApplicationMasters, without the node:
+//! launches are passed to the test, and nothing runs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub struct Launched {
     pub token: Token,
 }
 
-/// ContainerManagement of any number of nodes on one port: records launches instead of running them.
+/// ContainerManagement of any number of nodes on one port: records launches instead of running
+/// them.
 #[derive(Debug)]
 pub struct LaunchRecorder {
     /// Address that the port listens on.

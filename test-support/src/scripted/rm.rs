@@ -1,4 +1,4 @@
-//! The [`Tracker`] behind a port, and waiting for what a node says.
+//! The [`Tracker`] on a port, with functions that wait for what a node sends.
 
 use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,10 +23,11 @@ use crate::{Allocation, RmSecrets};
 
 use super::tracker::{Answer, Completed, Tracker};
 
-/// For anything that the node does by itself: a few heartbeats, or a JVM's start, on a machine that is busy building.
+/// Deadline for steps that the node takes by itself: a few heartbeats, or a JVM's start, on a
+/// machine that is busy building.
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// The state and whoever waits for it to change.
+/// The tracker, and a signal for each of its changes.
 #[derive(Default)]
 struct Shared {
     tracker: Mutex<Tracker>,
@@ -35,15 +36,15 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Tracker> {
-        // A test that panicked while looking has not left anything half done.
+        // A test that panicked while looking has left nothing half done.
         self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the port is open, and since which change: another number means that all connections are cut.
+/// `Some` while the port is open; a changed number cuts all connections.
 type Listening = Option<u64>;
 
-/// The service on the port.
+/// The ResourceTracker service on the port.
 struct Served {
     shared: Arc<Shared>,
     listening: watch::Sender<Listening>,
@@ -75,7 +76,7 @@ impl ResourceTracker for Served {
             Answer::Given => Ok(response),
             Answer::Lost => {
                 cut(&self.listening);
-                // The connection goes before there is an answer.
+                // The connection breaks before there is an answer.
                 std::future::pending().await
             }
         }
@@ -96,7 +97,7 @@ fn cut(listening: &watch::Sender<Listening>) {
     listening.send_modify(|change| *change = change.map(|number| number + 1));
 }
 
-/// Serves while the port is to be open. Dropping the server's future ends its connections at once.
+/// Serves while the port is open. Dropping the server's future ends its connections at once.
 async fn keep_serving(
     shared: Arc<Shared>,
     listening: watch::Sender<Listening>,
@@ -137,7 +138,7 @@ async fn bind(
         .unwrap_or_else(|error| panic!("cannot listen on {address}: {error}"))
 }
 
-/// A ResourceManager with one node. It serves from threads of its own until it is dropped.
+/// A ResourceManager with one node. Serves from threads of its own until dropped.
 pub struct ScriptedRm {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -146,16 +147,16 @@ pub struct ScriptedRm {
 }
 
 impl ScriptedRm {
-    /// Starts one on a free port.
+    /// Starts a ResourceManager on a free port.
     ///
     /// # Panics
-    /// When there is none.
+    /// When no port is free.
     #[must_use]
     pub fn start() -> Self {
         Self::start_at(0)
     }
 
-    /// Starts one on a port that the test has reserved.
+    /// Starts a ResourceManager on a port that the test has reserved.
     ///
     /// # Panics
     /// When the port is taken.
@@ -185,33 +186,33 @@ impl ScriptedRm {
         }
     }
 
-    /// Where nodes register.
+    /// Address of the ResourceTracker service.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Runs its calls; ApplicationMasters of the same test share it.
+    /// Handle of the runtime that serves calls; ApplicationMasters of the same test share it.
     #[must_use]
     pub fn runtime(&self) -> &Handle {
         self.runtime.handle()
     }
 
-    /// Looks at what it knows, or changes it. Nodes wait meanwhile.
+    /// Reads or changes the tracker; calls of nodes wait meanwhile.
     pub fn with<T>(&self, look: impl FnOnce(&mut Tracker) -> T) -> T {
         look(&mut self.shared.lock())
     }
 
-    /// Its keys as they are now.
+    /// Returns a copy of the present keys.
     #[must_use]
     pub fn secrets(&self) -> RmSecrets {
         self.with(|tracker| tracker.secrets().clone())
     }
 
-    /// Waits until `look` finds something after a word of the node.
+    /// Waits until `look` returns a value; it is called after each call of the node.
     ///
     /// # Panics
-    /// After a minute and a half, with the last heartbeat.
+    /// After 90 seconds, with the last heartbeat.
     #[track_caller]
     pub fn wait<T>(&self, what: impl Display, look: impl FnMut(&Tracker) -> Option<T>) -> T {
         match self.try_wait(DEADLINE, look) {
@@ -223,7 +224,8 @@ impl ScriptedRm {
         }
     }
 
-    /// Waits until `look` finds something after a word of the node; `None` once `deadline` has passed.
+    /// Waits until `look` returns a value, as [`wait`](Self::wait) does; `None` once `deadline` has
+    /// passed.
     pub fn try_wait<T>(
         &self,
         deadline: Duration,
@@ -241,10 +243,10 @@ impl ScriptedRm {
         }
     }
 
-    /// Waits until the node is registered and knows it: until its first heartbeat.
+    /// Waits until the node has registered and sent its first heartbeat.
     ///
     /// # Panics
-    /// When that does not come.
+    /// After 90 seconds.
     #[track_caller]
     pub fn wait_registered(&self) -> NodeId {
         self.wait("the registration", |tracker| {
@@ -256,7 +258,7 @@ impl ScriptedRm {
     /// Waits for the registration of this number, from 1, and returns it.
     ///
     /// # Panics
-    /// When that does not come.
+    /// After 90 seconds.
     #[track_caller]
     pub fn wait_registrations(&self, count: usize) -> RegisterNodeManagerRequestProto {
         self.wait(format!("registration {count}"), |tracker| {
@@ -264,10 +266,10 @@ impl ScriptedRm {
         })
     }
 
-    /// Waits until the node has sent `count` more heartbeats. After two it has carried out what was ordered before.
+    /// Waits for `count` more heartbeats. After two the node has carried out earlier orders.
     ///
     /// # Panics
-    /// When they do not come.
+    /// After 90 seconds.
     #[track_caller]
     pub fn wait_heartbeats(&self, count: usize) {
         let wanted = self.with(|tracker| tracker.heartbeat_count) + count;
@@ -279,7 +281,7 @@ impl ScriptedRm {
     /// Waits until the node reports the container as finished.
     ///
     /// # Panics
-    /// When it does not.
+    /// After 90 seconds.
     #[track_caller]
     pub fn wait_completed(&self, id: ContainerId) -> Completed {
         self.wait(format!("the end of {id}"), |tracker| {
@@ -287,11 +289,11 @@ impl ScriptedRm {
         })
     }
 
-    /// Waits until a heartbeat shows the container in this state: `CssScheduled` while it is queued, `CssRunning` once it
-    /// has a process.
+    /// Waits until a heartbeat shows the container in this state: `CssScheduled` while it is
+    /// queued, `CssRunning` once it has a process.
     ///
     /// # Panics
-    /// When none does, or the container ends before.
+    /// When the container ends first, or after 90 seconds.
     #[track_caller]
     pub fn wait_sub_state(&self, id: ContainerId, sub_state: ContainerSubStateProto) {
         self.wait(format!("{id} {sub_state:?}"), |tracker| {
@@ -307,17 +309,17 @@ impl ScriptedRm {
         self.with(|tracker| give(tracker.orders()));
     }
 
-    /// Orders the end of a container.
+    /// Orders the node to stop a container.
     pub fn order_kill(&self, id: ContainerId) {
         self.order(|orders| orders.containers_to_cleanup.push(id.into()));
     }
 
-    /// Tells the node that the ApplicationMaster knows of a container's end.
+    /// Acknowledges a container's end, as an ApplicationMaster does.
     pub fn acknowledge(&self, id: ContainerId) {
         self.order(|orders| orders.containers_to_be_removed_from_nm.push(id.into()));
     }
 
-    /// Bounds the node's queue of opportunistic containers.
+    /// Orders a bound for the node's queue of opportunistic containers.
     pub fn order_queuing_limit(&self, max_queue_length: i32) {
         self.order(|orders| {
             orders.container_queuing_limit = Some(ContainerQueuingLimitProto {
@@ -327,7 +329,7 @@ impl ScriptedRm {
         });
     }
 
-    /// Sends the node to register again, or home.
+    /// Orders the node to register again or to shut down.
     pub fn order_action(&self, action: NodeActionProto, diagnostics: &str) {
         self.order(|orders| {
             orders.node_action = Some(action.into());
@@ -335,7 +337,7 @@ impl ScriptedRm {
         });
     }
 
-    /// Orders a change of a container by the token of its new allocation.
+    /// Orders a change of a container to its new allocation.
     pub fn order_update(&self, allocation: &Allocation) {
         let token = self.secrets().container_token(allocation);
         self.order(|orders| {
@@ -349,10 +351,10 @@ impl ScriptedRm {
         });
     }
 
-    /// Makes new keys and waits until the node has them.
+    /// Rolls the keys and waits until the node has the new ones.
     ///
     /// # Panics
-    /// When it does not get them.
+    /// After 90 seconds.
     #[track_caller]
     pub fn roll_keys(&self) {
         self.with(Tracker::roll_keys);
@@ -361,11 +363,11 @@ impl ScriptedRm {
         });
     }
 
-    /// Breaks the connection of the next heartbeat after it was carried out and before it is answered, and waits until
-    /// that has happened.
+    /// Breaks the connection of the next heartbeat after it is carried out and before it is
+    /// answered; waits until that has happened.
     ///
     /// # Panics
-    /// When no heartbeat comes.
+    /// When no heartbeat comes in 90 seconds.
     #[track_caller]
     pub fn lose_next_answer(&self) {
         self.with(|tracker| tracker.next_answer = Answer::Lost);
@@ -384,7 +386,7 @@ impl ScriptedRm {
         self.listening.send_replace(Some(0));
     }
 
-    /// Ends and comes back as another run: new identifier, new keys, nodes unknown.
+    /// Restarts the ResourceManager: new identifier, new keys, nodes unknown.
     pub fn restart(&self) {
         self.with(Tracker::restart);
         cut(&self.listening);

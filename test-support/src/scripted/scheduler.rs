@@ -1,5 +1,5 @@
-//! The scheduler's side of both protocols for ApplicationMasters: answers as a test says, and keeps calls to the byte
-//! when the test asks for it.
+//! The scheduler's side of both protocols for ApplicationMasters: answers as a test says, and keeps
+//! calls to the byte when the test asks for it.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +22,8 @@ use wire::secrets::{MasterSecrets, RollTimes};
 use wire::server::ServerAuth;
 use wire::token::Token;
 
-/// Roll times longer than any test: keys of AMRMTokens do not roll by themselves. A test may advance the clock to
-/// `interval` to roll them.
+/// Roll times longer than any test: keys of AMRMTokens do not roll by themselves. A test may
+/// advance the clock to `interval` to roll them.
 pub const KEYS: RollTimes = RollTimes {
     interval: 1_000_000,
     overlap: 100_000,
@@ -54,7 +54,8 @@ pub struct RecordedCall {
     pub identifier: Bytes,
 }
 
-/// An answer or a refusal, when it is ready; a future that never ends leaves the call without an answer.
+/// An answer or a refusal, when it is ready; a future that never ends leaves the call without an
+/// answer.
 type Reply = BoxFuture<'static, Result<Bytes, RemoteException>>;
 
 /// The answer to each call.
@@ -144,7 +145,8 @@ impl Service for Hosted {
     }
 }
 
-/// ApplicationMasterProtocol and DistributedSchedulingAMProtocol on one port of this machine, until dropped.
+/// ApplicationMasterProtocol and DistributedSchedulingAMProtocol on one port of this machine, until
+/// dropped.
 pub struct ScriptedScheduler {
     /// Address that the port listens on.
     pub address: SocketAddr,
@@ -173,8 +175,8 @@ impl ScriptedScheduler {
         Self::open_at(SocketAddr::from(([127, 0, 0, 1], 0)), secrets, script).await
     }
 
-    /// Starts a scheduler at this address, which accepts the AMRMTokens of `secrets`: both of an RM pair, or an RM
-    /// after its restart, share them.
+    /// Starts a scheduler at this address, which accepts the AMRMTokens of `secrets`: both of an RM
+    /// pair, or an RM after its restart, share them.
     ///
     /// # Panics
     /// When the port is taken.
@@ -208,7 +210,8 @@ impl ScriptedScheduler {
         }
     }
 
-    /// Keeps every call from now on. Without this none is kept, so that a measurement does not grow by its calls.
+    /// Keeps every call from now on. Without this none is kept, so that a measurement does not grow
+    /// by its calls.
     #[must_use]
     pub fn record_calls(self) -> Self {
         self.state.calls().get_or_insert_default();
@@ -223,7 +226,7 @@ impl ScriptedScheduler {
     #[track_caller]
     pub fn calls(&self) -> Vec<RecordedCall> {
         let calls = self.state.calls().clone();
-        calls.expect("this scheduler was told to record calls")
+        calls.expect("this scheduler records calls")
     }
 
     /// Answers later calls by another script.
@@ -238,7 +241,8 @@ impl ScriptedScheduler {
     }
 }
 
-/// Answers of a scheduler that never allocates: each call is answered, each response id incremented.
+/// Answers of a scheduler that never allocates: each call is answered, each response id
+/// incremented.
 #[derive(Debug, Clone, Default)]
 pub struct IdleScheduler {
     /// Nodes on which it lets other nodes allocate opportunistic containers.

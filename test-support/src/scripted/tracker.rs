@@ -1,4 +1,5 @@
-//! What a ResourceManager knows of its one node, and how it answers it: `ResourceTrackerService` without the network.
+//! The state of a ResourceManager with one node, and its answers: `ResourceTrackerService` without
+//! the network.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,38 +13,38 @@ use wire::token::MasterKey;
 
 use crate::RmSecrets;
 
-/// Heartbeats kept: of a node at one every 100 ms those of the last half minute. A test looks at the last few, a
-/// measurement must not grow by what it does not look at.
+/// Number of heartbeats kept: half a minute of a node that sends one every 100 ms. Tests look at
+/// the last few; a measurement must not grow by what it does not look at.
 const HEARTBEATS_KEPT: usize = 300;
 
-/// Response ids wrap here (Hadoop: `getNextResponseId`).
+/// Mask at which response ids wrap (Hadoop: `getNextResponseId`).
 const RESPONSE_ID_MASK: i32 = i32::MAX;
 
-/// Between two heartbeats, milliseconds: short, so that orders arrive soon.
+/// Default interval between two heartbeats, milliseconds: short, so that orders arrive soon.
 const HEARTBEAT_INTERVAL_MS: i64 = 100;
 
 /// A container that the node reported as finished.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completed {
-    /// Its exit status.
+    /// Exit status in the first report.
     pub exit_status: i32,
-    /// Why.
+    /// Diagnostics in the first report.
     pub diagnostics: String,
-    /// In how many heartbeats it was reported.
+    /// Number of heartbeats that reported the container.
     pub reports: usize,
 }
 
-/// How the next heartbeat is treated.
+/// Treatment of the next heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Answer {
-    /// Answered.
+    /// The heartbeat is answered.
     #[default]
     Given,
-    /// Carried out and answered, but the connection breaks before the answer arrives.
+    /// The heartbeat is carried out, but the connection breaks before the answer is sent.
     Lost,
 }
 
-/// A ResourceManager's knowledge of its one node.
+/// State of a ResourceManager with one node.
 #[derive(Debug)]
 pub struct Tracker {
     secrets: RmSecrets,
@@ -51,32 +52,33 @@ pub struct Tracker {
     response_id: i32,
     last_response: Option<NodeHeartbeatResponseProto>,
     orders: NodeHeartbeatResponseProto,
-    /// When set, registrations are refused with these words.
+    /// Diagnostics with which registrations are refused; `None` accepts them.
     pub refusal: Option<String>,
-    /// How the next heartbeat is treated.
+    /// Treatment of the next heartbeat.
     pub next_answer: Answer,
-    /// Acknowledges every finished container at once, as for an ApplicationMaster that is always listening.
+    /// Whether each finished container is acknowledged at once, as by an ApplicationMaster that
+    /// always listens.
     pub acknowledge_all: bool,
-    /// Between two heartbeats, milliseconds.
+    /// Ordered interval between two heartbeats, milliseconds.
     pub heartbeat_interval_ms: i64,
-    /// Every registration, first one first.
+    /// Every registration, oldest first.
     pub registrations: Vec<RegisterNodeManagerRequestProto>,
-    /// The last heartbeats, oldest first. At most some hundred.
+    /// The last heartbeats, oldest first: at most some hundred.
     pub heartbeats: VecDeque<NodeStatusProto>,
-    /// How many heartbeats were carried out since the start. Repetitions are not counted.
+    /// Number of heartbeats carried out since the start, without repetitions.
     pub heartbeat_count: usize,
-    /// How many heartbeats were answered with a repetition.
+    /// Number of heartbeats answered with the previous answer.
     pub repeated: usize,
-    /// The keys that the node said it has in its last heartbeat: for container tokens, for NMTokens.
+    /// Key ids in the node's last heartbeat: for container tokens, for NMTokens.
     pub known_key_ids: (Option<i32>, Option<i32>),
-    /// Every container reported as finished.
+    /// Every container that was reported as finished.
     pub completed: BTreeMap<ContainerId, Completed>,
-    /// How often the node unregistered.
+    /// Number of unregistrations.
     pub unregistrations: usize,
 }
 
 impl Tracker {
-    /// A ResourceManager that starts now and knows no node.
+    /// Returns the state of a ResourceManager that starts now and knows no node.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -99,35 +101,35 @@ impl Tracker {
         }
     }
 
-    /// Its keys.
+    /// Returns the present keys.
     #[must_use]
     pub const fn secrets(&self) -> &RmSecrets {
         &self.secrets
     }
 
-    /// The node, once it is registered.
+    /// Returns the node's id, once it is registered.
     #[must_use]
     pub const fn node(&self) -> Option<&NodeId> {
         self.node.as_ref()
     }
 
-    /// Whether a heartbeat came since the last registration: then the node has its keys.
+    /// Returns whether a heartbeat came since the last registration: then the node has the keys.
     #[must_use]
     pub const fn has_heartbeat(&self) -> bool {
         self.last_response.is_some()
     }
 
-    /// What the answer to the next heartbeat will carry, to add orders to.
+    /// Returns the answer to the next heartbeat, for adding orders.
     pub const fn orders(&mut self) -> &mut NodeHeartbeatResponseProto {
         &mut self.orders
     }
 
-    /// New keys; the node gets them with its next heartbeats.
+    /// Makes new keys; the node receives them with its next heartbeats.
     pub fn roll_keys(&mut self) {
         self.secrets = self.secrets.rolled();
     }
 
-    /// Whether the node has said that it has the current keys.
+    /// Returns whether the node's last heartbeat named the present keys.
     #[must_use]
     pub fn keys_are_known(&self) -> bool {
         let secrets = &self.secrets;
@@ -138,7 +140,7 @@ impl Tracker {
             )
     }
 
-    /// Starts anew: another identifier, other keys, and the node unknown. What it said before stays on record.
+    /// Restarts with another identifier, other keys, and no node. What was recorded stays.
     pub fn restart(&mut self) {
         self.secrets = RmSecrets::new();
         self.node = None;
@@ -146,7 +148,7 @@ impl Tracker {
         self.orders = NodeHeartbeatResponseProto::default();
     }
 
-    /// A container in the last heartbeat.
+    /// Returns a container's status in the last heartbeat.
     #[must_use]
     pub fn status(&self, id: ContainerId) -> Option<&ContainerStatusProto> {
         let last = self.heartbeats.back()?;
@@ -156,7 +158,7 @@ impl Tracker {
         })
     }
 
-    /// `registerNodeManager`.
+    /// Answers `registerNodeManager`, unless `refusal` is set.
     pub fn register(
         &mut self,
         request: RegisterNodeManagerRequestProto,
@@ -191,7 +193,7 @@ impl Tracker {
         }
     }
 
-    /// `nodeHeartbeat`, in the order of Hadoop's checks.
+    /// Answers `nodeHeartbeat`, in the order of Hadoop's checks.
     pub fn heartbeat(&mut self, request: NodeHeartbeatRequestProto) -> NodeHeartbeatResponseProto {
         let status = request.node_status.unwrap_or_default();
         let node = status
@@ -236,7 +238,7 @@ impl Tracker {
         response
     }
 
-    /// `unRegisterNodeManager`.
+    /// Records `unRegisterNodeManager`.
     pub fn unregister(&mut self) {
         self.unregistrations += 1;
         self.node = None;

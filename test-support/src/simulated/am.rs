@@ -1,5 +1,6 @@
-//! An ApplicationMaster that follows the protocol's rules with the token of a launched one: it asks, registers again
-//! when the scheduler requires it, changes to renewed tokens, starts its containers, and counts each of them once.
+//! An ApplicationMaster that follows the protocol's rules with the token of a launched one: it
+//! asks, registers again when the scheduler requires it, changes to renewed tokens, starts its
+//! containers, and counts each of them once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -36,7 +37,7 @@ pub struct SimulatedAm {
     pub allocated: BTreeMap<ContainerId, ContainerProto>,
     /// Exit status by container that has completed.
     pub ended: BTreeMap<ContainerId, i32>,
-    /// Latest AMRMToken.
+    /// Latest AMRMToken that the scheduler sent.
     pub token: Token,
     /// Number of AMRMTokens received after the first.
     pub renewals: usize,
@@ -128,7 +129,8 @@ impl SimulatedAm {
     /// When no answer comes; the same call may be repeated.
     ///
     /// # Panics
-    /// When a container is allocated or completes twice, or completes without having been allocated.
+    /// When a container is allocated or completes twice, or completes without having been
+    /// allocated.
     pub fn beat(&mut self) -> Result<(), RpcError> {
         let request = AllocateRequestProto {
             response_id: Some(self.response_id),

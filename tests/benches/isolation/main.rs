@@ -1,13 +1,14 @@
-//! What a guaranteed job loses to a node full of opportunistic containers, beside what it loses on Hadoop's own NodeManager with
-//! its default executor, from one run.
+//! Loss of a guaranteed job beside a node full of opportunistic containers, compared with Hadoop's
+//! own NodeManager and its default executor, from one run.
 //!
-//! `cargo bench -p tests --bench isolation` prints the table. A job with a thread for each processor runs alone, then
-//! beside containers that burn processor time and containers that want more memory than is left, so that the kernel keeps taking
-//! theirs back, in turn, several times. One job computes, one writes to every page of the memory that it was promised. The limit is that
-//! it loses nothing. Nothing here passes or fails by a time; a job that is killed ends the bench.
+//! `cargo bench -p tests --bench isolation` prints the table. A job with a thread for each
+//! processor runs alone, then beside containers that burn CPU time and containers that want more
+//! memory than is left, so that the kernel keeps reclaiming it, in turn, several times. One job
+//! computes, one writes to every page of its guaranteed memory. At best it loses nothing. No time
+//! passes or fails the bench; a job that is killed ends it.
 //!
-//! Needs cgroups that this user may divide. Hadoop's NodeManager is left out with `--no-java`, and where there is no Java.
-//! `--quick` measures everything for a second.
+//! Needs cgroups that this user may divide. `--no-java` leaves Hadoop's NodeManager out, as does a
+//! missing Java. `--quick` measures everything for a second.
 
 mod measure;
 mod work;
@@ -21,7 +22,7 @@ use tests::requirements;
 use crate::measure::{Effort, Figures, Kept};
 use crate::work::Work;
 
-/// The agent, built as it is released.
+/// Path of the agent, built as it is released.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 
 fn main() -> ExitCode {
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
                     rounds: 1,
                 }
             }
-            // Cargo says this to every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             other => {
                 eprintln!("unknown argument {other}; known are --no-java and --quick");
@@ -73,7 +74,8 @@ fn main() -> ExitCode {
     let java = match requirements::hadoop() {
         Ok(()) if java => {
             println!("measuring Hadoop's NodeManager");
-            // Its load takes minutes to come to full strength beside itself, and its figures leave no doubt.
+            // The load takes minutes to reach full strength beside itself, and its figures leave no
+            // doubt.
             let effort = Effort {
                 rounds: 1,
                 ..effort

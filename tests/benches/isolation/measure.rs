@@ -1,4 +1,4 @@
-//! One node: jobs alone and beside a load that takes all that is left.
+//! The measurements of one node: jobs alone and beside a load that takes all that is left.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,56 +14,56 @@ use tests::wait;
 
 use crate::work::{Report, Work, threads};
 
-/// What the node offers.
+/// Memory that the node offers, in MiB.
 const NODE_MB: usize = 4096;
 
-/// What a job is promised.
+/// Memory of a job, in MiB.
 const JOB_MB: usize = 1024;
 
-/// What a container that burns processor time is given.
+/// Memory of a container that burns CPU time, in MiB.
 const BURNER_MB: usize = 64;
 
-/// Containers that eat what memory is left.
+/// Number of containers that use up the memory that is left.
 const EATERS: usize = 4;
 
-/// Of a container's memory, what the program, its shell and the kernel take.
+/// Part of a container's memory that the program, its shell and the kernel take, in MiB.
 const OVERHEAD_MB: usize = 24;
 
-/// For a load to be at full strength, on processors that belong to others.
+/// Deadline for a load to reach full strength, on processors that belong to others.
 const READY_DEADLINE: Duration = Duration::from_secs(120);
 
-/// How long and how often.
+/// Duration and number of the measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) seconds: u64,
     pub(crate) rounds: usize,
 }
 
-/// One job's rates, the mean of all rounds, which alternate.
+/// Rates of one job, means over all rounds, which alternate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
-    /// In a second, with the node to itself.
+    /// Rate per second, with the node to itself.
     pub(crate) alone: f64,
-    /// In a second, beside the load.
+    /// Rate per second, beside the load.
     pub(crate) loaded: f64,
-    /// The least that was resident beside the load.
+    /// Least part of the job's memory that was resident beside the load, in percent.
     pub(crate) resident_percent: f64,
-    /// Beside the load.
+    /// Pages that the job waited for a disk for, beside the load.
     pub(crate) major_faults: u64,
 }
 
 impl Kept {
-    /// What the load left of the rate, in percent.
+    /// Returns the part of the rate that the load left, in percent.
     pub(crate) fn percent(self) -> f64 {
         100.0 * self.loaded / self.alone
     }
 }
 
-/// What was measured of a node.
+/// Figures of one node.
 pub(crate) struct Figures {
-    /// A job with a thread for each processor that computes.
+    /// Job that computes, with a thread for each processor.
     pub(crate) compute: Kept,
-    /// A job that uses all its memory, with as many threads.
+    /// Job that uses all its memory, with as many threads.
     pub(crate) fill: Kept,
     /// Opportunistic containers of the load.
     pub(crate) load: usize,
@@ -97,9 +97,9 @@ impl Figures {
     }
 }
 
-/// What fills the node beside a job: each one's work and what it asks for, MiB.
+/// Containers that fill the node beside a job: the work of each and its size, MiB.
 fn loads() -> Vec<(Work, usize)> {
-    // Twice as many as would do.
+    // Twice as many as are needed.
     let burners = 2 * threads();
     let eater_mb = (NODE_MB - JOB_MB - burners * BURNER_MB) / EATERS;
     let mib = eater_mb - OVERHEAD_MB;
@@ -144,7 +144,7 @@ impl Bench<'_> {
         LaunchContext::command(&format!("exec '{}' {arguments}", program.display()))
     }
 
-    /// Runs a job to its end, which must be a good one.
+    /// Runs a job to its end, which must be a success.
     fn run(&self, job: Work) -> Report {
         let file = self.folder.join("report");
         let memory_mb = u64::try_from(JOB_MB).expect("a small number");
@@ -183,7 +183,7 @@ impl Bench<'_> {
         ids
     }
 
-    /// None of the load may have ended before: then it was not what it should have been.
+    /// Asserts that no container of the load ended early: then the load was too small.
     fn end_load(&self, load: &[ContainerId]) {
         for id in load {
             let completed = self.rm.with(|tracker| tracker.completed.get(id).cloned());

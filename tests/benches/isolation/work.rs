@@ -1,4 +1,4 @@
-//! What the containers of this bench run: this same program, told to work.
+//! The programs of this bench's containers: this same executable with arguments.
 //!
 //! Jobs work for a given time and write their rate to a file; loads work until they are killed.
 
@@ -15,17 +15,17 @@ const PAGE: usize = 4096;
 /// Steps of arithmetic between two looks at the clock: some milliseconds.
 const CHUNK: u64 = 1_000_000;
 
-/// Between two looks at what is resident.
+/// Pause between two looks at resident memory.
 const RESIDENT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a job says of its run.
+/// Report of a job's run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
-    /// Chunks of arithmetic, or pages written, in a second, of all threads together.
+    /// Chunks of arithmetic, or pages written, per second, over all threads.
     pub(crate) per_s: f64,
     /// Least part of its memory that was resident at any look, in percent.
     pub(crate) resident_percent: f64,
-    /// Pages that it had to wait for a disk for.
+    /// Pages that the job waited for a disk for.
     pub(crate) major_faults: u64,
 }
 
@@ -38,7 +38,7 @@ impl Report {
         fs::write(file, text).expect("the folder of the bench can be written to");
     }
 
-    /// What a job wrote.
+    /// Reads a job's report.
     pub(crate) fn read(file: &Path) -> Self {
         let text = fs::read_to_string(file).expect("a job that ended well has written its report");
         let mut words = text.split(' ');
@@ -51,22 +51,23 @@ impl Report {
     }
 }
 
-/// The command of a container.
+/// Work of a container.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work {
-    /// A job of arithmetic.
+    /// Job of arithmetic.
     Compute { seconds: u64 },
-    /// A job that writes to each page of so many MiB, again and again.
+    /// Job that writes to each page of this many MiB, again and again.
     Fill { seconds: u64, mib: usize },
-    /// A load of arithmetic.
+    /// Load of arithmetic.
     Burn,
-    /// A load that wants more than the so many MiB that it has: it holds most of them, writes to each page of those, and reads as much
-    /// again from a file, so that the kernel takes pages of the file back all the time.
+    /// Load that wants more than the memory that it has, in MiB: it holds most of that, writes to
+    /// each page of it, and reads as much again from a file, so that the kernel reclaims pages of
+    /// the file all the time.
     Eat { mib: usize },
 }
 
 impl Work {
-    /// The arguments for this program; its output goes to `file`.
+    /// Returns the arguments for this program; its output goes to `file`.
     pub(crate) fn arguments(self, file: &Path) -> String {
         let words = match self {
             Self::Compute { seconds } => format!("compute {seconds} 0"),
@@ -77,7 +78,7 @@ impl Work {
         format!("work {words} '{}'", file.display())
     }
 
-    /// What the arguments after `work` say; `None` for any others.
+    /// Parses the arguments after `work`; `None` for others.
     pub(crate) fn parse(arguments: &[String]) -> Option<(Self, &Path)> {
         let [what, seconds, mib, file] = arguments else {
             return None;
@@ -93,7 +94,7 @@ impl Work {
         Some((work, Path::new(file)))
     }
 
-    /// Does it. A load writes an empty file once it is at full strength.
+    /// Runs the work. A load writes an empty file once it is at full strength.
     pub(crate) fn run(self, file: &Path) {
         match self {
             Self::Compute { seconds } => compute(Duration::from_secs(seconds)).write(file),
@@ -132,7 +133,7 @@ fn chunk() {
     black_box(state);
 }
 
-/// A thread for each processor: a job that has them all.
+/// Runs a thread for each processor: a job that has them all.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -157,8 +158,9 @@ fn compute(duration: Duration) -> Report {
     }
 }
 
-/// Its threads never wait for each other: where they met after each pass, every few milliseconds, whatever else wants to run
-/// had a processor in between and the job its caches to fill again, which says little of memory and nothing of its limits.
+/// Runs threads that never wait for each other. If they met after each pass, every few
+/// milliseconds, any other work would get a processor in between and the job would have its caches
+/// to fill again, which says little of memory and nothing of its limits.
 fn fill(duration: Duration, mib: usize) -> Report {
     let mut memory = pages(mib);
     let share = memory.len() / threads();
@@ -193,7 +195,7 @@ fn rate(count: u64, begin: Instant) -> f64 {
     count as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Memory that has been written to.
+/// Memory whose pages are all written to.
 fn pages(mib: usize) -> Vec<u8> {
     let mut memory = vec![0; mib << 20];
     touch(&mut memory);
@@ -207,8 +209,8 @@ fn touch(memory: &mut [u8]) {
     black_box(memory);
 }
 
-/// A file that takes no room on its disk, but does in memory once it is read; gone with its last user. Memory-backed file systems,
-/// whose pages cannot be taken back, are seldom here.
+/// A file that takes no space on its disk, but memory once it is read; removed with its last user.
+/// File systems in memory, whose pages cannot be reclaimed, are rare here.
 fn hole(mib: usize) -> File {
     let file = tempfile::tempfile_in("/var/tmp").expect("temporary files can be made");
     let length = u64::try_from(mib << 20).expect("a machine has so much memory");
@@ -235,7 +237,7 @@ fn resident_mib() -> f64 {
 
 fn major_faults() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").expect("this process is there");
-    // The name, in parentheses, may hold anything; this is the tenth field after it.
+    // The name, in parentheses, may hold any text; this is the tenth field after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let faults = fields.split_whitespace().nth(9);
     faults

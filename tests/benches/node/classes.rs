@@ -1,4 +1,5 @@
-//! What cgroups cost a launch, and how soon a guaranteed container runs on a node that opportunistic ones hold.
+//! Cost of cgroups for a launch, and time until a guaranteed container runs on a node full of
+//! opportunistic ones.
 
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
 use crate::measure::{Bench, NODE_MB, now, site};
 
-/// Opportunistic containers that hold the node.
+/// Number of opportunistic containers that fill the node.
 const HOLDERS: usize = 8;
 
-/// For all guaranteed starts of one kind. A slow node, or a slow machine, then makes fewer figures and not a longer run.
+/// Limit of time for all guaranteed starts of one kind. A slow node or machine then gives fewer
+/// samples instead of a longer run.
 const STARTS_LIMIT: Duration = Duration::from_secs(30);
 
-/// How often things are measured.
+/// Numbers of samples.
 pub(crate) struct Effort {
-    /// Launches for what a cgroup adds to one, each time.
+    /// Launches, each time, for what a cgroup adds to one.
     launches: usize,
     /// Launches at full speed, each time.
     sustained: Duration,
-    /// Guaranteed starts of the agent that freezes, and of any node that kills.
+    /// Guaranteed starts on an agent that freezes, and on any node that kills.
     freezing: usize,
     killing: usize,
 }
@@ -49,11 +51,11 @@ impl Effort {
     }
 }
 
-/// Launches without and with cgroups.
+/// Figures of launches, with cgroups or without.
 pub(crate) struct Launches {
-    /// From before the call to the first instruction of the command.
+    /// Time from before the call to the first instruction of the command.
     pub(crate) first_instruction: Samples,
-    /// Whole lives in a second.
+    /// Container lives per second.
     pub(crate) per_s: f64,
 }
 
@@ -67,7 +69,7 @@ impl Launches {
         }
     }
 
-    /// The better of two measurements of the same.
+    /// Returns the better of two measurements of the same.
     fn or_better(self, other: Self) -> Self {
         Self {
             first_instruction: self.first_instruction.or_shorter(other.first_instruction),
@@ -76,16 +78,17 @@ impl Launches {
     }
 }
 
-/// From before the call to the first instruction of a guaranteed container for which an opportunistic one has to make way.
+/// Time from before the call to the first instruction of a guaranteed container that preempts an
+/// opportunistic one.
 pub(crate) struct GuaranteedStarts {
-    /// It ends at SIGTERM.
+    /// Time when the preempted container ends at SIGTERM.
     pub(crate) killing: Samples,
-    /// It does not.
+    /// Time when the preempted container ignores SIGTERM.
     pub(crate) killing_deaf: Samples,
 }
 
 impl GuaranteedStarts {
-    /// On a node without cgroups.
+    /// Figures of a node without cgroups.
     pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Self {
         let starts = |holder| guaranteed_starts(kind, effort.killing, holder, |_| {});
         Self {
@@ -95,22 +98,22 @@ impl GuaranteedStarts {
     }
 }
 
-/// What only a node with cgroups has.
+/// Figures that only a node with cgroups has.
 pub(crate) struct Confined {
-    /// Without cgroups, in the same run.
+    /// Launches without cgroups, in the same run.
     pub(crate) plain: Launches,
-    /// With limits of processor time, memory and tasks.
+    /// Launches with limits of CPU time, memory and tasks.
     pub(crate) confined: Launches,
-    /// A guaranteed start when an opportunistic container is frozen that sleeps.
+    /// Guaranteed start when a sleeping opportunistic container is frozen.
     pub(crate) freezing: Samples,
-    /// The same when all of them burn processor time.
+    /// Guaranteed start when all opportunistic containers burn CPU time and one is frozen.
     pub(crate) freezing_burners: Samples,
-    /// The same when one is killed that does not end at SIGTERM.
+    /// Guaranteed start when all burn CPU time and one is killed that ignores SIGTERM.
     pub(crate) killing_deaf: Samples,
 }
 
 impl Confined {
-    /// `None`, and a line that says so, where cgroups cannot be had.
+    /// Measures with cgroups; where there are none, prints why and returns `None`.
     pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Option<Self> {
         // Dropped after the nodes.
         let hierarchy = Hierarchy::new()
@@ -141,7 +144,7 @@ impl Confined {
     }
 }
 
-/// What an opportunistic container does that holds the node.
+/// Work of an opportunistic container that fills the node.
 #[derive(Debug, Clone, Copy)]
 enum Holder {
     Sleeps,
@@ -153,7 +156,7 @@ impl Holder {
     fn context(self) -> LaunchContext {
         LaunchContext::command(match self {
             Self::Sleeps => "exec sleep 6000",
-            // What it starts inherits that.
+            // Its children inherit that.
             Self::IgnoresSigterm => "trap '' TERM; while :; do sleep 6000; done",
             Self::Burns => "while :; do :; done",
         })
@@ -187,7 +190,7 @@ fn guaranteed_starts(
     let slot_mb = NODE_MB / u64::try_from(HOLDERS).expect("a small number");
     let mut holders: Vec<ContainerId> = Vec::new();
     Samples::take_within(count, STARTS_LIMIT, |number| {
-        // Killed ones are replaced; frozen ones come back by themselves.
+        // Killed containers are replaced; frozen ones are thawed by the node.
         holders.retain(|id| rm.with(|tracker| !tracker.completed.contains_key(id)));
         for _ in holders.len()..HOLDERS {
             let allocation = am.allocate().memory_mb(slot_mb).opportunistic();

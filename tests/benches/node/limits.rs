@@ -1,4 +1,4 @@
-//! What this machine can do at best: the figures that no node can beat.
+//! Limits of this machine: figures that no node can beat.
 
 use std::fs;
 use std::path::Path;
@@ -13,25 +13,26 @@ use crate::measure::{first_instruction, now};
 /// Processes at once when lives are counted: a few for each processor, so that none idles.
 const LIVES_AT_ONCE: usize = 8;
 
-/// The machine's own figures.
+/// Figures of the machine.
 pub(crate) struct Limits {
-    /// Spawning `/bin/true` and waiting for its end.
+    /// Time to spawn `/bin/true` and wait for its end.
     pub(crate) true_life: Samples,
-    /// Spawning `bash -c :` and waiting for its end.
+    /// Time to spawn `bash -c :` and wait for its end.
     pub(crate) bash_life: Samples,
-    /// One byte to an echo on the loopback address and back.
+    /// Round trip of one byte to an echo on the loopback address.
     pub(crate) round_trip: Samples,
-    /// From before the spawn of a bash that executes a bash, which is the least that a launch script can be, to the first
-    /// instruction of the second.
+    /// Time from before the spawn of a bash that executes a bash, the minimum of a launch script,
+    /// to the first instruction of the second.
     pub(crate) first_instruction: Samples,
-    /// Whole lives of such pairs in a second, on all processors.
+    /// Lives of such pairs per second, on all processors.
     pub(crate) lives_per_s: f64,
-    /// SIGTERM to a process that does nothing, until it is gone.
+    /// Time from SIGTERM to the end of a process that does nothing.
     pub(crate) stop: Samples,
 }
 
 impl Limits {
-    /// The better of two measurements: other work on the machine only ever makes a limit worse.
+    /// Returns the better of two measurements: other work on the machine only ever makes a limit
+    /// worse.
     pub(crate) fn or_better(self, other: Self) -> Self {
         Self {
             true_life: self.true_life.or_shorter(other.true_life),
@@ -43,7 +44,7 @@ impl Limits {
         }
     }
 
-    /// Measures the machine as it is now.
+    /// Measures the machine at present.
     pub(crate) fn measure(quick: bool) -> Self {
         let runs = if quick { 50 } else { 300 };
         let lives = Duration::from_secs(if quick { 1 } else { 5 });
@@ -105,7 +106,7 @@ fn stop() -> Duration {
         .spawn()
         .expect("sleep starts");
     let pid = i32::try_from(child.id()).expect("a process id is a positive 32-bit number");
-    // It is a process of its own once it has its own name.
+    // The child is a process of its own once it has its own name.
     while !fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
     {
         std::thread::yield_now();

@@ -1,12 +1,15 @@
-//! What a node costs, beside what this machine can do at best and beside Hadoop's own NodeManager, from one run.
+//! Cost of a node, compared with this machine's limits and with Hadoop's own NodeManager, from one
+//! run.
 //!
-//! `cargo bench -p tests --bench node` prints the table. Both nodes run as processes of their own, one after the other, under
-//! the same load of the same ResourceManager and ApplicationMaster, which share the machine with them. The machine's
-//! limits are measured before and after the agent, and the better counts. Nothing here passes or fails: the ratios are for reading.
+//! `cargo bench -p tests --bench node` prints the table. Both nodes run as processes of their own,
+//! one after the other, under the same load of the same ResourceManager and ApplicationMaster,
+//! which share the machine with them. The machine's limits are measured before and after the agent,
+//! and the better counts. Nothing passes or fails: the ratios are for reading.
 //!
-//! Hadoop's NodeManager is left out with `--no-java`, and where there is no Java; `--java` insists on it. It runs with the
-//! options of the harness (`-Xmx512m`, serial collector, C1 only): they favour its start and memory. `--quick` measures
-//! everything with a few samples. `--classes` measures only what cgroups cost and how soon guaranteed containers start on a full node.
+//! `--no-java` leaves Hadoop's NodeManager out, as does a missing Java; `--java` insists on it. It
+//! runs with the options of the harness (`-Xmx512m`, serial collector, C1 only), which favour its
+//! start and memory. `--quick` measures everything with a few samples. `--classes` measures only
+//! the cost of cgroups and the start of guaranteed containers on a full node.
 
 mod classes;
 mod limits;
@@ -22,10 +25,10 @@ use crate::classes::{Confined, GuaranteedStarts};
 use crate::limits::Limits;
 use crate::measure::{Effort, Figures};
 
-/// The agent, built as it is released.
+/// Path of the agent, built as it is released.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 
-/// What the arguments ask for.
+/// Whether Hadoop's NodeManager is measured, from the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Java {
     Required,
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
             "--no-java" => java = Java::LeftOut,
             "--quick" => quick = true,
             "--classes" => only_classes = true,
-            // Cargo says this to every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             other => {
                 eprintln!(
@@ -108,7 +111,8 @@ fn processors() -> String {
     std::thread::available_parallelism().map_or_else(|error| error.to_string(), |n| n.to_string())
 }
 
-/// Other work on the machine makes every figure worse, though not all of them alike.
+/// Returns the load average: other work on the machine makes every figure worse, though not all
+/// alike.
 fn load_average() -> String {
     std::fs::read_to_string("/proc/loadavg").map_or_else(
         |error| error.to_string(),

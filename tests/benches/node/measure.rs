@@ -1,4 +1,4 @@
-//! One node's figures.
+//! The measurements of one node.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ use tests::node_process::NodeProcess;
 use tests::samples::Samples;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
-/// What the node offers: enough that only the last part fills it.
+/// Memory that the node offers, in MiB: so much that only the last part fills it.
 pub(crate) const NODE_MB: u64 = 64_000;
 
-/// What a container of the launches asks for.
+/// Memory of a container of the launches, in MiB.
 const SMALL_MB: u64 = 16;
 
 /// Containers started by one call in the burst.
@@ -25,25 +25,26 @@ const BURST: usize = 40;
 /// Containers alive at once when launches are counted.
 const AT_ONCE: usize = 32;
 
-/// Containers that run while the node's memory is looked at, and that fill the node.
+/// Containers that run, and fill the node, while its memory is measured.
 const RUNNING: usize = 50;
 
-/// Containers that the node knows then; those that do not run are queued, launch context and all.
+/// Containers that the node knows while its memory is measured; those that do not run are queued,
+/// with their launch contexts.
 const KNOWN: usize = 1000;
 
 /// Containers started by one call while the queue is filled.
 const BATCH: usize = 50;
 
-/// Heartbeats after which a node is taken for idle.
+/// Heartbeats after which a node counts as idle.
 const SETTLED_HEARTBEATS: usize = 20;
 
-/// Between two looks whether a process is gone.
+/// Pause between two looks for the end of a process.
 const EXIT_POLL: Duration = Duration::from_micros(500);
 
-/// For anything that a node does at all.
+/// Deadline for any step of a node.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// How often things are measured.
+/// Numbers of samples.
 pub(crate) struct Effort {
     starts: usize,
     launches: usize,
@@ -52,7 +53,7 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// For a node whose launches take milliseconds.
+    /// Samples of a node whose launches take milliseconds.
     pub(crate) fn agent(quick: bool) -> Self {
         Self {
             starts: if quick { 3 } else { 20 },
@@ -62,7 +63,7 @@ impl Effort {
         }
     }
 
-    /// For a node whose launches take half a second.
+    /// Samples of a node whose launches take half a second.
     pub(crate) fn java(quick: bool) -> Self {
         Self {
             starts: if quick { 1 } else { 5 },
@@ -73,25 +74,26 @@ impl Effort {
     }
 }
 
-/// What was measured of one node.
+/// Figures of one node.
 pub(crate) struct Figures {
-    /// From the spawn of the process until the ResourceManager has its registration.
+    /// Time from the spawn of the process until the ResourceManager has its registration.
     pub(crate) registration: Samples,
-    /// From SIGTERM to a node that runs nothing until its process is gone.
+    /// Time from SIGTERM to the end of a node that runs nothing.
     pub(crate) stop_idle: Samples,
-    /// From SIGTERM to a node that runs 50 containers and queues 950, in milliseconds.
+    /// Time from SIGTERM to the end of a node that runs 50 containers and queues 950, in
+    /// milliseconds.
     pub(crate) stop_full_ms: f64,
-    /// From before the call to the first instruction of the command, one container at a time.
+    /// Time from before the call to the first instruction of the command, one container at a time.
     pub(crate) first_instruction: Samples,
-    /// The same with 40 containers in one call.
+    /// Time from before the call to the first instruction, with 40 containers in one call.
     pub(crate) burst: Samples,
-    /// Whole lives of containers in a second, 32 at once, each seen by the ResourceManager.
+    /// Container lives per second, 32 at once, each reported to the ResourceManager.
     pub(crate) launches_per_s: f64,
-    /// Resident memory in MiB: after the registration.
+    /// Resident memory in MiB, after the registration.
     pub(crate) rss_idle_mb: f64,
-    /// After all launches.
+    /// Resident memory in MiB, after all launches.
     pub(crate) rss_used_mb: f64,
-    /// With 1,000 containers known.
+    /// Resident memory in MiB, with 1,000 containers known.
     pub(crate) rss_full_mb: f64,
 }
 
@@ -113,7 +115,7 @@ impl Figures {
         let rss_used_mb = rss_mb(pid);
         bench.fill();
         let rss_full_mb = rss_mb(pid);
-        // As Java's ApplicationMasters do after each call: the node has only its containers to wait for.
+        // As Java's ApplicationMasters do after each call: the node waits for its containers only.
         drop(am);
         let stop_full = stop(&mut node);
         Self {
@@ -134,7 +136,7 @@ fn start(kind: &NodeKind, rm: &ScriptedRm) -> NodeProcess {
     NodeProcess::start(kind, rm, site)
 }
 
-/// What every node of this bench offers.
+/// Properties of every node of this bench.
 pub(crate) fn site(site: &mut Properties) {
     site.set("yarn.nodemanager.resource.memory-mb", NODE_MB)
         .set("yarn.nodemanager.resource.cpu-vcores", 10 * KNOWN)
@@ -164,7 +166,7 @@ fn starts(kind: &NodeKind, count: usize) -> (Samples, Samples) {
     )
 }
 
-/// From SIGTERM until the process is gone.
+/// Returns the time from SIGTERM to the end of the process.
 fn stop(node: &mut NodeProcess) -> Duration {
     let begin = Instant::now();
     node.process.terminate();
@@ -195,7 +197,7 @@ impl<'a> Bench<'a> {
         self.am.allocate().memory_mb(SMALL_MB)
     }
 
-    /// A command that writes when it began, and the file it writes to.
+    /// Returns a command that writes the time of its start, and the file that it writes to.
     pub(crate) fn timed(&self, number: usize) -> (LaunchContext, std::path::PathBuf) {
         let file = self.folder.join(format!("time-{number}"));
         let command = format!("echo \\$EPOCHREALTIME > '{}'", file.display());
@@ -276,7 +278,7 @@ impl<'a> Bench<'a> {
         rate
     }
 
-    /// Fills the node with containers that run and its queue with others, all known at once.
+    /// Fills the node with running containers and its queue with others, all known at once.
     fn fill(&self) {
         let running = u64::try_from(RUNNING).expect("a small number");
         let large = || self.am.allocate().memory_mb(NODE_MB / running);
@@ -311,13 +313,14 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The time since 1970.
+/// Returns the present time since 1970.
 pub(crate) fn now() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("the clock is after 1970")
 }
 
-/// From `begin` to what bash's `EPOCHREALTIME` was when the command wrote it to `file`, which goes away.
+/// Returns the time from `begin` to bash's `EPOCHREALTIME` when the command wrote it to `file`,
+/// which is removed.
 pub(crate) fn first_instruction(file: &Path, begin: Duration) -> Duration {
     let text = fs::read_to_string(file)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()));
@@ -329,7 +332,7 @@ pub(crate) fn first_instruction(file: &Path, begin: Duration) -> Duration {
     at.saturating_sub(begin)
 }
 
-/// Resident memory of a process, MiB.
+/// Returns the resident memory of a process, MiB.
 fn rss_mb(pid: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the node runs");
     let kib: u32 = status

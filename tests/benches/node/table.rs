@@ -8,18 +8,18 @@ use crate::classes::{Confined, GuaranteedStarts};
 use crate::limits::Limits;
 use crate::measure::Figures;
 
-/// One line: a figure of the machine, of the agent, of Hadoop's NodeManager.
+/// A line with a figure of the machine, of the agent, of Hadoop's NodeManager.
 struct Row {
     what: &'static str,
     limit: Option<f64>,
     agent: f64,
     java: Option<f64>,
     unit: &'static str,
-    /// Whether more is better.
+    /// Whether higher values are better.
     rate: bool,
 }
 
-/// The table, its columns explained above it.
+/// Returns the table, with its columns explained above it.
 pub(crate) fn render(limits: &Limits, agent: &Figures, java: Option<&Figures>) -> String {
     let mut text = String::new();
     let true_life = limits.true_life.p50();
@@ -53,7 +53,7 @@ pub(crate) fn render(limits: &Limits, agent: &Figures, java: Option<&Figures>) -
     text
 }
 
-/// What cgroups cost, and how soon a guaranteed container starts on a full node.
+/// Returns the table of the cost of cgroups and of guaranteed starts on a full node.
 pub(crate) fn render_classes(
     confined: Option<&Confined>,
     starts: &GuaranteedStarts,
@@ -103,7 +103,7 @@ pub(crate) fn render_classes(
     text
 }
 
-/// Each kind of guaranteed start with its name.
+/// Returns each kind of guaranteed start with its name.
 fn start_rows<'a>(
     confined: Option<&'a Confined>,
     starts: &'a GuaranteedStarts,
@@ -142,7 +142,7 @@ fn start_rows<'a>(
         }))
 }
 
-/// What a row shows of a node.
+/// Returns a row's value for one node.
 type Figure = fn(&Figures) -> f64;
 
 fn rows(limits: &Limits, agent: &Figures, java: Option<&Figures>) -> Vec<Row> {
@@ -215,7 +215,7 @@ impl Row {
     fn write(&self, text: &mut String) {
         let value = |value: f64| format!("{value:.1} {}", self.unit);
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        // Both say how many times worse the second is.
+        // Both give how many times worse the second is.
         let ratio = |better: f64, worse: f64| {
             if self.rate {
                 better / worse

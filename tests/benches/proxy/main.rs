@@ -1,18 +1,22 @@
-//! What a node's AMRMProxy costs, beside what this machine can do at best and beside Hadoop's own, from one run.
+//! Cost of a node's AMRMProxy, compared with this machine's limits and with Hadoop's own, from one
+//! run.
 //!
-//! `cargo bench -p tests --bench proxy` prints the figures, with 500 masters connected. A node
-//! runs as a process of its own, with distributed scheduling on. The masters and a ResourceManager that answers at once are
-//! in this process and share the machine with it. What the ResourceManager takes without a proxy is measured beside: for a
-//! call of a master, and for the very message, to the byte, in which the node told it of a hundred containers. The
-//! difference is what the proxy adds. The machine's limit is a byte's way to an echo on the loopback address and back; a
-//! proxied call makes two such ways.
+//! `cargo bench -p tests --bench proxy` prints the figures, with 500 masters connected. A node runs
+//! as a process of its own, with distributed scheduling on. The masters and a ResourceManager that
+//! answers at once are in this process and share the machine with it. The ResourceManager's own
+//! time without a proxy is measured too: for a call of a master, and for the same message, to the
+//! byte, in which the node reported a hundred containers. The difference is what the proxy adds.
+//! The machine's limit is the round trip of a byte to an echo on the loopback address; a proxied
+//! call makes two.
 //!
-//! Nothing here passes or fails: the figures are for reading. Wanted are 0.2 ms (median) and 1 ms (99 of 100) above the
-//! ResourceManager's own time for a call without asks, 2 ms for a hundred containers given out in one call, 20,000 calls a
-//! second on two processors with 500 masters, and less than 20 KiB for a pipeline.
+//! Nothing passes or fails: the figures are for reading. Goals are 0.2 ms (median) and 1 ms (99th
+//! percentile) above the ResourceManager's own time for a call without asks, 2 ms for a hundred
+//! containers allocated in one call, 20,000 calls per second on two processors with 500 masters,
+//! and less than 20 KiB for a pipeline.
 //!
-//! Hadoop's NodeManager is left out with `--no-java`, and where there is no Java. It starts containers slowly, so it gets
-//! 200 masters. `--quick` takes few samples, with 100 masters, and 20 for Hadoop's.
+//! `--no-java` leaves Hadoop's NodeManager out, as does a missing Java. It starts containers
+//! slowly, so it gets 200 masters. `--quick` takes few samples, with 100 masters, and 20 for
+//! Hadoop's.
 
 mod masters;
 mod measure;
@@ -32,7 +36,7 @@ fn main() -> ExitCode {
         match argument.as_str() {
             "--quick" => quick = true,
             "--no-java" => java = false,
-            // Cargo says this to every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             other => {
                 eprintln!("unknown argument {other}; known are --quick and --no-java");
@@ -54,7 +58,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Other work on the machine makes every figure worse.
+/// Warns of other work on the machine, which makes every figure worse.
 fn load_average() -> String {
     std::fs::read_to_string("/proc/loadavg").map_or_else(
         |error| error.to_string(),

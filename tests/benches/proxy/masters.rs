@@ -1,4 +1,4 @@
-//! The masters, and the ResourceManager that has nothing for them.
+//! The masters, and a ResourceManager that allocates nothing.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,13 +18,13 @@ use wire::protocol::distributed_scheduling_am::AllocateForDistributedScheduling;
 use wire::rpc::{Method as _, RpcClient};
 use wire::token::Token;
 
-/// Containers of one ask.
+/// Number of containers in one ask.
 const HUNDRED: usize = 100;
 
-/// What a container takes.
+/// Size of a container.
 const SIZE: Resource = Resource::new(128, 1);
 
-/// A ResourceManager with nothing but so many nodes.
+/// Returns a ResourceManager that offers only this many nodes.
 pub(crate) fn offering(nodes: u16) -> Arc<Script> {
     nothing(nodes).into_script()
 }
@@ -37,7 +37,7 @@ fn nothing(nodes: u16) -> IdleScheduler {
 
 fn remote_node(number: u16) -> RemoteNodeProto {
     let id = NodeId {
-        // Hadoop's node looks names up, so there are none.
+        // Hadoop's node looks names up, so the hosts are addresses.
         host: format!("127.0.1.{number}"),
         port: number,
     };
@@ -49,29 +49,29 @@ fn remote_node(number: u16) -> RemoteNodeProto {
     }
 }
 
-/// The last message in which a node told a ResourceManager of its containers.
+/// The last message in which a node reported its containers to a ResourceManager.
 #[derive(Clone, Default)]
-pub(crate) struct LastTold(Arc<Mutex<Bytes>>);
+pub(crate) struct LastReport(Arc<Mutex<Bytes>>);
 
-impl LastTold {
-    /// A ResourceManager like [`offering`] that keeps it.
+impl LastReport {
+    /// Returns a ResourceManager like [`offering`] that keeps the message.
     pub(crate) fn kept_by(&self, nodes: u16) -> Arc<Script> {
-        let (told, nothing) = (Arc::clone(&self.0), nothing(nodes));
+        let (report, nothing) = (Arc::clone(&self.0), nothing(nodes));
         answering(move |call| {
             if call.method == AllocateForDistributedScheduling::NAME {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = call.request.clone();
+                *report.lock().unwrap_or_else(PoisonError::into_inner) = call.request.clone();
             }
             nothing.answer(call)
         })
     }
 
     pub(crate) fn message(&self) -> Bytes {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.clone()
+        let report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        report.clone()
     }
 }
 
-/// A master that does one thing after the other.
+/// A master that makes one call after the other.
 pub(crate) struct Master {
     client: RpcClient,
     response_id: i32,
@@ -99,12 +99,12 @@ impl Master {
         masters
     }
 
-    /// One call without asks.
+    /// Makes one call without asks.
     pub(crate) async fn empty(&mut self) -> Duration {
         self.allocate(Vec::new()).await.0
     }
 
-    /// One call that asks for a hundred containers and gets them.
+    /// Makes one call that asks for a hundred containers and gets them.
     pub(crate) async fn hundred(&mut self) -> Duration {
         let count = i32::try_from(HUNDRED).expect("a small number");
         let ask = ScriptedAmRmClient::ask(count, SIZE, ExecutionTypeProto::Opportunistic);
@@ -113,7 +113,7 @@ impl Master {
         elapsed
     }
 
-    /// One call; how long it took and how many containers it brought.
+    /// Makes one call; returns its duration and the number of containers in the answer.
     async fn allocate(&mut self, ask: Vec<ResourceRequestProto>) -> (Duration, usize) {
         let request = AllocateRequestProto {
             ask,
@@ -128,8 +128,8 @@ impl Master {
         (elapsed, answer.allocated_containers.len())
     }
 
-    /// A node's message on this connection, as it is.
-    pub(crate) async fn tell(&self, message: Bytes) -> Duration {
+    /// Sends a node's message on this connection, unchanged.
+    pub(crate) async fn send_report(&self, message: Bytes) -> Duration {
         let begin = Instant::now();
         let answer = self.client.call_raw(
             AllocateForDistributedScheduling::NAME,

@@ -1,4 +1,4 @@
-//! The figures of one node.
+//! The measurements of one node.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -13,27 +13,30 @@ use tests::samples::Samples;
 use tokio::runtime::Runtime;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
-use crate::masters::{LastTold, Master, offering};
+use crate::masters::{LastReport, Master, offering};
 
 /// Nodes that the ResourceManager offers; Hadoop's default.
 const NODES: u16 = 10;
 
-/// Nodes when a hundred containers are asked for: a node gets one for each call that does not name its host.
+/// Nodes offered when a hundred containers are asked for: a node gets one for each call that does
+/// not name its host.
 const NODES_FOR_HUNDRED: u16 = 100;
 
-/// Masters before anything is measured, so that what a process needs once is there. The first of them is connected.
+/// Masters before the measurements, so that memory that a process needs once is allocated. The
+/// first of them is connected.
 const FIRST: i32 = 20;
 
-/// Between two heartbeats of the node, milliseconds: Hadoop's default. Each tells of every master's container.
+/// Interval of the node's heartbeats, milliseconds: Hadoop's default. Each reports every master's
+/// container.
 const HEARTBEAT_MS: i64 = 1_000;
 
-/// Rounds in which containers without and with a pipeline take turns, so that what the process needs once for more of
-/// either falls on both.
+/// Rounds in which containers without and with a pipeline take turns, so that what the process
+/// needs once for more of either falls on both.
 const ROUNDS: i32 = 5;
 
-/// How much is done.
+/// Amounts of work.
 pub(crate) struct Effort {
-    /// Masters that are connected. A multiple of [`ROUNDS`].
+    /// Number of connected masters. A multiple of [`ROUNDS`].
     masters: i32,
     warm_up: usize,
     empty: usize,
@@ -42,7 +45,7 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// For a node of ours.
+    /// Amounts for a node of ours.
     pub(crate) const fn agent(quick: bool) -> Self {
         if quick {
             return Self {
@@ -62,7 +65,8 @@ impl Effort {
         }
     }
 
-    /// For Hadoop's, which starts a dozen containers a second. It has warmed up after as many calls as ours.
+    /// Amounts for Hadoop's, which starts a dozen containers a second. It has warmed up after as
+    /// many calls as ours.
     pub(crate) const fn java(quick: bool) -> Self {
         if quick {
             return Self {
@@ -78,19 +82,20 @@ impl Effort {
         }
     }
 
-    /// A call for a hundred containers warms up what a hundred empty ones do.
+    /// Returns the number of warm-up calls for a hundred containers: each warms up what a hundred
+    /// calls without asks do.
     fn hundred_warm_up(&self) -> usize {
         self.warm_up.min(50)
     }
 }
 
-/// See the table.
+/// Figures of one node; each is a row of the table.
 pub(crate) struct Figures {
-    /// Masters connected when there are many.
+    /// Number of connected masters for the rows with many.
     pub(crate) masters: i32,
-    /// The ResourceManager's answer to a call without asks.
+    /// Time of the ResourceManager's own answer to a call without asks.
     pub(crate) direct: Samples,
-    /// The ResourceManager's answer to a node that gave out a hundred.
+    /// Time of the ResourceManager's own answer to a node that allocated a hundred containers.
     pub(crate) direct_hundred: Samples,
     /// Calls of the only master.
     pub(crate) alone: Calls,
@@ -100,18 +105,19 @@ pub(crate) struct Figures {
     pub(crate) in_turn: Samples,
     pub(crate) calls_per_s: f64,
     pub(crate) processors: f64,
-    /// Without and with a master that has registered; of ours only, a JVM's memory says little.
+    /// Resident memory of the node, without and with a registered master; of ours only, a JVM's
+    /// memory says little.
     pub(crate) pipeline_kib: Option<(f64, f64)>,
 }
 
-/// Calls of one master.
+/// Times of calls of one master.
 pub(crate) struct Calls {
     pub(crate) empty: Samples,
-    /// Processor time of the node for each, in milliseconds.
+    /// CPU time of the node for each call, in milliseconds.
     pub(crate) empty_processor_ms: f64,
-    /// Those that get a hundred containers.
+    /// Times of calls that get a hundred containers.
     pub(crate) hundred: Samples,
-    /// Processor time of the node for each, in milliseconds.
+    /// CPU time of the node for each of these calls, in milliseconds.
     pub(crate) hundred_processor_ms: f64,
 }
 
@@ -151,8 +157,8 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     }
 }
 
-/// Launches the masters; of ours as many containers without a pipeline as with one, so that the difference is the
-/// pipelines'.
+/// Launches the masters. Of ours as many containers run without a pipeline as with one, so that the
+/// difference is the pipelines'.
 fn launch_rest(
     kind: &NodeKind,
     peers: &ProxyCluster,
@@ -187,7 +193,7 @@ fn launch_rest(
     (Some(added_kib / f64::from(effort.masters)), launched)
 }
 
-/// Until all of these have a process, and the node has told of it.
+/// Waits until all of these have a process and the node has reported it.
 fn wait_running(peers: &ProxyCluster, containers: &[ContainerId]) {
     for id in containers {
         let running = ContainerSubStateProto::CssRunning;
@@ -209,7 +215,7 @@ impl Calls {
         let empty = times.drain(..).collect();
 
         peers.scheduler.set_script(offering(NODES_FOR_HUNDRED));
-        // The answer brings the new list of nodes.
+        // The answer has the new list of nodes.
         master.empty().await;
         for _ in 0..effort.hundred_warm_up() {
             master.hundred().await;
@@ -229,15 +235,15 @@ impl Calls {
     }
 }
 
-/// Processor time of the node since `before` for each of so many calls.
+/// Returns the CPU time of the node since `before` for each of this many calls.
 fn used_ms(peers: &ProxyCluster, before: Duration, calls: usize) -> f64 {
     let used = processor_time(peers.node.process.id()).saturating_sub(before);
     let calls = u32::try_from(calls).expect("a small number");
     used.as_secs_f64() * 1000.0 / f64::from(calls)
 }
 
-/// What the ResourceManager takes without a proxy: for a call without asks, and for the message of a node that gave
-/// `proxied` a hundred containers, with the same list of nodes in the answer.
+/// Measures the ResourceManager without a proxy: a call without asks, and the message of a node
+/// that allocated a hundred containers to `proxied`, with the same list of nodes in the answer.
 async fn direct(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> (Samples, Samples) {
     let application_id = ApplicationId {
         cluster_timestamp: 1,
@@ -257,22 +263,24 @@ async fn direct(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> 
     }
     let empty = times.drain(..).collect();
 
-    let told = LastTold::default();
-    peers.scheduler.set_script(told.kept_by(NODES_FOR_HUNDRED));
+    let report = LastReport::default();
+    peers
+        .scheduler
+        .set_script(report.kept_by(NODES_FOR_HUNDRED));
     proxied.empty().await;
     proxied.hundred().await;
     peers.scheduler.set_script(offering(NODES_FOR_HUNDRED));
     for _ in 0..effort.hundred_warm_up() {
-        master.tell(told.message()).await;
+        master.send_report(report.message()).await;
     }
     for _ in 0..effort.hundred {
-        times.push(master.tell(told.message()).await);
+        times.push(master.send_report(report.message()).await);
     }
     peers.scheduler.set_script(offering(NODES));
     (empty, times.into_iter().collect())
 }
 
-/// Calls without asks, each of another master than the one before.
+/// Times calls without asks, each of the next master.
 async fn in_turn(masters: &mut [Master], effort: &Effort) -> Samples {
     for master in masters.iter_mut() {
         master.empty().await;
@@ -286,7 +294,8 @@ async fn in_turn(masters: &mut [Master], effort: &Effort) -> Samples {
     times.into_iter().collect()
 }
 
-/// Calls in a second of all masters together, each making one after the other, and the processors that the node used.
+/// Returns the calls per second of all masters together, each making one after the other, and the
+/// processors that the node used.
 async fn rate(peers: &ProxyCluster, masters: Vec<Master>, effort: &Effort) -> (f64, f64) {
     let id = peers.node.process.id();
     let before = processor_time(id);
@@ -314,7 +323,7 @@ async fn rate(peers: &ProxyCluster, masters: Vec<Master>, effort: &Effort) -> (f
     (f64::from(calls) / elapsed, used / elapsed)
 }
 
-/// Resident memory of the node.
+/// Returns the resident memory of the node.
 fn rss_kib(peers: &ProxyCluster) -> f64 {
     let path = format!("/proc/{}/status", peers.node.process.id());
     let status = fs::read_to_string(&path).expect("the node runs");

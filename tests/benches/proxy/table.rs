@@ -4,17 +4,17 @@ use tests::samples::Samples;
 
 use crate::measure::Figures;
 
-/// What a line shows of a node.
+/// Returns a row's value for one node.
 type Figure = fn(&Figures) -> f64;
 
-/// What a figure is, and what can be compared with it.
+/// Kind of a figure, and what it is compared with.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Milliseconds, of which the machine needs at least so many loopback round trips.
+    /// Milliseconds, of which the machine needs at least this many loopback round trips.
     Time { round_trips: f64 },
-    /// Milliseconds of the node's processor time.
+    /// Milliseconds of the node's CPU time.
     Processor,
-    /// A second, more being better.
+    /// Number per second; higher is better.
     Rate,
     /// A number for reading.
     Plain(&'static str),
@@ -120,7 +120,7 @@ const LINES: [(&str, Kind, Figure); 26] = [
     ),
 ];
 
-/// Writes the table to the standard output.
+/// Writes the table to standard output.
 pub(crate) fn print(limit: &Samples, ours: &Figures, hadoops: Option<&Figures>) {
     println!(
         "\nthis machine, loopback round trip: p50 {:.3} ms, p99 {:.3} ms",
@@ -158,7 +158,8 @@ pub(crate) fn print(limit: &Samples, ours: &Figures, hadoops: Option<&Figures>) 
     }
 }
 
-/// One line: the machine's limit, ours and how many times that it is, Hadoop's and how many times worse it is than ours.
+/// Formats one line: the machine's limit, ours and its multiple of the limit, Hadoop's and how many
+/// times worse it is than ours.
 fn line(what: &str, kind: Kind, round_trip: f64, ours: f64, hadoops: Option<f64>) {
     let none = || "-".to_owned();
     let (limit, times) = match kind {

@@ -1,9 +1,10 @@
-//! How soon the quick start shows something: from the spawn of `nm-agent quickstart` to the first instruction of the
-//! first opportunistic container, beside what this machine does at best.
+//! Time until the quick start shows something: from the spawn of `nm-agent quickstart` to the first
+//! instruction of the first opportunistic container, compared with this machine's limit.
 //!
-//! `cargo bench -p tests --bench quickstart` prints both; `--quick` takes few samples. The limit is what has to be
-//! executed one after the other in any case: the program, the shell of the master's container and the program again, the
-//! shell of the first container and its command. Nothing here passes or fails.
+//! `cargo bench -p tests --bench quickstart` prints both; `--quick` takes few samples. The limit is
+//! what must be executed in sequence in any case: the program, the shell of the master's container
+//! and the program again, the shell of the first container and its command. Nothing passes or
+//! fails.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +16,10 @@ use nix::unistd::Pid;
 use tests::samples::Samples;
 use tests::wait;
 
-/// The agent, built as it is released.
+/// Path of the agent, built as it is released.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 
-/// For one run to show its first container, and to end.
+/// Deadline for one run to show its first container, and to end.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--quick" => runs = 5,
-            // Cargo says this to every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             other => {
                 eprintln!("unknown argument {other}; known is --quick");
@@ -68,7 +69,8 @@ fn processes_in_a_row() -> Duration {
     begin.elapsed()
 }
 
-/// Runs it until its first container has written its line, then ends it as Ctrl-C does.
+/// Runs the quick start until its first container has written its line, then ends it as Ctrl-C
+/// does.
 fn first_instruction() -> Duration {
     let base = tempfile::tempdir().expect("a temporary folder can be made");
     let begin = SystemTime::now();
@@ -94,7 +96,7 @@ fn interrupt(child: &mut Child) {
     child.wait().expect("a child can be waited for");
 }
 
-/// When the first line of a container that is no master was written.
+/// Returns the time of the first line of a container that is not a master's.
 fn first_line(base: &Path) -> Option<SystemTime> {
     let below = |folder: &Path| -> Vec<_> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! A ResourceManager in a process of its own, and the nodes and masters around it.
+//! A ResourceManager in a process of its own, with simulated nodes and scripted masters.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,25 +17,25 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use wire::proto::hadoop_yarn::{AllocateRequestProto, ExecutionTypeProto};
 
-/// Nodes of the cluster.
+/// Number of nodes.
 pub(crate) const NODES: usize = 1_000;
 
-/// What each offers.
+/// Size of each node.
 const OFFERS: Resource = Resource::new(64 * 1024, 64);
 
-/// What each container takes.
+/// Size of each container.
 pub(crate) const SIZE: Resource = Resource::new(1024, 1);
 
-/// Masters that ask at once, at most.
+/// Highest number of masters that ask at once.
 const MASTERS: usize = 8;
 
 /// Containers of each type that every node runs once the cluster is filled.
 const RUNNING_PER_NODE: usize = 5;
 
-/// For the start of the program.
+/// Deadline for the start of the program.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// See the module. Fields are dropped in this order.
+/// The ResourceManager's process and its peers. Fields are dropped in this order.
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Arc<Mutex<SimulatedNode>>>,
     pub(crate) masters: Vec<ScriptedAmRmClient>,
@@ -51,7 +51,7 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// With all nodes registered and all masters running.
+    /// Starts a cluster with all nodes registered and all masters running.
     pub(crate) async fn start() -> Self {
         let folder = TempDir::new().expect("a folder can be made");
         let mut process = start_process(&folder);
@@ -67,7 +67,7 @@ impl Cluster {
         for _ in 0..MASTERS {
             submit(client, SIZE).await;
             let master = ScriptedAmRmClient::connect(scheduler, pad.launched().await).await;
-            // Which protocol the first call is of makes no difference to later ones.
+            // The protocol of the first call makes no difference to later ones.
             master.register().await;
             masters.push(master);
         }
@@ -98,7 +98,7 @@ impl Cluster {
         cluster
     }
 
-    /// Makes every node run containers of both types; answers with how many run in all.
+    /// Makes every node run containers of both types; returns the number of all that run.
     pub(crate) async fn fill(&mut self) -> usize {
         let wanted = i32::try_from(NODES * RUNNING_PER_NODE).expect("some thousands");
         let mut held = 0;
@@ -134,7 +134,7 @@ impl Cluster {
         false
     }
 
-    /// Resident memory of the ResourceManager, in mebibytes.
+    /// Returns the resident memory of the ResourceManager, in mebibytes.
     pub(crate) fn memory_mb(&self) -> f64 {
         let path = format!("/proc/{}/status", self.process.id());
         let status = fs::read_to_string(&path).expect("the process runs");
@@ -162,7 +162,7 @@ fn start_process(folder: &TempDir) -> Process {
     Process::start("rm", &mut command, folder.path())
 }
 
-/// One of its addresses, as its log says.
+/// Returns one of its addresses, from its log.
 fn address(process: &mut Process, name: &str) -> SocketAddr {
     wait::until("the addresses", DEADLINE, || {
         let log = process.log();

@@ -1,10 +1,11 @@
-//! What the small ResourceManager (`nm-agent rm`) does in a second, beside what this machine can do at best.
+//! Throughput of the small ResourceManager (`nm-agent rm`), compared with this machine's limit.
 //!
-//! `cargo bench -p tests --bench resource_manager` prints the figures. The ResourceManager runs as a process of its own. Nodes
-//! and masters are simulated in this one, each on a connection of its own, and share the machine with it. The machine's limit
-//! is a byte's way to an echo on the loopback address and back, which no call can beat. Nothing here passes or
-//! fails: the figures are for reading. Wanted are 5,000 containers a second, and less than one processor for the
-//! heartbeats of a thousand nodes. `--quick` measures everything for a few seconds.
+//! `cargo bench -p tests --bench resource_manager` prints the figures. The ResourceManager runs as
+//! a process of its own. Nodes and masters are simulated in this one, each on a connection of its
+//! own, and share the machine with it. The machine's limit is the round trip of a byte to an echo
+//! on the loopback address, which no call can beat. Nothing passes or fails: the figures are for
+//! reading. Goals are 5,000 containers per second, and less than one processor for the heartbeats
+//! of a thousand nodes. `--quick` measures everything for a few seconds.
 
 mod cluster;
 mod measure;
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--quick" => quick = true,
-            // Cargo says this to every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             other => {
                 eprintln!("unknown argument {other}; known is --quick");
@@ -104,7 +105,7 @@ fn print(limit: &Samples, rates: &[(Way, usize, Rate)]) {
     }
 }
 
-/// Other work on the machine makes every figure worse.
+/// Warns of other work on the machine, which makes every figure worse.
 fn load_average() -> String {
     std::fs::read_to_string("/proc/loadavg").map_or_else(
         |error| error.to_string(),

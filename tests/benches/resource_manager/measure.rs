@@ -1,4 +1,4 @@
-//! The figures.
+//! The measurements of a cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use wire::proto::hadoop_yarn::{AllocateRequestProto, ContainerIdProto, Execution
 
 use crate::cluster::{Cluster, SIZE};
 
-/// Containers that a master asks for with one call, giving back those of the call before.
+/// Containers that a master asks for with one call, which releases those of the previous call.
 const BATCH: i32 = 100;
 
-/// Between two heartbeats of a node.
+/// Interval of a node's heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// Who gives containers out.
+/// Allocator of the containers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// The ResourceManager.
+    /// The ResourceManager allocates.
     Scheduler(ExecutionTypeProto),
-    /// The master's node, which tells the ResourceManager.
+    /// The master's node allocates and reports to the ResourceManager.
     Node,
 }
 
@@ -39,23 +39,23 @@ impl fmt::Display for Way {
     }
 }
 
-/// How quickly containers come.
+/// Rate of allocation.
 pub(crate) struct Rate {
     pub(crate) containers_per_s: f64,
-    /// Of one call, each for [`BATCH`] containers.
+    /// Times of calls, each for [`BATCH`] containers.
     pub(crate) calls: Samples,
-    /// What the ResourceManager used of the machine, the nodes' heartbeats included.
+    /// Processors that the ResourceManager used, the nodes' heartbeats included.
     pub(crate) processors: f64,
 }
 
-/// What heartbeats cost.
+/// Cost of heartbeats.
 pub(crate) struct Load {
     pub(crate) processors: f64,
     pub(crate) per_s: f64,
     pub(crate) answers: Samples,
 }
 
-/// All nodes say that they are alive, each once a second, spread over it.
+/// Sends a heartbeat of each node once a second, spread over it.
 pub(crate) async fn heartbeat_load(cluster: &Cluster, period: Duration) -> Load {
     let before = processor_time(cluster.process.id());
     let begin = Instant::now();
@@ -98,7 +98,8 @@ async fn heartbeats(nodes: &[Arc<Mutex<SimulatedNode>>], period: Duration) -> Ve
     all
 }
 
-/// So many masters ask and give back as quickly as they are answered, while the nodes go on.
+/// Lets this many masters ask and release as quickly as they are answered, while the nodes'
+/// heartbeats continue.
 pub(crate) async fn allocation_rate(
     cluster: &mut Cluster,
     way: Way,
@@ -181,7 +182,7 @@ fn ids(containers: Vec<wire::proto::hadoop_yarn::ContainerProto>) -> Vec<Contain
     containers.into_iter().filter_map(|each| each.id).collect()
 }
 
-/// The next containers of the master's node.
+/// Returns the next containers of the master's node.
 fn give_out(
     master: &mut ScriptedAmRmClient,
     place: &NodeId,

@@ -1,4 +1,5 @@
-//! The `nm-agent` program, so that a test can run it as a process: Cargo tells a test only of its own package's programs.
+//! The `nm-agent` program as a target of this package: Cargo gives a test the paths of its own
+//! package's programs only.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
-//! What peers, users and operators get wrong, on purpose or not: each is answered clearly, hurts nobody else, and leaves a
-//! node that serves.
+//! Mistakes and attacks of peers, users and operators: each is answered clearly, affects no other,
+//! and leaves a node that serves.
 //!
-//! The agent runs as a process of its own between a ResourceManager and an ApplicationMaster of the harness. With
-//! `NM_AGENT_TEST_NODE=java` most of it also holds for Hadoop's NodeManager; what fails there is what the agent does better:
-//! tokens that are no tokens, frames that are only announced, archives whose fault is told.
+//! The agent runs as a process of its own between a scripted ResourceManager and ApplicationMaster.
+//! With `NM_AGENT_TEST_NODE=java` most of it also holds for Hadoop's NodeManager; what fails there
+//! is what the agent does better: malformed tokens, frames that are only announced, archives with a
+//! fault in the diagnostics.
 
 #![expect(
     clippy::unwrap_used,

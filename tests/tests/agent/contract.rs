@@ -1,7 +1,9 @@
-//! What a ResourceManager and an ApplicationMaster may rely on, where a real one cannot be brought to ask for it: lost
-//! answers, resyncs, key rolls, limits of the queue. And what an operator's dashboards may rely on.
+//! Guarantees to a ResourceManager and an ApplicationMaster, where a real one cannot be made to ask
+//! for them: lost answers, resyncs, key rolls, limits of the queue. And guarantees to an operator's
+//! dashboards.
 //!
-//! The node is the agent as a process of its own; with `NM_AGENT_TEST_NODE=java` it is Hadoop's NodeManager.
+//! The node is the agent as a process of its own; with `NM_AGENT_TEST_NODE=java` it is Hadoop's
+//! NodeManager.
 
 mod memory;
 mod metrics;

@@ -1,4 +1,5 @@
-//! The agent as a process of its own: as a node, as a ResourceManager, as a client. Needs nothing installed.
+//! The agent as a process of its own: as a node, as a ResourceManager, as a client. Needs nothing
+//! installed.
 //!
 //! | Module | Subject |
 //! |---|---|
@@ -9,7 +10,8 @@
 //! | [`quickstart`] | `nm-agent quickstart` |
 //! | [`shell`] | `nm-agent shell` |
 //!
-//! Most of [`bad_input`] and [`contract`] also runs against Hadoop's NodeManager with `NM_AGENT_TEST_NODE=java`.
+//! Most of [`bad_input`] and [`contract`] also runs against Hadoop's NodeManager with
+//! `NM_AGENT_TEST_NODE=java`.
 
 mod bad_input;
 mod contract;

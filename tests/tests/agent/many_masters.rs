@@ -1,4 +1,5 @@
-//! Five hundred masters on one node, whose key rolls while they ask and whose ResourceManager fails now and then.
+//! Five hundred masters on one node, whose key rolls while they ask and whose ResourceManager
+//! sometimes fails.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,65 +33,66 @@ use crate::AGENT;
 
 const MASTERS: i32 = 500;
 
-/// Asks of each master, and containers of each ask.
+/// Asks of each master.
 const ROUNDS: i32 = 5;
 const PER_ROUND: i32 = 4;
 
-/// Of so many heartbeats the ResourceManager refuses one.
+/// Of this many heartbeats the ResourceManager refuses one.
 const REFUSED_OF: u32 = 7;
 
-/// Between two heartbeats of a master.
+/// Pause between two heartbeats of a master.
 const BEAT: Duration = Duration::from_millis(500);
 
-/// For everything that one master does.
+/// Deadline for the whole life of one master.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// The containers that the ResourceManager was told of, by attempt, and whether in a call that it answered: those of a call
-/// that it refused come again with the next, whether it took note of them or not.
+/// Containers that were reported to the ResourceManager, by attempt, and whether in a call that it
+/// answered: those of a refused call come again with the next, whether they were recorded or not.
 #[derive(Default)]
-struct Told(Mutex<BTreeMap<String, BTreeMap<i64, bool>>>);
+struct Reported(Mutex<BTreeMap<String, BTreeMap<i64, bool>>>);
 
-impl Told {
+impl Reported {
     fn note(&self, call: &SchedulerCall<'_>, is_answered: bool) {
         let request: DistributedSchedulingAllocateRequestProto =
             prost::Message::decode(call.request.clone()).unwrap();
-        let mut told = self.0.lock().unwrap();
+        let mut reported = self.0.lock().unwrap();
         for container in request.allocated_containers {
             let id = container.id.unwrap_or_default().id();
-            let of_attempt = told.entry(call.attempt.to_owned()).or_default();
+            let of_attempt = reported.entry(call.attempt.to_owned()).or_default();
             let before = of_attempt.insert(id, is_answered);
             assert_ne!(before, Some(true), "{id} of {} came again", call.attempt);
         }
     }
 
     fn of(&self, attempt: &str) -> BTreeSet<i64> {
-        let told = self.0.lock().unwrap();
-        let of_attempt = told.get(attempt).into_iter().flatten();
+        let reported = self.0.lock().unwrap();
+        let of_attempt = reported.get(attempt).into_iter().flatten();
         of_attempt.map(|(id, _)| *id).collect()
     }
 }
 
-/// Answers with nothing but nodes, and refuses some calls: every second of these when it has taken note of its containers,
-/// as the real one does when it finds the rest of the call wanting.
-fn failing_now_and_then(nothing: IdleScheduler, told: Arc<Told>) -> Arc<Script> {
+/// Returns a script that answers with nodes only and refuses some calls; every second refused call
+/// has recorded its containers first, as the real ResourceManager does when the rest of the call is
+/// invalid.
+fn failing_now_and_then(nothing: IdleScheduler, reported: Arc<Reported>) -> Arc<Script> {
     let count = AtomicU32::new(0);
     answering(move |call| {
         if call.method == "allocateForDistributedScheduling" {
             let number = count.fetch_add(1, Ordering::Relaxed);
             if number.is_multiple_of(REFUSED_OF) {
                 if number.is_multiple_of(2 * REFUSED_OF) {
-                    told.note(call, false);
+                    reported.note(call, false);
                 }
                 let exception = HadoopException::YarnException;
                 return Err(RemoteException::new(exception, "not now".to_owned()));
             }
-            told.note(call, true);
+            reported.note(call, true);
         }
         nothing.answer(call)
     })
 }
 
-/// A master and what it was given.
+/// A master and its containers.
 struct Master {
     proxy: SocketAddr,
     client: wire::rpc::RpcClient,
@@ -116,7 +118,7 @@ impl Master {
         }
     }
 
-    /// One heartbeat, made again as often as the ResourceManager refuses it.
+    /// Sends one heartbeat, again as often as the ResourceManager refuses it.
     async fn beat(&mut self, ask: Vec<ResourceRequestProto>) {
         let request = AllocateRequestProto {
             response_id: Some(self.response_id),
@@ -158,7 +160,7 @@ impl Master {
             };
             self.beat(vec![ask]).await;
             let wanted = usize::try_from((round + 1) * PER_ROUND).unwrap();
-            // The last rounds are with a new key.
+            // The last rounds use a new key.
             let is_rolled = |master: &Self| round + 2 < ROUNDS || master.renewals > 0;
             while self.got.len() < wanted || !is_rolled(&self) {
                 tokio::time::sleep(BEAT).await;
@@ -176,11 +178,11 @@ impl Master {
 
 #[test]
 fn five_hundred_masters_get_what_they_ask_for_once_while_the_nodes_key_rolls() {
-    let told = Arc::new(Told::default());
-    let script = failing_now_and_then(IdleScheduler::default(), Arc::clone(&told));
+    let reported = Arc::new(Reported::default());
+    let script = failing_now_and_then(IdleScheduler::default(), Arc::clone(&reported));
     let peers = ProxyCluster::start(&NodeKind::Agent(AGENT.into()), script, |site| {
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true)
-            // A new key counts after one and a half of this, when each master must have spoken.
+            // A new key is used after one and a half of this, when each master must have called.
             .set("yarn.am.liveness-monitor.expiry-interval-ms", 20_000)
             .set(
                 "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
@@ -192,7 +194,7 @@ fn five_hundred_masters_get_what_they_ask_for_once_while_the_nodes_key_rolls() {
     };
     peers
         .scheduler
-        .set_script(failing_now_and_then(nothing, Arc::clone(&told)));
+        .set_script(failing_now_and_then(nothing, Arc::clone(&reported)));
     let launched: Vec<Launched> = (1..=MASTERS).map(|number| peers.launch(number)).collect();
     let proxy = peers.proxy;
     let lives: Vec<_> = launched
@@ -209,7 +211,7 @@ fn five_hundred_masters_get_what_they_ask_for_once_while_the_nodes_key_rolls() {
     for life in lives {
         let (attempt, got) = peers.rm.runtime().block_on(life).unwrap().unwrap();
         assert_eq!(got.len(), usize::try_from(ROUNDS * PER_ROUND).unwrap());
-        assert_eq!(got, told.of(&attempt.to_string()), "{attempt}");
+        assert_eq!(got, reported.of(&attempt.to_string()), "{attempt}");
         let counted_down = (1 << 40) - 1_000..1 << 40;
         assert!(got.iter().all(|id| counted_down.contains(id)), "{got:?}");
     }

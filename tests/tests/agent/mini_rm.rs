@@ -1,5 +1,5 @@
-//! Our own ResourceManager, `nm-agent rm`: the command itself, what it does with Hadoop's own NodeManager, and with simulated nodes
-//! and masters. What it does with our agent is among the tests of `interop`.
+//! The ResourceManager of this project, `nm-agent rm`: the command itself, and its services with
+//! simulated nodes and scripted masters. With Hadoop's nodes and clients: the tests of `hadoop`.
 
 #![expect(
     clippy::unwrap_used,

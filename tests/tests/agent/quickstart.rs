@@ -1,5 +1,5 @@
-//! `nm-agent quickstart`, run as people run it: what it tells is checked against what its nodes and its ResourceManager
-//! say, and nothing may be left behind, whenever it ends.
+//! `nm-agent quickstart`, run as people run it: its output is checked against what its nodes and
+//! its ResourceManager report, and it may leave nothing behind, however it ends.
 
 mod refusals;
 mod run;

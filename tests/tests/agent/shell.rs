@@ -1,4 +1,4 @@
-//! `nm-agent shell` on `nm-agent rm` and agents: what it runs, what it says, what it leaves.
+//! `nm-agent shell` on `nm-agent rm` and agents: its containers, its output, and what it leaves.
 
 mod cluster;
 
@@ -8,7 +8,7 @@ use tests::wait;
 
 use crate::shell::cluster::{Cluster, DEADLINE, SLOT_MB, ended, row};
 
-/// Asks for places of a node, not for parts of them.
+/// Arguments for containers of one slot.
 const SLOT: [&str; 2] = ["--memory", "512"];
 
 #[test]
@@ -129,7 +129,7 @@ fn a_program_that_is_not_there_fails_the_job() {
     assert!(log.contains("exit status 127"), "{log}");
 }
 
-/// A job of two opportunistic containers that have begun and wait for the gate.
+/// Starts a job of two opportunistic containers, which run and wait for the gate.
 #[track_caller]
 fn two_that_wait(cluster: &Cluster) -> Process {
     let command = cluster.waiting_command("gate");
@@ -238,7 +238,7 @@ fn ctrl_c_without_a_resource_manager_stops_the_job_by_its_master() {
     let command = cluster.waiting_command("gate");
     let mut shell = cluster.shell("shell", &["--", "sh", "-c", &command]);
     cluster.wait_waiting("gate", 1);
-    // The client has heard from the master, so it knows where the master is.
+    // The client has an answer from the master, so it knows the master's address.
     shell.wait_log("1 running", DEADLINE);
     cluster.kill_rm();
     shell.signal(Signal::SIGINT);

@@ -1,6 +1,7 @@
-//! Our messages, enums and methods are those of the pinned Hadoop: name by name, number by number.
+//! Messages, enums and methods are those of the pinned Hadoop: name by name, number by number.
 //!
-//! Hadoop's side comes from the descriptors inside its generated classes, written out by a small Java program.
+//! Hadoop's side comes from the descriptors inside its generated classes, written out by a small
+//! Java program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ use wire::protocol::{
     distributed_scheduling_am, resource_tracker,
 };
 
-/// The classes whose files, with what they import, have everything that we define.
+/// Classes whose files, with their imports, have everything that `wire` defines.
 const OUTER_CLASSES: &[&str] = &[
     "org.apache.hadoop.ipc.protobuf.IpcConnectionContextProtos",
     "org.apache.hadoop.ipc.protobuf.ProtobufRpcEngine2Protos",
@@ -30,12 +31,12 @@ const OUTER_CLASSES: &[&str] = &[
     "org.apache.hadoop.yarn.proto.YarnSecurityTokenProtos",
 ];
 
-/// What we define today. A comparison of fewer has lost something on the way.
+/// Number of messages at least: a comparison of fewer has lost some on the way.
 const MESSAGES_MIN: usize = 202;
-/// As for messages.
+/// Number of enums at least.
 const ENUMS_MIN: usize = 36;
 
-/// Methods of Hadoop that we leave out on purpose: the reservation system.
+/// Methods of Hadoop that are left out on purpose: the reservation system.
 const METHODS_LEFT_OUT: &[&str] = &[
     "getNewReservation",
     "submitReservation",
@@ -90,7 +91,7 @@ impl Definitions {
     }
 }
 
-/// What of a field decides how it is written and read.
+/// Properties of a field that decide its encoding.
 fn describe(field: &FieldDescriptorProto) -> String {
     let packed = field
         .options
@@ -106,8 +107,8 @@ fn describe(field: &FieldDescriptorProto) -> String {
     )
 }
 
-/// Every difference between what both sides call by the same name. What only `theirs` has is no difference, except for
-/// fields and values: a message is there whole or not at all.
+/// Returns every difference between definitions of the same name. A definition that only `theirs`
+/// has is no difference, except for fields and values: a message is there whole or not at all.
 fn differences(ours: &Definitions, theirs: &Definitions) -> Vec<String> {
     let mut found = Vec::new();
     for (name, our) in &ours.messages {
@@ -160,7 +161,8 @@ fn compare(
     }
 }
 
-/// Every difference between the methods that we declare for a protocol and those of Hadoop's service.
+/// Returns every difference between the methods declared for a protocol and those of Hadoop's
+/// service.
 fn method_differences(
     service: &str,
     ours: &[Signature],
@@ -257,7 +259,7 @@ fn messages_enums_and_methods_are_those_of_the_pinned_hadoop() {
     );
 }
 
-/// Applies `change` to one field of ours and returns what the comparison with the original says.
+/// Applies `change` to one field of ours; returns the differences from the original.
 fn differences_after(
     message: &str,
     field: &str,
@@ -293,7 +295,7 @@ fn a_field_that_differs_in_anything_that_matters_is_found() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("hadoop.yarn.ContainerProto.execution_type is "));
     }
-    // A renamed field is missing under the one name and unknown under the other.
+    // A renamed field is missing under one name and unknown under the other.
     let found = differences_after(MESSAGE, FIELD, |field| field.name = Some("kind".to_owned()));
     assert_eq!(found.len(), 2, "{found:?}");
 }

@@ -1,4 +1,4 @@
-//! The harness finds or fetches Hadoop's jars and runs Java sources against them.
+//! The harness finds or downloads Hadoop's jars and runs Java sources against them.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The harness with Hadoop's own NodeManager as the node: when this fails, the harness is wrong, not the agent.
+//! The harness with Hadoop's own NodeManager as the node: when this fails, the harness is wrong,
+//! not the agent.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ const JOB_DEADLINE: Duration = Duration::from_secs(180);
 #[test]
 fn a_java_node_runs_guaranteed_and_opportunistic_containers() {
     require!(java, hadoop);
-    // Room for both jobs at once: otherwise the guaranteed one takes the place of opportunistic containers.
+    // Capacity for both jobs at once: otherwise the guaranteed one preempts opportunistic
+    // containers.
     let options = Options {
         node_memory_mb: 6144,
         ..Options::default()

@@ -1,18 +1,20 @@
-//! Unmodified Hadoop (ResourceManager, the clients and ApplicationMasters of DistributedShell and MapReduce) with our agent as the node.
+//! Unmodified Hadoop (ResourceManager, the clients and ApplicationMasters of DistributedShell and
+//! MapReduce) with the agent as the node.
 //!
-//! A test that needs nothing that only Hadoop's ResourceManager has also runs with `nm-agent rm` in its place: one body, two entries
-//! ([`with_each_rm`]), which the test's name tells apart.
+//! A test that needs nothing special of Hadoop's ResourceManager also runs with `nm-agent rm` in
+//! its place: one body, two entries ([`with_each_rm`]), which the test's name tells apart.
 //!
-//! With `NM_AGENT_TEST_NODE=java` the same tests run with Hadoop's own NodeManager as the node: what fails then is a wrong test.
-//! Any other value is the path of an agent to test instead of the one built with the tests.
+//! With `NM_AGENT_TEST_NODE=java` the same tests run with Hadoop's own NodeManager as the node: a
+//! test that fails then is wrong. Any other value is the path of an agent to test instead of the
+//! one built with the tests.
 
 #![expect(
     clippy::unwrap_used,
     reason = "bodies of tests are tests too: a panic is a failed test"
 )]
 
-/// Makes two tests of each function named: `hadoop_rm::…` with Hadoop's ResourceManager and `mini_rm::…` with the agent's own. The
-/// function takes which.
+/// Makes two tests of each named function: `hadoop_rm::…` with Hadoop's ResourceManager and
+/// `mini_rm::…` with the agent's own, which the function takes as its argument.
 macro_rules! with_each_rm {
     ($($test:ident),+ $(,)?) => {
         mod hadoop_rm {
@@ -55,22 +57,22 @@ use tests::rm::RmKind;
 
 use crate::AGENT;
 
-/// Which node the tests run with.
+/// Returns the node that the tests run with.
 fn node_kind() -> NodeKind {
     node_process::node_kind(AGENT)
 }
 
-/// The agent's own ResourceManager, of the program built with the tests.
+/// Returns the agent's own ResourceManager, of the program built with the tests.
 fn mini_rm() -> RmKind {
     RmKind::Mini(AGENT.into())
 }
 
-/// A cluster with the node that the tests run with.
+/// Starts a cluster with the node that the tests run with.
 fn start_cluster(rm: &RmKind, slots: u32, options: Options) -> Cluster {
     Cluster::start(rm, &node_kind(), slots, options)
 }
 
-/// Whether a container is an application's. An epoch may stand in its id.
+/// Returns whether a container is an application's; its id may have an epoch.
 fn is_of_application(container_id: &str, application_id: &str) -> bool {
     let id = container_id.parse::<ContainerId>();
     id.is_ok_and(|id| id.application_id().to_string() == application_id)

@@ -1,10 +1,11 @@
-//! Unmodified Hadoop on the other side: ResourceManager, NodeManager, clients and ApplicationMasters. Needs Java 11 or
-//! later with its compiler, and Hadoop's jars in the cache or Maven to download them.
+//! Unmodified Hadoop on the other side: ResourceManager, NodeManager, clients and
+//! ApplicationMasters. Needs Java 11 or later with its compiler, and Hadoop's jars in the cache or
+//! Maven to download them.
 //!
 //! | Module | Subject |
 //! |---|---|
 //! | [`descriptors`] | messages, enums and methods, name by name and number by number |
-//! | [`harness_jars`], [`harness_java_nm`], [`scripted_java_nm`] | the harness itself: a failure is not the agent's |
+//! | [`harness_jars`] and the two `…_java_nm` | the harness: a failure is not the agent's |
 //! | [`interop`] | jobs on an agent's node under Hadoop's ResourceManager and under `nm-agent rm` |
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
 //! | [`proxy_interop`] | the AMRMProxy among real components |

@@ -11,7 +11,7 @@ use tests::{require, wait};
 
 use crate::AGENT;
 
-/// Runs five containers on a node with room for three beside the master.
+/// Runs five containers on a node with capacity for three beside the master.
 #[track_caller]
 fn assert_runs_five(cluster: &Cluster, name: &str, container_type: ContainerType) {
     let mut shell = cluster.submit(name, "true", 5, container_type);
@@ -26,7 +26,7 @@ fn assert_runs_five(cluster: &Cluster, name: &str, container_type: ContainerType
     assert_eq!(application["finalStatus"], "SUCCEEDED", "{application}");
 }
 
-/// Nothing is left of any application.
+/// Waits until nothing is left of any application.
 #[track_caller]
 fn assert_becomes_idle(cluster: &Cluster) {
     wait::until("a node without containers", JOB_DEADLINE, || {

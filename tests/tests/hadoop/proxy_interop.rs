@@ -1,5 +1,5 @@
-//! The node's AMRMProxy among real components: Hadoop's ResourceManager, ApplicationMasters and NodeManagers, and masters that
-//! a test plays.
+//! The node's AMRMProxy among real components: Hadoop's ResourceManager, ApplicationMasters and
+//! NodeManagers; and with simulated masters.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,12 +16,12 @@ use tests::cluster::SLOT_MB;
 use tests::conf::Options;
 use tests::node::NodeKind;
 
-/// Our node, of the program built with the tests.
+/// Returns the agent as a node, of the program built with the tests.
 fn agent() -> NodeKind {
     NodeKind::Agent(crate::AGENT.into())
 }
 
-/// A cluster whose ApplicationMasters speak through their nodes.
+/// Returns a cluster whose ApplicationMasters call through their nodes.
 fn proxied() -> Options {
     Options {
         node_memory_mb: 16 * SLOT_MB,
@@ -30,7 +30,7 @@ fn proxied() -> Options {
     .with("yarn.nodemanager.amrmproxy.enabled", true)
 }
 
-/// One whose nodes also give out opportunistic containers.
+/// Returns a cluster whose nodes also allocate opportunistic containers.
 fn distributed() -> Options {
     proxied().with("yarn.nodemanager.distributed-scheduling.enabled", true)
 }

@@ -1,4 +1,5 @@
-//! The peers with Hadoop's own NodeManager: when this fails, the peers are wrong, not the agent.
+//! The scripted peers with Hadoop's own NodeManager: when this fails, the peers are wrong, not the
+//! agent.
 
 use test_support::scripted::{ScriptedAm, ScriptedRm, Tracker};
 use tests::node::NodeKind;
@@ -38,7 +39,7 @@ fn a_java_node_takes_the_peers_for_hadoops_own() {
     rm.order_kill(ordered);
     assert_eq!(rm.wait_completed(ordered).exit_status, -106);
 
-    // Another run of the ResourceManager gets to know what is unacknowledged.
+    // Another run of the ResourceManager is sent all unacknowledged containers.
     rm.with(Tracker::restart);
     let again = rm.wait_registrations(2);
     assert_eq!(again.container_statuses.len(), 5);

@@ -1,4 +1,4 @@
-//! What the kernel is told of a class as containers come, go, change their type and are frozen.
+//! Kernel files of a class while containers start, end, change their type and are frozen.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,16 @@ use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssPaused, CssRunning};
 use crate::stories::{DEADLINE, Ear, Isolated, isolated, pausing};
 
 const MIB: u64 = 1 << 20;
-/// What a node of these tests offers.
+/// Size of a node of these tests.
 const NODE: u64 = 1024 * MIB;
 const LOW: &[&str] = &["memory.low", "memory.soft_limit_in_bytes"];
 const MAX: &[&str] = &["memory.max", "memory.limit_in_bytes"];
-/// Only the unified hierarchy has these.
+/// Files that only the unified hierarchy has.
 const HIGH: &[&str] = &["memory.high"];
 const SWAP: &[&str] = &["memory.swap.max"];
 
-/// The place of all containers in the hierarchy with the memory controller, found by a process of one of them.
+/// Returns the cgroup of all containers in the hierarchy with the memory controller, found by a
+/// process of one of them.
 struct Place(PathBuf);
 
 impl Place {
@@ -30,7 +31,7 @@ impl Place {
         Self(own.ancestors().nth(2).unwrap().to_path_buf())
     }
 
-    /// A number in one of a cgroup's files, whichever the hierarchy has. `max` is the most.
+    /// Reads a number in one of a cgroup's files, whichever exists. `max` is the largest.
     fn number(&self, cgroup: &str, files: &[&str]) -> Option<u64> {
         let mut paths = files.iter().map(|file| self.0.join(cgroup).join(file));
         let text = paths.find_map(|path| std::fs::read_to_string(path).ok())?;
@@ -62,7 +63,8 @@ fn has_memory(folder: &std::path::Path) -> bool {
     MAX.iter().any(|file| folder.join(file).exists())
 }
 
-/// A command that says its process's id in the file `pid` of its log folder, and goes on with another.
+/// Returns a command that writes its process id to the file `pid` of its log folder, and continues
+/// with another.
 fn known(command: &str) -> String {
     format!("echo \\$\\$ > <LOG_DIR>/pid; {command}")
 }
@@ -110,7 +112,7 @@ fn promotion_demotion_and_a_new_size_change_the_limits_of_the_running_container(
     };
     let am = &node.cluster.am;
     let (free, end) = (node.cluster.gate("free"), node.cluster.gate("end"));
-    // What it has written stays in memory until it is deleted.
+    // Written pages stay in memory until the file is deleted.
     let rest = free.then(&format!("rm <LOG_DIR>/blob; {}", end.then("exit 5")));
     let command = format!(
         "head -c 30000000 /dev/zero > <LOG_DIR>/blob; {}",
@@ -185,7 +187,7 @@ fn a_frozen_container_that_is_promoted_and_demoted_goes_on() {
             swap("opportunistic") == Some(768 * MIB)
         });
     }
-    // Its promise has to wait for the room.
+    // The guarantee has to wait for the memory.
     allocation.execution_type = ExecutionType::Guaranteed;
     allocation.version = 1;
     am.update(&allocation).unwrap();

@@ -1,4 +1,4 @@
-//! Opportunistic containers make way by being frozen, and lose nothing.
+//! Opportunistic containers are frozen for guaranteed ones, and lose no work.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssPaused, CssRunning, Cs
 
 use crate::stories::{DEADLINE, Ear, isolated, pausing};
 
-/// What would be progress if there were any: a container that runs sends within microseconds, in the guest within
-/// milliseconds.
+/// Time in which a running container would show progress: it sends within microseconds, in the
+/// guest within milliseconds.
 const MOMENT: Duration = Duration::from_millis(500);
 
 #[test]
@@ -27,18 +27,19 @@ fn a_frozen_container_makes_no_progress_and_goes_on_with_its_open_sockets() {
     assert_eq!(line.hear(), 1);
     line.say("next");
     assert_eq!(line.hear(), 2);
-    // It runs, but the node may not have noticed yet, and only what it knows to run can be frozen.
+    // The container runs, but the node may not have noticed yet; only containers that it knows to
+    // run can be frozen.
     node.cluster.rm.wait_sub_state(opportunistic, CssRunning);
     let gate = node.cluster.gate("go");
     let guaranteed = am.start(&am.allocate().memory_mb(768), &gate.then("exit 0"));
     node.cluster.rm.wait_sub_state(guaranteed, CssRunning);
     node.cluster.rm.wait_sub_state(opportunistic, CssPaused);
-    // It has been answered, but stands still.
+    // The container has its answer, but does not run.
     line.say("next");
     assert!(line.is_silent_for(MOMENT));
     gate.open();
     assert_eq!(node.cluster.rm.wait_completed(guaranteed).exit_status, 0);
-    // The same connection goes on with the next number: nothing was lost and nothing began anew.
+    // The same connection continues with the next number: nothing was lost or started anew.
     assert_eq!(line.hear(), 3);
     node.cluster.rm.wait_sub_state(opportunistic, CssRunning);
     line.say("next");
@@ -57,7 +58,7 @@ fn under_load_all_guaranteed_containers_start_before_an_opportunistic_one_gets_i
     };
     let (am, rm) = (&node.cluster.am, &node.cluster.rm);
     let end = node.cluster.gate("end");
-    // Four that fill the node, busy, and two that wait.
+    // Four busy containers fill the node, and two wait.
     let opportunistic: Vec<_> = (0..6)
         .map(|_| {
             let busy = format!("(while :; do :; done) & {}", end.then("kill \\$!; exit 6"));
@@ -78,8 +79,8 @@ fn under_load_all_guaranteed_containers_start_before_an_opportunistic_one_gets_i
     for id in &guaranteed {
         rm.wait_sub_state(*id, CssRunning);
     }
-    // As long as the gate is closed the guaranteed ones hold the node: none of the others may have had its room back, nor a
-    // new one have come in.
+    // While the gate is closed the guaranteed ones hold the node: no other container may have been
+    // thawed or started.
     for id in running {
         rm.wait_sub_state(*id, CssPaused);
     }

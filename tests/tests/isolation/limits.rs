@@ -1,4 +1,4 @@
-//! A container that goes beyond what it was given harms nobody but itself.
+//! A container above its limits harms only itself.
 
 use tests::wait;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::CssRunning;
@@ -59,7 +59,7 @@ fn a_fork_bomb_stays_within_its_tasks_and_ends_with_its_container() {
         assert!(count <= 24, "{count} processes");
         wait::check(count >= 20, format!("{count} processes"))
     });
-    // Others start all the same.
+    // Other containers still start.
     node.cluster.assert_serves();
     am.stop(id).unwrap();
     assert_eq!(node.cluster.rm.wait_completed(id).exit_status, -105);

@@ -1,7 +1,9 @@
-//! Containers that must not harm each other, with the agent as a process of its own: on this machine's hierarchies, and, by
-//! booting a guest and running this same program there, on the unified hierarchy under systemd.
+//! Containers that must not harm each other, with the agent as a process of its own: on this
+//! machine's hierarchies, and, by booting a guest and running this same program there, on the
+//! unified hierarchy under systemd.
 //!
-//! Nothing is timed here: the guest is emulated. What is asserted is order, and who is left alone.
+//! Nothing is timed here: the guest is emulated. Tests assert order, and which containers are left
+//! alone.
 
 #![cfg(test)]
 
@@ -11,7 +13,7 @@ mod limits;
 mod pressure;
 mod stories;
 
-/// The tests of the crate beneath, so that the guest runs them too.
+/// Tests of the crate `cgroup`, so that the guest runs them too.
 #[path = "../../../cgroup/tests/real/main.rs"]
 mod kernel;
 
@@ -19,7 +21,7 @@ use std::path::Path;
 
 use tests::{guest, require};
 
-/// For all tests of this program in an emulated guest on a machine that is busy building.
+/// Deadline for all tests of this program in an emulated guest, on a machine that is busy building.
 const DEADLINE_S: u32 = 1800;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who waits for whom is told by class.
+//! Waiting times are reported by class.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use crate::stories::{DEADLINE, Isolated, isolated};
 
 const FAMILY: &str = "nm_agent_containers_pressure_seconds_total";
 
-/// Seconds for which none of the class may run before the test is content. The kernel adds to what it tells every two seconds.
+/// Seconds for which no container of the class may run before the test succeeds. The kernel updates
+/// its figures every two seconds.
 const STARVED_S: f64 = 6.0;
 
 impl Isolated {
@@ -20,7 +21,8 @@ impl Isolated {
     }
 }
 
-/// Seconds that the containers of a class have waited, by the other labels as they stand in the exposition.
+/// Returns the seconds that the containers of a class have waited, by the other labels as they
+/// stand in the exposition.
 fn waited(exposition: &str, class: &str) -> BTreeMap<String, f64> {
     let beginning = format!("{FAMILY}{{execution_type=\"{class}\",");
     let values = exposition.lines().filter_map(|line| {
@@ -51,7 +53,7 @@ fn opportunistic_containers_wait_for_a_guaranteed_one_that_burns_and_the_metrics
     let end = node.cluster.gate("end");
     let burn = "(while :; do :; done) &";
     let processors = std::thread::available_parallelism().unwrap().get();
-    // First the one that will wait: nothing is to be left to it.
+    // First the class that waits: it must get nothing.
     let opportunistic = am.start(
         &am.allocate().opportunistic(),
         &format!("{burn} {}", end.then("kill 0")),
@@ -62,7 +64,7 @@ fn opportunistic_containers_wait_for_a_guaranteed_one_that_burns_and_the_metrics
         &format!("{} {}", burn.repeat(processors), end.then("kill 0")),
     );
     rm.wait_sub_state(guaranteed, CssRunning);
-    // That none of a class had a processor.
+    // Seconds in which no container of a class had a processor.
     let starved = || {
         let exposition = node.exposition();
         let of = |class| waited(&exposition, class)["resource=\"cpu\",stalled=\"all\""];
@@ -78,7 +80,8 @@ fn opportunistic_containers_wait_for_a_guaranteed_one_that_burns_and_the_metrics
             Err(format!("{rise:?} s"))
         }
     });
-    // Elsewhere others may take processors from both classes; there only this test and the node do.
+    // On another machine other programs may take processors from both classes; in the guest only
+    // this test and the node do.
     if guest::is_here() {
         assert!(rise.0 < rise.1, "{rise:?}");
     }

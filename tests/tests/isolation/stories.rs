@@ -1,4 +1,4 @@
-//! What the stories share: a node whose containers are isolated, and their sockets.
+//! A node whose containers are isolated, and the sockets of its containers.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,16 +11,16 @@ use tests::scripted_cluster::ScriptedCluster;
 use tests::{guest, proc, wait};
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
-/// For anything that takes milliseconds on an idle machine.
+/// Deadline for steps that take milliseconds on an idle machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A node between both peers, with cgroups. Fields are dropped in this order.
+/// A node with cgroups between scripted peers. Fields are dropped in this order.
 pub(crate) struct Isolated {
     pub(crate) cluster: ScriptedCluster,
     _hierarchy: Hierarchy,
 }
 
-/// `None`, and a line that says so, where cgroups cannot be used.
+/// Starts a node; where cgroups cannot be used, prints why and returns `None`.
 pub(crate) fn isolated(test: &str, change: impl FnOnce(&mut Properties)) -> Option<Isolated> {
     let hierarchy = match Hierarchy::new() {
         Ok(hierarchy) => hierarchy,
@@ -47,7 +47,8 @@ fn agent() -> String {
     }
 }
 
-/// Freezes instead of killing, however little memory this machine has, and however slow it is.
+/// Configures freezing instead of killing, however little memory this machine has and however slow
+/// it is.
 pub(crate) fn pausing(site: &mut Properties) {
     let name = "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption";
     site.set(name, true);
@@ -56,7 +57,7 @@ pub(crate) fn pausing(site: &mut Properties) {
 }
 
 impl Isolated {
-    /// The state of a container in the node's last heartbeat.
+    /// Returns the state of a container in the node's last heartbeat.
     pub(crate) fn sub_state(&self, id: ContainerId) -> Option<ContainerSubStateProto> {
         self.cluster.rm.with(|tracker| {
             let status = tracker.status(id)?;
@@ -64,7 +65,8 @@ impl Isolated {
         })
     }
 
-    /// Waits until a container has written a whole line to a file of its log folder, and returns the first.
+    /// Waits until a container has written a whole line to a file of its log folder; returns the
+    /// first.
     #[track_caller]
     pub(crate) fn line(&self, id: ContainerId, file: &str) -> String {
         let mut found = String::new();
@@ -77,7 +79,7 @@ impl Isolated {
         found
     }
 
-    /// The path of a process's cgroup with the memory controller.
+    /// Returns the path of a process's cgroup with the memory controller.
     pub(crate) fn memory_cgroup(pid: &str) -> String {
         let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let lines = own.lines().filter_map(|line| line.split_once(':'));
@@ -94,7 +96,7 @@ impl Isolated {
     }
 }
 
-/// Where a container's lines arrive.
+/// Socket that receives a container's lines.
 pub(crate) struct Ear {
     listener: TcpListener,
 }
@@ -106,7 +108,8 @@ impl Ear {
         }
     }
 
-    /// A command that connects and sends numbers from 1 on, each after an answer to the last, until it is answered `end`.
+    /// Returns a command that connects and sends numbers from 1 on, each after an answer to the
+    /// last, until the answer is `end`.
     pub(crate) fn command(&self) -> String {
         let port = self.listener.local_addr().unwrap().port();
         format!(
@@ -130,7 +133,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The next number.
+    /// Waits for the next number.
     pub(crate) fn hear(&mut self) -> u64 {
         let mut text = String::new();
         self.reader.read_line(&mut text).unwrap();
@@ -143,7 +146,7 @@ impl Line {
         writeln!(self.reader.get_mut(), "{word}").unwrap();
     }
 
-    /// Whether nothing arrives for a moment.
+    /// Returns whether nothing arrives for a moment.
     pub(crate) fn is_silent_for(&mut self, moment: Duration) -> bool {
         let stream = self.reader.get_ref();
         stream.set_read_timeout(Some(moment)).unwrap();

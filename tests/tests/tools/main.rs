@@ -1,5 +1,5 @@
-//! What people look at, through the tools that they use: the live page in Chromium, the metrics, dashboard and alerts
-//! in Prometheus.
+//! What people look at, through the tools that they use: the live page in Chromium, the metrics,
+//! dashboard and alerts in Prometheus.
 
 mod page;
 mod prometheus;

@@ -1,7 +1,8 @@
-//! The live page of an agent as a person sees it: in a browser, while containers come and go.
+//! The agent's live page in a browser, while containers start and end.
 //!
-//! `NM_AGENT_SCREENSHOTS=DIR cargo test -p tests --test tools the_picture` takes its time and writes pictures of the page into
-//! that folder: `live-page.png`, which is `docs/live-page.png` for README.md, and the same in dark and on a phone.
+//! `NM_AGENT_SCREENSHOTS=DIR cargo test -p tests --test tools the_picture` takes its time and
+//! writes pictures of the page into that folder: `live-page.png`, which is `docs/live-page.png` for
+//! README.md, and the same in dark and on a phone.
 
 mod masters;
 mod picture;
@@ -18,10 +19,10 @@ use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled}
 
 use crate::AGENT;
 
-/// All that the node has.
+/// Memory of the node, in MiB.
 const NODE_MB: u64 = 1024;
 
-/// A cluster of one agent, and what a test starts on it.
+/// A cluster of one agent, and functions that start containers on it.
 struct Watched {
     cluster: ScriptedCluster,
 }
@@ -70,7 +71,7 @@ impl Watched {
     }
 }
 
-/// What stands in a place of the page.
+/// Returns the expression for the text of an element of the page.
 fn place(key: &str) -> String {
     format!("document.querySelector('[data-text=\"{key}\"]').textContent")
 }
@@ -83,7 +84,7 @@ fn wait_place(page: &mut Page, key: &str, text: &str) {
     );
 }
 
-/// The containers in a table, in its order.
+/// Returns the containers in a table, in its order.
 fn containers(page: &mut Page, table: &str) -> Vec<String> {
     let links = format!(
         "[...document.querySelectorAll('#{table} [data-cell=container]')].map((link) => link.textContent)"
@@ -96,7 +97,7 @@ fn containers(page: &mut Page, table: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits for a decision about a container, newest first.
+/// Waits for a decision about a container; the newest is first.
 #[track_caller]
 fn wait_decision(page: &mut Page, id: ContainerId, words: &str) {
     let row = format!(
@@ -107,7 +108,7 @@ fn wait_decision(page: &mut Page, id: ContainerId, words: &str) {
     page.wait(&format!("the decision that {id} was {words:?}"), &row);
 }
 
-/// The page changes for whoever has it open: nobody reloads it here.
+/// The page changes while it is open, without a reload.
 #[test]
 fn an_open_page_follows_the_queue_its_limit_and_the_decisions() {
     require!(chromium);
@@ -278,7 +279,7 @@ fn a_paused_page_stands_still_and_catches_up() {
     wait_decision(&mut page, id, "Started at once");
 }
 
-/// Who reads the page without the script sees what the script shows.
+/// The page without its script has the same content as with it.
 #[test]
 fn the_server_and_the_script_say_the_same() {
     require!(chromium);
@@ -291,7 +292,7 @@ fn the_server_and_the_script_say_the_same() {
     let mut page = watched.browse(1280, 900);
     wait_place(&mut page, "feed", "Live.");
     wait_place(&mut page, "limit", "3");
-    // All but what time alone changes.
+    // Except what changes with time alone.
     let texts = |root: &str| {
         format!(
             "JSON.stringify([...{root}.querySelectorAll('main [data-text], main td, main .by, .contact')]\

@@ -1,4 +1,4 @@
-//! What operators watch the node with: the metrics, the dashboard and the alerts, with a real Prometheus.
+//! Metrics, dashboard and alerts with a real Prometheus.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: they fail with it")]
 
@@ -16,21 +16,23 @@ use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled}
 
 use crate::AGENT;
 
-/// For two scrapes after what is looked for has happened, on a machine that is busy building.
+/// Deadline for two scrapes after an event, on a machine that is busy building.
 const SCRAPE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What Grafana puts in for its variables. The range holds many scrapes.
+/// Values of Grafana's variables. The range holds many scrapes.
 const VARIABLES: [(&str, &str); 3] = [
     ("$__rate_interval", "1m"),
     ("$job", ".*"),
     ("$instance", ".*"),
 ];
 
-/// What an agent tells only where its containers are in a hierarchy of cgroups that measures it: one of version 2, under a kernel
-/// that counts pressure. Elsewhere there is no such series, and a test says so by name.
+/// A series that an agent has only where its containers are in a measured hierarchy of cgroups:
+/// version 2, under a kernel that counts pressure. Elsewhere the series is missing, and a test
+/// prints which.
 const OF_THE_HIERARCHY: &str = "nm_agent_containers_pressure_seconds_total";
 
-/// A node between both peers, its containers in cgroups where this machine has any. Fields are dropped in this order.
+/// A node between scripted peers, its containers in cgroups where this machine has any. Fields are
+/// dropped in this order.
 struct Node {
     cluster: ScriptedCluster,
     _hierarchy: Option<Hierarchy>,
@@ -55,11 +57,12 @@ impl Node {
     }
 }
 
-/// Whether this exposition has what only some hierarchies tell; if not, says what of a test is left out.
+/// Returns whether this exposition has the series that only some hierarchies have; if not, prints
+/// which part of a test is left out.
 fn measures_classes(exposition: &str, test: &str) -> bool {
     let measures = exposition.contains(OF_THE_HIERARCHY);
     if !measures {
-        requirements::say(&format!(
+        requirements::print_line(&format!(
             "SKIPPED BY KERNEL: {test}: containers are in no hierarchy that tells {OF_THE_HIERARCHY}"
         ));
     }
@@ -81,7 +84,7 @@ fn metrics(port: u16) -> String {
     answer.body
 }
 
-/// Title of the panel and expression, of everything that the dashboard asks for.
+/// Returns panel title and expression of every query of the dashboard.
 fn dashboard_queries() -> Vec<(String, String)> {
     let file = dashboards().join("nm-agent.json");
     let dashboard: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -99,7 +102,7 @@ fn dashboard_queries() -> Vec<(String, String)> {
     queries
 }
 
-/// One of each of what the dashboard shows: starts, a wait, an eviction, ends.
+/// Causes each event that the dashboard shows: starts, a wait, an eviction, ends.
 fn let_things_happen(cluster: &ScriptedCluster) {
     let gate = cluster.gate("gate");
     let opportunistic = |memory_mb| cluster.am.allocate().opportunistic().memory_mb(memory_mb);
@@ -132,7 +135,7 @@ fn prometheus_scrapes_two_agents_and_every_query_of_the_dashboard_has_an_answer(
     for node in &nodes {
         let_things_happen(&node.cluster);
     }
-    // The last thing that happened is seen: two of two kinds started on each, and ended.
+    // Wait for the last event to be scraped: two containers of each type started, and ended.
     wait::until("the ends of all containers", SCRAPE_DEADLINE, || {
         let ended = prometheus
             .query("sum by (instance) (rate(nm_agent_container_completions_total[1m])) > 0")?;
@@ -200,7 +203,7 @@ fn every_alert_has_a_test_and_every_metric_that_is_watched_exists() {
     for word in [rules, dashboard]
         .iter()
         .flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')))
-        // A name ends in something, unlike the beginning of a pattern.
+        // Names of series, not the beginnings of patterns, which end with `_`.
         .filter(|word| word.starts_with("nm_agent_") && !word.ends_with('_'))
     {
         let family = ["_bucket", "_sum", "_count"]

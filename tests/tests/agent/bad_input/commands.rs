@@ -1,4 +1,4 @@
-//! Commands that fail, and processes that do not want to go.
+//! Commands that fail, and processes that ignore signals.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

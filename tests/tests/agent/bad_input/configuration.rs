@@ -1,4 +1,5 @@
-//! Configurations that the agent cannot run with: it ends at once and says which property, and in which file.
+//! Configurations that the agent cannot run with: it ends at once and names the property and the
+//! file.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,16 +11,16 @@ use tests::node_process::NodeProcess;
 
 use crate::AGENT;
 
-/// For an agent that does not even start, on a machine that is busy building.
+/// Deadline for an agent that does not even start, on a machine that is busy building.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Bad configuration, as `nm-agent --help` says.
+/// Exit status for bad configuration, from `nm-agent --help`.
 const BAD_CONFIGURATION: i32 = 2;
 
-/// Any other failure.
+/// Exit status for any other failure.
 const FAILURE: i32 = 1;
 
-/// Starts the agent with a changed configuration, expects this exit status, and returns what it said.
+/// Starts the agent with a changed configuration, expects this exit status, and returns its log.
 #[track_caller]
 fn ends_with(status: i32, change: impl FnOnce(&mut Properties)) -> String {
     let rm = ScriptedRm::start();

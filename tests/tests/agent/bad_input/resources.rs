@@ -1,4 +1,4 @@
-//! Files that an application asks for and that are not what it says, or would do harm.
+//! Files of an application that differ from its description or would do harm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use wire::proto::hadoop_yarn::LocalResourceTypeProto;
 
 use crate::bad_input::cluster;
 
-/// What Hadoop reports when localization fails: `ContainerExitStatus.INVALID`.
+/// Exit status that Hadoop reports when localization fails (`ContainerExitStatus.INVALID`).
 const LOCALIZATION_FAILED: i32 = -1000;
 
-/// Starts a container that needs what `context` names and expects that its localization fails for the reason given, and that
-/// the node serves on.
+/// Starts a container that needs what `context` names; expects that its localization fails for the
+/// reason given and that the node serves on.
 #[track_caller]
 fn fails_to_localize(
     cluster: &ScriptedCluster,
@@ -57,7 +57,8 @@ fn a_file_that_is_not_there_fails_its_container() {
     fails_to_localize(&cluster, absent, &["absent"]);
 }
 
-/// A tar archive with one entry of each name, written byte by byte: libraries refuse to write such names.
+/// Returns a tar archive with one entry of each name, written byte by byte: libraries refuse to
+/// write such names.
 fn archive(path: &Path, entries: &[(&str, Entry<'_>)]) {
     let mut builder = tar::Builder::new(fs::File::create(path).unwrap());
     for (name, entry) in entries {
@@ -88,13 +89,13 @@ enum Entry<'a> {
     Link(&'a str),
 }
 
-/// Every file of this name below a folder, links not followed.
+/// Returns every file of this name below a folder; links are not followed.
 fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else {
-            // Folders of containers that have ended go away meanwhile.
+            // Folders of containers that have ended are removed meanwhile.
             continue;
         };
         for entry in entries.flatten() {
@@ -163,7 +164,8 @@ fn a_link_name_that_climbs_out_writes_nothing_outside() {
     fs::write(&file, "x").unwrap();
     let climbs = context().file("../../../../../linked-out", &file);
     let am = &cluster.am;
-    // Refused at once or when it is localized or launched: what counts is that it fails and nothing is there.
+    // Refused at once or during localization or launch: what counts is that it fails and leaves
+    // nothing.
     if let Ok(id) = am.try_start(&am.allocate(), climbs) {
         assert_ne!(cluster.rm.wait_completed(id).exit_status, 0);
     }

@@ -1,4 +1,4 @@
-//! Bytes on the port that are no calls, or calls of something that is not there.
+//! Bytes on the port that are no calls, and calls of methods that do not exist.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -16,14 +16,14 @@ use crate::bad_input::cluster;
 /// `hrpc`, version 9, service class 0, SASL.
 const PREAMBLE: [u8; 7] = *b"hrpc\x09\x00\xdf";
 
-/// For a server to close a connection that it does not like.
+/// Deadline for a server to close a connection with bad input.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A frame length that Hadoop's default limit still allows: 120 MiB.
 const LARGE_FRAME: u32 = 120 << 20;
 
-/// What many connections that only announce large frames may cost a node, in MiB. Were they believed, it would be 64 times
-/// 120 MiB.
+/// Memory that many connections that only announce large frames may cost a node, in MiB. A node
+/// that allocated what they announce would need 64 times 120 MiB.
 const ANNOUNCED_COST_MAX_MB: u64 = 64;
 
 fn connect(cluster: &ScriptedCluster) -> TcpStream {
@@ -32,17 +32,17 @@ fn connect(cluster: &ScriptedCluster) -> TcpStream {
     stream
 }
 
-/// Sends bytes, expects the end of the connection, and that the node serves on.
+/// Sends bytes; expects the end of the connection and that the node serves on.
 #[track_caller]
 fn is_closed_after(bytes: &[u8]) {
     let cluster = cluster();
     let mut stream = connect(&cluster);
-    // It may close before all is sent.
+    // The node may close before all is sent.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
         Ok(_) => {}
-        // What was sent and not read.
+        // Bytes were sent and not read.
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
     }
     cluster.assert_serves();
@@ -99,7 +99,7 @@ fn frames_that_are_only_announced_cost_no_memory() {
         .map(|_| {
             let mut stream = connect(&cluster);
             let announced = [&PREAMBLE[..], &LARGE_FRAME.to_be_bytes(), &[0; 100]].concat();
-            // It may have closed already.
+            // The node may have closed already.
             let _ = stream.write_all(&announced);
             stream
         })
@@ -123,8 +123,8 @@ fn rss_mb(cluster: &ScriptedCluster) -> u64 {
     kib / 1024
 }
 
-/// Makes a call of raw bytes on the ApplicationMaster's own connection, expects `exception`, and that the connection is
-/// still good.
+/// Makes a call of raw bytes on the ApplicationMaster's own connection; expects `exception` and
+/// that the connection still works.
 #[track_caller]
 fn call_refused(
     method: &str,

@@ -1,4 +1,4 @@
-//! Tokens that do not give the right that they are used for.
+//! Tokens without the right that they are used for.
 
 use records::NodeId;
 use test_support::scripted::{Refusal, ScriptedAm};
@@ -10,8 +10,8 @@ use wire::token::{Token, kind};
 
 use crate::bad_input::cluster;
 
-/// Starts a container with a token that `spoil` has spoilt, expects the refusal of the whole call as `InvalidToken`, and
-/// that the node serves on.
+/// Starts a container with a token that `spoil` changed; expects that the whole call is refused
+/// with `InvalidToken` and that the node serves on.
 #[track_caller]
 fn refused_as_invalid_token(spoil: impl FnOnce(&mut TokenProto)) {
     let cluster = cluster();
@@ -26,8 +26,8 @@ fn refused_as_invalid_token(spoil: impl FnOnce(&mut TokenProto)) {
     cluster.assert_serves();
 }
 
-/// Starts a container whose allocation `spoil` has spoilt, expects the refusal of that container, and that the node serves
-/// on.
+/// Starts a container whose allocation `spoil` changed; expects that this container is refused and
+/// that the node serves on.
 #[track_caller]
 fn refused_container(
     spoil: impl FnOnce(&mut Allocation),
@@ -169,7 +169,8 @@ fn a_container_token_stays_used_when_its_container_was_acknowledged() {
     cluster.assert_serves();
 }
 
-/// Opens a connection with a token that `spoil` has spoilt and expects `InvalidToken`, or Java's words for a wrong password.
+/// Opens a connection with a token that `spoil` changed; expects `InvalidToken`, or Java's text for
+/// a wrong password.
 #[track_caller]
 fn refused_connection(make: impl FnOnce(&ScriptedAm) -> Token) {
     let cluster = cluster();

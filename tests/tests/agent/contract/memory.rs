@@ -1,4 +1,4 @@
-//! Containers that use more memory than they were given, where the node polls: it does with
+//! Containers above their memory on a node that polls, as with
 //! `yarn.nodemanager.resource.memory.enforced` set to false.
 
 use std::fs;
@@ -9,7 +9,7 @@ use tests::scripted_cluster::ScriptedCluster;
 
 use crate::contract::cluster_with;
 
-/// Keeps about 96 MiB in bash itself, for as long as nobody ends it.
+/// Command that keeps about 96 MiB in bash itself until it is ended.
 const HOLDS_96_MIB: &str = "x=$(head -c 100000000 /dev/zero | tr '\\0' x)\nsleep 600\n";
 
 fn polled(site: &mut Properties) -> &mut Properties {

@@ -1,4 +1,4 @@
-//! Numbers under Hadoop's names: dashboards made for one node read the other.
+//! Metrics under Hadoop's names: dashboards made for one node read the other.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tests::{http, wait};
 
 use crate::contract::cluster_with;
 
-/// The Java NodeManager renews what it shows every ten seconds.
+/// Deadline for a metric to change: the Java NodeManager renews its metrics every ten seconds.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// On `/jmx`, and on `/prom` behind `node_manager_metrics_`.
+/// Names on `/jmx`, and on `/prom` behind `node_manager_metrics_`.
 const NAMES: [(&str, &str); 20] = [
     ("ContainersLaunched", "containers_launched"),
     ("ContainersCompleted", "containers_completed"),

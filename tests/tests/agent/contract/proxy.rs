@@ -1,4 +1,4 @@
-//! What an ApplicationMaster is started with, and where it leads, when the node has an AMRMProxy.
+//! Tokens and addresses that an ApplicationMaster is started with on a node with an AMRMProxy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use wire::token::{Token, kind};
 
 use crate::contract::cluster_with;
 
-/// A ResourceManager that is not there is given up soon.
+/// Enables the AMRMProxy, with a short wait for a ResourceManager that is absent.
 fn proxied(site: &mut Properties) {
     site.set("yarn.nodemanager.amrmproxy.enabled", true)
         .set("yarn.nodemanager.amrmproxy.address", "127.0.0.1:0")
@@ -34,7 +34,8 @@ fn token(kind: &str, word: &'static str) -> Token {
     }
 }
 
-/// With two AMRMTokens, as no ResourceManager has them, and things of the job's own.
+/// Returns credentials with two AMRMTokens, as no ResourceManager writes them, and secrets of the
+/// job's own.
 fn credentials() -> Credentials {
     let tokens = [
         ("", token(kind::AM_RM_TOKEN, "one")),
@@ -49,7 +50,7 @@ fn credentials() -> Credentials {
     }
 }
 
-/// What the container was given.
+/// Returns the credentials in the container's token file.
 fn given(cluster: &ScriptedCluster, id: ContainerId) -> Credentials {
     let folder = cluster.node.local_dir();
     let file = wait::until("the token file", wait_deadline(), || {
@@ -153,7 +154,7 @@ fn containers_that_are_no_masters_keep_what_they_are_given() {
         .try_start(&task, context().tokens(credentials().write_v0().into()))
         .expect("it starts");
     assert_eq!(given(&cluster, task), credentials());
-    // A master without an AMRMToken speaks to nobody.
+    // A master without an AMRMToken can call nobody.
     let mut own = credentials();
     own.remove_kind(kind::AM_RM_TOKEN);
     let master = cluster.am.allocate().master();

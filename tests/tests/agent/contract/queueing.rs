@@ -1,4 +1,5 @@
-//! Opportunistic containers: who waits, who starts first, who has to go. The node has 1024 MiB.
+//! Opportunistic containers: which of them wait, start first and are preempted. The node has 1024
+//! MiB.
 
 use std::fs;
 
@@ -11,10 +12,11 @@ use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled}
 
 use crate::contract::{cluster, cluster_with};
 
-/// All that the node has.
+/// Memory of the node, in MiB.
 const NODE_MB: u64 = 1024;
 
-/// `ContainerExitStatus.KILLED_BY_CONTAINER_SCHEDULER`.
+/// Exit status of a preempted container (Hadoop:
+/// `ContainerExitStatus.KILLED_BY_CONTAINER_SCHEDULER`).
 const KILLED_BY_CONTAINER_SCHEDULER: i32 = -108;
 
 /// Starts a container that runs until the gate is open, and waits until it runs.
@@ -24,7 +26,7 @@ fn running(cluster: &ScriptedCluster, allocation: &Allocation, gate: &Gate) -> C
     id
 }
 
-/// Starts a container that finds no room, and waits until it is queued.
+/// Starts a container that does not fit, and waits until it is queued.
 fn queued(cluster: &ScriptedCluster, allocation: &Allocation, command: &str) -> ContainerId {
     let id = cluster.am.start(allocation, command);
     cluster.rm.wait_sub_state(id, CssScheduled);
@@ -215,20 +217,20 @@ fn the_numbers_of_opportunistic_containers_follow_the_heartbeats() {
 fn heartbeats_tell_the_wait_and_its_limit_sheds_the_newest() {
     let cluster = cluster();
     let gate = cluster.gate("gate");
-    let told = |what: &str, is_right: fn(i32) -> bool| {
+    let wait_for = |what: &str, is_right: fn(i32) -> bool| {
         cluster.rm.wait(what.to_owned(), |tracker| {
             let last = tracker.heartbeats.back()?;
             let status = last.opportunistic_containers_status.as_ref()?;
             is_right(status.estimated_queue_wait_time()).then_some(())
         });
     };
-    told("an estimate of no wait", |wait_ms| wait_ms == 0);
+    wait_for("an estimate of no wait", |wait_ms| wait_ms == 0);
     let blocking = running(&cluster, &guaranteed(&cluster, NODE_MB), &gate);
     let waiting: Vec<ContainerId> = (0..3)
         .map(|_| queued(&cluster, &opportunistic(&cluster, NODE_MB), "true"))
         .collect();
-    // A node that has seen no container end takes each for a minute's work.
-    told("an estimate of minutes", |wait_ms| wait_ms > 180_000);
+    // A node that has seen no container end estimates a minute for each.
+    wait_for("an estimate of minutes", |wait_ms| wait_ms > 180_000);
     cluster.rm.order(|response| {
         response.container_queuing_limit = Some(ContainerQueuingLimitProto {
             max_queue_length: Some(-1),

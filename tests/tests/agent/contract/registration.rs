@@ -1,4 +1,4 @@
-//! The node and its ResourceManager: finding it, losing it, registering again, keys.
+//! The node and its ResourceManager: connecting, losing it, registering again, keys.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use wire::proto::hadoop_yarn::NodeActionProto;
 use crate::AGENT;
 use crate::contract::cluster;
 
-/// For something that a node says or does by itself, on a machine that is busy building.
+/// Deadline for a step that a node takes by itself, on a machine that is busy building.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -52,7 +52,7 @@ fn a_node_sent_home_ends_its_containers_and_exits_in_order() {
     assert_eq!(exit.code(), Some(0));
     assert_eq!(cluster.node.container_processes().len(), 0);
     assert!(cluster.node.process.log().contains("decommissioned"));
-    // It is no longer a node of this cluster: there is nothing to unregister.
+    // The ResourceManager has dropped the node: there is nothing to unregister.
     assert_eq!(cluster.rm.with(|tracker| tracker.unregistrations), 0);
 }
 
@@ -113,7 +113,7 @@ fn orders_in_a_lost_answer_are_carried_out() {
     let cluster = cluster();
     let id = cluster.am.run("exec sleep 600");
     cluster.rm.wait_sub_state(id, CssRunning);
-    // The order goes with the very answer that is lost.
+    // The order is in the very answer that is lost.
     cluster.rm.with(|tracker| {
         tracker.orders().containers_to_cleanup.push(id.into());
         tracker.next_answer = test_support::scripted::Answer::Lost;
@@ -148,7 +148,7 @@ fn a_connected_application_master_lives_through_two_key_rolls() {
     let id = cluster.am.run(&gate.then("true"));
     let old = cluster.am.allocate();
     cluster.rm.roll_keys();
-    // The old keys are still good for a while.
+    // The old keys stay valid for a while.
     let in_between = cluster.am.run("true");
     assert_eq!(cluster.rm.wait_completed(in_between).exit_status, 0);
     cluster.rm.roll_keys();
@@ -161,7 +161,7 @@ fn a_connected_application_master_lives_through_two_key_rolls() {
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
     gate.open();
     assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);
-    // What the ResourceManager hands out now is good.
+    // Tokens that the ResourceManager issues now are valid.
     let next = ScriptedAm::connect(&cluster.rm, 2);
     let id = next.run("true");
     assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);

@@ -23,7 +23,7 @@ fn a_node_whose_terminal_is_gone_leaves_nothing_running_and_says_goodbye() {
     leaves_nothing_running_and_says_goodbye(Signal::SIGHUP, 129);
 }
 
-/// `java_status`: a JVM that ends on a signal says so.
+/// Exit status of a JVM that ends on a signal (`java_status`).
 #[track_caller]
 fn leaves_nothing_running_and_says_goodbye(signal: Signal, java_status: i32) {
     let mut cluster = cluster();

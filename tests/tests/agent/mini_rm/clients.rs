@@ -1,4 +1,4 @@
-//! What clients ask for that cannot be: each refusal has the class that Hadoop's clients decide on.
+//! Impossible requests of clients: each refusal has the class that Hadoop's clients decide on.
 
 use std::net::SocketAddr;
 
@@ -19,18 +19,18 @@ use wire::rpc::{Method, RpcError};
 
 use crate::mini_rm::distributed::{runtime, start_rm};
 
-/// The largest container, as Hadoop's default has it.
+/// Size of the largest container; Hadoop's default.
 const LARGEST: Resource = Resource::new(8192, 4);
 
 /// A ResourceManager without nodes, and a client of it.
-struct Desk {
+struct Service {
     client: Client,
     rm: mini_rm::Running,
     runtime: tokio::runtime::Runtime,
     stop: CancellationToken,
 }
 
-impl Desk {
+impl Service {
     fn open() -> Self {
         let (runtime, stop) = (runtime(), CancellationToken::new());
         let (rm, addresses) = runtime.block_on(start_rm(&[], stop.clone()));
@@ -43,7 +43,7 @@ impl Desk {
         }
     }
 
-    /// A submission that is good.
+    /// Returns a valid submission.
     fn submission(&self) -> ApplicationSubmissionContextProto {
         ApplicationSubmissionContextProto {
             application_id: Some(self.client.new_application().into()),
@@ -53,7 +53,8 @@ impl Desk {
         }
     }
 
-    /// Submits what `spoil` has spoilt and expects this refusal, and that nothing is left of it.
+    /// Submits a submission that `spoil` changed; expects this refusal and that nothing is left of
+    /// it.
     #[track_caller]
     fn refuses(
         &self,
@@ -71,7 +72,7 @@ impl Desk {
         assert_is(&unknown, HadoopException::ApplicationNotFound, "");
     }
 
-    /// Still takes a submission that is good, and ends.
+    /// Expects that a valid submission is still accepted; ends the ResourceManager.
     #[track_caller]
     fn assert_serves(self) {
         let submission = self.submission();
@@ -103,7 +104,7 @@ fn resource(memory: i64, virtual_cores: i32) -> Option<ResourceProto> {
 
 #[test]
 fn masters_of_absurd_size_are_refused_as_invalid_requests() {
-    let desk = Desk::open();
+    let service = Service::open();
     let exception = HadoopException::InvalidResourceRequest;
     let largest = LARGEST.to_string();
     for (memory, vcores, words) in [
@@ -114,49 +115,52 @@ fn masters_of_absurd_size_are_refused_as_invalid_requests() {
         (1024, i32::MIN, "virtual_cores"),
         (i64::MIN, i32::MIN, "memory"),
     ] {
-        desk.refuses(exception, words, |submission| {
+        service.refuses(exception, words, |submission| {
             submission.resource = resource(memory, vcores);
         });
     }
-    desk.refuses(exception, "no size", |submission| {
+    service.refuses(exception, "no size", |submission| {
         submission.resource = None
     });
-    desk.assert_serves();
+    service.assert_serves();
 }
 
 #[test]
 fn submissions_that_are_too_much_or_too_little_are_refused() {
-    let desk = Desk::open();
+    let service = Service::open();
     let exception = HadoopException::YarnException;
-    desk.refuses(exception, "longer than", |submission| {
+    service.refuses(exception, "longer than", |submission| {
         let context = submission.am_container_spec.get_or_insert_default();
         let variables = (0..100_000).map(|number| (format!("VARIABLE_{number}"), "x").into());
         context.environment.extend(variables);
         assert!(submission.encoded_len() > 1_000_000);
     });
-    desk.refuses(exception, "am_container_spec", |submission| {
+    service.refuses(exception, "am_container_spec", |submission| {
         submission.am_container_spec = None;
     });
-    desk.refuses(exception, "application_id", |submission| {
+    service.refuses(exception, "application_id", |submission| {
         submission.application_id = None;
     });
-    desk.refuses(exception, "credentials", |submission| {
+    service.refuses(exception, "credentials", |submission| {
         let context = submission.am_container_spec.get_or_insert_default();
         context.tokens = Some(vec![7; 40].into());
     });
-    desk.refuses(exception, "queue", |submission| {
+    service.refuses(exception, "queue", |submission| {
         submission.queue = Some("q".repeat(10_000));
     });
     let empty = SubmitApplicationRequestProto::default();
-    let refusal = desk.client.call::<SubmitApplication>(&empty).unwrap_err();
+    let refusal = service
+        .client
+        .call::<SubmitApplication>(&empty)
+        .unwrap_err();
     assert_is(&refusal, exception, "application_submission_context");
-    desk.assert_serves();
+    service.assert_serves();
 }
 
 #[test]
 fn an_id_that_was_not_given_out_is_refused() {
-    let desk = Desk::open();
-    let given = desk.client.new_application();
+    let service = Service::open();
+    let given = service.client.new_application();
     for (cluster_timestamp, id) in [
         (given.cluster_timestamp, given.id + 1000),
         (given.cluster_timestamp, 0),
@@ -165,23 +169,23 @@ fn an_id_that_was_not_given_out_is_refused() {
         (1, given.id),
         (i64::MIN, i32::MAX),
     ] {
-        let mut submission = desk.submission();
+        let mut submission = service.submission();
         submission.application_id = Some(ApplicationIdProto {
             id: Some(id),
             cluster_timestamp: Some(cluster_timestamp),
         });
-        let refusal = desk.client.submit(submission).unwrap_err();
+        let refusal = service.client.submit(submission).unwrap_err();
         assert_is(&refusal, HadoopException::YarnException, "");
     }
-    desk.assert_serves();
+    service.assert_serves();
 }
 
 #[test]
 fn an_application_that_is_not_known_is_said_to_be_not_found() {
-    let desk = Desk::open();
-    // Given out and never submitted.
-    let id = desk.client.new_application();
-    let refusal = desk.client.report(id).unwrap_err();
+    let service = Service::open();
+    // Assigned and never submitted.
+    let id = service.client.new_application();
+    let refusal = service.client.report(id).unwrap_err();
     assert_is(
         &refusal,
         HadoopException::ApplicationNotFound,
@@ -191,33 +195,33 @@ fn an_application_that_is_not_known_is_said_to_be_not_found() {
         application_id: Some(id.into()),
         ..KillApplicationRequestProto::default()
     };
-    let refusal = desk.client.call::<ForceKillApplication>(&kill);
+    let refusal = service.client.call::<ForceKillApplication>(&kill);
     let words = id.to_string();
     assert_is(
         &refusal.unwrap_err(),
         HadoopException::ApplicationNotFound,
         &words,
     );
-    is_refused::<GetApplicationReport>(&desk, &GetApplicationReportRequestProto::default());
-    is_refused::<ForceKillApplication>(&desk, &KillApplicationRequestProto::default());
-    desk.assert_serves();
+    is_refused::<GetApplicationReport>(&service, &GetApplicationReportRequestProto::default());
+    is_refused::<ForceKillApplication>(&service, &KillApplicationRequestProto::default());
+    service.assert_serves();
 }
 
-/// A request that does not say about what is refused with the name of what it lacks.
+/// Asserts that a request without its subject is refused with the name of the missing field.
 #[track_caller]
-fn is_refused<M: Method>(desk: &Desk, request: &M::Request)
+fn is_refused<M: Method>(service: &Service, request: &M::Request)
 where
     M::Response: std::fmt::Debug,
 {
-    let refusal = desk.client.call::<M>(request).unwrap_err();
+    let refusal = service.client.call::<M>(request).unwrap_err();
     assert_is(&refusal, HadoopException::YarnException, "application_id");
 }
 
 #[test]
 fn a_submission_made_twice_is_one() {
-    let desk = Desk::open();
-    let submission = desk.submission();
-    desk.client.submit(submission.clone()).unwrap();
-    desk.client.submit(submission).unwrap();
-    desk.assert_serves();
+    let service = Service::open();
+    let submission = service.submission();
+    service.client.submit(submission.clone()).unwrap();
+    service.client.submit(submission).unwrap();
+    service.assert_serves();
 }

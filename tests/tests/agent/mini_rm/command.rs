@@ -1,4 +1,4 @@
-//! The command itself: what it answers on its ports, what it says of bad configuration, how it ends.
+//! The command itself: answers on its ports, messages about bad configuration, exit.
 
 use std::fs;
 use std::net::TcpListener;
@@ -86,7 +86,8 @@ fn a_host_that_does_not_exist_is_named_with_its_property() {
     }
 }
 
-/// Runs the command with a folder of configuration, expects that it ends as for bad configuration, and returns what it said.
+/// Runs the command with a configuration folder, expects the exit status of bad configuration, and
+/// returns its log.
 #[track_caller]
 fn refuses_folder(conf: &std::path::Path) -> String {
     let logs = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Native masters and nodes over the network: containers that a node's own allocator gives out.
+//! Masters and nodes over the network: containers that a node's own allocator allocates.
 
 use mini_rm::Addresses;
 use mini_rm::config::{Address, Config};
@@ -16,7 +16,7 @@ pub(crate) struct Cluster {
     _rm: mini_rm::Running,
     pub(crate) node: SimulatedNode,
     pub(crate) master: ScriptedAmRmClient,
-    /// The right that the master was launched with.
+    /// AMRMToken of the launch.
     pub(crate) token: Token,
     pub(crate) addresses: Addresses,
     pub(crate) stop: CancellationToken,
@@ -52,7 +52,7 @@ pub(crate) async fn start_rm(
     start_rm_with(properties, |_| {}, stop).await
 }
 
-/// As [`start_rm`], with changes that no property can bring about.
+/// Starts as [`start_rm`] does, with changes that no property can make.
 pub(crate) async fn start_rm_with(
     properties: &[(&str, &str)],
     change: impl FnOnce(&mut Config),
@@ -115,18 +115,24 @@ fn a_container_that_a_node_gave_out_lives_and_its_end_is_told_once() {
         node.running.clear();
         node.ended.insert(id, 3);
         node.heartbeat().await;
-        let told = master
+        let answer = master
             .allocate_distributed(call(), Vec::new())
             .await
             .unwrap();
-        let statuses = told.allocate_response.unwrap().completed_container_statuses;
+        let statuses = answer
+            .allocate_response
+            .unwrap()
+            .completed_container_statuses;
         assert_eq!(statuses.len(), 1);
         assert_eq!(statuses[0].exit_status(), 3);
-        let told = master
+        let answer = master
             .allocate_distributed(call(), Vec::new())
             .await
             .unwrap();
-        let statuses = told.allocate_response.unwrap().completed_container_statuses;
+        let statuses = answer
+            .allocate_response
+            .unwrap()
+            .completed_container_statuses;
         assert!(statuses.is_empty());
         node.heartbeat().await;
         assert!(node.ended.is_empty(), "it may be forgotten");

@@ -1,4 +1,4 @@
-//! Bytes on the ports that are no calls, and calls of something that is not there.
+//! Bytes on the ports that are no calls, and calls of methods that do not exist.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,7 +14,8 @@ use crate::mini_rm::process::{DEADLINE, MiniRm};
 /// `hrpc`, version 9, service class 0, SASL.
 const PREAMBLE: [u8; 7] = *b"hrpc\x09\x00\xdf";
 
-/// The same without authentication, which a port of a cluster without security takes.
+/// `hrpc`, version 9, service class 0, no authentication: accepted by a port of a cluster without
+/// security.
 const SIMPLE_PREAMBLE: [u8; 7] = *b"hrpc\x09\x00\x00";
 
 const SERVICES: [&str; 4] = ["client", "scheduler", "tracker", "web"];
@@ -25,15 +26,15 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Sends bytes to a port and expects the end of the connection, with or without an answer.
+/// Sends bytes to a port; expects the end of the connection, with or without an answer.
 #[track_caller]
 fn is_closed_after(address: SocketAddr, bytes: &[u8]) {
     let mut stream = connect(address);
-    // It may close before all is sent.
+    // The server may close before all is sent.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     if let Err(error) = stream.read_to_end(&mut answer) {
-        // What was sent and not read.
+        // Bytes were sent and not read.
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
     }
 }
@@ -58,7 +59,7 @@ fn noise_on_any_port_is_cut_off_and_hurts_nobody() {
         let address = rm.address(service);
         for bytes in all {
             if service == "web" && bytes.starts_with(b"hrpc") {
-                // Might be the begin of a request line: a server of HTTP waits for its end.
+                // Could be the start of a request line: an HTTP server waits for its end.
                 drop(connect(address).write_all(bytes));
             } else {
                 is_closed_after(address, bytes);
@@ -88,7 +89,7 @@ fn connections_that_are_silent_or_cut_anywhere_keep_nobody_out() {
         for length in 0..bytes.len() {
             connect(address).write_all(&bytes[..length]).unwrap();
         }
-        // The web has places for 64 at once.
+        // The web server accepts 64 connections at once.
         silent.extend((0..60).map(|_| connect(address)));
     }
     rm.assert_serves_and_ends();
@@ -118,7 +119,7 @@ fn requests_that_http_does_not_allow_are_refused() {
         let _ = stream.write_all(request.as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();
-        // The server may close while there is still something to read.
+        // The server may close while bytes are left to read.
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
         let head = answer.lines().next().unwrap_or_default();

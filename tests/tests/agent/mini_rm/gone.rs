@@ -1,4 +1,5 @@
-//! The ResourceManager goes in the middle, and comes back knowing nothing: it keeps nothing over its own restart.
+//! The ResourceManager ends while containers run, and restarts without memory of them: it stores
+//! nothing.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use wire::proto::hadoop_yarn::{ApplicationSubmissionContextProto, YarnApplicatio
 use crate::AGENT;
 use crate::mini_rm::process::{DEADLINE, MiniRm};
 
-/// A ResourceManager that keeps its ports over a restart, and our agent. Fields are dropped in this order.
+/// A ResourceManager that keeps its ports over a restart, and an agent. Fields are dropped in this
+/// order.
 struct Cluster {
     node: NodeProcess,
     rm: MiniRm,
@@ -89,7 +91,7 @@ fn containers_outlive_the_rm_and_are_ended_by_one_that_does_not_know_them() {
     let pids_before = cluster.wait_sleeping();
 
     cluster.rm.kill();
-    // The agent says whom it misses, and keeps what runs.
+    // The agent logs which ResourceManager it lost, and keeps its containers.
     cluster
         .node
         .process
@@ -105,7 +107,8 @@ fn containers_outlive_the_rm_and_are_ended_by_one_that_does_not_know_them() {
     let client = Client::connect(cluster.rm.address("client").port());
     assert!(client.report(before).is_err());
 
-    // The node works for the new one: this application's master does not register, so it counts as failed, with its exit status.
+    // The node serves the new one: this application's master does not register, so it counts as
+    // failed, with its exit status.
     let id = cluster.submit("exit 7");
     let report = wait::until("the end of an application", DEADLINE, || {
         let report = client.report(id).map_err(|error| error.to_string())?;

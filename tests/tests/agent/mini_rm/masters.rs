@@ -1,4 +1,5 @@
-//! What masters do that they may not: each refusal has the class that Hadoop's masters decide on, and costs nobody else anything.
+//! Calls that masters may not make: each refusal has the class that Hadoop's masters decide on, and
+//! affects no other master.
 
 use std::net::SocketAddr;
 
@@ -27,7 +28,7 @@ fn assert_is(error: &RpcError, exception: HadoopException) {
     assert!(remote.is(exception), "{remote}");
 }
 
-/// Makes a call that is refused with this exception.
+/// Makes a call; expects that it is refused with this exception.
 async fn refused<M: Method>(client: &RpcClient, request: &M::Request, exception: HadoopException)
 where
     M::Response: std::fmt::Debug,
@@ -36,7 +37,7 @@ where
     assert_is(&refusal.unwrap_err(), exception);
 }
 
-/// A master that has registered and is served.
+/// A registered master.
 async fn assert_serves(master: &mut ScriptedAmRmClient) {
     let ask = ScriptedAmRmClient::ask(1, SIZE, ExecutionTypeProto::Guaranteed);
     let request = AllocateRequestProto {
@@ -52,7 +53,7 @@ async fn open(scheduler: SocketAddr, auth: ClientAuth) -> Result<RpcClient, RpcE
     RpcClient::connect(scheduler, application_master::PROTOCOL, auth, &options).await
 }
 
-/// Connects, and makes a call when that is what it takes to be refused.
+/// Connects, and makes a call where only that is refused.
 async fn refusal_of(scheduler: SocketAddr, auth: ClientAuth) -> RpcError {
     match open(scheduler, auth).await {
         Err(refusal) => refusal,
@@ -107,7 +108,7 @@ fn a_master_with_a_token_that_gives_no_right_is_refused() {
             assert_is(&refusal, HadoopException::InvalidToken);
         }
 
-        // The rightful one is none the worse.
+        // The rightful master is not affected.
         cluster.master.register().await;
         assert_serves(&mut cluster.master).await;
         cluster.stop.cancel();
@@ -181,7 +182,7 @@ fn a_call_out_of_turn_is_refused_and_counts_for_nothing() {
             };
             refused::<Allocate>(cluster.master.client(), &request, exception).await;
         }
-        // One, and not the five that were asked for out of turn.
+        // One container, not the five of the call out of turn.
         assert_serves(&mut cluster.master).await;
         cluster.stop.cancel();
     });
@@ -219,7 +220,7 @@ fn asks_that_cannot_be_are_refused_as_a_whole() {
         ];
         for (ask, exception) in bad_asks {
             let request = AllocateRequestProto {
-                // The good one does not count without the other.
+                // The valid update is refused with the other.
                 ask: vec![ScriptedAmRmClient::ask(5, SIZE, kind), ask],
                 response_id: Some(0),
                 ..AllocateRequestProto::default()

@@ -1,4 +1,4 @@
-//! Nodes that say what cannot be.
+//! Nodes that report what cannot be.
 
 use std::net::SocketAddr;
 
@@ -37,7 +37,8 @@ async fn connect(tracker: SocketAddr) -> RpcClient {
         .unwrap()
 }
 
-/// An application gets its master launched on a node that behaves, which has room for it and comes last by its name.
+/// Expects that an application's master is launched on a valid node, which has capacity for it and
+/// is last by its name.
 async fn assert_serves(addresses: mini_rm::Addresses, stop: CancellationToken) {
     let mut pad = LaunchRecorder::open(stop.clone()).await;
     let offers = Resource::new(8_192, 8);
@@ -120,7 +121,7 @@ fn a_heartbeat_of_a_node_that_is_not_known_is_answered_with_resync() {
     });
 }
 
-/// A status of a container that is not this ResourceManager's, or of none at all.
+/// Returns a status of a container of another ResourceManager, or of none at all.
 fn strange(number: i64, container_id: Option<ContainerIdProto>) -> ContainerStatusProto {
     let complete = number % 2 == 0;
     let state = if complete {
@@ -150,7 +151,7 @@ fn numbers_as_large_as_they_can_be_do_no_harm() {
         let client = connect(addresses.tracker).await;
         for port in 1..=4 {
             let id = NodeIdProto::from(&node(port));
-            // Without a virtual core nothing is placed there.
+            // Without a virtual core no container is placed there.
             let vcores = if port == 4 { 0 } else { i32::MAX };
             let request = sized(id.clone(), i64::MAX, vcores);
             client.call::<RegisterNodeManager>(&request).await.unwrap();
@@ -183,7 +184,7 @@ fn numbers_as_large_as_they_can_be_do_no_harm() {
             };
             let answer = client.call::<NodeHeartbeat>(&heartbeat).await.unwrap();
             assert_eq!(answer.node_action(), NodeActionProto::Normal);
-            // What it does not know it has ended, or forgotten where it ended by itself.
+            // Unknown containers are ended, or forgotten where they ended by themselves.
             assert_eq!(answer.containers_to_cleanup.len(), 500);
             assert_eq!(answer.containers_to_be_removed_from_nm.len(), 500);
         }
@@ -195,7 +196,7 @@ fn numbers_as_large_as_they_can_be_do_no_harm() {
         for answer in answers.await.unwrap() {
             answer.unwrap();
         }
-        // Gone, so that they do not get the master.
+        // Lost, so that they do not get the master.
         for port in 1..=4 {
             let goodbye = UnRegisterNodeManagerRequestProto {
                 node_id: Some((&node(port)).into()),

@@ -13,7 +13,7 @@ use tests::{http, wait};
 
 use crate::AGENT;
 
-/// For a start, an end or an answer, on a machine that is busy building.
+/// Deadline for a start, an end or an answer, on a machine that is busy building.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A process with a folder of its own and, unless changed, free ports.
@@ -39,19 +39,19 @@ impl MiniRm {
         }
     }
 
-    /// Starts it with the configuration that is below `folder`.
+    /// Starts the command with the configuration below `folder`.
     fn run(folder: &Path) -> Process {
         let mut command = Command::new(AGENT);
         command.arg("rm").arg("--conf").arg(folder.join("conf"));
         Process::start("mini-rm", &mut command, folder)
     }
 
-    /// Kills it, as a machine that loses power would.
+    /// Kills the process, as a machine that loses power would.
     pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Starts it once more with the same configuration. What it said before is gone.
+    /// Starts the command again with the same configuration. The old log is lost.
     pub(crate) fn start_again(&mut self) {
         for name in ["mini-rm.stdout", "mini-rm.stderr"] {
             fs::remove_file(self.folder.path().join(name)).expect("it has written its output");
@@ -59,13 +59,13 @@ impl MiniRm {
         self.process = Self::run(self.folder.path());
     }
 
-    /// Its exit status and what it said.
+    /// Waits for the end; returns exit status and log.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let status = self.process.wait_exit(DEADLINE);
         (status.code(), self.process.log())
     }
 
-    /// Where a service is, as its log says: `client`, `scheduler`, `tracker` or `web`.
+    /// Returns the address of a service from the log: `client`, `scheduler`, `tracker` or `web`.
     pub(crate) fn address(&mut self, service: &str) -> SocketAddr {
         wait::until("the addresses", DEADLINE, || {
             let log = self.process.log();
@@ -80,12 +80,12 @@ impl MiniRm {
         })
     }
 
-    /// Where its REST is.
+    /// Returns the base URL of its REST.
     pub(crate) fn web(&mut self) -> String {
         format!("http://{}/ws/v1/cluster", self.address("web"))
     }
 
-    /// It answers whatever happened before, and ends in order.
+    /// Expects that it still answers and then ends in order.
     #[track_caller]
     pub(crate) fn assert_serves_and_ends(mut self) {
         let web = self.web();

@@ -1,4 +1,4 @@
-//! Native masters behind an AMRMProxy: many of them, with keys that roll.
+//! Masters behind an AMRMProxy: many of them, with keys that roll.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -30,20 +30,21 @@ use wire::token::Token;
 
 use crate::mini_rm::distributed::{ENABLED, runtime, start_rm_with};
 
-/// Masters at once. A tenth of it is a busy node.
+/// Number of masters at once. A tenth of it is a busy node.
 const MASTERS: usize = 100;
 
-/// Containers that each of them wants.
+/// Number of containers of each master.
 const WANTED: usize = 6;
 
-/// At least once during the life of each master. A machine that is busy building may take a second from a master's launch to
-/// its first call, which its token has to outlive.
+/// Interval of key rolls: at least one during the life of each master. A machine that is busy
+/// building may take a second from a master's launch to its first call, which its token has to
+/// outlive.
 const ROLLS: RollTimes = RollTimes {
     interval: 4_000,
     overlap: 2_500,
 };
 
-/// How long each master lives.
+/// Duration of each master's life.
 const LIFE: Duration = Duration::from_secs(6);
 
 struct Keys(NodeTokenKeys);
@@ -54,7 +55,7 @@ impl NodeKeys for Keys {
     }
 }
 
-/// A proxy as a node has it.
+/// Returns a proxy configured as a node's.
 async fn start_proxy(
     scheduler: SocketAddr,
     keys: NodeTokenKeys,
@@ -116,7 +117,8 @@ fn admit(proxy: &Arc<AmrmProxy>, launched: &Launched) -> Token {
     credentials.tokens[""].clone()
 }
 
-/// A master that wants its containers and then finishes: their ids and hosts, and its newest token.
+/// Runs a master that gets its containers and then unregisters; returns their ids and hosts, and
+/// its newest token.
 async fn live(
     address: SocketAddr,
     launched: Launched,
@@ -139,11 +141,11 @@ async fn live(
             ask: std::mem::take(&mut asks),
             ..AllocateRequestProto::default()
         };
-        let told = master
+        let answer = master
             .allocate(request)
             .await
             .expect("a heartbeat is answered");
-        for container in told.allocated_containers {
+        for container in answer.allocated_containers {
             let id = container
                 .id
                 .as_ref()
@@ -158,7 +160,7 @@ async fn live(
             let known = got.insert(id.expect("a container has an id"), host);
             assert_eq!(known, None, "a container twice");
         }
-        if let Some(renewed) = told.am_rm_token {
+        if let Some(renewed) = answer.am_rm_token {
             token = renewed.into();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -174,7 +176,8 @@ fn many_masters_get_their_containers_once_each_while_both_keys_roll() {
         let rolling = |config: &mut mini_rm::config::Config| config.master_keys = ROLLS;
         let (_rm, addresses) = start_rm_with(&ENABLED, rolling, stop.clone()).await;
         let mut pad = LaunchRecorder::open(stop.clone()).await;
-        // Room for every master, and two nodes more that have none: only for their containers, which wait in a queue.
+        // Capacity for every master, and two nodes more without any: only for their containers,
+        // which wait in a queue.
         let offers = Resource::new(4_000_000, 10_000);
         let mut nodes =
             vec![SimulatedNode::register(addresses.tracker, pad.node_id(), offers).await];
@@ -225,7 +228,7 @@ fn many_masters_get_their_containers_once_each_while_both_keys_roll() {
         assert_eq!(ids.len(), MASTERS * WANTED);
         assert_eq!(hosts.len(), 3, "all nodes got some");
         assert_eq!(proxy.snapshot().pipelines, MASTERS);
-        // The newest token that the last master was given opens the proxy.
+        // The newest token of the last master is accepted by the proxy.
         let auth = ClientAuth::Token(last.expect("there was one"));
         let options = ClientOptions::default();
         let again = RpcClient::connect(address, application_master::PROTOCOL, auth, &options);

@@ -1,4 +1,5 @@
-//! What it cannot work with: each is told with what to do next, with the right exit status, and leaves nothing.
+//! Environments that the command cannot work in: each message names the next step, the exit status
+//! is right, and nothing is left.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,20 +11,20 @@ use tests::wait;
 use crate::AGENT;
 use crate::quickstart::run::{DEADLINE, Run, lines, program_for_all};
 
-/// The user and group that own nothing.
+/// Id of the user and group `nobody`, which own nothing.
 const NOBODY: &str = "65534";
 
 #[track_caller]
-fn refused(mut run: Run, status: i32, told: &[&str]) {
-    assert_eq!(run.end().code(), Some(status), "{}", run.told());
-    let log = run.told();
-    for part in told {
+fn refused(mut run: Run, status: i32, output: &[&str]) {
+    assert_eq!(run.end().code(), Some(status), "{}", run.output());
+    let log = run.output();
+    for part in output {
         assert!(log.contains(part), "{part}: {log}");
     }
     run.assert_nothing_is_left();
 }
 
-/// So many neighbouring ports, the first of which may be had.
+/// Returns the lowest of this many neighbouring free ports.
 fn neighbours(count: u16) -> u16 {
     wait::until("free neighbouring ports", DEADLINE, || {
         let first = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
@@ -66,7 +67,7 @@ fn pages_are_on_the_ports_that_were_asked_for() {
     let last = begin + 3;
     assert_eq!(pages.nodes[2], format!("http://127.0.0.1:{last}"));
     run.process.terminate();
-    assert_eq!(run.end().code(), Some(143), "{}", run.told());
+    assert_eq!(run.end().code(), Some(143), "{}", run.output());
     run.assert_nothing_is_left();
 }
 
@@ -97,7 +98,7 @@ fn too_few_files_are_told_with_how_to_raise_the_limit() {
 
 #[test]
 fn bad_arguments_are_refused_with_their_reason() {
-    for (arguments, told) in [
+    for (arguments, output) in [
         (["--nodes", "2"], "nothing would be shed"),
         (["--nodes", "17"], "at most 16"),
         (["--nodes", "x"], "whole number"),
@@ -105,7 +106,7 @@ fn bad_arguments_are_refused_with_their_reason() {
         (["--port", "65534"], "65532"),
     ] {
         let run = Run::start(&arguments);
-        refused(run, 2, &[told]);
+        refused(run, 2, &[output]);
     }
 }
 
@@ -149,7 +150,8 @@ fn a_reader_that_goes_away_ends_it_and_leaves_nothing() {
     assert!(tests::proc::mentioning(base.path()).is_empty());
 }
 
-/// Needs root to become somebody else; an ordinary user runs all other tests of this file as one.
+/// Runs as another user, which needs root; an ordinary user runs all other tests of this file as
+/// such.
 #[test]
 fn an_ordinary_user_is_enough() {
     if !nix::unistd::geteuid().is_root() {
@@ -170,9 +172,9 @@ fn an_ordinary_user_is_enough() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = lines(child.stdout.take().unwrap());
+    let output = lines(child.stdout.take().unwrap());
     let status = child.wait().unwrap();
-    assert!(status.success(), "{told:#?}");
+    assert!(status.success(), "{output:#?}");
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     assert!(tests::proc::mentioning(&tmp).is_empty());
 }

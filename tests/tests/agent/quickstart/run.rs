@@ -1,4 +1,4 @@
-//! One run of the command in a place of its own.
+//! One run of the command in a folder of its own.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,7 +13,7 @@ use tests::wait;
 
 use crate::AGENT;
 
-/// For a step that takes seconds, on a machine that is busy building.
+/// Deadline for a step that takes seconds, on a machine that is busy building.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A running quick start. Its temporary files lie in a folder with a blank and a comma in its name.
@@ -22,7 +22,7 @@ pub(crate) struct Run {
     base: TempDir,
 }
 
-/// Where its pages are.
+/// URLs of the pages that it prints.
 pub(crate) struct Pages {
     pub(crate) nodes: Vec<String>,
     pub(crate) rm: String,
@@ -34,7 +34,7 @@ impl Run {
         Self::start_with(arguments, |_| {})
     }
 
-    /// The same with a command that `change` had a last look at.
+    /// Starts `quickstart` with a command that `change` changed last.
     pub(crate) fn start_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let base = TempDir::with_prefix("quick start, test-").expect("a folder can be made");
         let tmp = base.path().join("tmp");
@@ -44,7 +44,7 @@ impl Run {
             .arg("quickstart")
             .args(arguments)
             .env("TMPDIR", &tmp)
-            // None of these means anything to it.
+            // The quick start ignores each of these.
             .env("HADOOP_CONF_DIR", "/nowhere/conf")
             .env("YARN_CONF_DIR", "/nowhere/conf")
             .env_remove("NM_AGENT_LOG")
@@ -56,29 +56,30 @@ impl Run {
         }
     }
 
-    /// Where its temporary folder is made.
+    /// Returns the folder that `TMPDIR` names for it.
     pub(crate) fn tmp(&self) -> PathBuf {
         self.base.path().join("tmp")
     }
 
-    /// What it has told so far.
-    pub(crate) fn told(&self) -> String {
+    /// Returns its output so far.
+    pub(crate) fn output(&self) -> String {
         self.process.log()
     }
 
-    /// Waits until it has told something of this text.
+    /// Waits until the output has a line with this text.
     #[track_caller]
-    pub(crate) fn wait_told(&mut self, text: &str) {
+    pub(crate) fn wait_output(&mut self, text: &str) {
         self.process.wait_log(text, DEADLINE);
     }
 
-    /// Where its pages are, once it has told.
+    /// Waits for the URLs of its pages in the output.
     #[track_caller]
     pub(crate) fn pages(&mut self) -> Pages {
-        self.wait_told("All files are in ");
-        let told = self.told();
+        self.wait_output("All files are in ");
+        let output = self.output();
         let url_of = |label: &str| {
-            told.lines()
+            output
+                .lines()
                 .filter(|line| line.trim_start().starts_with(label))
                 .filter_map(|line| {
                     line.split_whitespace()
@@ -90,7 +91,7 @@ impl Run {
         let rm = url_of("ResourceManager").pop();
         Pages {
             nodes: url_of("node "),
-            rm: rm.unwrap_or_else(|| panic!("no page of the ResourceManager: {told}")),
+            rm: rm.unwrap_or_else(|| panic!("no page of the ResourceManager: {output}")),
         }
     }
 
@@ -100,7 +101,7 @@ impl Run {
         self.process.wait_exit(DEADLINE)
     }
 
-    /// No file and no process of it is left.
+    /// Asserts that no file and no process of it is left.
     #[track_caller]
     pub(crate) fn assert_nothing_is_left(&self) {
         let tmp = self.tmp();
@@ -109,17 +110,17 @@ impl Run {
             .flatten()
             .map(|entry| entry.path())
             .collect();
-        assert!(files.is_empty(), "{files:?}\n{}", self.told());
+        assert!(files.is_empty(), "{files:?}\n{}", self.output());
         let left = self.processes();
-        assert!(left.is_empty(), "{left:?}\n{}", self.told());
+        assert!(left.is_empty(), "{left:?}\n{}", self.output());
     }
 
-    /// Its own process and all of its containers: those that name its folder.
+    /// Returns its own process and those of all its containers: all that name its folder.
     pub(crate) fn processes(&self) -> Vec<Found> {
         proc::mentioning(&self.tmp())
     }
 
-    /// Waits until so many containers run.
+    /// Waits until this many containers run.
     #[track_caller]
     pub(crate) fn wait_containers(&self, at_least: usize) {
         wait::until(format!("{at_least} containers"), DEADLINE, || {
@@ -129,7 +130,7 @@ impl Run {
     }
 }
 
-/// The lines of a child's output, read to its end.
+/// Reads a child's output to its end; returns its lines.
 pub(crate) fn lines(output: impl std::io::Read) -> Vec<String> {
     BufReader::new(output)
         .lines()
@@ -137,7 +138,8 @@ pub(crate) fn lines(output: impl std::io::Read) -> Vec<String> {
         .collect()
 }
 
-/// A folder that a process of this user may read and run from, for a copy of the program.
+/// Copies the program into `folder`, which any user may then read and run from; returns the copy's
+/// path.
 pub(crate) fn program_for_all(folder: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
     let copy = folder.join("nm-agent");

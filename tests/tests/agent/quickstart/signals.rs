@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin at different moments.
+//! Ctrl-C and other ending signals at different moments.
 
 use nix::sys::signal::Signal;
 use tests::process::let_children_hang_up;
@@ -8,7 +8,7 @@ use crate::quickstart::run::Run;
 #[track_caller]
 fn ends_with(mut run: Run, signal: Signal, status: i32) {
     run.process.signal(signal);
-    assert_eq!(run.end().code(), Some(status), "{}", run.told());
+    assert_eq!(run.end().code(), Some(status), "{}", run.output());
     run.assert_nothing_is_left();
 }
 
@@ -29,7 +29,7 @@ fn an_interrupt_while_the_first_containers_start_leaves_nothing() {
 #[test]
 fn a_termination_with_full_nodes_and_queues_leaves_nothing() {
     let mut run = Run::start(&[]);
-    run.wait_told("wait in the queues");
+    run.wait_output("wait in the queues");
     ends_with(run, Signal::SIGTERM, 143);
 }
 
@@ -37,14 +37,14 @@ fn a_termination_with_full_nodes_and_queues_leaves_nothing() {
 fn a_lost_terminal_in_the_middle_of_an_eviction_leaves_nothing() {
     let_children_hang_up();
     let mut run = Run::start(&["--once"]);
-    run.wait_told("A guaranteed job is submitted");
+    run.wait_output("A guaranteed job is submitted");
     ends_with(run, Signal::SIGHUP, 129);
 }
 
 #[test]
 fn impatience_changes_nothing() {
     let mut run = Run::start(&[]);
-    run.wait_told("wait in the queues");
+    run.wait_output("wait in the queues");
     for _ in 0..5 {
         run.process.signal(Signal::SIGINT);
     }

@@ -1,4 +1,4 @@
-//! The whole story, seen from outside while it is told.
+//! The whole demonstration, observed from outside while it runs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tests::http;
 
 use crate::quickstart::run::{DEADLINE, Pages, Run};
 
-/// Between two looks from outside. Each state that is looked for lasts for seconds.
+/// Pause between two observations. Each state that must be seen lasts for seconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The largest values that were seen.
+/// Largest observed values.
 #[derive(Debug, Default)]
 struct Seen {
     running_opportunistic: f64,
@@ -21,7 +21,7 @@ struct Seen {
     evictions: f64,
     sheds: f64,
     succeeded: f64,
-    /// By the ResourceManager's account.
+    /// Queued containers by the ResourceManager's count.
     rm_queued: u64,
     node_containers: usize,
     applications: BTreeSet<String>,
@@ -108,7 +108,7 @@ impl Seen {
     }
 }
 
-/// The sum of a series' values over all label sets that have these labels.
+/// Sums a series' values over all label sets with these labels.
 fn value(metrics: &str, series: &str, labels: &[&str]) -> f64 {
     metrics
         .lines()
@@ -133,14 +133,14 @@ fn every_part_of_the_story_is_seen_from_outside_and_nothing_is_left() {
     assert_eq!(pages.nodes.len(), 3);
     let mut seen = Seen::default();
     let begin = std::time::Instant::now();
-    while !run.told().contains("The pages stay until Ctrl-C.") {
-        assert!(run.process.exit().is_none(), "{}", run.told());
-        assert!(begin.elapsed() < DEADLINE, "{seen:?}\n{}", run.told());
+    while !run.output().contains("The pages stay until Ctrl-C.") {
+        assert!(run.process.exit().is_none(), "{}", run.output());
+        assert!(begin.elapsed() < DEADLINE, "{seen:?}\n{}", run.output());
         seen.look(&pages);
         std::thread::sleep(LOOK_INTERVAL);
     }
     seen.look(&pages);
-    let told = run.told();
+    let output = run.output();
     assert!(seen.running_opportunistic >= 12.0, "{seen:?}");
     assert!(
         seen.running_guaranteed >= 2.0,
@@ -156,14 +156,14 @@ fn every_part_of_the_story_is_seen_from_outside_and_nothing_is_left() {
         .iter()
         .filter(|status| status.ends_with("SUCCEEDED"));
     assert_eq!(succeeded.count(), 2, "{seen:?}");
-    assert!(told.contains("36 of 36 ended well"), "{told}");
+    assert!(output.contains("36 of 36 ended well"), "{output}");
     assert!(
-        told.contains("first opportunistic container ran after "),
-        "{told}"
+        output.contains("first opportunistic container ran after "),
+        "{output}"
     );
     assert!(
-        !told.contains('\x1b'),
-        "no colours and no cursor movements in a file: {told}"
+        !output.contains('\x1b'),
+        "no colours and no cursor movements in a file: {output}"
     );
     for node in &pages.nodes {
         let idle = http::get_json(&format!("{node}/ws/v1/node/containers"));
@@ -176,15 +176,15 @@ fn every_part_of_the_story_is_seen_from_outside_and_nothing_is_left() {
         assert_eq!(left.filter(running).count(), 0, "{idle}");
     }
     run.process.terminate();
-    assert_eq!(run.end().code(), Some(0), "{}", run.told());
+    assert_eq!(run.end().code(), Some(0), "{}", run.output());
     run.assert_nothing_is_left();
 }
 
 #[test]
 fn told_once_it_ends_by_itself_with_the_jobs_status() {
     let mut run = Run::start(&["--once", "--nodes", "4"]);
-    assert_eq!(run.end().code(), Some(0), "{}", run.told());
-    let told = run.told();
+    assert_eq!(run.end().code(), Some(0), "{}", run.output());
+    let output = run.output();
     for part in [
         "4 nodes have registered",
         "wait in the queues of their nodes",
@@ -195,8 +195,8 @@ fn told_once_it_ends_by_itself_with_the_jobs_status() {
         "48 of 48 ended well",
     ] {
         // Lines are broken at blanks.
-        let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(part), "{part}\n{told}");
+        let flat = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(part), "{part}\n{output}");
     }
     run.assert_nothing_is_left();
 }

@@ -1,4 +1,4 @@
-//! `nm-agent rm` and agents, on free ports, and `nm-agent shell` beside them. No Java is needed.
+//! `nm-agent rm` and agents, on free ports, and `nm-agent shell` beside them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use tests::{http, proc, wait};
 
 use crate::AGENT;
 
-/// For anything to happen on a machine that may be busy building.
+/// Deadline for any step, on a machine that may be busy building.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Memory of a node: two masters and two containers of [`SLOT_MB`].
 pub(crate) const NODE_MB: u32 = 2 * MASTER_MB + 2 * SLOT_MB;
 
-/// Memory of a container in tests that count places.
+/// Memory of a container in tests that count slots.
 pub(crate) const SLOT_MB: u32 = 512;
 
 const MASTER_MB: u32 = 128;
@@ -39,13 +39,13 @@ struct Node {
 }
 
 impl Cluster {
-    /// Starts so many nodes and waits until they are registered.
+    /// Starts this many nodes and waits until they are registered.
     #[track_caller]
     pub(crate) fn start(nodes: usize) -> Self {
         Self::start_with(nodes, |_| {})
     }
 
-    /// The same with changes of everybody's `yarn-site.xml`.
+    /// Starts a cluster after changes of every process's `yarn-site.xml`.
     #[track_caller]
     pub(crate) fn start_with(nodes: usize, change: impl FnOnce(&mut Properties)) -> Self {
         let folder = TempDir::new().expect("a folder can be made");
@@ -97,7 +97,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts the ResourceManager, also after [`kill_rm`](Self::kill_rm): then it remembers nothing.
+    /// Starts the ResourceManager, also after [`kill_rm`](Self::kill_rm): then without its state.
     #[track_caller]
     pub(crate) fn start_rm(&mut self) {
         let mut command = self.command("rm", &self.conf());
@@ -105,7 +105,7 @@ impl Cluster {
         wait::until("the ResourceManager", DEADLINE, || self.rest("info"));
     }
 
-    /// Waits until the ResourceManager counts on so many nodes.
+    /// Waits until the ResourceManager shows this many running nodes.
     #[track_caller]
     pub(crate) fn wait_nodes(&self, nodes: usize) {
         wait::until("the nodes", DEADLINE, || {
@@ -115,7 +115,8 @@ impl Cluster {
         });
     }
 
-    /// Ends the last node with SIGKILL, as a machine ends that loses power; the processes of its containers live on.
+    /// Ends the last node with SIGKILL, as a power failure would; the processes of its containers
+    /// live on.
     pub(crate) fn kill_last_node(&mut self) {
         drop(self.nodes.pop());
     }
@@ -156,7 +157,7 @@ impl Cluster {
         Process::start(name, &mut command, self.folder())
     }
 
-    /// Runs it to its end: its exit status, and all that it said.
+    /// Runs `nm-agent shell` to its end; returns its exit status and its output.
     #[track_caller]
     pub(crate) fn shell_to_end(&self, arguments: &[&str]) -> (Option<i32>, String) {
         ended(self.shell("shell", arguments))
@@ -182,7 +183,7 @@ impl Cluster {
         ))
     }
 
-    /// The states of all applications.
+    /// Returns the states of all applications.
     pub(crate) fn application_states(&self) -> Vec<String> {
         let apps = self.rest("apps").expect("the ResourceManager answers");
         let list = apps["apps"]["app"].as_array().cloned().unwrap_or_default();
@@ -190,7 +191,7 @@ impl Cluster {
         list.iter().map(state).collect()
     }
 
-    /// The execution types of the containers on all nodes, in order.
+    /// Returns the execution types of the containers on all nodes, sorted.
     pub(crate) fn execution_types(&self) -> Result<Vec<String>, String> {
         let mut types = Vec::new();
         for node in &self.nodes {
@@ -207,7 +208,7 @@ impl Cluster {
         Ok(types)
     }
 
-    /// What containers wrote to standard output, in any order.
+    /// Returns the containers' standard outputs, in any order.
     pub(crate) fn outputs(&self) -> Vec<String> {
         let mut outputs = Vec::new();
         let mut folders = vec![self.folder().to_path_buf()];
@@ -229,7 +230,7 @@ impl Cluster {
         outputs
     }
 
-    /// No container has a process, and no application is alive.
+    /// Asserts that no container has a process and no application is alive.
     #[track_caller]
     pub(crate) fn assert_nothing_is_left(&self) {
         self.assert_no_process_is_left();
@@ -241,7 +242,7 @@ impl Cluster {
         });
     }
 
-    /// No container has a process.
+    /// Asserts that no container has a process.
     #[track_caller]
     pub(crate) fn assert_no_process_is_left(&self) {
         wait::until("the end of all containers", DEADLINE, || {
@@ -250,7 +251,7 @@ impl Cluster {
         });
     }
 
-    /// A command that says that it runs and then waits for the gate of this name.
+    /// Returns a command that reports that it runs and then waits for the gate of this name.
     pub(crate) fn waiting_command(&self, gate: &str) -> String {
         let folder = self.folder().display();
         format!(
@@ -258,7 +259,7 @@ impl Cluster {
         )
     }
 
-    /// Waits until so many of the commands that wait for a gate run.
+    /// Waits until this many commands that wait for a gate run.
     #[track_caller]
     pub(crate) fn wait_waiting(&self, gate: &str, count: u32) {
         for number in 1..=count {
@@ -269,20 +270,20 @@ impl Cluster {
         }
     }
 
-    /// Lets the commands go on that wait for a gate.
+    /// Opens the gate that commands wait for.
     pub(crate) fn open(&self, gate: &str) {
         File::create(self.folder().join(gate)).expect("a file can be made");
     }
 }
 
-/// The exit status of a process once it has ended, and all that it said.
+/// Waits for the end of a process; returns its exit status and its output.
 #[track_caller]
 pub(crate) fn ended(mut process: Process) -> (Option<i32>, String) {
     let status = process.wait_exit(DEADLINE);
     (status.code(), process.log())
 }
 
-/// The number in the row of this name of a summary.
+/// Returns the number in the row of this name of a summary.
 #[track_caller]
 pub(crate) fn row(log: &str, name: &str) -> u32 {
     let line = log.lines().find(|line| line.trim_start().starts_with(name));

@@ -1,4 +1,4 @@
-//! Guaranteed containers take the place of opportunistic ones, of the newest first, and not of promoted ones.
+//! Guaranteed containers preempt opportunistic ones, the newest first, and no promoted ones.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,14 +17,17 @@ with_each_rm!(
     promoted_containers_survive_an_eviction,
 );
 
-/// `ContainerExitStatus.KILLED_BY_CONTAINER_SCHEDULER`.
+/// Exit status of a preempted container (Hadoop:
+/// `ContainerExitStatus.KILLED_BY_CONTAINER_SCHEDULER`).
 const KILLED_BY_CONTAINER_SCHEDULER: i32 = -108;
 
-/// From the RM's knowing that it ordered the start of a guaranteed container to the first instruction of its command.
+/// Limit of the time from the RM's record of the ordered start of a guaranteed container to the
+/// first instruction of its command.
 const START_DEADLINE_MS: i64 = 1000;
 
-/// Submits an application of one guaranteed container of two slots and waits for its first instruction. Returns its id and how long
-/// after the order that was, in milliseconds; less than 0 when the RM noted the order later.
+/// Submits an application of one guaranteed container of two slots and waits for its first
+/// instruction. Returns its id and the time since the order, in milliseconds; negative when the RM
+/// recorded the order later.
 fn start_guaranteed(cluster: &Cluster, command: &str) -> (String, i64) {
     let application = ShellApplication {
         command,
@@ -52,7 +55,8 @@ fn start_guaranteed(cluster: &Cluster, command: &str) -> (String, i64) {
     )
 }
 
-/// The containers that an application's ApplicationMaster was told were killed by the container scheduler.
+/// Returns the containers that an application's ApplicationMaster saw killed by the container
+/// scheduler.
 fn evicted(cluster: &Cluster, application_id: &str) -> BTreeSet<String> {
     let statuses = cluster.node.logs(application_id).exit_statuses();
     let evicted = statuses
@@ -83,8 +87,8 @@ fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within
     // One slot for the ApplicationMaster and five for opportunistic containers.
     let cluster = start_cluster(rm, 6, Options::default());
     let (first, last) = (cluster.gate("first"), cluster.gate("last"));
-    // Two of the five that start first end when the first gate opens; the two that wait in the queue take their place and
-    // are then the newest.
+    // Two of the five that start first end when the first gate opens; the two queued ones start in
+    // their place and are then the newest.
     let leaver = cluster.lab.folder().join("leaver");
     let command = format!(
         "({PRINT_BEGIN}; if mkdir {leaver}1 || mkdir {leaver}2; then {}; else {}; fi)",
@@ -116,7 +120,7 @@ fn a_guaranteed_container_evicts_the_newest_opportunistic_ones_and_starts_within
     assert_eq!(evicted, &all - &old, "not the two newest");
     assert!(start_ms < START_DEADLINE_MS, "started after {start_ms} ms");
 
-    // The ones that stayed end well.
+    // The others succeed.
     last.open();
     let _ = shell.outcome(JOB_DEADLINE);
     let statuses = cluster.node.logs(&opportunistic).exit_statuses();

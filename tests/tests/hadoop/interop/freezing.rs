@@ -1,4 +1,4 @@
-//! Opportunistic containers are frozen for guaranteed ones instead of killed, and lose nothing.
+//! Opportunistic containers are frozen for guaranteed ones instead of killed, and lose no work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,17 +19,17 @@ use crate::interop::{is_of_application, start_cluster};
 
 with_each_rm!(frozen_containers_go_on_where_they_were_and_their_job_succeeds,);
 
-/// Looks that a running container takes at its gate between two looks of the test, so that a frozen one would have been seen to
-/// take one: at ten a second that is two seconds.
+/// Steps that a running container takes at its gate between two looks of the test, so that a frozen
+/// one would be seen to take one: at ten per second that is two seconds.
 const STEPS: usize = 20;
 
-/// Containers of the job that is to be frozen in part.
+/// Containers of the job that is frozen in part.
 const OPPORTUNISTIC: usize = 5;
 
-/// Containers whose room the guaranteed job's ApplicationMaster and two containers need.
+/// Containers whose resources the guaranteed job's ApplicationMaster and two containers need.
 const FROZEN: usize = 3;
 
-/// Containers that write down each start and each step that they take.
+/// Containers that record each start and each step.
 struct Counters(PathBuf);
 
 impl Counters {
@@ -39,7 +39,8 @@ impl Counters {
         Self(folder)
     }
 
-    /// Shell text for a container of DistributedShell. The launch script puts the container's id in.
+    /// Shell text for a container of DistributedShell. The launch script puts the container's id
+    /// in.
     fn command(&self, gate: &Gate) -> String {
         let folder = self.0.display();
         let gate = gate.path().display();
@@ -49,7 +50,7 @@ impl Counters {
         )
     }
 
-    /// How often each container did `what`.
+    /// Returns how often each container did `what`.
     fn of(&self, what: &str) -> BTreeMap<String, usize> {
         let entries = fs::read_dir(&self.0).unwrap();
         let files = entries.map(|entry| entry.unwrap().path());
@@ -62,7 +63,7 @@ impl Counters {
             .collect()
     }
 
-    /// Waits until each of these containers has taken [`STEPS`] steps more than it had in `before`.
+    /// Waits until each of these containers has taken [`STEPS`] steps more than in `before`.
     #[track_caller]
     fn wait_progress<'a>(
         &self,
@@ -78,7 +79,7 @@ impl Counters {
     }
 }
 
-/// The opportunistic containers of an application that the node's REST shows in this state.
+/// Returns the opportunistic containers of an application that the node's REST shows in this state.
 fn in_state(
     cluster: &Cluster,
     application_id: &str,
@@ -112,7 +113,7 @@ fn wait_in_state(
     })
 }
 
-/// Waits for the end of a job whose containers must all have ended well.
+/// Waits for the end of a job, all of whose containers must have succeeded.
 #[track_caller]
 fn succeeds(cluster: &Cluster, job: &mut JobClient, application_id: &str, containers: usize) {
     job.assert_succeeds(JOB_DEADLINE);
@@ -127,7 +128,7 @@ fn succeeds(cluster: &Cluster, job: &mut JobClient, application_id: &str, contai
 fn frozen_containers_go_on_where_they_were_and_their_job_succeeds(rm: &RmKind) {
     tests::require!(cgroups);
     if crate::interop::node_kind() == NodeKind::Java {
-        // It freezes with a setuid program that is not among Hadoop's jars.
+        // Hadoop's node freezes with a setuid program that is not among Hadoop's jars.
         requirements::skip("freezing", "Hadoop's node needs its container-executor");
         return;
     }

@@ -1,4 +1,4 @@
-//! Jobs run to their end.
+//! Jobs that run to their end.
 
 use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
@@ -51,7 +51,7 @@ fn the_rm_counts_running_and_queued_opportunistic_containers_and_all_of_them_suc
     assert_becomes_idle(&cluster);
 }
 
-/// Nothing is left of any application, at the RM and at the node.
+/// Waits until nothing is left of any application, at the RM and at the node.
 #[track_caller]
 fn assert_becomes_idle(cluster: &Cluster) {
     wait::until("a node without containers", STATE_DEADLINE, || {

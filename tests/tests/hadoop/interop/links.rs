@@ -1,4 +1,4 @@
-//! The links that the ResourceManager shows lead to the node's pages.
+//! Links in the ResourceManager's pages lead to the node's pages.
 
 use serde_json::Value;
 use tests::cluster::{JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
@@ -11,7 +11,7 @@ use crate::interop::start_cluster;
 
 with_each_rm!(links_of_the_rm_lead_to_the_node_and_to_the_logs_of_containers,);
 
-/// Gets a page that must be there.
+/// Gets a page that must exist.
 #[track_caller]
 fn page(url: &str) -> String {
     let answer = http::get(url).unwrap_or_else(|error| panic!("{error}"));

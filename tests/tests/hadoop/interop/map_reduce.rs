@@ -1,4 +1,5 @@
-//! MapReduce's own client and ApplicationMaster, as far as they go without a shuffle on the node.
+//! MapReduce's own client and ApplicationMaster, as far as they get without a shuffle service on
+//! the node.
 
 use tests::client::Client;
 use tests::cluster::{SLOT_MB, STATE_DEADLINE};
@@ -11,7 +12,7 @@ use crate::interop::start_cluster;
 with_each_rm!(the_application_master_of_pi_registers_and_its_client_talks_to_it);
 
 fn the_application_master_of_pi_registers_and_its_client_talks_to_it(rm: &RmKind) {
-    // The ApplicationMaster takes two.
+    // The ApplicationMaster takes two slots.
     let cluster = start_cluster(rm, 4, Options::default());
     let mut pi = map_reduce::start_pi(&cluster.lab, "pi", 1);
     let id = pi.application_id();
@@ -23,11 +24,11 @@ fn the_application_master_of_pi_registers_and_its_client_talks_to_it(rm: &RmKind
     assert_ne!(report.host(), "N/A", "{report:?}");
     assert!(report.rpc_port() > 0, "{report:?}");
     assert!(report.original_tracking_url().contains(':'), "{report:?}");
-    // Its master's two slots; the map may have one more.
+    // The master's two slots; the map may have one more.
     let used = report.app_resource_usage.unwrap_or_default();
     let memory_mb = used.used_resources.map_or(0, |used| used.memory());
     assert!(memory_mb >= i64::from(2 * SLOT_MB), "{memory_mb} MiB");
-    // What only the ApplicationMaster knows.
+    // A count that only the ApplicationMaster knows.
     pi.wait_log("running in uber mode : false", STATE_DEADLINE);
     cluster.rm.kill_application(&cluster.lab, &id);
     let _ = cluster.rm.wait_application(&id, "KILLED", STATE_DEADLINE);

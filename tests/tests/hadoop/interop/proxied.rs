@@ -1,7 +1,7 @@
 //! ApplicationMasters that reach the ResourceManager through their node's AMRMProxy.
 //!
-//! With one machine every master's `localhost` is the same, so each node's containers have a configuration with its own
-//! proxy's port.
+//! On one machine every master's `localhost` is the same, so each node's containers have a
+//! configuration with their own proxy's port.
 
 use std::net::Ipv4Addr;
 
@@ -23,9 +23,9 @@ fn proxied(options: Options) -> Options {
     options.with("yarn.nodemanager.amrmproxy.enabled", true)
 }
 
-/// The AMRMToken in the token file of an application's master, which has to be the only one.
+/// Returns the AMRMToken in the token file of an application's master, which must be the only one.
 fn master_token(cluster: &Cluster, application_id: &str) -> Token {
-    // There may be an epoch in it.
+    // The id may have an epoch.
     let attempts = cluster.rm.attempts(application_id).unwrap();
     let master = attempts[0]["containerId"].as_str();
     let master = master.expect("a running attempt has a container");
@@ -35,8 +35,8 @@ fn master_token(cluster: &Cluster, application_id: &str) -> Token {
     tokens.remove(0)
 }
 
-/// Opens the door of a scheduler, or not.
-fn knock(port: u16, token: &Token) -> Result<(), RpcError> {
+/// Opens a connection to the scheduler on this port and closes it.
+fn try_connect(port: u16, token: &Token) -> Result<(), RpcError> {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let scheduler = (Ipv4Addr::LOCALHOST, port).into();
     runtime
@@ -74,10 +74,10 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
     assert_eq!(cluster.node.metric("nm_agent_amrmproxy_pipelines"), Ok(1.0));
     let token = master_token(&cluster, &id);
     assert_eq!(token.service, "");
-    knock(cluster.node.site.ports.amrm_proxy, &token)
+    try_connect(cluster.node.site.ports.amrm_proxy, &token)
         .expect("the node's own token opens the proxy");
     let refusal =
-        knock(cluster.lab.rm_ports().scheduler, &token).expect_err("it opens nothing else");
+        try_connect(cluster.lab.rm_ports().scheduler, &token).expect_err("it opens nothing else");
     let refusal = refusal.remote().expect("the ResourceManager says why");
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
     gate.open();
@@ -89,19 +89,21 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
     });
 }
 
-/// Nodes give out opportunistic containers themselves.
+/// Adds distributed scheduling: nodes allocate opportunistic containers themselves.
 fn distributed(options: Options) -> Options {
     proxied(options).with("yarn.nodemanager.distributed-scheduling.enabled", true)
 }
 
-/// Containers that an application used on a node, its master left out, by their numbers as they are printed.
+/// Returns the printed numbers of the containers that an application used on a node, without its
+/// master.
 fn used_on(node: &Node, application_id: &str) -> Vec<i64> {
     let files = node.logs(application_id).files("stdout");
     let number = |id: &String| id.rsplit('_').next()?.parse().ok();
     files.keys().filter_map(number).collect()
 }
 
-/// The printed number from which a node counts down begins below this: ids have 40 bits within an epoch.
+/// Upper bound of the printed numbers from which a node counts down: ids have 40 bits within an
+/// epoch.
 const NODE_IDS_END: i64 = 1 << 40;
 
 fn allocated(node: &Node) -> f64 {
@@ -138,7 +140,7 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
         let given_out = allocated(&cluster.node);
         wait::check(given_out >= 1.0, given_out.to_string())
     });
-    // Only now, so that the master is on our node.
+    // Only now, so that the master is on the agent's node.
     let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
     wait::until("a container on the Java node", STATE_DEADLINE, || {
         let used = used_on(&java, &id);
@@ -149,9 +151,10 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
     assert!(allocated(&cluster.node) >= 40.0);
 }
 
-/// The client's configuration names the proxy of the node, and MapReduce's travels with the job.
+/// Configures the client with the proxy of the node: MapReduce's configuration travels with the
+/// job.
 fn a_map_reduce_master_registers_and_allocates_through_the_proxy(rm: &RmKind) {
-    // The ApplicationMaster takes two.
+    // The ApplicationMaster takes two slots.
     let mut cluster = start_cluster(rm, 4, distributed(Options::default()));
     let proxy = format!("localhost:{}", cluster.node.site.ports.amrm_proxy);
     cluster

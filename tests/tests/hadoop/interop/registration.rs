@@ -1,4 +1,4 @@
-//! Registration that the ResourceManager refuses, and one that it cannot answer yet.
+//! A registration that the ResourceManager refuses, and one that it cannot answer yet.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Jobs whose ApplicationMasters know nothing of execution types, under an operator's rule that makes their containers
-//! opportunistic and promotes those that are old.
+//! Jobs whose ApplicationMasters do not know execution types, under an operator's rule that makes
+//! their containers opportunistic and promotes old ones.
 
 use tests::cluster::{JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
@@ -10,10 +10,10 @@ use tests::wait;
 
 use crate::interop::start_cluster;
 
-/// Time enough to see a container run before it is promoted.
+/// Delay of promotions: long enough to see a container run before.
 const PROMOTE_AFTER_MS: u64 = 5_000;
 
-/// Containers of a job.
+/// Number of containers of a job.
 const CONTAINERS: u32 = 4;
 
 with_each_rm!(
@@ -47,7 +47,7 @@ fn given_out(node: &Node) -> f64 {
         .sum()
 }
 
-/// Containers that the node runs, guaranteed and opportunistic.
+/// Numbers of containers that the node runs, guaranteed and opportunistic.
 fn running(node: &Node) -> Result<[f64; 2], String> {
     let of = |kind: &str| {
         node.metric(&format!(
@@ -57,7 +57,7 @@ fn running(node: &Node) -> Result<[f64; 2], String> {
     Ok([of("guaranteed")?, of("opportunistic")?])
 }
 
-/// Promotions that were brought to their nodes, and that could not be.
+/// Numbers of promotions that reached their nodes, and that failed.
 fn promoted(node: &Node) -> Result<[f64; 2], String> {
     let name = "nm_agent_amrmproxy_promotions_ended_total";
     let of = |outcome: &str| node.metric(&format!("{name}{{outcome=\"{outcome}\"}}"));
@@ -68,7 +68,7 @@ fn a_job_is_made_opportunistic_promoted_and_succeeds_and_its_master_hears_of_not
     promoted_job(rm, under_a_rule());
 }
 
-/// The ResourceManager tells the nodes too: one word is enough, and two do no harm.
+/// The ResourceManager orders the promotion too: one order is enough, and two do no harm.
 #[test]
 fn a_promotion_of_which_the_resource_manager_tells_the_node_too_ends_well() {
     tests::require!(java, hadoop);
@@ -125,11 +125,12 @@ fn without_a_rule_nothing_is_made_opportunistic(rm: &RmKind) {
     assert!(given_out(&cluster.node) == 0.0);
 }
 
-/// The container runs on the other node, and that is Hadoop's.
+/// The container runs on the other node, which is Hadoop's.
 #[test]
 fn a_promotion_is_brought_to_a_java_node_by_the_masters_node() {
     tests::require!(java, hadoop);
-    // Nobody has to make way for another: DistributedShell counts that as a failure, whatever the exit status says.
+    // No container is preempted: DistributedShell counts that as a failure, whatever the exit
+    // status.
     let options = Options {
         node_vcores: 48,
         ..under_a_rule()
@@ -142,7 +143,7 @@ fn a_promotion_is_brought_to_a_java_node_by_the_masters_node() {
         let given_out = given_out(&cluster.node);
         wait::check(given_out >= 1.0, given_out.to_string())
     });
-    // Only now, so that the master is on our node.
+    // Only now, so that the master is on the agent's node.
     let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
     wait::until(
         "a promoted container on the Java node",

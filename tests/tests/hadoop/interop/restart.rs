@@ -1,4 +1,4 @@
-//! The ResourceManager dies and comes back under running containers.
+//! The ResourceManager is killed and restarted while containers run.
 
 use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::{Options, StateStore};
@@ -49,8 +49,8 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
     }
 }
 
-/// The process ids of an application's session leaders, one per container and as long-lived, in ascending order. What they
-/// fork for the waiting loop comes and goes.
+/// Returns the process ids of an application's session leaders in ascending order: one per
+/// container and as long-lived. Children of the waiting loop come and go.
 fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
     let containers = proc::containers(cluster.lab.folder()).into_iter();
     let mut pids: Vec<i32> = containers
@@ -65,7 +65,8 @@ fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
     pids
 }
 
-/// The session of a process: the fourth field of its `stat` after the name in parentheses (proc(5)).
+/// Returns the session of a process: the fourth field of its `stat` after the name in parentheses
+/// (proc(5)).
 fn session_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;

@@ -22,7 +22,7 @@ with_each_rm!(
     shell_runs_on_hadoops_own_node,
 );
 
-/// A node with room for the master, which takes half a slot, and two containers.
+/// A node with capacity for the master, which takes half a slot, and two containers.
 const SLOTS: u32 = 3;
 
 fn start(cluster: &Cluster, name: &str, arguments: &[&str], command: &str) -> NativeShell {
@@ -32,7 +32,7 @@ fn start(cluster: &Cluster, name: &str, arguments: &[&str], command: &str) -> Na
     NativeShell::start(&cluster.lab, program, name, &[arguments, &command].concat())
 }
 
-/// Waits for the end of a job, expects success, and returns what became of its containers.
+/// Waits for the end of a job, expects success, and returns the summary of its containers.
 #[track_caller]
 fn succeeds(cluster: &Cluster, shell: &mut NativeShell) -> Counts {
     let id = shell.application_id();
@@ -46,7 +46,7 @@ fn succeeds(cluster: &Cluster, shell: &mut NativeShell) -> Counts {
     summary.counts
 }
 
-/// Waits until the RM shows so many opportunistic containers running and queued.
+/// Waits until the RM shows this many opportunistic containers running and queued.
 #[track_caller]
 fn wait_opportunistic(cluster: &Cluster, running: u32, queued: u32) {
     let what = format!("{running} running and {queued} queued at the RM");
@@ -105,8 +105,8 @@ fn shell_has_containers_promoted_that_wait(rm: &RmKind) {
         "300",
     ];
     let mut shell = start(&cluster, "shell", &arguments, &gate.wait_command());
-    // The one that waits is promoted and takes the place of another, which waits and is promoted in its turn; then there is no room left to
-    // promise.
+    // The waiting one is promoted and preempts another, which waits and is promoted in its turn;
+    // then no capacity is left to guarantee.
     wait::until("two promoted containers", STATE_DEADLINE, || {
         let node = cluster.node.at_rm(&cluster.rm)?;
         let promised = SLOT_MB / 2 + 2 * SLOT_MB;

@@ -13,16 +13,16 @@ use crate::interop::{node_kind, start_cluster};
 
 with_each_rm!(a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm,);
 
-/// The default delays before SIGKILL (250 ms) and for the end of a killed process (5 s), and the second that Hadoop adds; and as much
-/// again for a busy machine.
+/// Limit: the default delays before SIGKILL (250 ms) and for the end of a killed process (5 s), and
+/// the second that Hadoop adds; and as much again for a busy machine.
 const STOP_DEADLINE: Duration = Duration::from_millis(2 * (250 + 5000 + 1000));
 
-/// The Java NodeManager takes this long whatever the delays.
+/// Time that the Java NodeManager takes whatever the delays.
 const JAVA_STOP_DEADLINE: Duration = Duration::from_secs(60);
 
 fn a_terminated_node_leaves_nothing_behind_and_is_shut_down_at_the_rm(rm: &RmKind) {
     let mut cluster = start_cluster(rm, 8, Options::default());
-    // It ignores SIGTERM.
+    // The container ignores SIGTERM.
     let command = format!("(trap '' TERM; {PRINT_BEGIN}; sleep 300)");
     let mut guaranteed = cluster.submit("guaranteed", &command, 2, ContainerType::Guaranteed);
     let mut opportunistic =

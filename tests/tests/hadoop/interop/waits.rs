@@ -1,6 +1,8 @@
-//! A ResourceManager that places by the nodes' estimates of the wait, and bounds the wait in their queues.
+//! A ResourceManager that places by the nodes' estimated waits, and bounds the wait in their
+//! queues.
 //!
-//! The Java NodeManager never says how long its queue is to wait, and knows no bound on it: these tests are about the agent.
+//! The Java NodeManager never reports an estimate and applies no bound: these tests are about the
+//! agent.
 
 use std::path::Path;
 
@@ -21,23 +23,23 @@ with_each_rm!(
     what_would_wait_longer_than_the_rm_allows_is_shed,
 );
 
-/// What the agent takes a container to run for when it knows nothing.
+/// Run time that the agent assumes of a container when it has no samples.
 const ASSUMED_RUN_MS: u64 = 60_000;
 
-/// Longer than anything here.
+/// A time longer than any test here.
 const NO_LIMIT_MS: u64 = 3_600_000;
 
 /// Opportunistic containers running on a node.
 const RUNNING: &str = "nm_agent_containers_running{execution_type=\"opportunistic\"}";
-/// Those that wait there.
+/// Opportunistic containers queued on the node.
 const QUEUED: &str = "nm_agent_containers_queued{execution_type=\"opportunistic\"}";
-/// The node's estimate of the wait, as last told to the RM.
+/// Estimated wait in the node's last report to the RM.
 const ESTIMATE: &str = "nm_agent_queue_wait_estimate_seconds";
 
-/// Heartbeats that the ResourceManager answered.
+/// Number of heartbeats that the ResourceManager answered.
 const HEARTBEATS: &str = "nm_agent_heartbeats_total{outcome=\"ok\"}";
 
-/// A ResourceManager that goes by waits, and a node for the masters. Dropped in this order.
+/// A ResourceManager that places by waits, and a node for the masters. Dropped in this order.
 struct Cluster {
     _masters: Node,
     rm: ResourceManager,
@@ -45,7 +47,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one that lets opportunistic containers wait for `wait_ms` at most.
+    /// Starts a ResourceManager that lets opportunistic containers wait for at most `wait_ms`.
     fn start(rm: &RmKind, wait_ms: u64) -> Self {
         let queuing = "yarn.resourcemanager.nm-container-queuing";
         let options = Options {
@@ -55,7 +57,7 @@ impl Cluster {
         .with(&format!("{queuing}.load-comparator"), "QUEUE_WAIT_TIME")
         .with(&format!("{queuing}.min-queue-wait-time-ms"), wait_ms)
         .with(&format!("{queuing}.max-queue-wait-time-ms"), wait_ms)
-        // So that it knows at every heartbeat's end what the one before said.
+        // So that every heartbeat's answer uses the one before.
         .with(&format!("{queuing}.sorting-nodes-interval-ms"), 10)
         // Only the best node: by default any of the ten best.
         .with(
@@ -64,7 +66,7 @@ impl Cluster {
         );
         let lab = Lab::new(rm, options);
         let rm = ResourceManager::start(&lab, rm);
-        // A node without a queue tells a wait of -1, and is offered no opportunistic containers.
+        // A node without a queue reports a wait of -1, and is offered no opportunistic containers.
         let site = lab.node_site_changed("masters", "localhost", |site| {
             site.set(
                 "yarn.nodemanager.opportunistic-containers-max-queue-length",
@@ -80,8 +82,8 @@ impl Cluster {
         }
     }
 
-    /// Starts a node of `slots` slots, too few for a master, on this host: Hadoop's ResourceManager looks up by the host's name the
-    /// node that it has chosen, so two on one would be one.
+    /// Starts a node of `slots` slots, too few for a master, on this host. Each needs its own:
+    /// Hadoop's ResourceManager looks up the chosen node by its host's name.
     fn worker(&self, name: &str, host: &str, slots: u32) -> Node {
         let site = self.lab.node_site_changed(name, host, |site| {
             site.set("yarn.nodemanager.resource.memory-mb", slots * SLOT_MB);
@@ -117,7 +119,7 @@ impl Cluster {
         Gate::at(self.lab.folder().join("gate"))
     }
 
-    /// Waits for the end of a job, and returns what became of its containers.
+    /// Waits for the end of a job; returns the summary of its containers.
     #[track_caller]
     fn counts(&self, job: &mut NativeShell) -> Counts {
         let id = job.application_id();
@@ -130,7 +132,7 @@ fn agent() -> NodeKind {
     NodeKind::Agent(AGENT.into())
 }
 
-/// Waits until a node's heartbeats have told the ResourceManager what the node knows now.
+/// Waits until a node's heartbeats have reported its present state to the ResourceManager.
 #[track_caller]
 fn wait_told(node: &Node) {
     let heartbeats = || node.metric(HEARTBEATS);
@@ -142,7 +144,7 @@ fn wait_told(node: &Node) {
     });
 }
 
-/// Waits until a node runs and queues so many opportunistic containers.
+/// Waits until a node runs and queues this many opportunistic containers.
 #[track_caller]
 fn wait_counts(node: &Node, running: u32, queued: u32) {
     let what = format!("{running} running, {queued} queued on {}", node.site.name);
@@ -159,7 +161,8 @@ fn wait_counts(node: &Node, running: u32, queued: u32) {
 fn containers_go_to_the_node_with_the_shorter_estimated_wait(rm: &RmKind) {
     let cluster = Cluster::start(rm, NO_LIMIT_MS);
     let gate = cluster.gate();
-    // The longer queue is on the node where more is to end soon: three containers make room for the two that wait and for one more.
+    // The longer queue is on the node where more ends soon: three containers leave capacity for the
+    // two that wait and for one more.
     let long_queue = cluster.worker("long-queue", "127.0.0.2", 3);
     let mut first = cluster.submit("first", 5, &gate);
     wait_counts(&long_queue, 3, 2);
@@ -184,7 +187,8 @@ fn containers_go_to_the_node_with_the_shorter_estimated_wait(rm: &RmKind) {
 }
 
 fn what_would_wait_longer_than_the_rm_allows_is_shed(rm: &RmKind) {
-    // The first in the queue waits for what is left of the one that runs, each further one for a whole run more.
+    // The first in the queue waits for the rest of the running one, each later one for a whole run
+    // more.
     let cluster = Cluster::start(rm, ASSUMED_RUN_MS + 1000);
     let gate = cluster.gate();
     let worker = cluster.worker("worker", "127.0.0.2", 1);

@@ -1,4 +1,4 @@
-//! A cluster of Hadoop's ResourceManager and masters that a test plays.
+//! A cluster of Hadoop's ResourceManager with simulated masters.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,20 +12,20 @@ use tests::node::{Node, NodeKind};
 use tests::proxy_cluster::{SLEEP, wait_launched};
 use tests::rm::{ResourceManager, RmKind};
 
-/// Fields are dropped in this order.
+/// Nodes, ResourceManager and folder of a cluster. Fields are dropped in this order.
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) rm: ResourceManager,
     pub(crate) lab: Lab,
 }
 
-/// A port of this machine.
+/// Returns the address of a port of this machine.
 pub(crate) fn here(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
 impl Cluster {
-    /// A ResourceManager and nodes of these kinds.
+    /// Starts a ResourceManager and nodes of these kinds.
     pub(crate) fn start(kinds: &[NodeKind], options: Options) -> Self {
         let lab = Lab::new(&RmKind::Hadoop, options);
         let mut cluster = Self {
@@ -45,7 +45,7 @@ impl Cluster {
         self.nodes.push(node);
     }
 
-    /// Has a master launched that sleeps; which node that is on, and what the node gave it.
+    /// Launches a master that sleeps; returns its node and its token.
     pub(crate) fn launch(&self) -> (&Node, Launched) {
         let application = ShellApplication {
             command: SLEEP,
@@ -58,7 +58,7 @@ impl Cluster {
         (&self.nodes[node], launched)
     }
 
-    /// The same, registered through its node.
+    /// Launches a master and registers it through its node.
     pub(crate) fn play(&self) -> SimulatedAm {
         let (node, launched) = self.launch();
         SimulatedAm::register(here(node.site.ports.amrm_proxy), launched)

@@ -1,5 +1,6 @@
-//! A master's whole life through Hadoop's own proxy and through ours, call by call: the answers are the same bytes, but for
-//! tokens, ids and times. And what neither end's version knows passes through ours as it came.
+//! A master's whole life through Hadoop's own proxy and through ours, call by call: the answers are
+//! the same bytes, except for tokens, ids and times. And fields that neither end's version knows
+//! pass unchanged.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -32,16 +33,16 @@ use wire::rpc::RpcClient;
 use crate::proxy_interop::cluster::{Cluster, here};
 use crate::proxy_interop::{agent, distributed, proxied};
 
-/// A stop with one container that does nothing takes a moment.
+/// Time in which a container that does nothing ends.
 const STOP_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Between two looks for a container.
+/// Pause between two looks for a container.
 const BEAT: Duration = Duration::from_millis(200);
 
-/// An answer that says something, and what it is the answer to.
+/// An answer with content, and the call that it answers.
 type Answers = Vec<(&'static str, String)>;
 
-/// Plays the master, and keeps the answers without what differs from run to run.
+/// A master that keeps the answers without what differs from run to run.
 struct Script {
     client: RpcClient,
     runtime: tokio::runtime::Runtime,
@@ -56,7 +57,7 @@ impl Script {
         let raw = self.runtime.block_on(call);
         let raw = raw.unwrap_or_else(|error| panic!("{method}: {error}"));
         let answer = M::decode(raw.clone()).unwrap();
-        // So nothing is in it that a comparison of the values would not see.
+        // So the bytes have nothing that a comparison of the values would miss.
         assert_eq!(answer.encode_to_vec(), raw, "{method}: {answer:?}");
         answer
     }
@@ -78,7 +79,7 @@ impl Script {
             .push((what, format!("{:#?}", without_chance(answer))));
     }
 
-    /// Calls until an answer has something to say, which is kept.
+    /// Calls until an answer has content, which is kept.
     fn allocate_until(
         &mut self,
         what: &'static str,
@@ -107,7 +108,7 @@ impl Script {
     }
 }
 
-/// A whole life on the only node of the cluster.
+/// Runs a whole life on the only node of the cluster.
 fn live(cluster: &Cluster, kinds: &[(&'static str, ExecutionTypeProto)]) -> Answers {
     let (node, launched) = cluster.launch();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -156,7 +157,7 @@ fn live(cluster: &Cluster, kinds: &[(&'static str, ExecutionTypeProto)]) -> Answ
     script.answers
 }
 
-/// The answer without tokens' secrets, ids and times. What tokens say beside those stays.
+/// Returns the answer without tokens' secrets, ids and times. The rest of the tokens stays.
 fn without_chance(mut answer: AllocateResponseProto) -> (AllocateResponseProto, Vec<String>) {
     let mut said = Vec::new();
     answer.response_id = Some(0);
@@ -213,7 +214,7 @@ fn assert_same_answers(
     options: tests::conf::Options,
     kinds: &[(&'static str, ExecutionTypeProto)],
 ) {
-    // Without it the most that a container may have is the largest node's memory, but not from the beginning.
+    // Without it the largest container is the largest node's memory, but not from the beginning.
     let options = options.with("yarn.scheduler.maximum-allocation-mb", 4 * SLOT_MB);
     let mut cluster = Cluster::start(&[NodeKind::Java], options);
     let hadoops = live(&cluster, kinds);
@@ -248,7 +249,7 @@ fn a_life_with_distributed_scheduling_has_the_same_answers_as_through_hadoops() 
     );
 }
 
-/// A field of number 1000 with these bytes, as a newer version may send it.
+/// Returns a field of number 1000 with these bytes, as a newer version may send it.
 fn newer_field(content: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     prost::encoding::encode_varint(1000 << 3 | 2, &mut bytes);
@@ -257,14 +258,14 @@ fn newer_field(content: &str) -> Vec<u8> {
     bytes
 }
 
-/// A message with such a field at its end.
+/// Returns a message with such a field at its end.
 fn newer(message: &impl Message, content: &str) -> Bytes {
     let mut bytes = message.encode_to_vec();
     bytes.extend(newer_field(content));
     bytes.into()
 }
 
-/// `field`, a message, between others.
+/// Returns a message that holds `field`, a message, between other fields.
 fn nested(number: u64, message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     prost::encoding::encode_varint(number << 3 | 2, &mut bytes);
@@ -273,10 +274,11 @@ fn nested(number: u64, message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the scheduler saw of each method.
+/// Requests at the scheduler, by method.
 type Seen = Arc<Mutex<BTreeMap<String, Bytes>>>;
 
-/// A scheduler that adds a field to each answer, at the top and, in that of the distributed protocol, around it.
+/// Returns a scheduler that adds a field to each answer, at the top and, in that of the distributed
+/// protocol, around it.
 fn newer_scheduler(seen: &Seen) -> Arc<test_support::scripted::Script> {
     let seen = Arc::clone(seen);
     answering(move |call| {
@@ -296,7 +298,7 @@ fn newer_scheduler(seen: &Seen) -> Arc<test_support::scripted::Script> {
     })
 }
 
-/// An `allocate` of a newer version, with an ask of one.
+/// Returns an `allocate` request of a newer version, with an ask of one.
 fn newer_allocate() -> Bytes {
     let ask: ResourceRequestProto = ScriptedAmRmClient::ask(1, Resource::new(128, 1), Guaranteed);
     let ask = newer(&ask, "in an ask");

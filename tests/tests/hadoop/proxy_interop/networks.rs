@@ -1,5 +1,5 @@
-//! Each node in a network of its own: an ApplicationMaster finds the proxy of the node that it happens to run on at
-//! `localhost:8049`, which is all that its configuration says.
+//! Each node in a network of its own: an ApplicationMaster finds the proxy of whatever node it runs
+//! on at `localhost:8049`, the only address in its configuration.
 
 use records::ContainerId;
 use tests::cluster::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
@@ -15,11 +15,11 @@ use tests::{require, wait};
 
 use crate::proxy_interop::{agent, distributed};
 
-/// Containers of a job of several.
+/// Number of containers of a job of several.
 const CONTAINERS: usize = 10;
 
-/// A container id has 40 bits within an epoch; nodes count down from where the epoch begins, so what is printed begins right
-/// below this.
+/// Upper bound of printed container numbers of nodes: an id has 40 bits within an epoch, and nodes
+/// count down from where the epoch begins.
 const NODE_IDS_END: i64 = 1 << 40;
 
 /// A node and its network. Fields are dropped in this order.
@@ -28,7 +28,7 @@ struct Place {
     _network: NodeNetwork,
 }
 
-/// Fields are dropped in this order.
+/// A ResourceManager and its nodes. Fields are dropped in this order.
 struct Cluster {
     places: Vec<Place>,
     rm: ResourceManager,
@@ -36,7 +36,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// A ResourceManager and no node. In [`isolated`].
+    /// Starts a ResourceManager and no node. For use in [`isolated`].
     fn start(options: Options) -> Self {
         let mut lab = Lab::new(&RmKind::Hadoop, options);
         lab.set_rm_host(HUB);
@@ -71,7 +71,7 @@ impl Cluster {
         id
     }
 
-    /// What the nodes say of themselves, added up over ours.
+    /// Returns the sum of a metric over the agents' nodes.
     fn metric(&self, series: &str) -> f64 {
         let values = self.places.iter().map(|place| place.node.metric(series));
         // A Java node has no such page.
@@ -93,7 +93,8 @@ impl Cluster {
             .sum()
     }
 
-    /// Of each node the containers that wrote something, by their printed numbers, without the masters.
+    /// Returns, by node, the printed numbers of containers that wrote something, without the
+    /// masters.
     fn used(&self, application_id: &str) -> Vec<Vec<i64>> {
         let number = |id: &String| id.rsplit('_').next()?.parse::<i64>().ok();
         let of = |place: &Place| {
@@ -107,7 +108,7 @@ impl Cluster {
         self.places.iter().map(of).collect()
     }
 
-    /// All containers are there once, none of the ResourceManager's own numbers, on every node some.
+    /// Asserts that all containers ran once, each numbered by a node, and some on every node.
     #[track_caller]
     fn assert_given_out_by_nodes(&self, application_id: &str) {
         let used = self.used(application_id);
@@ -128,7 +129,8 @@ fn masters_on_any_node_reach_their_own_nodes_proxy_and_use_both_nodes() {
         let mut cluster = Cluster::start(distributed());
         cluster.add_node(&agent());
         cluster.add_node(&agent());
-        // From here on it is the configuration of clients, and a job of MapReduce carries its client's.
+        // From here on this is the configuration of clients, and a job of MapReduce carries its
+        // client's.
         let scheduler = "yarn.resourcemanager.scheduler.address";
         cluster.lab.set(scheduler, "localhost:8049");
 
@@ -141,7 +143,7 @@ fn masters_on_any_node_reach_their_own_nodes_proxy_and_use_both_nodes() {
             "guaranteed ones are the ResourceManager's"
         );
 
-        // Long enough that one node cannot take all before the other is heard of.
+        // Long enough that one node cannot take all before the other is known.
         let id = cluster.job(
             "opportunistic",
             "echo; sleep 1",
@@ -171,7 +173,7 @@ fn masters_on_any_node_reach_their_own_nodes_proxy_and_use_both_nodes() {
 }
 
 impl Cluster {
-    /// The containers of an application beside its master that its first attempt has now.
+    /// Returns the present containers of an application's first attempt, without its master.
     fn containers(&self, application_id: &str) -> Result<Vec<String>, String> {
         let attempts = self.rm.attempts(application_id)?;
         let attempt = attempts
@@ -196,7 +198,7 @@ fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
     isolated(|| {
         let mut cluster = Cluster::start(distributed());
         cluster.add_node(&agent());
-        // The gate keeps the master on our node until the other is there.
+        // The gate keeps the master on the agent's node until the other is there.
         let gate = Gate::at(cluster.lab.folder().join("gate"));
         let command = format!("echo; {}", gate.wait_command());
         let job = Job {

@@ -1,4 +1,4 @@
-//! A master lives on through rolling keys and a restarted ResourceManager, and counts its containers.
+//! A master survives rolling keys and a restarted ResourceManager, and counts its containers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use wire::proto::hadoop_yarn::ExecutionTypeProto::{Guaranteed, Opportunistic};
 use crate::proxy_interop::cluster::{Cluster, here};
 use crate::proxy_interop::{agent, distributed};
 
-/// How long a silent master is believed to live. A new key counts from one and a half of this on.
+/// Expiry interval of a silent master. A new key is used after one and a half of this.
 const AM_EXPIRY: Duration = Duration::from_secs(8);
 
-/// Between two keys: the least that Hadoop takes is three of the above.
+/// Interval between two keys: Hadoop's minimum is three of the above.
 const ROLL_INTERVAL: Duration = Duration::from_secs(26);
 
-/// For both keys to have rolled and the new ones to count.
+/// Deadline for both keys to have rolled and the new ones to be used.
 const ROLL_DEADLINE: Duration = Duration::from_secs(150);
 
 fn rolling() -> Options {
@@ -39,7 +39,7 @@ fn rolling() -> Options {
         .with(keys, ROLL_INTERVAL.as_secs())
 }
 
-/// Starts those that came since.
+/// Starts containers allocated since the last call.
 fn start_new(master: &SimulatedAm, started: &mut BTreeSet<ContainerId>, command: &str) {
     for id in master.allocated.keys().filter(|id| !started.contains(id)) {
         master.start(*id, command);
@@ -47,14 +47,15 @@ fn start_new(master: &SimulatedAm, started: &mut BTreeSet<ContainerId>, command:
     started.extend(master.allocated.keys());
 }
 
-/// How often nodes registered an attempt again.
+/// Returns how often nodes registered an attempt again.
 fn registered_again(cluster: &Cluster) -> f64 {
     let series = "nm_agent_amrmproxy_registrations_again_total";
     let nodes = cluster.nodes.iter();
     nodes.map(|node| node.metric(series).unwrap()).sum()
 }
 
-/// The master counted too far by so much, and is told so in its own numbers.
+/// Asserts that a response id that is too high by `by` is refused, with the master's own numbers in
+/// the text.
 fn assert_wrong_id(refusal: &RemoteException, master: &SimulatedAm, by: i32) {
     let expected = master.response_id();
     assert!(
@@ -111,12 +112,12 @@ fn nothing_is_lost_and_nothing_comes_twice_over_rolled_keys_and_a_restarted_reso
     let refused = runtime.block_on(connect_scheduler(scheduler, &master.token));
     assert!(refused.is_err(), "the new token is the ResourceManager's");
 
-    // The ResourceManager has been told of this ask, and takes it with it: the master does not say it again.
+    // The ResourceManager has received this ask and loses it: the master does not send it again.
     master.ask(5, 3, Guaranteed);
     master.beat().unwrap();
     assert_eq!(master.allocated.len(), 7, "the ask has to be outstanding");
     cluster.rm.kill();
-    // What is asked for while there is no ResourceManager has to wait for it.
+    // An ask while no ResourceManager runs has to wait for it.
     master.ask(3, 5, Opportunistic);
     master.ask(4, 2, Guaranteed);
     cluster.rm.start_again(&cluster.lab);

@@ -1,4 +1,4 @@
-//! Whose token opens what.
+//! Ports on which each kind of AMRMToken is accepted.
 
 use test_support::scripted::connect_scheduler;
 use tests::client::Client;
@@ -31,7 +31,7 @@ fn a_nodes_token_opens_no_resource_manager_and_a_resource_managers_no_node() {
     }
 }
 
-/// The token of an ApplicationMaster that the ResourceManager does not launch: its client gets it.
+/// Returns the token of an unmanaged ApplicationMaster: its client gets it.
 fn unmanaged(cluster: &Cluster) -> Token {
     let client = Client::connect(cluster.lab.rm_ports().client);
     let id = client.new_application();

@@ -1,4 +1,4 @@
-//! The table of the applications that pass the node's AMRMProxy.
+//! The page's table of applications behind the node's AMRMProxy.
 
 use records::Resource;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::AGENT;
 use crate::page::picture::save;
 use crate::page::{place, wait_place};
 
-/// A node with a proxy that gives out containers, on itself.
+/// Starts a node with a proxy that allocates containers on the node itself.
 fn start() -> ProxyCluster {
     let distributed = |site: &mut Properties| {
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true);
@@ -35,7 +35,7 @@ fn url(peers: &ProxyCluster, path: &str) -> String {
     format!("http://127.0.0.1:{port}{path}")
 }
 
-/// The master of the application with this number, registered.
+/// Launches the master of the application with this number, and registers it.
 fn register(peers: &ProxyCluster, application: i32) -> ScriptedAmRmClient {
     let launched: Launched = peers.launch(application);
     peers.rm.runtime().block_on(async {
@@ -45,7 +45,7 @@ fn register(peers: &ProxyCluster, application: i32) -> ScriptedAmRmClient {
     })
 }
 
-/// A heartbeat that asks for so many opportunistic containers.
+/// Sends a heartbeat that asks for this many opportunistic containers.
 fn beat(peers: &ProxyCluster, master: &mut ScriptedAmRmClient, count: i32) {
     let size = Resource::new(128, 1);
     let ask = ScriptedAmRmClient::ask(count, size, ExecutionTypeProto::Opportunistic);
@@ -57,7 +57,7 @@ fn beat(peers: &ProxyCluster, master: &mut ScriptedAmRmClient, count: i32) {
     let _ = answer.expect("a heartbeat is answered");
 }
 
-/// What stands in a place of the row of an attempt.
+/// Returns the expression for the text of an element in an attempt's row.
 fn word(attempt: &str, name: &str) -> String {
     format!(
         "[...document.querySelectorAll('#masters-table tbody tr')]\
@@ -102,7 +102,7 @@ fn the_table_follows_the_calls_of_masters_and_says_the_same_with_and_without_a_s
         "wanted",
         "4 wanted of 5 asked for, 1 live",
     );
-    // All but ages.
+    // Except ages.
     let texts = |root: &str| {
         format!(
             "JSON.stringify([...{root}.querySelectorAll('#masters, #masters [data-word], #masters .note, #masters [data-cell]')]\
@@ -144,13 +144,13 @@ fn a_node_without_a_proxy_has_no_such_table() {
     );
 }
 
-/// While the ResourceManager does not answer, the numbers stand.
+/// Figures stay while the ResourceManager does not answer.
 #[test]
 fn a_call_that_is_held_hides_nothing() {
     let peers = start();
     let mut master = register(&peers, 1);
     beat(&peers, &mut master, 3);
-    // Whoever asks this scheduler waits for the test.
+    // Each call of this scheduler waits for the test.
     let (asked, was_asked) = std::sync::mpsc::channel();
     let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
     let may_go_on = std::sync::Mutex::new(may_go_on);

@@ -9,10 +9,10 @@ use tests::require;
 
 use crate::page::{NODE_MB, Watched, wait_place};
 
-/// Where pictures go, if anybody wants some.
+/// Variable with the folder for pictures; unset, none are written.
 const FOLDER: &str = "NM_AGENT_SCREENSHOTS";
 
-/// Between what happens, so that the charts have something to show. Only when there is somebody to see it.
+/// Pause between events, so that the charts have something to show. Only when pictures are written.
 const PAUSE: Duration = Duration::from_millis(2_500);
 
 fn folder() -> Option<PathBuf> {
