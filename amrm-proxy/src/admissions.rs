@@ -163,13 +163,7 @@ mod tests {
     use super::*;
 
     fn attempt(attempt_id: i32) -> ApplicationAttemptId {
-        ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1,
-                id: 1,
-            },
-            attempt_id,
-        }
+        test_support::ids::application(1).attempt(attempt_id)
     }
 
     type Names = Admissions<i32>;

@@ -125,19 +125,11 @@ impl Store for NoStore {
 
 #[cfg(test)]
 mod tests {
-    use ::records::ApplicationId;
-
     use super::*;
 
     #[test]
     fn keys_survive_their_text() {
-        let attempt = ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1_700_000_000_000,
-                id: 7,
-            },
-            attempt_id: 2,
-        };
+        let attempt = test_support::ids::application(7).attempt(2);
         let parts = Part::ALL.map(|part| RecordKey::Attempt(attempt, part));
         for key in parts.into_iter().chain([RecordKey::Keys]) {
             assert_eq!(RecordKey::from_text(&key.to_text()), Some(key));

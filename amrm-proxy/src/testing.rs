@@ -1,20 +1,14 @@
 //! What tests of several interceptors share.
 
 use prost::Message;
-use records::{ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, Now};
+use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
 use wire::proto::hadoop_yarn::{AllocateRequestProto, AllocateResponseProto};
 use wire::raw_message::RawMessage;
 
 use crate::interceptor::{AmMethod, Context, Request, Response, Timing};
 
 /// The attempt of all such tests.
-pub(crate) const ATTEMPT: ApplicationAttemptId = ApplicationAttemptId {
-    application_id: ApplicationId {
-        cluster_timestamp: 1_700_000_000_000,
-        id: 1,
-    },
-    attempt_id: 1,
-};
+pub(crate) const ATTEMPT: ApplicationAttemptId = test_support::ids::attempt(1);
 
 /// What a hook is told at this time.
 pub(crate) fn context(at_ms: u64) -> Context<'static> {

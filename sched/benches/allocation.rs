@@ -9,17 +9,18 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId,
-    Priority, Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId, Priority,
+    Resource, ResourceName, ResourceRequest,
 };
 use sched::{
     GuaranteedAllocator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
     OpportunisticContainerAllocator, OpportunisticContainerContext, SplitMix64,
 };
+use test_support::ids;
 
 const NODES: u32 = 1_000;
 const NOW: MonoMillis = MonoMillis(0);
-const ATTEMPT: ApplicationAttemptId = ApplicationId::new(1_700_000_000_000, 7).attempt(1);
+const ATTEMPT: ApplicationAttemptId = ids::attempt(7);
 
 fn node_id(node: u32) -> NodeId {
     NodeId {

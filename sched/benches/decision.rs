@@ -9,11 +9,12 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note,
     QUEUE_LENGTH_MAX,
 };
+use test_support::ids::container_of;
 
 /// Memory of each container in mebibytes; a hundred containers fill the node.
 const MEMORY_MB: u64 = 1_024;
@@ -51,9 +52,8 @@ impl Node {
 
     fn spec(&mut self, execution_type: ExecutionType) -> ContainerSpec {
         self.last_number += 1;
-        let attempt = ApplicationId::new(1_700_000_000_000, 7).attempt(1);
         ContainerSpec {
-            id: attempt.container(self.last_number),
+            id: container_of(7, self.last_number),
             resource: Resource::new(MEMORY_MB, 1),
             execution_type,
             version: 0,

@@ -39,8 +39,6 @@ mod container;
 mod container_scheduler;
 mod container_state;
 mod diagnostics;
-#[cfg(test)]
-mod fixture;
 mod index;
 mod kill_cause;
 mod node_load;

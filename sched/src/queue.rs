@@ -123,7 +123,7 @@ mod tests {
     use records::Resource;
 
     use super::*;
-    use crate::fixture::container;
+    use test_support::ids::container;
 
     fn waiting(id: i64) -> Waiting {
         let amount = Amount::new(Resource::new(10, 1), None);

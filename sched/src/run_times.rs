@@ -148,14 +148,12 @@ pub(crate) fn remaining_ms(known: &[u64], ran_ms: u64, fraction: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use test_support::ids::application;
+
     use super::*;
 
     const SMALL: Resource = Resource::new(1_024, 1);
     const LARGE: Resource = Resource::new(8_192, 1);
-
-    fn application(id: i32) -> ApplicationId {
-        ApplicationId::new(1, id)
-    }
 
     fn recorded(times: &[(i32, Resource, u64)]) -> RunTimes {
         let mut run_times = RunTimes::default();

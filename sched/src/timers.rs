@@ -64,7 +64,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::container;
+    use test_support::ids::container;
 
     fn timer(id: i64) -> Timer {
         Timer::ForceKill(container(id))

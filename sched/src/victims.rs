@@ -34,7 +34,7 @@ mod tests {
     use records::Resource;
 
     use super::*;
-    use crate::fixture::container as id;
+    use test_support::ids::container as id;
 
     fn amount(memory_mb: u64, vcores: u32) -> Amount {
         Amount::new(Resource::new(memory_mb, vcores), None)

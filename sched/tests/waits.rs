@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Draw, Event, Note,
     SplitMix64,
 };
+use test_support::ids::container_of;
 
 /// Cores of the node. Memory is unlimited in effect.
 const CORES: u32 = 10;
@@ -126,9 +127,7 @@ impl Simulation {
         let vcores = 1 + u32::try_from(self.random.below(2)).unwrap();
         self.feed(Event::EstimateWaits);
         self.feed(Event::Start(ContainerSpec {
-            id: ApplicationId::new(1, application)
-                .attempt(1)
-                .container(self.last),
+            id: container_of(application, self.last),
             resource: Resource::new(1, vcores),
             execution_type: ExecutionType::Opportunistic,
             version: 0,

@@ -13,18 +13,28 @@
 //! only: no scheduling, no node, no processes. Unit tests of `wire` itself cannot use the parts
 //! over `wire`, since their `wire` is another build of the same code.
 //!
+//! All but [`ids`] needs the feature `rpc`.
+//!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
 pub mod ids;
+#[cfg(feature = "rpc")]
 pub mod scripted;
+#[cfg(feature = "rpc")]
 pub mod simulated;
+#[cfg(feature = "rpc")]
 pub mod tokens;
 
+#[cfg(feature = "rpc")]
 mod launch_context;
+#[cfg(feature = "rpc")]
 mod user;
 
+#[cfg(feature = "rpc")]
 pub use launch_context::LaunchContext;
+#[cfg(feature = "rpc")]
 pub use tokens::{Allocation, RmSecrets, now_ms};
+#[cfg(feature = "rpc")]
 pub use user::current_user;
 
 /// The Hadoop release that fakes claim to be and that interop tests run against.

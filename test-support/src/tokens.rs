@@ -26,6 +26,12 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).expect("milliseconds fit for millions of years")
 }
 
+/// Returns the key that the golden tokens captured from Hadoop are signed with.
+#[must_use]
+pub fn master_key() -> MasterKey {
+    MasterKey::new(42, Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]))
+}
+
 /// Keys that a ResourceManager shares with its nodes.
 #[derive(Debug, Clone)]
 pub struct RmSecrets {

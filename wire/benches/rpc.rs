@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput};
+use test_support::tokens::master_key;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -29,7 +30,7 @@ use wire::rpc::{
     BoxFuture, Caller, ClientAuth, ClientOptions, RpcClient, RpcServer, SecretManager, ServerAuth,
     Service, Verified,
 };
-use wire::token::{MasterKey, Token, kind};
+use wire::token::{Token, kind};
 
 const PROTOCOL: &str = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB";
 /// About the bytes of an empty call.
@@ -58,10 +59,6 @@ impl Service for Empty {
     }
 }
 
-fn key() -> MasterKey {
-    MasterKey::new(1, Bytes::from_static(&[1; 8]))
-}
-
 struct Keys;
 
 impl SecretManager for Keys {
@@ -71,14 +68,19 @@ impl SecretManager for Keys {
 
     fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
         Ok(Verified {
-            password: key().sign(identifier).to_vec(),
+            password: master_key().sign(identifier).to_vec(),
             user: "appattempt".to_owned(),
         })
     }
 }
 
 fn token() -> Token {
-    Token::sign(&key(), Bytes::from_static(&[7; 60]), kind::NM_TOKEN, "")
+    Token::sign(
+        &master_key(),
+        Bytes::from_static(&[7; 60]),
+        kind::NM_TOKEN,
+        "",
+    )
 }
 
 fn loopback() -> SocketAddr {

@@ -213,20 +213,10 @@ fn write(
 
 #[cfg(test)]
 mod tests {
-    use records::{ApplicationAttemptId, ApplicationId};
+    use test_support::ids::attempt;
 
     use super::super::Part;
     use super::*;
-
-    fn attempt(id: i32) -> ApplicationAttemptId {
-        ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1,
-                id,
-            },
-            attempt_id: 1,
-        }
-    }
 
     #[test]
     fn what_was_put_last_is_found_after_a_restart() {

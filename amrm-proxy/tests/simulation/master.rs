@@ -13,9 +13,7 @@ use amrm_proxy::throttle::Throttle;
 use amrm_proxy::token_swap::TokenSwap;
 use bytes::Bytes;
 use prost::Message as _;
-use records::{
-    ApplicationAttemptId, ApplicationId, EpochMillis, MonoMillis, NodeId, Now, Resource,
-};
+use records::{ApplicationAttemptId, EpochMillis, MonoMillis, NodeId, Now, Resource};
 use sched::DistributedAllocatorConfig;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
@@ -98,7 +96,7 @@ fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
 
 impl Master {
     pub(crate) fn new(number: i32, secrets: &MasterSecrets) -> Self {
-        let attempt = ApplicationId::new(1_700_000_000_000, number).attempt(1);
+        let attempt = test_support::ids::attempt(number);
         let token = secrets.admit(attempt);
         Self {
             attempt,

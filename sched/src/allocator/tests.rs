@@ -6,9 +6,10 @@ mod guaranteed;
 mod opportunistic;
 
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId,
-    Priority, Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId, Priority,
+    Resource, ResourceName, ResourceRequest,
 };
+use test_support::ids::{attempt, node as node_id};
 
 use super::{ContainerAllocation, Locality, ResourceLimits};
 
@@ -16,17 +17,6 @@ const RACK_1: &str = "/rack-1";
 const RACK_2: &str = "/rack-2";
 const SIZE: Resource = Resource::new(1_024, 1);
 const T0: MonoMillis = MonoMillis(0);
-
-fn attempt(id: i32) -> ApplicationAttemptId {
-    ApplicationId::new(1, id).attempt(1)
-}
-
-fn node_id(host: &str) -> NodeId {
-    NodeId {
-        host: host.to_owned(),
-        port: 8041,
-    }
-}
 
 /// Returns an ask for containers of [`SIZE`] at a place, at priority 1.
 fn ask(place: &str, num_containers: u32) -> ResourceRequest {

@@ -17,7 +17,7 @@ use super::ContainerScheduler;
 use crate::action::{Action, Completion, ContainerSpec, ContainerView, Event, Note, Refusal};
 use crate::config::ContainerSchedulerConfig;
 use crate::container_state::ContainerState;
-use crate::fixture::container as id;
+use test_support::ids::container as id;
 
 /// Configuration with a queue of ten and 250 ms from SIGTERM to SIGKILL.
 const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {

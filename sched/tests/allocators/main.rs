@@ -8,9 +8,10 @@ mod opportunistic;
 
 use proptest::prelude::*;
 use records::{
-    ApplicationAttemptId, ApplicationId, ContainerId, ExecutionTypeRequest, NodeId, Priority,
-    Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerId, ExecutionTypeRequest, NodeId, Priority, Resource,
+    ResourceName, ResourceRequest,
 };
+use test_support::ids::attempt;
 
 const RACKS: u16 = 2;
 const HOSTS: u16 = 4;
@@ -35,10 +36,6 @@ impl Node {
     fn rack(self) -> String {
         format!("/rack{}", self.0 / 2 % RACKS)
     }
-}
-
-fn attempt(id: i32) -> ApplicationAttemptId {
-    ApplicationId::new(1, id).attempt(1)
 }
 
 /// Returns ids that never repeat, from one counter for all attempts.

@@ -15,11 +15,12 @@ mod shell;
 mod toy;
 
 use proptest::prelude::*;
-use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
+use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
     Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
     Event, KillReason, Note, ShedReason,
 };
+use test_support::ids::{self, container_of};
 
 use ops::{Draw, Op, config, op};
 use shell::{Luck, Shell};
@@ -30,9 +31,7 @@ const UNKNOWN: i64 = -1;
 
 fn id(number: i64) -> ContainerId {
     let application = i32::try_from(number % 3).unwrap();
-    ApplicationId::new(1, application)
-        .attempt(1)
-        .container(number)
+    container_of(application, number)
 }
 
 /// Returns the container that an answer is about; for other events an id that does not exist.
@@ -130,7 +129,7 @@ impl World {
                 application,
                 reason,
             } => {
-                let id = ApplicationId::new(1, application);
+                let id = ids::application(application);
                 self.feed(Event::KillApplication { id, reason });
             }
             Op::Update { which, size, newer } => self.update(self.pick(which), size, newer),

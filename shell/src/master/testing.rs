@@ -1,17 +1,14 @@
 //! Values for tests of the decisions.
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
+use records::{ApplicationAttemptId, ContainerId, NodeId};
+use test_support::ids;
 
-pub(super) const ATTEMPT: ApplicationAttemptId =
-    ApplicationId::new(1_700_000_000_000, 7).attempt(1);
+pub(super) const ATTEMPT: ApplicationAttemptId = ids::attempt(7);
 
 pub(super) const fn container(id: i64) -> ContainerId {
     ATTEMPT.container(id)
 }
 
 pub(super) fn node(number: u16) -> NodeId {
-    NodeId {
-        host: format!("n{number}"),
-        port: 8041,
-    }
+    ids::node(&format!("n{number}"))
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
+use test_support::tokens::master_key;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -27,7 +28,7 @@ use wire::rpc::{
     BoxFuture, Caller, ClientAuth, ClientOptions, RpcClient, RpcServer, SecretManager, ServerAuth,
     ServerLimits, Service, Verified,
 };
-use wire::token::{MasterKey, Token, kind};
+use wire::token::{Token, kind};
 
 const PROTOCOL: &str = "org.example.EchoProtocolPB";
 const CLIENT_ID: ClientId = *b"0123456789abcdef";
@@ -135,10 +136,6 @@ async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
         shutdown,
         serving,
     }
-}
-
-fn master_key() -> MasterKey {
-    MasterKey::new(42, Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]))
 }
 
 /// Knows the key of every token whose identifier does not say otherwise.
