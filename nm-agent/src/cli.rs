@@ -11,13 +11,13 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use node_manager::Process;
+use node_manager::config::{self, Config, Loaded};
 use time::UtcOffset;
 use tokio_util::sync::CancellationToken;
 
-use crate::Process;
 use crate::check::{self, ThisMachine};
-use crate::config::{self, Config, Loaded};
-use crate::signals::Signals;
+use program::signals::Signals;
 
 /// Exit status for a configuration that cannot be used.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
@@ -211,7 +211,7 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone()).context("listening for signals")?;
-        crate::run(config, process, stop).await?;
+        node_manager::run(config, process, stop).await?;
         Ok(())
     });
     // Everything has ended in order. A thread that hangs all the same, in a name service or on a disk, is not waited for.
@@ -252,5 +252,5 @@ fn start_logging(environment: &BTreeMap<String, String>, default: &str) {
         .get("NM_AGENT_LOG")
         .map_or(default, String::as_str);
     let is_coloured = std::io::stderr().is_terminal();
-    crate::logging::start(filter, std::io::stderr, is_coloured);
+    program::logging::start(filter, std::io::stderr, is_coloured);
 }

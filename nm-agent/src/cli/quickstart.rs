@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use clap::Args;
 use time::UtcOffset;
 
-use crate::quickstart::{self, NODES, NODES_DEFAULT, Options, Surroundings};
+use quickstart::{NODES, NODES_DEFAULT, Options, Surroundings};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -69,7 +69,7 @@ pub(super) fn run(
         utc_offset: UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC),
         program,
     };
-    quickstart::run(&Options { nodes, once, port }, &surroundings)
+    ::quickstart::run(&Options { nodes, once, port }, &surroundings)
 }
 
 #[cfg(test)]

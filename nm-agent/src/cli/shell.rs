@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use node_manager::config::{Loaded, Problem};
 use shell::{Cluster, Job, Outcome, Submitted, Summary, text};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
-use crate::config::{Loaded, Problem};
-use crate::signals::{Interruption, Signals};
+use program::signals::{Interruption, Signals};
 
 /// Longest wait for a submission that is under way when the user interrupts: it may be on record already, and then has to
 /// be killed.

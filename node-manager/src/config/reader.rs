@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Component, PathBuf};
 
+use hadoop_conf::site_xml::{Origin, Properties, Value, local_path};
+
 use super::keys::{self, Unit};
 use super::parse;
 use super::problem::{Expected, Problem, Suffix, Warning};
 use super::secret::Secrets;
 use super::values::HostPort;
-use crate::site_xml::{Origin, Properties, Value, local_path};
 
 /// A value in a message, at most.
 const SHOWN_CHARS_MAX: usize = 200;

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use records::error_chain;
 use shell::{Job, Outcome, Summary};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::plan;
 use super::story::{JobName, JobSight};
-use crate::error_chain;
 
 /// A container that had to go is asked for again as long as it takes.
 const RETRIES_MAX: u32 = shell::job::RETRIES_MAX;

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+use hadoop_conf::site_xml::{Environment, Properties};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::keys::{DefaultSource, KeyClass};
 use super::reader::PropertyReader;
 use super::*;
-use crate::site_xml::{Environment, Properties};
 
 fn environment() -> BTreeMap<String, String> {
     [("HADOOP_LOG_DIR", "/var/log/hadoop")]

@@ -110,7 +110,8 @@ impl Sink for Open<'_, '_> {
 }
 
 /// The path that a `file:` URI or a plain path names; `None` for other schemes and other hosts.
-pub(crate) fn local_path(text: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn local_path(text: &str) -> Option<PathBuf> {
     let Some(rest) = text.strip_prefix("file:") else {
         let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
         let is_scheme = scheme.len() > 1

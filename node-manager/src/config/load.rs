@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use hadoop_conf::site_xml::{Environment, Notice, Origin, Properties};
+
 use super::keys::{self, DefaultSource, KeyClass, Unit};
 use super::problem::{ConfigProblems, Problem, Warning};
 use super::reader::PropertyReader;
 use super::secret::Secrets;
 use super::sections::Config;
 use super::{parse, read_cgroups, read_node, read_proxy, read_work, unknown};
-use crate::site_xml::{Environment, Notice, Origin, Properties};
 
 /// Suggestions take time, and nobody reads more.
 const SUGGESTIONS_MAX: usize = 50;

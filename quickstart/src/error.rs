@@ -4,11 +4,12 @@ use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
 
+use node_manager::AgentError;
 use node_web::admin::AdminError;
+use records::error_chain;
 use thiserror::Error;
 
 use super::holder;
-use crate::{AgentError, error_chain};
 
 /// Why it does not start.
 #[derive(Debug, Error)]

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Who wants it to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interruption {
+pub enum Interruption {
     /// Ctrl-C.
     Interrupt,
     /// SIGTERM.
@@ -18,7 +18,8 @@ pub(crate) enum Interruption {
 
 impl Interruption {
     /// What shells make of a process that such a signal ended: 128 and its number.
-    pub(crate) const fn exit_status(self) -> u8 {
+    #[must_use]
+    pub const fn exit_status(self) -> u8 {
         match self {
             Self::HangUp => 129,
             Self::Interrupt => 130,
@@ -27,7 +28,8 @@ impl Interruption {
     }
 
     /// The signal's name.
-    pub(crate) const fn as_str(self) -> &'static str {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::HangUp => "SIGHUP",
             Self::Interrupt => "SIGINT",
@@ -38,7 +40,7 @@ impl Interruption {
 
 /// Listens from its making on; none is lost between two calls.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Option<Signal>,
@@ -46,7 +48,10 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// All three, but SIGHUP where the process was started to ignore it, as by `nohup`: a JVM leaves it ignored then, too.
-    pub(crate) fn listen() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The runtime cannot listen.
+    pub fn listen() -> io::Result<Self> {
         let hang_up = if is_hang_up_ignored() {
             None
         } else {
@@ -59,7 +64,10 @@ impl Signals {
     }
 
     /// SIGINT and SIGTERM: a lost terminal means what it means to any program.
-    pub(crate) fn listen_to_people() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The runtime cannot listen.
+    pub fn listen_to_people() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -68,7 +76,7 @@ impl Signals {
     }
 
     /// The next one.
-    pub(crate) async fn next(&mut self) -> Interruption {
+    pub async fn next(&mut self) -> Interruption {
         let Self {
             interrupt,
             terminate,

@@ -6,8 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use node_manager::config::{
+    Config, ConfigProblems, HostPort, MemoryCapacity, RmEndpoint, VcoreCapacity,
+};
+
 use super::plan;
-use crate::config::{Config, ConfigProblems, HostPort, MemoryCapacity, RmEndpoint, VcoreCapacity};
 
 /// Everything listens here and nowhere else: anybody who reaches the ResourceManager may run programs.
 const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;

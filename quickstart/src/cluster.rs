@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use node_manager::{AgentError, NodeWatch, Process, Running};
+use records::error_chain;
 use time::UtcOffset;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -13,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::error::QuickstartError;
 use super::folder::Folder;
 use super::settings::{self, Ports};
-use crate::{AgentError, NodeWatch, Process, Running, error_chain};
 
 /// How long the ResourceManager's end may take: it only cuts its connections.
 const RM_STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -70,7 +71,7 @@ impl Cluster {
         let config = settings::node(folder, web_port, &self.rm.addresses)
             .map_err(|problems| QuickstartError::Settings(problems.into()))?;
         let stop = self.agents_stop.clone();
-        let agent = crate::start(config, process.clone(), stop).await;
+        let agent = node_manager::start(config, process.clone(), stop).await;
         let agent: Running = agent.map_err(|source| QuickstartError::Node {
             number: index + 1,
             source,

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use amrm_proxy::config::PipelineError;
+use hadoop_conf::site_xml::{ExpandError, Origin, SiteXmlError};
 use thiserror::Error;
 
 use super::values::ParseHostPortError;
-use crate::site_xml::{ExpandError, Origin, SiteXmlError};
 
 /// What a value would have to be.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -1,6 +1,6 @@
 //! Which values must not be shown (Hadoop: `ConfigRedactor` and `hadoop.security.sensitive-config-keys`).
 
-use crate::site_xml::Value;
+use hadoop_conf::site_xml::Value;
 
 /// Stands where a secret would.
 pub const REDACTED: &str = "<redacted>";
@@ -110,10 +110,10 @@ fn found_in(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hadoop_conf::site_xml::Origin;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::site_xml::Origin;
 
     fn hadoops() -> Secrets {
         let key = super::super::keys::find("hadoop.security.sensitive-config-keys");

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub use environment::Environment;
 pub use error::{ExpandError, SiteXmlError};
 use load::Loader;
-pub(crate) use load::local_path;
+pub use load::local_path;
 use parse::Item;
 
 /// Bytes of one file. Hadoop's own `yarn-default.xml` has 213 thousand.

@@ -1,6 +1,9 @@
 //! `nm-agent quickstart`: a ResourceManager, some agents and two jobs in one process, and what happens among them, told as
 //! it happens. Everything is real but the size of the nodes: the protocols, the decisions, the containers' processes.
 //!
+//! In: how many nodes, and the process around it. Out: an exit status and text for people. Knows the node manager, the embedded
+//! ResourceManager and the shell as libraries, each by its public face, and leaves no process and no file behind.
+//!
 //! - `plan`: the numbers, and `settings`, the configurations made of them
 //! - `limits`, `folder`, `holder`, `error`: what the machine must give, and what to say when it does not
 //! - `cluster`, `jobs`: what runs
@@ -47,7 +50,7 @@ use self::screen::{Look, Screen, Standing};
 use self::settings::Ports;
 use self::story::{Cue, JobName, JobSight, Sight, Story, Verdict};
 use self::summary::Summary;
-use crate::signals::{Interruption, Signals};
+use program::signals::{Interruption, Signals};
 
 /// Between two looks at the cluster: below what people notice, far above what a look costs. A node keeps its last 60
 /// decisions, more than it makes in the longest pause that is likely.
@@ -286,7 +289,7 @@ impl<'a> Stage<'a> {
 
     fn submit(&mut self, name: JobName, cluster: &Cluster) {
         let program = self.surroundings.program.clone();
-        let user = crate::node_identity::own_user();
+        let user = node_manager::node_identity::own_user();
         let to = settings::cluster(cluster.addresses(), user, program);
         let job = jobs::job(name, self.options.nodes, &self.folder.gate());
         let followed = Followed::submit(to, job);

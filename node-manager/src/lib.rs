@@ -1,0 +1,46 @@
+//! A whole NodeManager as a library: a test or another program can run one, or several, in its own process.
+//!
+//! [`start`] starts all parts and [`run`] waits for their end as well. In: a [`config::Config`] and what the process was
+//! started with. Out: a node that is registered with its ResourceManager, or why there is none.
+//!
+//! - [`config`]: Hadoop's properties, read once into typed values
+//! - [`core`], [`core_task`]: the node's state and its one owner; [`hands`]: what acts for it on files and processes
+//! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and heartbeats
+//! - `wiring`: makes every part and ends them in order
+//!
+//! Owns the node's state and the order of start and stop. May not know the command line, signals, where the log goes, or the
+//! embedded ResourceManager. ARCHITECTURE.md draws how the parts fit.
+
+pub mod applications;
+mod audit;
+pub mod clock;
+pub mod config;
+pub mod container_manager;
+pub mod core;
+pub mod core_task;
+pub mod hands;
+pub mod launch_context;
+pub mod node_identity;
+pub mod resource_manager;
+pub mod secrets;
+pub mod started_tokens;
+pub mod status_ledger;
+mod wiring;
+
+pub use wiring::{AgentError, HADOOP_VERSION, NodeWatch, Process, Running, start};
+
+use records::error_chain;
+use tokio_util::sync::CancellationToken;
+
+/// Runs the agent until `stop` is cancelled or the ResourceManager orders it to end.
+///
+/// # Errors
+/// [`AgentError`]: a part could not start, the ResourceManager refuses the node, or nobody answered for as long as
+/// configured.
+pub async fn run(
+    config: config::Config,
+    process: Process,
+    stop: CancellationToken,
+) -> Result<(), AgentError> {
+    start(config, process, stop).await?.join().await
+}

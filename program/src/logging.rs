@@ -1,0 +1,69 @@
+//! The log: where it goes and what is in it.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Crates that a filter means when it names the program: those that a node and the quick start are made of.
+const OF_THE_PROGRAM: [&str; 6] = [
+    "container_runtime",
+    "hadoop_conf",
+    "localize",
+    "node_manager",
+    "node_web",
+    "quickstart",
+];
+
+/// Starts it: what `filter` lets through goes to `writer`, with colours if `is_coloured`. Once in a process.
+///
+/// What cannot be written is lost, without a word: a reader that has gone away, or a full disk, ends no part of the agent.
+/// The subscriber would complain on standard error, which panics when that is what cannot be written to.
+pub fn start<W>(filter: &str, writer: W, is_coloured: bool)
+where
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::builder().parse_lossy(with_crates(filter)))
+        .with_writer(writer)
+        .with_ansi(is_coloured)
+        .log_internal_errors(false)
+        .init();
+}
+
+/// The filter, with a directive for each crate of the program where it names the program.
+fn with_crates(filter: &str) -> String {
+    let mut directives: Vec<String> = Vec::new();
+    for directive in filter.split(',') {
+        let (target, level) = match directive.split_once('=') {
+            Some((target, level)) => (target, format!("={level}")),
+            None => (directive, String::new()),
+        };
+        if target.trim() == "nm_agent" {
+            let crates = OF_THE_PROGRAM.iter();
+            directives.extend(crates.map(|name| format!("{name}{level}")));
+        }
+        directives.push(directive.to_owned());
+    }
+    directives.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_names_the_program_means_the_crates_it_is_made_of() {
+        let filter = with_crates("warn,nm_agent=debug,wire=info");
+        assert!(
+            filter.starts_with("warn,container_runtime=debug,"),
+            "{filter}"
+        );
+        assert!(filter.ends_with(",nm_agent=debug,wire=info"), "{filter}");
+    }
+
+    #[test]
+    fn a_filter_that_does_not_stays_as_it_is() {
+        for filter in ["info", "", "wire=debug,mini_rm", "nm_agentx=debug"] {
+            assert_eq!(with_crates(filter), filter);
+        }
+    }
+}
