@@ -1,7 +1,33 @@
-//! Hadoop's configuration, as every program of a cluster reads it: files, `${…}`, units, addresses.
+//! Hadoop's configuration, as every program of a cluster reads it: files, `${…}`, units, addresses, ResourceManagers.
 //!
-//! In: folders, an environment as a map, defaults from the caller. Out: properties, each with where it came from. Knows
-//! the rules by which Hadoop reads its files, and no program: what a property is for is up to who asks for it. Reads
-//! nothing but the named files: not the process's environment, no name server, no socket.
+//! ```text
+//! folders ─▶ site_xml ─▶ Properties ─▶ PropertyReader ─▶ values, and every problem and warning in the order found
+//!                            ▲               ▲
+//!                 defaults of a KeyTable   units, defaults
+//! ```
+//!
+//! Owns the rules by which Hadoop reads its files and values, and the [keys](shared) that several programs read. In: folders,
+//! an environment as a map, the caller's [`KeyTable`]. Out: typed values, or what is wrong with each property, where it is
+//! set and what would be right. May not know any program or what a property of its own is for. Reads nothing but the named
+//! files: not the process's environment, no name server, no socket.
 
+mod endpoints;
+mod host_port;
+mod keys;
+pub mod parse;
+mod problem;
+mod reader;
+mod secret;
+pub mod shared;
+mod site;
 pub mod site_xml;
+mod unknown;
+
+pub use endpoints::{RmEndpoint, RmService, only_resource_manager, resource_managers};
+pub use host_port::{HostPort, ParseHostPortError};
+pub use keys::{DefaultSource, Family, Key, KeyClass, KeyTable, Unit, key};
+pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
+pub use reader::PropertyReader;
+pub use secret::{REDACTED, Secrets};
+pub use site::{Site, conf_dirs};
+pub use unknown::suggest;

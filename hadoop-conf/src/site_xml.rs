@@ -205,10 +205,23 @@ impl Properties {
     /// # Errors
     /// Where Hadoop throws: when the value needs too many substitutions, and when it grows too long.
     pub fn get(&self, name: &str) -> Result<Option<Value>, ExpandError> {
-        let Some(entry) = self.entries.get(current_name(name)) else {
-            return Ok(None);
+        self.get_or(name, None)
+    }
+
+    /// The same with a default for a property that nothing has set. One that is final without a value keeps none.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`].
+    pub fn get_or(&self, name: &str, default: Option<&str>) -> Result<Option<Value>, ExpandError> {
+        let current = current_name(name);
+        let (raw, origin) = match self.entries.get(current) {
+            Some(entry) => (entry.raw.as_str(), entry.origin.clone()),
+            None => match default.filter(|_| !self.finals.contains(current)) {
+                Some(default) => (default, Origin::Default),
+                None => return Ok(None),
+            },
         };
-        let expanded = expand::expand(&entry.raw, |name| {
+        let expanded = expand::expand(raw, |name| {
             let outside = self.environment.resolve(name);
             outside.or_else(|| {
                 let entry = self.entries.get(current_name(name))?;
@@ -217,7 +230,7 @@ impl Properties {
         })?;
         Ok(Some(Value {
             text: expanded.value,
-            origin: entry.origin.clone(),
+            origin,
             used: expanded.used,
             unresolved: expanded.unresolved,
         }))

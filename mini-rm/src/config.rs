@@ -1,25 +1,22 @@
 //! What this ResourceManager is told: Hadoop's property names and defaults, as plain values.
 
-mod reader;
+mod keys;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use hadoop_conf::site_xml::Properties;
+use hadoop_conf::{ConfigProblems, Expected, HostPort, PropertyReader, only_resource_manager};
 use records::Resource;
 use sched::{LoadComparator, NodeLoadConfig, QueueLimitConfig};
-use thiserror::Error;
 
-use self::reader::Reader;
+use self::keys::TABLE;
 use crate::tokens::RollTimes;
 
-/// Where one service listens, or what it is called by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// A name or an address.
-    pub host: String,
-    /// 0 takes a free port.
-    pub port: u16,
-}
+const NODE_EXPIRY: &str = "yarn.nm.liveness-monitor.expiry-interval-ms";
+const MASTER_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
+const OPPORTUNISTIC: &str = "yarn.resourcemanager.opportunistic-container-allocation.enabled";
+const COMPARATOR: &str = "yarn.resourcemanager.nm-container-queuing.load-comparator";
 
 /// Opportunistic containers: whether they are given out, and how long queues may become.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,13 +36,13 @@ pub struct OpportunisticConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// For clients (8032).
-    pub client: Address,
+    pub client: HostPort,
     /// For masters (8030).
-    pub scheduler: Address,
+    pub scheduler: HostPort,
     /// For nodes (8031).
-    pub tracker: Address,
+    pub tracker: HostPort,
     /// For people (8088).
-    pub web: Address,
+    pub web: HostPort,
     /// Milliseconds between two heartbeats of a node.
     pub heartbeat_ms: u64,
     /// Milliseconds of a node's silence after which it is lost.
@@ -79,106 +76,79 @@ pub struct Config {
     pub opportunistic: OpportunisticConfig,
 }
 
-/// A property that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{name} is \"{value}\": {expected}")]
-pub struct ConfigProblem {
-    /// Its name.
-    pub name: &'static str,
-    /// As it is set.
-    pub value: String,
-    /// What it should be.
-    pub expected: &'static str,
-}
-
-/// All that is wrong, one a line.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct ConfigProblems(pub Vec<ConfigProblem>);
-
 impl Config {
-    /// Reads the properties through `lookup`, which answers with a property's text if it is set. What is unset has
-    /// Hadoop's default.
+    /// Reads the properties. What is unset has Hadoop's default.
     ///
     /// # Errors
     /// Everything that is wrong, together.
-    pub fn read(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigProblems> {
-        let mut reader = Reader::new(lookup);
+    pub fn read(properties: &Properties) -> Result<Self, ConfigProblems> {
+        let mut reader = PropertyReader::new(properties, &TABLE);
         let config = read_all(&mut reader);
-        let mut problems = reader.into_problems();
         // Every ask would be refused; Hadoop does not start either.
         if !config.allocation_min.fits_in(config.allocation_max) {
-            problems.push(ConfigProblem {
-                name: "yarn.scheduler.minimum-allocation-mb and -vcores",
-                value: config.allocation_min.to_string(),
-                expected: "at most yarn.scheduler.maximum-allocation-mb and -vcores is expected",
-            });
+            let rule =
+                "and -vcores must be at most yarn.scheduler.maximum-allocation-mb and -vcores";
+            reader.problem(
+                "yarn.scheduler.minimum-allocation-mb",
+                Expected::Rule(rule.into()),
+            );
         }
-        if problems.is_empty() {
-            Ok(config)
-        } else {
-            Err(ConfigProblems(problems))
-        }
+        reader.check(config)
+    }
+
+    /// The configuration of a program that reads no file: what it sets itself, and Hadoop's defaults.
+    ///
+    /// # Errors
+    /// Everything that is wrong, together.
+    pub fn of(set: &[(&str, &str)]) -> Result<Self, ConfigProblems> {
+        Self::read(&TABLE.properties(set))
     }
 }
 
-fn read_all(reader: &mut Reader<'_>) -> Config {
-    let node_expiry_ms = reader.millis("yarn.nm.liveness-monitor.expiry-interval-ms", 600_000);
-    let master_expiry_ms = reader.millis("yarn.am.liveness-monitor.expiry-interval-ms", 900_000);
-    // Both count until everybody who is alive has heard of the new one.
-    let node_overlap = node_expiry_ms.saturating_mul(3) / 2;
-    let master_overlap = master_expiry_ms.saturating_mul(3) / 2;
+fn read_all(reader: &mut PropertyReader<'_>) -> Config {
+    let node_expiry_ms = reader.u64(NODE_EXPIRY, 1);
+    let master_expiry_ms = reader.u64(MASTER_EXPIRY, 1);
+    let endpoint = only_resource_manager(reader);
     Config {
-        client: reader.address("yarn.resourcemanager.address", 8032),
-        scheduler: reader.address("yarn.resourcemanager.scheduler.address", 8030),
-        tracker: reader.address("yarn.resourcemanager.resource-tracker.address", 8031),
-        web: reader.address("yarn.resourcemanager.webapp.address", 8088),
-        heartbeat_ms: reader.millis(
-            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms",
-            1000,
-        ),
+        client: endpoint.client,
+        scheduler: endpoint.scheduler,
+        tracker: endpoint.resource_tracker,
+        web: endpoint.webapp,
+        heartbeat_ms: reader.u64("yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", 1),
         node_expiry_ms,
         master_expiry_ms,
-        container_expiry_ms: reader.millis(
+        container_expiry_ms: reader.u64(
             "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms",
-            600_000,
+            1,
         ),
-        master_attempts_max: reader.positive("yarn.resourcemanager.am.max-attempts", 2),
+        master_attempts_max: reader.u32("yarn.resourcemanager.am.max-attempts", 1),
         allocation_min: Resource::new(
-            reader.positive("yarn.scheduler.minimum-allocation-mb", 1024),
-            reader.positive("yarn.scheduler.minimum-allocation-vcores", 1),
+            reader.u64("yarn.scheduler.minimum-allocation-mb", 1),
+            reader.u32("yarn.scheduler.minimum-allocation-vcores", 1),
         ),
         allocation_max: Resource::new(
-            reader.positive("yarn.scheduler.maximum-allocation-mb", 8192),
-            reader.positive("yarn.scheduler.maximum-allocation-vcores", 4),
+            reader.u64("yarn.scheduler.maximum-allocation-mb", 1),
+            reader.u32("yarn.scheduler.maximum-allocation-vcores", 1),
         ),
-        finished_max: usize::from(reader.value(
+        finished_max: count(reader.integer(
             "yarn.resourcemanager.max-completed-applications",
-            1000_u16,
-            "a whole number up to 65535 is expected",
-            |text| text.parse().ok(),
+            0..=i64::from(u16::MAX),
         )),
-        epoch: reader.value(
-            "yarn.resourcemanager.epoch",
-            1,
-            "a whole number from 1 to 1048575 is expected",
-            |text| {
-                text.parse()
-                    .ok()
-                    .filter(|epoch| (1..1 << 20).contains(epoch))
-            },
-        ),
-        container_keys: reader.roll_times(
+        epoch: bound(reader.integer("yarn.resourcemanager.epoch", 1..=(1 << 20) - 1)),
+        container_keys: roll_times(
+            reader,
             "yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs",
-            node_overlap,
+            (NODE_EXPIRY, node_expiry_ms),
         ),
-        nm_keys: reader.roll_times(
+        nm_keys: roll_times(
+            reader,
             "yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs",
-            node_overlap,
+            (NODE_EXPIRY, node_expiry_ms),
         ),
-        master_keys: reader.roll_times(
+        master_keys: roll_times(
+            reader,
             "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
-            master_overlap,
+            (MASTER_EXPIRY, master_expiry_ms),
         ),
         updates_go_to_nodes: reader.flag("yarn.resourcemanager.auto-update.containers"),
         rack_table: read_rack_table(reader),
@@ -186,8 +156,35 @@ fn read_all(reader: &mut Reader<'_>) -> Config {
     }
 }
 
+/// A number that the reader has found not to be negative.
+fn count(value: i64) -> usize {
+    usize::try_from(value).unwrap_or_default()
+}
+
+/// A number that the reader has found to be in the range of the type.
+fn bound(value: i64) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+/// How a key rolls. The old and the new one count together until everybody who is alive has heard of the new one: 1.5 times
+/// the expiry of those who use it.
+fn roll_times(
+    reader: &mut PropertyReader<'_>,
+    name: &str,
+    (expiry, expiry_ms): (&str, u64),
+) -> RollTimes {
+    let overlap = expiry_ms.saturating_mul(3) / 2;
+    let interval = reader.u64(name, 1).saturating_mul(1000);
+    if interval <= overlap {
+        let least = overlap / 1000;
+        let rule = format!("must be more than {least} s, one and a half times {expiry}");
+        reader.problem(name, Expected::Rule(rule.into()));
+    }
+    RollTimes { interval, overlap }
+}
+
 /// Hadoop's default is a script, which is none while its property is not set.
-fn read_rack_table(reader: &Reader<'_>) -> Option<PathBuf> {
+fn read_rack_table(reader: &mut PropertyReader<'_>) -> Option<PathBuf> {
     let mapping = reader.text("net.topology.node.switch.mapping.impl")?;
     let is_table = mapping == "org.apache.hadoop.net.TableMapping";
     let file = reader.text("net.topology.table.file.name");
@@ -195,85 +192,78 @@ fn read_rack_table(reader: &Reader<'_>) -> Option<PathBuf> {
 }
 
 /// Nodes allocate only where there are opportunistic containers at all, as Hadoop has it too.
-fn read_is_distributed(reader: &mut Reader<'_>, is_enabled: bool) -> bool {
-    reader.value(
-        "yarn.nodemanager.distributed-scheduling.enabled",
-        false,
-        "true or false is expected, and true only if \
-         yarn.resourcemanager.opportunistic-container-allocation.enabled is true",
-        |text| {
-            let flag = text.to_ascii_lowercase().parse::<bool>().ok()?;
-            (is_enabled || !flag).then_some(flag)
-        },
-    )
+fn read_is_distributed(reader: &mut PropertyReader<'_>, is_enabled: bool) -> bool {
+    const NAME: &str = "yarn.nodemanager.distributed-scheduling.enabled";
+    let is_distributed = reader.flag(NAME);
+    if is_distributed && !is_enabled {
+        reader.problem(NAME, Expected::Needs(OPPORTUNISTIC.to_owned()));
+    }
+    is_distributed && is_enabled
 }
 
-fn read_opportunistic(reader: &mut Reader<'_>) -> OpportunisticConfig {
-    let nodes_used = reader.count(
-        "yarn.resourcemanager.opportunistic-container-allocation.nodes-used",
-        Some(10),
-    );
-    let comparator = reader.value(
-        "yarn.resourcemanager.nm-container-queuing.load-comparator",
-        LoadComparator::QueueLength,
-        "QUEUE_LENGTH, QUEUE_WAIT_TIME or QUEUE_LENGTH_THEN_RESOURCES is expected",
-        |text| text.parse().ok(),
-    );
-    let lengths = (
-        reader.bound(
-            "yarn.resourcemanager.nm-container-queuing.min-queue-length",
-            5,
-        ),
-        reader.bound(
-            "yarn.resourcemanager.nm-container-queuing.max-queue-length",
-            15,
-        ),
-    );
-    let waits = (
-        reader.bound(
-            "yarn.resourcemanager.nm-container-queuing.min-queue-wait-time-ms",
-            10,
-        ),
-        reader.bound(
-            "yarn.resourcemanager.nm-container-queuing.max-queue-wait-time-ms",
-            100,
-        ),
-    );
-    let (min, max) = match comparator {
-        LoadComparator::QueueLength | LoadComparator::QueueLengthThenResources => lengths,
-        LoadComparator::QueueWaitTime => waits,
-    };
-    let sigma = reader.value(
-        "yarn.resourcemanager.nm-container-queuing.queue-limit-stdev",
-        1.0,
-        "a number of at least 0 is expected",
-        |text| {
-            let sigma = text.parse::<f32>().ok()?;
-            (sigma.is_finite() && sigma >= 0.0).then_some(sigma)
-        },
-    );
-    let is_enabled = reader.flag("yarn.resourcemanager.opportunistic-container-allocation.enabled");
+fn read_opportunistic(reader: &mut PropertyReader<'_>) -> OpportunisticConfig {
+    let nodes_used = reader
+        .u32_or_minus_one("yarn.resourcemanager.opportunistic-container-allocation.nodes-used");
+    let is_enabled = reader.flag(OPPORTUNISTIC);
+    let comparator = read_comparator(reader);
     OpportunisticConfig {
         is_enabled,
         is_distributed: read_is_distributed(reader, is_enabled),
         max_per_heartbeat: reader
-            .count(
+            .u32_or_minus_one(
                 "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat",
-                None,
             )
             .and_then(NonZeroU32::new),
         load: NodeLoadConfig {
             comparator,
-            sorting_interval_ms: reader.millis(
+            sorting_interval_ms: reader.u64(
                 "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms",
-                1000,
+                1,
             ),
             nodes_used: nodes_used.map_or(usize::MAX, |count| {
                 usize::try_from(count).unwrap_or(usize::MAX)
             }),
-            queue_limit: QueueLimitConfig { sigma, min, max },
+            queue_limit: read_queue_limit(reader, comparator),
         },
     }
+}
+
+fn read_comparator(reader: &mut PropertyReader<'_>) -> LoadComparator {
+    let word = |comparator: LoadComparator| (comparator.as_str(), comparator);
+    reader.choice(
+        COMPARATOR,
+        word(LoadComparator::QueueLength),
+        &[
+            word(LoadComparator::QueueWaitTime),
+            word(LoadComparator::QueueLengthThenResources),
+        ],
+    )
+}
+
+fn read_queue_limit(
+    reader: &mut PropertyReader<'_>,
+    comparator: LoadComparator,
+) -> QueueLimitConfig {
+    let mut of = |what: &str| {
+        let name = format!("yarn.resourcemanager.nm-container-queuing.{what}");
+        bound(reader.integer(&name, 0..=i64::from(i32::MAX)))
+    };
+    let lengths = (of("min-queue-length"), of("max-queue-length"));
+    let waits = (of("min-queue-wait-time-ms"), of("max-queue-wait-time-ms"));
+    let (min, max) = match comparator {
+        LoadComparator::QueueLength | LoadComparator::QueueLengthThenResources => lengths,
+        LoadComparator::QueueWaitTime => waits,
+    };
+    let sigma = reader.number(
+        "yarn.resourcemanager.nm-container-queuing.queue-limit-stdev",
+        0.0..=f64::from(f32::MAX),
+    );
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "within the range of the type"
+    )]
+    let sigma = sigma as f32;
+    QueueLimitConfig { sigma, min, max }
 }
 
 #[cfg(test)]
@@ -281,10 +271,7 @@ mod tests {
     use super::*;
 
     fn read(properties: &[(&str, &str)]) -> Result<Config, ConfigProblems> {
-        Config::read(&|name| {
-            let found = properties.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
+        Config::of(properties)
     }
 
     #[test]
@@ -358,16 +345,17 @@ mod tests {
             ),
         ])
         .unwrap_err();
-        assert_eq!(problems.0.len(), 3, "{problems}");
-        assert!(problems.to_string().contains("\"LUCK\""), "{problems}");
+        assert_eq!(problems.list().len(), 3, "{problems}");
+        assert!(
+            problems.to_string().contains("= LUCK: must be one of"),
+            "{problems}"
+        );
     }
 
     #[test]
     fn a_smallest_container_above_the_largest_is_refused() {
-        let lookup = |name: &str| {
-            (name == "yarn.scheduler.minimum-allocation-mb").then(|| "9000".to_owned())
-        };
-        let problems = Config::read(&lookup).unwrap_err().to_string();
+        let set = [("yarn.scheduler.minimum-allocation-mb", "9000")];
+        let problems = read(&set).unwrap_err().to_string();
         assert!(problems.contains("maximum-allocation-mb"), "{problems}");
     }
 }

@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
+use hadoop_conf::HostPort;
 use records::MonoMillis;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +47,7 @@ use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
 /// Keys that roll and the tokens made with them: what nodes and their proxies use as well.
 pub use wire::secrets as tokens;
 
-use crate::config::{Address, Config};
+use crate::config::Config;
 use crate::core::Core;
 use crate::core_task::Handle;
 use crate::racks::Racks;
@@ -208,7 +209,7 @@ fn read_racks(path: &Path) -> Result<Racks, RmError> {
 async fn bind(
     server: RpcServerBuilder,
     property: &'static str,
-    address: &Address,
+    address: &HostPort,
 ) -> Result<(RpcServer, SocketAddr), RmError> {
     let address = resolve(property, address).await?;
     server.bind(address).await.map_err(|source| RmError::Bind {
@@ -218,7 +219,7 @@ async fn bind(
     })
 }
 
-async fn resolve(property: &'static str, address: &Address) -> Result<SocketAddr, RmError> {
+async fn resolve(property: &'static str, address: &HostPort) -> Result<SocketAddr, RmError> {
     let dialer = Dialer::default();
     let found = dialer.resolve_first(&address.host, address.port).await;
     found.map_err(|source| RmError::Resolve {

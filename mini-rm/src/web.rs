@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hadoop_conf::HostPort;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{
@@ -31,7 +32,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::RmError;
-use crate::config::Address;
 use crate::core_task::Handle;
 use crate::refusal::Refusal;
 
@@ -63,7 +63,7 @@ impl WebServer {
     ///
     /// # Errors
     /// When the address cannot be had.
-    pub async fn bind(address: &Address, handle: Handle) -> Result<Self, RmError> {
+    pub async fn bind(address: &HostPort, handle: Handle) -> Result<Self, RmError> {
         const PROPERTY: &str = "yarn.resourcemanager.webapp.address";
         let address = crate::resolve(PROPERTY, address).await?;
         let failed = |source| RmError::Bind {

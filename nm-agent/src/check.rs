@@ -16,8 +16,9 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
 
+use hadoop_conf::HostPort;
 use hadoop_conf::site_xml::Origin;
-use node_manager::config::{Config, HostPort, Loaded, keys};
+use node_manager::config::{Config, Loaded, keys};
 
 /// A name server that has not answered by then will not do for an agent either.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -11,13 +11,14 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use hadoop_conf::conf_dirs;
 use node_manager::Process;
-use node_manager::config::{self, Config, Loaded};
+use node_manager::config::{Config, Loaded};
+use program::signals::Signals;
 use time::UtcOffset;
 use tokio_util::sync::CancellationToken;
 
 use crate::check::{self, ThisMachine};
-use program::signals::Signals;
 
 /// Exit status for a configuration that cannot be used.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
@@ -99,9 +100,12 @@ struct ConfDir {
 }
 
 impl ConfDir {
+    fn folders(&self, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+        conf_dirs(self.conf.as_deref(), environment)
+    }
+
     fn read(&self, environment: &BTreeMap<String, String>) -> Loaded {
-        let folders = config::conf_dirs(self.conf.as_deref(), environment);
-        Loaded::read(&folders, environment)
+        Loaded::read(&self.folders(environment), environment)
     }
 }
 
@@ -162,8 +166,7 @@ fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> E
         eprintln!("{problems}");
         return ExitCode::from(EXIT_BAD_CONFIGURATION);
     }
-    let lookup = |name: &str| Some(loaded.properties.get(name).ok()??.text);
-    let config = match mini_rm::config::Config::read(&lookup) {
+    let config = match mini_rm::config::Config::read(&loaded.properties) {
         Ok(config) => config,
         Err(problems) => {
             eprintln!("{problems}");

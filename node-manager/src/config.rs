@@ -6,33 +6,24 @@
 mod capacity;
 pub mod keys;
 mod load;
-mod parse;
-mod problem;
 mod read_cgroups;
 mod read_node;
 mod read_proxy;
 mod read_work;
-mod reader;
-mod secret;
 mod sections;
-mod unknown;
 mod values;
 
 pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
     NodeCapacityConfig, VcoreCapacity,
 };
-pub use load::{Loaded, conf_dirs};
-pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
-pub use secret::{REDACTED, Secrets};
+pub use load::Loaded;
 pub use sections::{
     AddressConfig, AmrmProxyConfig, AuxServiceConfig, Config, ContainerExecutor, DiskHealthConfig,
     HealthConfig, HealthScript, LaunchConfig, LogConfig, MonitorConfig, RecoveryConfig,
-    ResourceManagerConfig, RmEndpoint, SchedulerConfig, WebConfig,
+    ResourceManagerConfig, SchedulerConfig, WebConfig,
 };
-pub use values::{
-    HostPort, MinimumVersion, OpportunisticContainersQueuePolicy, ParseHostPortError,
-};
+pub use values::{MinimumVersion, OpportunisticContainersQueuePolicy};
 
 #[cfg(test)]
 mod tests;

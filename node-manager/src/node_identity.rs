@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use hadoop_conf::HostPort;
 use records::NodeId;
 use thiserror::Error;
 use wire::dial::{DialError, Dialer};
 
-use crate::config::{Hardware, HostPort};
+use crate::config::Hardware;
 
 /// Reason for which the node's identity is unknown.
 #[derive(Debug, Error)]

@@ -36,6 +36,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
+use program::signals::{Interruption, Signals};
 use records::ApplicationId;
 use time::UtcOffset;
 
@@ -50,7 +51,6 @@ use self::screen::{Look, Screen, Standing};
 use self::settings::Ports;
 use self::story::{Cue, JobName, JobSight, Sight, Story, Verdict};
 use self::summary::Summary;
-use program::signals::{Interruption, Signals};
 
 /// Between two looks at the cluster: below what people notice, far above what a look costs. A node keeps its last 60
 /// decisions, more than it makes in the longest pause that is likely.

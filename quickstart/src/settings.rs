@@ -6,9 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use node_manager::config::{
-    Config, ConfigProblems, HostPort, MemoryCapacity, RmEndpoint, VcoreCapacity,
-};
+use hadoop_conf::{ConfigProblems, HostPort, RmEndpoint};
+use node_manager::config::{Config, MemoryCapacity, VcoreCapacity};
 
 use super::plan;
 
@@ -58,11 +57,11 @@ impl Ports {
 pub(super) fn resource_manager(
     nodes: u16,
     ports: Ports,
-) -> Result<mini_rm::config::Config, mini_rm::config::ConfigProblems> {
+) -> Result<mini_rm::config::Config, ConfigProblems> {
     let free = format!("{HOST}:0");
     let queuing = "yarn.resourcemanager.nm-container-queuing.";
     let allocation = "yarn.resourcemanager.opportunistic-container-allocation.";
-    let properties: BTreeMap<String, String> = [
+    let properties = [
         ("yarn.resourcemanager.address".to_owned(), free.clone()),
         (
             "yarn.resourcemanager.scheduler.address".to_owned(),
@@ -102,9 +101,12 @@ pub(super) fn resource_manager(
             format!("{queuing}max-queue-length"),
             plan::QUEUE_LENGTH_MAX.to_string(),
         ),
-    ]
-    .into();
-    mini_rm::config::Config::read(&|name| properties.get(name).cloned())
+    ];
+    let set: Vec<(&str, &str)> = properties
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    mini_rm::config::Config::of(&set)
 }
 
 /// What the agent whose files lie in `folder` is told; its pages are on `web_port`.

@@ -45,12 +45,9 @@ impl World {
             "yarn.resourcemanager.opportunistic-container-allocation.enabled",
             "true",
         );
-        let config = Config::read(&|name| {
-            let mut all = properties.iter().chain([&enabled]);
-            let found = all.find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
-        });
-        let config = Arc::new(config.unwrap());
+        // What a test sets has the last word.
+        let all: Vec<_> = [enabled].iter().chain(properties).copied().collect();
+        let config = Arc::new(Config::of(&all).unwrap());
         let now = Now {
             mono: MonoMillis(0),
             wall: EpochMillis(1_000),

@@ -2,7 +2,6 @@
 
 mod display;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use node_manager::config::{Loaded, Problem};
+use hadoop_conf::{ConfigProblems, Site, shared};
+use program::signals::{Interruption, Signals};
 use shell::{Cluster, Job, Outcome, Submitted, Summary, text};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
-use program::signals::{Interruption, Signals};
 
 /// Longest wait for a submission that is under way when the user interrupts: it may be on record already, and then has to
 /// be killed.
@@ -120,7 +119,7 @@ pub(super) fn shell(
 ) -> ExitCode {
     start_logging(environment, LOG_OF_CLIENT);
     let read = arguments.job().and_then(|job| {
-        let cluster = cluster(&arguments.conf.read(environment), environment)?;
+        let cluster = cluster(&arguments.conf, environment)?;
         Ok((job, cluster))
     });
     let (job, cluster) = match read {
@@ -140,39 +139,19 @@ pub(super) fn shell(
 }
 
 /// The cluster that the files name. What is wrong with them only for a node does not matter here.
-fn cluster(loaded: &Loaded, environment: &BTreeMap<String, String>) -> anyhow::Result<Cluster> {
-    for problem in loaded
-        .config
-        .as_ref()
-        .err()
-        .iter()
-        .flat_map(|all| all.list())
-    {
-        match problem {
-            Problem::NoFolder(_) | Problem::File(_) => bail!("{problem}"),
-            Problem::Value { .. } | Problem::Missing { .. } => {}
-        }
+fn cluster(conf: &ConfDir, environment: &BTreeMap<String, String>) -> anyhow::Result<Cluster> {
+    let folders = conf.folders(environment);
+    let site = Site::read(&folders, environment, &shared::TABLE);
+    if let Some(problems) = ConfigProblems::new(site.problems) {
+        return Err(problems.into());
     }
-    let broken = RefCell::new(None);
-    let lookup = |name: &str| match loaded.properties.get(name) {
-        Ok(value) => Some(value?.text),
-        Err(error) => {
-            let error = anyhow::Error::from(error).context(name.to_owned());
-            broken.borrow_mut().get_or_insert(error);
-            None
-        }
-    };
     let program = std::env::current_exe().context("finding the path of this program")?;
     let named = environment.get("HADOOP_USER_NAME");
     let user = match named.filter(|user| !user.is_empty()) {
         Some(user) => user.clone(),
         None => current_user()?,
     };
-    let cluster = Cluster::read(&lookup, user, program);
-    match broken.into_inner() {
-        Some(error) => Err(error),
-        None => Ok(cluster?),
-    }
+    Ok(Cluster::read(&site.properties, user, program)?)
 }
 
 fn current_user() -> anyhow::Result<String> {

@@ -8,135 +8,43 @@ mod later;
 mod not_applicable;
 mod related;
 
-/// What this agent makes of a property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyClass {
-    /// It is read and obeyed.
-    Honoured,
-    /// It is not obeyed yet; setting it away from its default is worth a warning.
-    Later,
-    /// It means something only to Java, to Windows or to plug-ins.
-    NotApplicable,
-}
+use hadoop_conf::{Family, Key, KeyClass, KeyTable, shared};
 
-/// What states a property's default. It matters: a value in `core-site.xml` loses against one in `yarn-default.xml`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DefaultSource {
-    /// Hadoop's `core-default.xml`.
-    CoreDefault,
-    /// Hadoop's `yarn-default.xml`.
-    YarnDefault,
-    /// Only the code that reads it.
-    Code,
-}
+/// The table: honoured, later, not applicable, then those outside `yarn.nodemanager.*` and those that other programs read
+/// too.
+pub const TABLE: KeyTable = KeyTable {
+    keys: &[
+        honoured::HONOURED,
+        later::LATER,
+        not_applicable::NOT_APPLICABLE,
+        related::RELATED,
+        shared::KEYS,
+    ],
+    families: FAMILIES,
+};
 
-/// What a value counts or is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Free text.
-    Text,
-    /// `true` or `false`.
-    Flag,
-    /// A whole number of things.
-    Count,
-    /// A whole number of milliseconds.
-    Millis,
-    /// A whole number of seconds.
-    Seconds,
-    /// A time with a unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`.
-    Duration,
-    /// A whole number of mebibytes.
-    Mebibytes,
-    /// A whole number of bytes.
-    Bytes,
-    /// A whole number of characters.
-    Characters,
-    /// A whole number of megabits per second.
-    MegabitsPerSecond,
-    /// 0 to 100.
-    Percent,
-    /// A number without unit.
-    Ratio,
-    /// `host:port`.
-    Address,
-    /// Paths with commas between them.
-    Paths,
-    /// Words with commas between them.
-    List,
-    /// A Java class.
-    ClassName,
-    /// An octal file mode.
-    Octal,
-}
-
-impl Unit {
-    /// What to print after a value; empty where the value says it all.
-    #[must_use]
-    pub const fn suffix(self) -> &'static str {
-        match self {
-            Self::Millis => "ms",
-            Self::Seconds => "s",
-            Self::Mebibytes => "MiB",
-            Self::Bytes => "bytes",
-            Self::Characters => "characters",
-            Self::MegabitsPerSecond => "Mbit/s",
-            Self::Percent => "%",
-            Self::Text
-            | Self::Flag
-            | Self::Count
-            | Self::Duration
-            | Self::Ratio
-            | Self::Address
-            | Self::Paths
-            | Self::List
-            | Self::ClassName
-            | Self::Octal => "",
-        }
-    }
-}
-
-/// One property.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// Hadoop's full name.
-    pub name: &'static str,
-    /// What it is when nothing sets it; may refer to other properties. `None`: unset.
-    pub default: Option<&'static str>,
-    /// Who states that default.
-    pub source: DefaultSource,
-    /// What this agent makes of it.
-    pub class: KeyClass,
-    /// What its value counts.
-    pub unit: Unit,
-}
-
-/// One line of the table.
-const fn key(
+const fn family(
+    prefix: &'static str,
+    suffixes: &'static [&'static str],
     class: KeyClass,
-    source: DefaultSource,
-    name: &'static str,
-    default: Option<&'static str>,
-    unit: Unit,
-) -> Key {
-    Key {
-        name,
-        default,
-        source,
+) -> Family {
+    Family {
+        prefix,
+        suffixes,
         class,
-        unit,
     }
 }
 
 /// Names with a part that the operator chooses: what stands before it, what after it, and what this agent makes of them.
-const FAMILIES: &[(&str, &[&str], KeyClass)] = &[
-    ("yarn.nodemanager.admin-env.", &[""], KeyClass::Honoured),
-    ("yarn.nodemanager.resource-type.", &[""], KeyClass::Later),
-    (
+const FAMILIES: &[Family] = &[
+    family("yarn.nodemanager.admin-env.", &[""], KeyClass::Honoured),
+    family("yarn.nodemanager.resource-type.", &[""], KeyClass::Later),
+    family(
         "yarn.nodemanager.health-checker.",
         &[".path", ".opts", ".timeout-ms", ".interval-ms"],
         KeyClass::Later,
     ),
-    (
+    family(
         "yarn.nodemanager.agent.amrmproxy.relabel.",
         &[
             ".user",
@@ -147,7 +55,7 @@ const FAMILIES: &[(&str, &[&str], KeyClass)] = &[
         ],
         KeyClass::Honoured,
     ),
-    (
+    family(
         "yarn.nodemanager.aux-services.",
         &[
             ".class",
@@ -157,66 +65,50 @@ const FAMILIES: &[(&str, &[&str], KeyClass)] = &[
         ],
         KeyClass::Honoured,
     ),
-    (
+    family(
         "yarn.nodemanager.runtime.linux.",
         &[".class"],
         KeyClass::NotApplicable,
     ),
-    (
+    family(
         "yarn.nodemanager.runtime.linux.sandbox-mode.policy.group.",
         &[""],
         KeyClass::NotApplicable,
     ),
-    (
+    family(
         "yarn.nodemanager.csi-driver-adaptor.",
         &[".address", ".class"],
         KeyClass::NotApplicable,
     ),
-    (
+    family(
         "yarn.nodemanager.csi-driver.",
         &[".endpoint"],
         KeyClass::NotApplicable,
     ),
 ];
 
-/// All properties in the table: honoured, later, not applicable, then those outside `yarn.nodemanager.*`.
+/// All properties in the table.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [
-        honoured::HONOURED,
-        later::LATER,
-        not_applicable::NOT_APPLICABLE,
-        related::RELATED,
-    ]
-    .into_iter()
-    .flatten()
+    TABLE.all()
 }
 
 /// The table's entry of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
-    all().find(|key| key.name == name)
+    TABLE.find(name)
 }
 
 /// What this agent makes of a name, be it in the table or of a family; `None`: unknown.
 #[must_use]
 pub fn class_of(name: &str) -> Option<KeyClass> {
-    if let Some(key) = find(name) {
-        return Some(key.class);
-    }
-    let family = FAMILIES.iter().find(|(prefix, suffixes, _)| {
-        let chosen = name.strip_prefix(prefix).unwrap_or("");
-        suffixes.iter().any(|suffix| {
-            chosen
-                .strip_suffix(suffix)
-                .is_some_and(|part| !part.is_empty())
-        })
-    });
-    family.map(|(_, _, class)| *class)
+    TABLE.class_of(name)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use hadoop_conf::DefaultSource;
 
     use super::*;
 

@@ -1,20 +1,18 @@
 //! From folders and an environment to a [`Config`], with all that is worth telling about the way.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use hadoop_conf::site_xml::{Environment, Notice, Origin, Properties};
+use hadoop_conf::site_xml::{Origin, Properties};
+use hadoop_conf::{
+    ConfigProblems, KeyClass, PropertyReader, Secrets, Site, Unit, Warning, parse, suggest,
+};
 
-use super::keys::{self, DefaultSource, KeyClass, Unit};
-use super::problem::{ConfigProblems, Problem, Warning};
-use super::reader::PropertyReader;
-use super::secret::Secrets;
 use super::sections::Config;
-use super::{parse, read_cgroups, read_node, read_proxy, read_work, unknown};
+use super::{keys, read_cgroups, read_node, read_proxy, read_work};
 
 /// Suggestions take time, and nobody reads more.
 const SUGGESTIONS_MAX: usize = 50;
-const YARN_SITE: &str = "yarn-site.xml";
 const OWN_PREFIX: &str = "yarn.nodemanager.";
 
 /// What reading a configuration gave, whether or not it can be used.
@@ -50,19 +48,12 @@ impl Loaded {
     /// Reads as [`Config::load`] does, and keeps what it found on the way.
     #[must_use]
     pub fn read(conf_dirs: &[PathBuf], env: &BTreeMap<String, String>) -> Self {
-        let mut problems = Vec::new();
-        for folder in conf_dirs.iter().filter(|folder| !folder.is_dir()) {
-            problems.push(Problem::NoFolder(folder.clone()));
-        }
-        let mut warnings = Vec::new();
-        let properties = read_files(conf_dirs, env, &mut problems, &mut warnings);
-        let patterns = properties.get("hadoop.security.sensitive-config-keys");
-        let patterns = patterns
-            .ok()
-            .flatten()
-            .map_or_else(String::new, |value| value.text);
-        let secrets = Secrets::new(&patterns);
-        let mut reader = PropertyReader::new(&properties, &secrets);
+        let Site {
+            properties,
+            mut problems,
+            mut warnings,
+        } = Site::read(conf_dirs, env, &keys::TABLE);
+        let mut reader = PropertyReader::new(&properties, &keys::TABLE);
         let config = build(&mut reader);
         let ignored = look_at_names(&mut reader);
         let (found, told, _) = reader.finish();
@@ -73,86 +64,12 @@ impl Loaded {
                 Some(problems) => Err(problems),
                 None => Ok(config),
             },
+            secrets: Secrets::of(&properties),
             properties,
-            secrets,
             warnings,
             ignored,
         }
     }
-}
-
-/// The folder that the command line names, or those that Hadoop's scripts would take: `HADOOP_CONF_DIR`,
-/// `YARN_CONF_DIR`, `HADOOP_HOME/etc/hadoop`, at last `/etc/hadoop/conf` if it exists. May be empty.
-#[must_use]
-pub fn conf_dirs(named: Option<&Path>, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
-    if let Some(named) = named {
-        return vec![named.to_path_buf()];
-    }
-    let variable = |name: &str| {
-        env.get(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let chosen = variable("HADOOP_CONF_DIR")
-        .or_else(|| variable("YARN_CONF_DIR"))
-        .or_else(|| Some(variable("HADOOP_HOME")?.join("etc/hadoop")))
-        .or_else(|| Some(PathBuf::from("/etc/hadoop/conf")).filter(|path| path.is_dir()));
-    chosen.into_iter().collect()
-}
-
-/// All files in the order in which Hadoop's NodeManager loads them.
-fn read_files(
-    conf_dirs: &[PathBuf],
-    env: &BTreeMap<String, String>,
-    problems: &mut Vec<Problem>,
-    warnings: &mut Vec<Warning>,
-) -> Properties {
-    let mut properties = Properties::new(Environment::new(env));
-    let mut add = |properties: &mut Properties, name: &str| {
-        let result = properties.add_file(conf_dirs, name);
-        result.unwrap_or_else(|error| {
-            problems.push(error.into());
-            true
-        })
-    };
-    properties.add_defaults(defaults(DefaultSource::CoreDefault));
-    add(&mut properties, "core-site.xml");
-    properties.add_defaults(defaults(DefaultSource::YarnDefault));
-    if !add(&mut properties, YARN_SITE) {
-        let folders: Vec<_> = conf_dirs
-            .iter()
-            .map(|dir| dir.display().to_string())
-            .collect();
-        let folders = if folders.is_empty() {
-            "any folder".to_owned()
-        } else {
-            folders.join(", ")
-        };
-        warnings.push(Warning::NoYarnSite(folders));
-    }
-    add(&mut properties, "resource-types.xml");
-    add(&mut properties, "node-resources.xml");
-    properties.add_fallbacks(defaults(DefaultSource::Code));
-    let notices = properties.notices().iter().cloned();
-    warnings.extend(notices.map(|notice| match notice {
-        Notice::FinalKept {
-            name,
-            kept,
-            refused,
-        } => Warning::FinalKept {
-            name,
-            kept,
-            refused,
-        },
-        Notice::HiddenByDefault { name, hidden } => Warning::HiddenByDefault { name, hidden },
-    }));
-    properties
-}
-
-fn defaults(source: DefaultSource) -> impl Iterator<Item = (&'static str, &'static str)> {
-    keys::all()
-        .filter(move |key| key.source == source)
-        .filter_map(|key| Some((key.name, key.default?)))
 }
 
 pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
@@ -203,7 +120,7 @@ fn look_at_names(reader: &mut PropertyReader<'_>) -> Vec<(String, Origin)> {
             None => {
                 suggestions += 1;
                 let suggestion = (suggestions <= SUGGESTIONS_MAX)
-                    .then(|| unknown::suggest(&name))
+                    .then(|| suggest(&keys::TABLE, &name))
                     .flatten();
                 let origin = reader.origin(&name);
                 reader.warn(Warning::UnknownName {

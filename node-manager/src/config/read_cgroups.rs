@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use container_runtime::config::CgroupConfig;
-
-use super::reader::PropertyReader;
+use hadoop_conf::PropertyReader;
 
 pub(super) fn cgroups(reader: &mut PropertyReader<'_>) -> CgroupConfig {
     let own = |name: &str| format!("yarn.nodemanager.linux-container-executor.{name}");

@@ -2,24 +2,22 @@
 
 use std::path::PathBuf;
 
+use hadoop_conf::{
+    Expected, HostPort, PropertyReader, RmService, Suffix, parse, resource_managers,
+};
 use localize::config::DirsConfig;
 
 use super::capacity::{
     DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
 };
-use super::parse;
-use super::problem::Expected;
-use super::reader::PropertyReader;
 use super::sections::{
     AddressConfig, DiskHealthConfig, HealthConfig, HealthScript, MonitorConfig, RecoveryConfig,
-    ResourceManagerConfig, RmEndpoint,
+    ResourceManagerConfig,
 };
-use super::values::{HostPort, MinimumVersion};
+use super::values::MinimumVersion;
 
 /// Scripts beyond these are refused (Hadoop: `NodeHealthCheckerService.MAX_SCRIPTS`).
 const HEALTH_SCRIPTS_MAX: usize = 4;
-/// ResourceManagers of one cluster; nobody has more than a handful, and each is tried in turn.
-const RM_IDS_MAX: usize = 16;
 
 pub(super) fn addresses(reader: &mut PropertyReader<'_>) -> AddressConfig {
     // Every address refers to it, so it is asked for only to say that it is honoured.
@@ -44,7 +42,7 @@ pub(super) fn resource_manager(reader: &mut PropertyReader<'_>) -> ResourceManag
     let max_wait = own_or_general(reader, "resourcemanager.connect.max-wait.ms", -1);
     let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 1);
     ResourceManagerConfig {
-        endpoints: endpoints(reader),
+        endpoints: resource_managers(reader, &[RmService::ResourceTracker]),
         connect_max_wait_ms: u64::try_from(max_wait).ok(),
         connect_retry_interval_ms: u64::try_from(interval).unwrap_or(1),
         work_preserving_recovery_enabled: reader
@@ -65,72 +63,6 @@ pub(super) fn own_or_general(reader: &mut PropertyReader<'_>, name: &str, min: i
     own.unwrap_or(general)
 }
 
-const TRACKER: (&str, u16) = ("yarn.resourcemanager.resource-tracker.address", 8031);
-const SCHEDULER: (&str, u16) = ("yarn.resourcemanager.scheduler.address", 8030);
-const CLIENT: (&str, u16) = ("yarn.resourcemanager.address", 8032);
-const WEBAPP: (&str, u16) = ("yarn.resourcemanager.webapp.address", 8088);
-const RM_HOSTNAME: &str = "yarn.resourcemanager.hostname";
-const RM_IDS: &str = "yarn.resourcemanager.ha.rm-ids";
-
-fn endpoints(reader: &mut PropertyReader<'_>) -> Vec<RmEndpoint> {
-    let _ = reader.resolved_text(RM_HOSTNAME);
-    let alone = RmEndpoint {
-        id: None,
-        resource_tracker: reader.address(TRACKER.0, TRACKER.1),
-        scheduler: reader.address(SCHEDULER.0, SCHEDULER.1),
-        client: reader.address(CLIENT.0, CLIENT.1),
-        webapp: reader.address(WEBAPP.0, WEBAPP.1),
-    };
-    let ids = reader.list(RM_IDS);
-    if !reader.flag("yarn.resourcemanager.ha.enabled") {
-        return vec![alone];
-    }
-    if ids.is_empty() {
-        reader.missing(RM_IDS.to_owned(), "yarn.resourcemanager.ha.enabled is true");
-        return vec![alone];
-    }
-    if ids.len() > RM_IDS_MAX {
-        reader.problem(RM_IDS, Expected::AtMost(RM_IDS_MAX));
-        return vec![alone];
-    }
-    let mut endpoints = Vec::new();
-    for id in ids {
-        let Some(resource_tracker) = address_of(reader, TRACKER, &id) else {
-            let hostname = format!("{RM_HOSTNAME}.{id}");
-            reader.missing(hostname, "yarn.resourcemanager.ha.rm-ids names this one");
-            continue;
-        };
-        // The agent itself calls only the tracker; the rest may be left out and then stands beside it.
-        let mut other = |name: (&str, u16)| {
-            let own = address_of(reader, name, &id);
-            own.unwrap_or_else(|| HostPort::new(&resource_tracker.host, name.1))
-        };
-        endpoints.push(RmEndpoint {
-            scheduler: other(SCHEDULER),
-            client: other(CLIENT),
-            webapp: other(WEBAPP),
-            id: Some(id),
-            resource_tracker,
-        });
-    }
-    endpoints
-}
-
-/// An address of one ResourceManager: its own, else its host name with the usual port (Hadoop: `HAUtil`).
-fn address_of(
-    reader: &mut PropertyReader<'_>,
-    (name, port): (&str, u16),
-    id: &str,
-) -> Option<HostPort> {
-    let own = format!("{name}.{id}");
-    if reader.resolved_text(&own).is_some() {
-        return Some(reader.address(&own, port));
-    }
-    let hostname = format!("{RM_HOSTNAME}.{id}");
-    reader.resolved_text(&hostname)?;
-    Some(reader.address(&hostname, port))
-}
-
 fn minimum_version(reader: &mut PropertyReader<'_>) -> MinimumVersion {
     const NAME: &str = "yarn.nodemanager.resourcemanager.minimum.version";
     match reader.text(NAME).as_deref() {
@@ -140,7 +72,10 @@ fn minimum_version(reader: &mut PropertyReader<'_>) -> MinimumVersion {
             MinimumVersion::AtLeast(version.to_owned())
         }
         Some(_) => {
-            reader.problem(NAME, Expected::Version);
+            reader.problem(
+                NAME,
+                Expected::Rule("must be NONE, EqualToNM or a version such as 3.4.0".into()),
+            );
             MinimumVersion::None
         }
     }
@@ -208,7 +143,7 @@ fn minus_one_or_positive(reader: &mut PropertyReader<'_>, name: &str) -> Option<
             Expected::Integer {
                 min: 1,
                 max: i64::from(i32::MAX),
-                unit: super::problem::Suffix("(or -1 for the default)"),
+                unit: Suffix("(or -1 for the default)"),
             },
         );
     }
@@ -224,7 +159,10 @@ pub(super) fn dirs(reader: &mut PropertyReader<'_>) -> DirsConfig {
         mode.filter(|mode| octal && *mode <= 0o777)
     });
     if mode.is_none() {
-        reader.problem(MODE, Expected::Mode);
+        reader.problem(
+            MODE,
+            Expected::Rule("must be an octal mode from 0 to 777".into()),
+        );
     }
     DirsConfig {
         local_dirs: reader.paths("yarn.nodemanager.local-dirs"),
@@ -335,6 +273,14 @@ pub(super) fn recovery(reader: &mut PropertyReader<'_>) -> RecoveryConfig {
         dir: dirs.into_iter().next().unwrap_or_default(),
         supervised: reader.flag("yarn.nodemanager.recovery.supervised"),
     }
+}
+
+/// What names of services must be.
+pub(super) fn service_names() -> Expected {
+    Expected::Rule(
+        "must be names of letters, digits and _, not beginning with a digit, with commas between"
+            .into(),
+    )
 }
 
 /// Whether a name may be that of an auxiliary service (Hadoop: `AuxServices.validateAuxServiceName`).

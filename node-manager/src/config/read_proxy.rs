@@ -6,15 +6,12 @@ use std::time::Duration;
 
 use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, read_pipeline};
 use amrm_proxy::rm_forwarder::RmConfig;
+use hadoop_conf::{Expected, HostPort, PropertyReader, parse};
 use sched::DistributedAllocatorConfig;
 use wire::secrets::RollTimes;
 
-use super::parse;
-use super::problem::Expected;
-use super::read_node::{is_service_name, own_or_general};
-use super::reader::PropertyReader;
+use super::read_node::{is_service_name, own_or_general, service_names};
 use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
-use super::values::HostPort;
 
 /// Rules of one node; each is looked at for every ask of an attempt it applies to.
 const RULES_MAX: usize = 64;
@@ -43,7 +40,7 @@ pub(super) fn amrm_proxy(
         distributed_scheduling,
     )
     .unwrap_or_else(|error| {
-        reader.problem(PIPELINE, Expected::Pipeline(error));
+        reader.problem(PIPELINE, Expected::Rule(error.to_string().into()));
         Vec::new()
     });
     // Hadoop's distributed scheduler waits for the ResourceManager as the node does, its plain proxy as a client does.
@@ -64,7 +61,7 @@ pub(super) fn amrm_proxy(
             .iter()
             .any(|endpoint| is_itself(&endpoint.scheduler, &address))
     {
-        reader.problem(SCHEDULER, Expected::NotTheProxy);
+        reader.problem(SCHEDULER, Expected::Rule("is this node's own AMRMProxy; only the configuration of ApplicationMasters names it here".into()));
     }
     AmrmProxyConfig {
         enabled,
@@ -106,11 +103,9 @@ fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
     let expiry = reader.u64(AM_EXPIRY, 1);
     let overlap = expiry.saturating_add(expiry / 2);
     if is_needed && interval <= overlap.saturating_mul(2) {
-        let times = Expected::TooShortFor {
-            least: overlap.saturating_mul(2) / 1000,
-            other: AM_EXPIRY,
-        };
-        reader.problem(ROLL_INTERVAL, times);
+        let least = overlap.saturating_mul(2) / 1000;
+        let rule = format!("must be more than {least} s, three times {AM_EXPIRY}");
+        reader.problem(ROLL_INTERVAL, Expected::Rule(rule.into()));
     }
     RollTimes { interval, overlap }
 }
@@ -155,7 +150,7 @@ fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
     let mut rules = Vec::new();
     for name in names {
         if !is_service_name(&name) {
-            reader.problem(RULES, Expected::ServiceNames);
+            reader.problem(RULES, service_names());
             return Vec::new();
         }
         let of = |what: &str| format!("yarn.nodemanager.agent.amrmproxy.relabel.{name}.{what}");
@@ -192,7 +187,12 @@ fn priorities(reader: &mut PropertyReader<'_>, name: &str) -> (i32, i32) {
         .filter(|(first, last)| first <= last)
         .and_then(|(first, last)| Some((i32::try_from(first).ok()?, i32::try_from(last).ok()?)));
     range.unwrap_or_else(|| {
-        reader.problem(name, Expected::Priorities);
+        reader.problem(
+            name,
+            Expected::Rule(
+                "must be a priority such as 5, or two with a - between them such as 1-20".into(),
+            ),
+        );
         ALL
     })
 }

@@ -1,11 +1,9 @@
 //! Properties to sections: what happens to containers, and what of Hadoop this agent cannot do.
 
+use hadoop_conf::{Expected, PropertyReader, Warning, parse};
 use localize::config::{DeletionConfig, LocalizerConfig};
 
-use super::parse;
-use super::problem::{Expected, Warning};
-use super::read_node::is_service_name;
-use super::reader::PropertyReader;
+use super::read_node::{is_service_name, service_names};
 use super::sections::{
     AuxServiceConfig, ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig,
 };
@@ -41,7 +39,7 @@ pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
         .iter()
         .all(|name| parse::is_variable_name(name))
     {
-        reader.problem(WHITELIST, Expected::VariableNames);
+        reader.problem(WHITELIST, variable_names());
     }
     let delay = reader.integer(
         "yarn.nodemanager.sleep-delay-before-sigkill.ms",
@@ -106,7 +104,7 @@ fn admin_env(reader: &mut PropertyReader<'_>) -> Vec<(String, String)> {
                 variables.push((name.to_owned(), value.to_owned()));
             }
             Some(_) | None => {
-                reader.problem(NAME, Expected::Assignments);
+                reader.problem(NAME, Expected::Rule("must be NAME=value with commas between, each name of letters, digits and _".into()));
                 break;
             }
         }
@@ -119,7 +117,7 @@ fn admin_env(reader: &mut PropertyReader<'_>) -> Vec<(String, String)> {
     for property in names {
         let name = &property[PREFIX.len()..];
         if !parse::is_variable_name(name) {
-            reader.problem(&property, Expected::VariableNames);
+            reader.problem(&property, variable_names());
             continue;
         }
         let value = reader.text(&property).unwrap_or_default();
@@ -219,7 +217,7 @@ pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceCon
     const NAME: &str = "yarn.nodemanager.aux-services";
     let names = reader.list(NAME);
     if !names.iter().all(|name| is_service_name(name)) {
-        reader.problem(NAME, Expected::ServiceNames);
+        reader.problem(NAME, service_names());
         return Vec::new();
     }
     if names.len() > AUX_SERVICES_MAX {
@@ -259,4 +257,11 @@ pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceCon
         });
     }
     services
+}
+
+fn variable_names() -> Expected {
+    Expected::Rule(
+        "must be names of environment variables, of letters, digits and _, with commas between"
+            .into(),
+    )
 }

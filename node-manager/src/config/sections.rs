@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
+use hadoop_conf::{HostPort, RmEndpoint};
 use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
 
 use super::capacity::NodeCapacityConfig;
-use super::values::{HostPort, MinimumVersion, OpportunisticContainersQueuePolicy};
+use super::values::{MinimumVersion, OpportunisticContainersQueuePolicy};
 
 /// Everything the agent is told, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,21 +109,6 @@ pub struct ResourceManagerConfig {
     pub nm_expiry_interval_ms: u64,
     /// Completed containers are remembered this long for the RM (`yarn.nodemanager.duration-to-track-stopped-containers`).
     pub stopped_containers_tracked_ms: u64,
-}
-
-/// One ResourceManager.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RmEndpoint {
-    /// Its id among `yarn.resourcemanager.ha.rm-ids`; `None` without high availability.
-    pub id: Option<String>,
-    /// Registration and heartbeats, 8031.
-    pub resource_tracker: HostPort,
-    /// ApplicationMasters, 8030.
-    pub scheduler: HostPort,
-    /// Clients, 8032.
-    pub client: HostPort,
-    /// Web pages, 8088.
-    pub webapp: HostPort,
 }
 
 /// The AMRMProxy.

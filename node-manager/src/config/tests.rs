@@ -6,12 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use hadoop_conf::site_xml::{Environment, Properties};
+use hadoop_conf::{HostPort, KeyClass, PropertyReader, REDACTED, conf_dirs};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::keys::{DefaultSource, KeyClass};
-use super::reader::PropertyReader;
 use super::*;
 
 fn environment() -> BTreeMap<String, String> {
@@ -128,17 +126,8 @@ fn an_operator_is_warned_of_each_setting_that_nothing_obeys() {
 
 #[test]
 fn every_property_that_the_table_calls_honoured_is_read() {
-    let mut properties = Properties::new(Environment::new(&environment()));
-    for source in [
-        DefaultSource::CoreDefault,
-        DefaultSource::YarnDefault,
-        DefaultSource::Code,
-    ] {
-        let keys = keys::all().filter(|key| key.source == source);
-        properties.add_defaults(keys.filter_map(|key| Some((key.name, key.default?))));
-    }
-    let secrets = Secrets::default();
-    let mut reader = PropertyReader::new(&properties, &secrets);
+    let properties = keys::TABLE.properties(&[]);
+    let mut reader = PropertyReader::new(&properties, &keys::TABLE);
     load::build(&mut reader);
     let (_, _, asked) = reader.finish();
     let honoured = keys::all().filter(|key| key.class == KeyClass::Honoured);

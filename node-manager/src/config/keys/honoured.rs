@@ -1,12 +1,12 @@
 //! The NodeManager's properties that this agent honours.
 
-use super::DefaultSource::{Code, YarnDefault};
-use super::KeyClass::Honoured;
-use super::Unit::{
+use hadoop_conf::DefaultSource::{Code, YarnDefault};
+use hadoop_conf::KeyClass::Honoured;
+use hadoop_conf::Unit::{
     Address, Bytes, Characters, ClassName, Count, Flag, List, Mebibytes, Millis, Octal, Paths,
     Percent, Ratio, Seconds, Text,
 };
-use super::{Key, key};
+use hadoop_conf::{Key, key};
 
 /// `yarn.nodemanager.*`, honoured.
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
@@ -83,7 +83,6 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.asks-per-call", Some("100000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.throttle.containers-outstanding", Some("1000000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.relabel.rules", None, List),
-    key(Honoured, YarnDefault, "yarn.nodemanager.distributed-scheduling.enabled", Some("false"), Flag),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
 ];

@@ -1,12 +1,12 @@
 //! The NodeManager's properties that this agent does not honour yet: setting one away from its default is reported.
 
-use super::DefaultSource::{Code, YarnDefault};
-use super::KeyClass::Later;
-use super::Unit::{
+use hadoop_conf::DefaultSource::{Code, YarnDefault};
+use hadoop_conf::KeyClass::Later;
+use hadoop_conf::Unit::{
     Address, Bytes, ClassName, Count, Duration, Flag, List, Mebibytes, MegabitsPerSecond, Millis,
     Paths, Percent, Ratio, Seconds, Text,
 };
-use super::{Key, key};
+use hadoop_conf::{Key, key};
 
 /// `yarn.nodemanager.*`, not honoured yet.
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.

@@ -1,9 +1,9 @@
 //! The NodeManager's properties that mean something only to Java, to Windows or to plug-ins.
 
-use super::DefaultSource::{Code, YarnDefault};
-use super::KeyClass::NotApplicable;
-use super::Unit::{Address, ClassName, Count, Flag, Ratio, Seconds, Text};
-use super::{Key, key};
+use hadoop_conf::DefaultSource::{Code, YarnDefault};
+use hadoop_conf::KeyClass::NotApplicable;
+use hadoop_conf::Unit::{Address, ClassName, Count, Flag, Ratio, Seconds, Text};
+use hadoop_conf::{Key, key};
 
 /// `yarn.nodemanager.*`, without meaning here.
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.

@@ -1,7 +1,8 @@
 //! Masters and nodes over the network: containers that a node's own allocator allocates.
 
+use hadoop_conf::HostPort;
 use mini_rm::Addresses;
-use mini_rm::config::{Address, Config};
+use mini_rm::config::Config;
 use records::Resource;
 use test_support::scripted::{LaunchRecorder, ScriptedAmRmClient, opportunistic_container, submit};
 use test_support::simulated::SimulatedNode;
@@ -58,21 +59,14 @@ pub(crate) async fn start_rm_with(
     change: impl FnOnce(&mut Config),
     stop: CancellationToken,
 ) -> (mini_rm::Running, Addresses) {
-    let mut config = Config::read(&|name| {
-        let found = properties.iter().find(|(key, _)| *key == name);
-        found.map(|(_, value)| (*value).to_owned())
-    })
-    .expect("the properties are good");
+    let mut config = Config::of(properties).expect("the properties are good");
     for address in [
         &mut config.client,
         &mut config.scheduler,
         &mut config.tracker,
         &mut config.web,
     ] {
-        *address = Address {
-            host: "127.0.0.1".to_owned(),
-            port: 0,
-        };
+        *address = HostPort::new("127.0.0.1", 0);
     }
     change(&mut config);
     let rm = mini_rm::start(config, stop).await.expect("ports are free");

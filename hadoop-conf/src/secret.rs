@@ -1,6 +1,9 @@
 //! Which values must not be shown (Hadoop: `ConfigRedactor` and `hadoop.security.sensitive-config-keys`).
 
-use hadoop_conf::site_xml::Value;
+use crate::site_xml::{Properties, Value};
+
+/// The property that lists the patterns.
+const SENSITIVE: &str = "hadoop.security.sensitive-config-keys";
 
 /// Stands where a secret would.
 pub const REDACTED: &str = "<redacted>";
@@ -37,6 +40,13 @@ impl Secrets {
                 .map(str::to_owned)
                 .collect(),
         }
+    }
+
+    /// What these properties themselves say is a secret.
+    #[must_use]
+    pub fn of(properties: &Properties) -> Self {
+        let patterns = properties.get(SENSITIVE).ok().flatten();
+        patterns.map_or_else(Self::default, |value| Self::new(&value.text))
     }
 
     /// Whether the value of this name must not be shown.
@@ -110,13 +120,13 @@ fn found_in(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hadoop_conf::site_xml::Origin;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::site_xml::Origin;
 
     fn hadoops() -> Secrets {
-        let key = super::super::keys::find("hadoop.security.sensitive-config-keys");
+        let key = crate::shared::TABLE.find(SENSITIVE);
         Secrets::new(key.unwrap().default.unwrap())
     }
 

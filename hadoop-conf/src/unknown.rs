@@ -1,19 +1,20 @@
 //! Names that nothing reads, and what they may have been meant to be.
 
-use super::keys;
+use crate::KeyTable;
 
 /// Longer names are not compared: no real one is longer, and comparing costs time by the square.
 const NAME_BYTES_MAX: usize = 160;
 
-/// The known name that is nearest to `name`, if one is near enough to be meant.
-pub(super) fn suggest(name: &str) -> Option<&'static str> {
+/// The name in a table that is nearest to `name`, if one is near enough to be meant.
+#[must_use]
+pub fn suggest(table: &KeyTable, name: &str) -> Option<&'static str> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
     // Only what follows the common prefix counts: two wrong letters in a short name are a different word.
     let short = name.strip_prefix("yarn.nodemanager.").unwrap_or(name);
     let limit = (short.len() / 5).clamp(1, 6);
-    let known = keys::all().map(|key| key.name);
+    let known = table.all().map(|key| key.name);
     let own = known.filter(|known| known.starts_with("yarn."));
     let scored = own.filter_map(|known| {
         let close = known.len().abs_diff(name.len()) <= limit;
@@ -47,6 +48,28 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DefaultSource, Key, KeyClass, Unit, key};
+
+    const fn own(name: &'static str) -> Key {
+        key(
+            KeyClass::Honoured,
+            DefaultSource::YarnDefault,
+            name,
+            None,
+            Unit::Text,
+        )
+    }
+
+    const TABLE: KeyTable = KeyTable {
+        keys: &[&[
+            own("yarn.nodemanager.local-dirs"),
+            own("yarn.nodemanager.resource.memory-mb"),
+            own("yarn.nodemanager.address"),
+            own("yarn.nodemanager.opportunistic-containers-max-queue-length"),
+            own("yarn.nodemanager.vmem-pmem-ratio"),
+        ]],
+        families: &[],
+    };
 
     #[test]
     fn typing_errors_find_what_was_meant() {
@@ -66,14 +89,14 @@ mod tests {
                 "yarn.nodemanager.vmem-pmem-ratio",
             ),
         ] {
-            assert_eq!(suggest(written), Some(meant), "{written}");
+            assert_eq!(suggest(&TABLE, written), Some(meant), "{written}");
         }
     }
 
     #[test]
     fn names_like_no_other_get_no_suggestion() {
-        assert_eq!(suggest("yarn.nodemanager.banana"), None);
-        assert_eq!(suggest(&"yarn.nodemanager.x".repeat(1000)), None);
+        assert_eq!(suggest(&TABLE, "yarn.nodemanager.banana"), None);
+        assert_eq!(suggest(&TABLE, &"yarn.nodemanager.x".repeat(1000)), None);
     }
 
     #[test]

@@ -4,13 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Component, PathBuf};
 
-use hadoop_conf::site_xml::{Origin, Properties, Value, local_path};
-
-use super::keys::{self, Unit};
-use super::parse;
-use super::problem::{Expected, Problem, Suffix, Warning};
-use super::secret::Secrets;
-use super::values::HostPort;
+use crate::site_xml::{Origin, Properties, Value, local_path};
+use crate::{
+    ConfigProblems, Expected, HostPort, KeyTable, Problem, Secrets, Suffix, Unit, Warning, parse,
+};
 
 /// A value in a message, at most.
 const SHOWN_CHARS_MAX: usize = 200;
@@ -20,9 +17,10 @@ const PATHS_MAX: usize = 128;
 const MILLIS_MAX: i64 = 100 * 366 * 24 * 3_600_000;
 
 /// Reads properties; every problem and warning is kept in the order found.
-pub(super) struct PropertyReader<'a> {
+pub struct PropertyReader<'a> {
     properties: &'a Properties,
-    secrets: &'a Secrets,
+    table: &'a KeyTable,
+    secrets: Secrets,
     problems: Vec<Problem>,
     warnings: Vec<Warning>,
     /// Names asked for: a property in the table as honoured that is never asked for would be a lie.
@@ -30,29 +28,46 @@ pub(super) struct PropertyReader<'a> {
 }
 
 impl<'a> PropertyReader<'a> {
-    pub(super) fn new(properties: &'a Properties, secrets: &'a Secrets) -> Self {
+    /// Reads `properties` with the defaults and units of `table`.
+    #[must_use]
+    pub fn new(properties: &'a Properties, table: &'a KeyTable) -> Self {
         Self {
             properties,
-            secrets,
+            table,
+            secrets: Secrets::of(properties),
             problems: Vec::new(),
             warnings: Vec::new(),
             asked: BTreeSet::new(),
         }
     }
 
+    /// What was read, if nothing is wrong. Warnings are dropped.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn check<T>(self, read: T) -> Result<T, ConfigProblems> {
+        match ConfigProblems::new(self.problems) {
+            Some(problems) => Err(problems),
+            None => Ok(read),
+        }
+    }
+
     /// Problems, warnings and the names asked for.
-    pub(super) fn finish(self) -> (Vec<Problem>, Vec<Warning>, BTreeSet<String>) {
+    #[must_use]
+    pub fn finish(self) -> (Vec<Problem>, Vec<Warning>, BTreeSet<String>) {
         (self.problems, self.warnings, self.asked)
     }
 
-    pub(super) fn properties(&self) -> &'a Properties {
+    /// What is read.
+    #[must_use]
+    pub fn properties(&self) -> &'a Properties {
         self.properties
     }
 
     /// The value with its `${…}` in place; a value that cannot be had is a problem and then counts as unset.
     fn value(&mut self, name: &str) -> Option<Value> {
         let first = self.asked.insert(name.to_owned());
-        match self.properties.get(name) {
+        match self.properties.get_or(name, self.default_of(name)) {
             Ok(value) => value,
             Err(error) => {
                 // Told once, however often it is asked for.
@@ -65,14 +80,14 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// What the property says, trimmed; `None` if it is unset or empty.
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+    pub fn text(&mut self, name: &str) -> Option<String> {
         let value = self.value(name)?;
         let text = parse::trim(&value.text);
         (!text.is_empty()).then(|| text.to_owned())
     }
 
     /// Like [`Self::text`], but `${…}` must not remain.
-    pub(super) fn resolved_text(&mut self, name: &str) -> Option<String> {
+    pub fn resolved_text(&mut self, name: &str) -> Option<String> {
         let unresolved = self.value(name)?.unresolved;
         if let Some(unresolved) = unresolved {
             self.problem(name, Expected::Unresolved(unresolved));
@@ -81,7 +96,8 @@ impl<'a> PropertyReader<'a> {
         self.text(name)
     }
 
-    pub(super) fn flag(&mut self, name: &str) -> bool {
+    /// `true` or `false`, the default when it is unset; `false` stands in after a problem.
+    pub fn flag(&mut self, name: &str) -> bool {
         match self.text(name) {
             None => self.default_of(name).and_then(parse::flag).unwrap_or(false),
             Some(text) => parse::flag(&text).unwrap_or_else(|| {
@@ -92,7 +108,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// A whole number; `None` if it is unset. Out of range is a problem.
-    pub(super) fn integer_if_set(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+    pub fn integer_if_set(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let text = self.text(name)?;
         let value = parse::integer(&text).filter(|value| range.contains(value));
         if value.is_none() {
@@ -105,7 +121,7 @@ impl<'a> PropertyReader<'a> {
 
     /// Times beyond any use are cut, so that adding one to a clock cannot overflow.
     fn longest(&self, name: &str) -> i64 {
-        let unit = keys::find(name).map(|key| key.unit);
+        let unit = self.table.find(name).map(|key| key.unit);
         match unit {
             Some(Unit::Seconds) => MILLIS_MAX / 1000,
             Some(Unit::Millis) => MILLIS_MAX,
@@ -115,7 +131,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// A whole number; the least one allowed stands in after a problem.
-    pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> i64 {
+    pub fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> i64 {
         let least = *range.start();
         self.integer_if_set(name, range).unwrap_or_else(|| {
             let default = self.default_of(name).and_then(parse::integer);
@@ -124,24 +140,29 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// A whole number of at least `min` that fits the type.
-    pub(super) fn u32(&mut self, name: &str, min: u32) -> u32 {
+    pub fn u32(&mut self, name: &str, min: u32) -> u32 {
         let value = self.integer(name, i64::from(min)..=i64::from(i32::MAX));
         u32::try_from(value).unwrap_or(min)
     }
 
     /// A whole number of at least `min`.
-    pub(super) fn u64(&mut self, name: &str, min: u32) -> u64 {
+    pub fn u64(&mut self, name: &str, min: u32) -> u64 {
         let value = self.integer(name, i64::from(min)..=i64::MAX);
         u64::try_from(value).unwrap_or(u64::from(min))
     }
 
+    /// A whole number of at least 0 that fits the type, or `None` for -1, which says "no limit".
+    pub fn u32_or_minus_one(&mut self, name: &str) -> Option<u32> {
+        u32::try_from(self.integer(name, -1..=i64::from(i32::MAX))).ok()
+    }
+
     /// A whole number of at least 0, or `None` for -1, which in Hadoop says "no limit" or "find out".
-    pub(super) fn u64_or_minus_one(&mut self, name: &str) -> Option<u64> {
+    pub fn u64_or_minus_one(&mut self, name: &str) -> Option<u64> {
         u64::try_from(self.integer(name, -1..=i64::MAX)).ok()
     }
 
     /// A number; `None` if it is unset. Out of range is a problem.
-    pub(super) fn number_if_set(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
+    pub fn number_if_set(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
         let text = self.text(name)?;
         let value = parse::number(&text).filter(|value| range.contains(value));
         if value.is_none() {
@@ -152,19 +173,20 @@ impl<'a> PropertyReader<'a> {
         value
     }
 
-    pub(super) fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> f64 {
+    /// A number; the least one allowed stands in when it is unset or wrong.
+    pub fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> f64 {
         let least = *range.start();
         self.number_if_set(name, range).unwrap_or(least)
     }
 
     /// Words between commas; empty if unset.
-    pub(super) fn list(&mut self, name: &str) -> Vec<String> {
+    pub fn list(&mut self, name: &str) -> Vec<String> {
         self.value(name)
             .map_or_else(Vec::new, |value| parse::list(&value.text))
     }
 
     /// `host:port`; without a port the given one.
-    pub(super) fn address(&mut self, name: &str, default_port: u16) -> HostPort {
+    pub fn address(&mut self, name: &str, default_port: u16) -> HostPort {
         let Some(text) = self.resolved_text(name) else {
             return HostPort::new("0.0.0.0", default_port);
         };
@@ -175,7 +197,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// One of a few words, written exactly so; the first stands in after a problem.
-    pub(super) fn choice<T: Copy>(
+    pub fn choice<T: Copy>(
         &mut self,
         name: &str,
         first: (&'static str, T),
@@ -196,7 +218,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// Folders of this machine, absolute, each once; at least one, else a problem.
-    pub(super) fn paths(&mut self, name: &str) -> Vec<PathBuf> {
+    pub fn paths(&mut self, name: &str) -> Vec<PathBuf> {
         if self.resolved_text(name).is_none() {
             if self
                 .properties
@@ -230,7 +252,8 @@ impl<'a> PropertyReader<'a> {
         paths
     }
 
-    pub(super) fn problem(&mut self, name: &str, expected: Expected) {
+    /// Says that the value of a property cannot be used.
+    pub fn problem(&mut self, name: &str, expected: Expected) {
         let (value, origin) = self.shown(name);
         self.problems.push(Problem::Value {
             name: name.to_owned(),
@@ -240,12 +263,13 @@ impl<'a> PropertyReader<'a> {
         });
     }
 
-    pub(super) fn missing(&mut self, name: String, why: &'static str) {
+    /// Says that a property is not set though something needs it.
+    pub fn missing(&mut self, name: String, why: &'static str) {
         self.problems.push(Problem::Missing { name, why });
     }
 
     /// Warns that this value is obeyed otherwise than in Hadoop.
-    pub(super) fn otherwise(&mut self, name: &str, how: &'static str) {
+    pub fn otherwise(&mut self, name: &str, how: &'static str) {
         let (value, origin) = self.shown(name);
         self.warnings.push(Warning::Otherwise {
             name: name.to_owned(),
@@ -256,7 +280,7 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// Warns that this value has no effect yet.
-    pub(super) fn not_yet(&mut self, name: &str) {
+    pub fn not_yet(&mut self, name: &str) {
         let (value, origin) = self.shown(name);
         self.warnings.push(Warning::NotYet {
             name: name.to_owned(),
@@ -265,11 +289,14 @@ impl<'a> PropertyReader<'a> {
         });
     }
 
-    pub(super) fn warn(&mut self, warning: Warning) {
+    /// Keeps a warning.
+    pub fn warn(&mut self, warning: Warning) {
         self.warnings.push(warning);
     }
 
-    pub(super) fn origin(&self, name: &str) -> Origin {
+    /// Where a property is set.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Origin {
         self.properties
             .origin(name)
             .cloned()
@@ -296,11 +323,11 @@ impl<'a> PropertyReader<'a> {
     }
 
     fn default_of(&self, name: &str) -> Option<&'static str> {
-        keys::find(name)?.default
+        self.table.find(name)?.default
     }
 
     fn unit_of(&self, name: &str) -> Suffix {
-        Suffix(keys::find(name).map_or("", |key| match key.unit {
+        Suffix(self.table.find(name).map_or("", |key| match key.unit {
             Unit::Millis => "milliseconds",
             Unit::Seconds => "seconds",
             Unit::Mebibytes | Unit::Bytes | Unit::Characters | Unit::MegabitsPerSecond => {

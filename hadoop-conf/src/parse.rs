@@ -1,12 +1,14 @@
 //! Values as Java's `Configuration` reads them: numbers, times, lists. Pure.
 
 /// Characters that Java's `String.trim` takes away, which `Configuration` uses everywhere: all up to the blank.
-pub(super) fn trim(text: &str) -> &str {
+#[must_use]
+pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c <= ' ')
 }
 
 /// A whole number as `Configuration.getLong` reads it: a sign, then decimal digits or `0x` and hexadecimal ones.
-pub(super) fn integer(text: &str) -> Option<i64> {
+#[must_use]
+pub fn integer(text: &str) -> Option<i64> {
     let text = trim(text);
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -28,7 +30,8 @@ pub(super) fn integer(text: &str) -> Option<i64> {
 }
 
 /// A number as `Configuration.getFloat` reads it, except what is not finite: no property means that.
-pub(super) fn number(text: &str) -> Option<f64> {
+#[must_use]
+pub fn number(text: &str) -> Option<f64> {
     let text = trim(text);
     let digits = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
     let plain = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | 'e' | 'E');
@@ -39,7 +42,8 @@ pub(super) fn number(text: &str) -> Option<f64> {
 }
 
 /// A time as `Configuration.getTimeDuration` reads it, in whole milliseconds; without a unit it is milliseconds.
-pub(super) fn duration_ms(text: &str) -> Option<i64> {
+#[must_use]
+pub fn duration_ms(text: &str) -> Option<i64> {
     let text = trim(text).to_ascii_lowercase();
     // The longer ones first, since all end in `s`. Nanoseconds per unit.
     const UNITS: [(&str, i128); 7] = [
@@ -65,7 +69,8 @@ pub(super) fn duration_ms(text: &str) -> Option<i64> {
 }
 
 /// `true` or `false` in any case of letters, as `Configuration.getBoolean` knows them.
-pub(super) fn flag(text: &str) -> Option<bool> {
+#[must_use]
+pub fn flag(text: &str) -> Option<bool> {
     let text = trim(text);
     if text.eq_ignore_ascii_case("true") {
         Some(true)
@@ -77,7 +82,8 @@ pub(super) fn flag(text: &str) -> Option<bool> {
 }
 
 /// Words between commas or line ends, trimmed, as `Configuration.getTrimmedStrings` reads them; empty ones left out.
-pub(super) fn list(text: &str) -> Vec<String> {
+#[must_use]
+pub fn list(text: &str) -> Vec<String> {
     let words = text.split([',', '\n']).map(trim);
     words
         .filter(|word| !word.is_empty())
@@ -86,7 +92,8 @@ pub(super) fn list(text: &str) -> Vec<String> {
 }
 
 /// Whether a shell takes this for the name of a variable.
-pub(super) fn is_variable_name(name: &str) -> bool {
+#[must_use]
+pub fn is_variable_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars
         .next()

@@ -1,12 +1,12 @@
 //! What can be wrong with a configuration, and what is worth a warning. All of it is collected and told together.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use amrm_proxy::config::PipelineError;
-use hadoop_conf::site_xml::{ExpandError, Origin, SiteXmlError};
 use thiserror::Error;
 
-use super::values::ParseHostPortError;
+use crate::ParseHostPortError;
+use crate::site_xml::{ExpandError, Origin, SiteXmlError};
 
 /// What a value would have to be.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -43,31 +43,12 @@ pub enum Expected {
     /// One of a few words.
     #[error("must be one of {}", .0.join(", "))]
     OneOf(Vec<&'static str>),
-    /// A file mode.
-    #[error("must be an octal mode from 0 to 777")]
-    Mode,
     /// Folders of this machine.
     #[error("must be absolute paths or file: URIs, without ..")]
     Paths,
     /// At least something.
     #[error("must not be empty")]
     NotEmpty,
-    /// `NAME=value` with a name that a shell takes.
-    #[error("must be NAME=value with commas between, each name of letters, digits and _")]
-    Assignments,
-    /// Names that a shell takes for variables.
-    #[error(
-        "must be names of environment variables, of letters, digits and _, with commas between"
-    )]
-    VariableNames,
-    /// A version.
-    #[error("must be NONE, EqualToNM or a version such as 3.4.0")]
-    Version,
-    /// Names as Hadoop has them for services.
-    #[error(
-        "must be names of letters, digits and _, not beginning with a digit, with commas between"
-    )]
-    ServiceNames,
     /// Not more than so many.
     #[error("must not have more than {0} entries")]
     AtMost(usize),
@@ -81,25 +62,9 @@ pub enum Expected {
         /// Its value.
         other_value: f64,
     },
-    /// A chain of interceptors that cannot be built.
+    /// A rule of the program that reads it, as the end of a sentence that begins with the property.
     #[error("{0}")]
-    Pipeline(#[source] PipelineError),
-    /// An interval that another one needs to be longer.
-    #[error("must be more than {least} s, three times {other}")]
-    TooShortFor {
-        /// In seconds.
-        least: u64,
-        /// The other property.
-        other: &'static str,
-    },
-    /// The address of the proxy where that of the ResourceManager has to stand.
-    #[error(
-        "is this node's own AMRMProxy; only the configuration of ApplicationMasters names it here"
-    )]
-    NotTheProxy,
-    /// Priorities of asks.
-    #[error("must be a priority such as 5, or two with a - between them such as 1-20")]
-    Priorities,
+    Rule(Cow<'static, str>),
     /// Another property must be set with it.
     #[error("needs {0} to be set too")]
     Needs(String),
@@ -164,7 +129,8 @@ pub struct ConfigProblems(Vec<Problem>);
 
 impl ConfigProblems {
     /// `None` if there are none.
-    pub(super) fn new(problems: Vec<Problem>) -> Option<Self> {
+    #[must_use]
+    pub fn new(problems: Vec<Problem>) -> Option<Self> {
         (!problems.is_empty()).then_some(Self(problems))
     }
 

@@ -1,0 +1,116 @@
+//! From folders and an environment to properties, in the order in which Hadoop loads its files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::site_xml::{Environment, Notice, Properties};
+use crate::{DefaultSource, KeyTable, Problem, Warning};
+
+const YARN_SITE: &str = "yarn-site.xml";
+
+/// What the files of a configuration say, whether or not it can be used.
+#[derive(Debug)]
+pub struct Site {
+    /// Every property, Hadoop's defaults included.
+    pub properties: Properties,
+    /// Folders and files that cannot be used.
+    pub problems: Vec<Problem>,
+    /// What has no effect, though its author meant it to.
+    pub warnings: Vec<Warning>,
+}
+
+impl Site {
+    /// Reads Hadoop's files from `conf_dirs`, each file from the first folder that has it. `env` is the environment that
+    /// `${env.…}` and Hadoop's start scripts would see; what nothing sets has the default of `table`.
+    #[must_use]
+    pub fn read(conf_dirs: &[PathBuf], env: &BTreeMap<String, String>, table: &KeyTable) -> Self {
+        let missing = conf_dirs.iter().filter(|folder| !folder.is_dir());
+        let mut site = Self {
+            properties: Properties::new(Environment::new(env)),
+            problems: missing.cloned().map(Problem::NoFolder).collect(),
+            warnings: Vec::new(),
+        };
+        let core = table.defaults(DefaultSource::CoreDefault);
+        site.properties.add_defaults(core);
+        site.add(conf_dirs, "core-site.xml");
+        let yarn = table.defaults(DefaultSource::YarnDefault);
+        site.properties.add_defaults(yarn);
+        if !site.add(conf_dirs, YARN_SITE) {
+            site.warnings.push(Warning::NoYarnSite(names_of(conf_dirs)));
+        }
+        site.add(conf_dirs, "resource-types.xml");
+        site.add(conf_dirs, "node-resources.xml");
+        let code = table.defaults(DefaultSource::Code);
+        site.properties.add_fallbacks(code);
+        site.take_notices();
+        site
+    }
+
+    /// Whether there is such a file; one that cannot be used is a problem.
+    fn add(&mut self, conf_dirs: &[PathBuf], name: &str) -> bool {
+        let result = self.properties.add_file(conf_dirs, name);
+        result.unwrap_or_else(|error| {
+            self.problems.push(error.into());
+            true
+        })
+    }
+
+    fn take_notices(&mut self) {
+        let notices = self.properties.notices().iter().cloned();
+        self.warnings.extend(notices.map(|notice| match notice {
+            Notice::FinalKept {
+                name,
+                kept,
+                refused,
+            } => Warning::FinalKept {
+                name,
+                kept,
+                refused,
+            },
+            Notice::HiddenByDefault { name, hidden } => Warning::HiddenByDefault { name, hidden },
+        }));
+    }
+}
+
+impl KeyTable {
+    /// The properties of a program that reads no file: what it sets itself, and the table's defaults.
+    #[must_use]
+    pub fn properties(&self, set: &[(&str, &str)]) -> Properties {
+        let mut properties = Properties::new(Environment::default());
+        let defaults = self.all().filter_map(|key| Some((key.name, key.default?)));
+        properties.add_defaults(defaults);
+        properties.add_defaults(set.iter().copied());
+        properties
+    }
+}
+
+/// The folder that the command line names, or those that Hadoop's scripts would take: `HADOOP_CONF_DIR`,
+/// `YARN_CONF_DIR`, `HADOOP_HOME/etc/hadoop`, at last `/etc/hadoop/conf` if it exists. May be empty.
+#[must_use]
+pub fn conf_dirs(named: Option<&Path>, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    if let Some(named) = named {
+        return vec![named.to_path_buf()];
+    }
+    let variable = |name: &str| {
+        env.get(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let chosen = variable("HADOOP_CONF_DIR")
+        .or_else(|| variable("YARN_CONF_DIR"))
+        .or_else(|| Some(variable("HADOOP_HOME")?.join("etc/hadoop")))
+        .or_else(|| Some(PathBuf::from("/etc/hadoop/conf")).filter(|path| path.is_dir()));
+    chosen.into_iter().collect()
+}
+
+fn names_of(conf_dirs: &[PathBuf]) -> String {
+    let names: Vec<_> = conf_dirs
+        .iter()
+        .map(|dir| dir.display().to_string())
+        .collect();
+    if names.is_empty() {
+        "any folder".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
