@@ -1,169 +1,17 @@
 //! The scheduler in its plainest form: one list, searched and summed for every question. Predicts
 //! each action of the real one, in order.
 
+mod scheduling;
+mod values;
+
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
 use sched::{
-    Action, ContainerSchedulerConfig, ContainerSpec, Event, Note,
-    OpportunisticContainersQueuePolicy, OpportunisticContainersStatus, PauseEnd, QUEUE_LENGTH_MAX,
-    RejectReason,
+    ContainerSchedulerConfig, ContainerSpec, Event, OpportunisticContainersQueuePolicy,
+    OpportunisticContainersStatus, PauseEnd, QUEUE_LENGTH_MAX, RejectReason,
 };
 
-/// Predicted actions, without informative notes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    Localize(ContainerId),
-    Launch(ContainerId),
-    Resume(ContainerId),
-    Evict(ContainerId),
-    Pause(ContainerId),
-    Terminate(ContainerId),
-    ForceKill(ContainerId),
-    ApplyLimits(ContainerSpec),
-    CleanUp(ContainerId),
-    Completed(ContainerId, ContainerExitStatus),
-    Shed(ContainerId),
-    Reject(ContainerId, RejectReason),
-    EndPause(ContainerId, PauseEnd),
-}
-
-impl Decision {
-    pub(crate) fn of(action: &Action) -> Option<Self> {
-        Some(match action {
-            Action::Localize(id) => Self::Localize(*id),
-            Action::Launch(id) => Self::Launch(*id),
-            Action::Pause(id) => Self::Pause(*id),
-            Action::Resume(id) => Self::Resume(*id),
-            Action::Terminate(id) => Self::Terminate(*id),
-            Action::ForceKill(id) => Self::ForceKill(*id),
-            Action::ApplyLimits(spec) => Self::ApplyLimits(*spec),
-            Action::CleanUp(id) => Self::CleanUp(*id),
-            Action::Completed(completion) => Self::Completed(completion.id, completion.exit_status),
-            Action::Note(Note::Evicted { id, .. }) => Self::Evict(*id),
-            Action::Note(Note::Shed { id, .. }) => Self::Shed(*id),
-            Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
-            Action::Note(Note::PausedKilled { id, reason, .. }) => Self::EndPause(*id, *reason),
-            Action::Note(
-                Note::Queued { .. } | Note::Started { .. } | Note::Promoted(_) | Note::Demoted(_),
-            ) => return None,
-        })
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Localizing,
-    Waiting { place: u64, frozen: Option<Frozen> },
-    Launching { order: u64 },
-    Running { order: u64 },
-    Resuming { order: u64 },
-    Freezing,
-    Killing { frozen: bool },
-    Gone { killed: bool },
-    Ended,
-    Done,
-}
-
-/// Start of a pause, and the memory held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frozen {
-    since: u64,
-    held_mb: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ToyContainer {
-    pub(crate) spec: ContainerSpec,
-    pub(crate) phase: Phase,
-    pub(crate) status: ContainerExitStatus,
-    forget: bool,
-    force_kill_at: Option<u64>,
-}
-
-impl ToyContainer {
-    fn is(&self, kind: ExecutionType) -> bool {
-        self.spec.execution_type == kind
-    }
-
-    pub(crate) fn holds_room(&self) -> bool {
-        match self.phase {
-            Phase::Launching { .. }
-            | Phase::Running { .. }
-            | Phase::Resuming { .. }
-            | Phase::Freezing
-            | Phase::Killing { frozen: false } => true,
-            Phase::Localizing
-            | Phase::Waiting { .. }
-            | Phase::Killing { frozen: true }
-            | Phase::Gone { .. }
-            | Phase::Ended
-            | Phase::Done => false,
-        }
-    }
-
-    fn order(&self) -> Option<u64> {
-        if let Phase::Launching { order } | Phase::Running { order } | Phase::Resuming { order } =
-            self.phase
-        {
-            Some(order)
-        } else {
-            None
-        }
-    }
-
-    pub(crate) fn place(&self) -> Option<u64> {
-        if let Phase::Waiting { place, .. } = self.phase {
-            Some(place)
-        } else {
-            None
-        }
-    }
-
-    fn frozen(&self) -> Option<Frozen> {
-        if let Phase::Waiting { frozen, .. } = self.phase {
-            frozen
-        } else {
-            None
-        }
-    }
-
-    pub(crate) fn frozen_mb(&self) -> Option<u64> {
-        self.frozen().map(|frozen| frozen.held_mb)
-    }
-
-    fn is_frozen(&self) -> bool {
-        self.frozen().is_some()
-    }
-}
-
-/// Memory and cores, wide enough for any sum of a test.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sum {
-    memory_mb: i64,
-    vcores: i64,
-}
-
-impl Sum {
-    pub(crate) fn of(resource: Resource) -> Self {
-        let memory_mb = i64::try_from(resource.memory_mb).unwrap();
-        Self {
-            memory_mb,
-            vcores: i64::from(resource.vcores),
-        }
-    }
-
-    pub(crate) fn plus(self, other: Self) -> Self {
-        let memory_mb = self.memory_mb + other.memory_mb;
-        Self {
-            memory_mb,
-            vcores: self.vcores + other.vcores,
-        }
-    }
-
-    pub(crate) fn fits(self, node: Resource) -> bool {
-        let node = Self::of(node);
-        self.memory_mb <= node.memory_mb && self.vcores <= node.vcores
-    }
-}
+use values::Frozen;
+pub(crate) use values::{Decision, Phase, Sum, ToyContainer};
 
 /// Toy scheduler: configuration, node, containers and predicted actions as plain values.
 #[derive(Clone, Debug)]
@@ -257,19 +105,6 @@ impl Toy {
             .sum();
         let running = self.sum(ToyContainer::holds_room).memory_mb;
         running + i64::try_from(frozen).unwrap() - i64::try_from(ceiling).unwrap()
-    }
-
-    fn reclaim_frozen_memory(&mut self, now_ms: u64) -> bool {
-        let mut any = false;
-        while self.frozen_excess() > 0 {
-            let frozen = self.queue(ExecutionType::Opportunistic);
-            let newest = frozen.iter().rev().find(|c| c.frozen_mb().unwrap_or(0) > 0);
-            let Some(newest) = newest else { break };
-            self.decide(Decision::EndPause(newest.spec.id, PauseEnd::MemoryNeeded));
-            self.kill_with_delay(newest.spec.id, -108, now_ms, 0);
-            any = true;
-        }
-        any
     }
 
     fn capacity(&self) -> usize {
@@ -568,98 +403,6 @@ impl Toy {
             self.decide(Decision::ApplyLimits(spec));
         }
         Ok(grew_running)
-    }
-
-    fn shed(&mut self, limit: Option<usize>, now_ms: u64) {
-        let queue = self.queue(ExecutionType::Opportunistic);
-        let unstarted: Vec<_> = queue
-            .iter()
-            .filter(|container| !container.is_frozen())
-            .collect();
-        let keep = limit.unwrap_or(usize::MAX).min(unstarted.len());
-        let keep = keep - self.sheds_by_wait;
-        for container in unstarted[keep..].iter().rev() {
-            self.decide(Decision::Shed(container.spec.id));
-            self.kill(container.spec.id, -108, now_ms);
-        }
-    }
-
-    fn start_queued(&mut self, now_ms: u64) {
-        for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
-            for head in self.queue(kind) {
-                let (id, asked) = (head.spec.id, Sum::of(head.spec.resource));
-                let forced = kind == ExecutionType::Guaranteed && self.forces();
-                if kind == ExecutionType::Opportunistic && !asked.fits(self.node) {
-                    self.decide(Decision::Reject(id, RejectReason::NeverFits));
-                    self.kill(id, -108, now_ms);
-                } else if forced
-                    || self
-                        .sum(ToyContainer::holds_room)
-                        .plus(asked)
-                        .fits(self.node)
-                {
-                    let order = self.tick_clock();
-                    let frozen = head.is_frozen();
-                    let started = if frozen {
-                        Decision::Resume(id)
-                    } else {
-                        Decision::Launch(id)
-                    };
-                    self.decide(started);
-                    let container = self.at(id).unwrap();
-                    container.phase = if frozen {
-                        Phase::Resuming { order }
-                    } else {
-                        Phase::Launching { order }
-                    };
-                } else {
-                    return;
-                }
-            }
-        }
-    }
-
-    fn reclaim(&mut self, grew_running: bool, now_ms: u64) {
-        if self.queue(ExecutionType::Guaranteed).is_empty() && !grew_running {
-            return;
-        }
-        let mut going = Vec::new();
-        loop {
-            let needed = self.sum(|c| {
-                let leaving = !c.holds_room() || c.order().is_none() || going.contains(&c.spec.id);
-                !leaving || c.is(ExecutionType::Guaranteed) && c.place().is_some()
-            });
-            let node = Sum::of(self.node);
-            let (more_memory, more_cores) = (
-                needed.memory_mb > node.memory_mb,
-                needed.vcores > node.vcores,
-            );
-            let newest_that_helps = self
-                .containers
-                .iter()
-                .filter(|c| c.is(ExecutionType::Opportunistic) && !going.contains(&c.spec.id))
-                .filter(|c| {
-                    let has = c.spec.resource;
-                    more_memory && has.memory_mb > 0 || more_cores && has.vcores > 0
-                })
-                .filter(|c| c.order().is_some())
-                .max_by_key(|c| c.order());
-            let Some(victim) = newest_that_helps else {
-                break;
-            };
-            going.push(victim.spec.id);
-        }
-        for id in going {
-            self.decide(Decision::Evict(id));
-            let pause = self.config.use_pause_for_preemption;
-            let container = self.at(id).unwrap();
-            if pause && !matches!(container.phase, Phase::Launching { .. }) {
-                container.phase = Phase::Freezing;
-                self.decide(Decision::Pause(id));
-            } else {
-                self.kill(id, -108, now_ms);
-            }
-        }
     }
 
     /// Returns the numbers for the heartbeat, recounted.
