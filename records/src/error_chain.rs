@@ -1,8 +1,8 @@
-//! The text of an error with its causes.
+//! Text of an error with its causes.
 
 use std::error::Error;
 
-/// An error with its causes in one line, each after a colon and a blank.
+/// Returns an error and its causes on one line, separated by `: `.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

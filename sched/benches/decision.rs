@@ -67,10 +67,7 @@ impl Node {
             .expect("every event of the bench is legal");
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a bench is there to look at the clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
     fn timed(&mut self, event: Event) {
         let start = Instant::now();
         self.feed(black_box(event));
@@ -93,7 +90,7 @@ impl Node {
         }
     }
 
-    fn bury(&mut self, id: ContainerId) {
+    fn forget(&mut self, id: ContainerId) {
         self.feed(Event::CleanedUp(id));
         self.feed(Event::Forget(id));
     }
@@ -109,7 +106,7 @@ impl Node {
         self.actions
             .iter()
             .find_map(launched)
-            .expect("room was made for one")
+            .expect("the completion starts a container")
     }
 
     fn evicted(&self) -> ContainerId {
@@ -123,7 +120,7 @@ impl Node {
         self.actions
             .iter()
             .find_map(evicted)
-            .expect("room is needed")
+            .expect("the arrival evicts a container")
     }
 }
 
@@ -138,7 +135,7 @@ fn arrival(iterations: u64) -> Duration {
             id: spec.id,
             reason: KillReason::ApplicationMaster,
         });
-        node.bury(spec.id);
+        node.forget(spec.id);
     }
     node.spent
 }
@@ -151,7 +148,7 @@ fn completion(iterations: u64) -> Duration {
         node.timed(Node::exited(running));
         let next = node.launched();
         node.feed(Event::Launched(next));
-        node.bury(running);
+        node.forget(running);
         node.arrive(ExecutionType::Opportunistic);
         running = next;
     }
@@ -167,11 +164,11 @@ fn guaranteed_arrival(iterations: u64) -> Duration {
         node.timed(Event::Localized(spec.id));
         let victim = node.evicted();
         node.feed(Node::exited(victim));
-        node.bury(victim);
+        node.forget(victim);
         node.feed(Node::exited(spec.id));
         let next = node.launched();
         node.feed(Event::Launched(next));
-        node.bury(spec.id);
+        node.forget(spec.id);
         node.arrive(ExecutionType::Opportunistic);
     }
     node.spent
@@ -192,7 +189,7 @@ impl Node {
         let mut views = self.scheduler.containers();
         views
             .find(|view| view.state.can_evict().is_some())
-            .expect("a hundred run")
+            .expect("a hundred containers run")
             .spec
             .id
     }

@@ -327,7 +327,7 @@ pub enum Refusal {
     #[error("container {0} already is running on this node")]
     AlreadyKnown(ContainerId),
     /// The number of containers has reached [`crate::CONTAINERS_MAX`].
-    #[error("this node knows {0} containers already, which is its limit")]
+    #[error("this node already has {0} containers, which is its limit")]
     TooManyContainers(usize),
     /// The update is not newer than the version in force.
     #[error("container {id} has update version [{current}] >= requested version [{requested}]")]
@@ -342,7 +342,7 @@ pub enum Refusal {
     /// An answer without an open action, or a second answer: a defect of the caller's parts, worth
     /// a line in the log. Late answers for a container that was killed in the meantime are accepted
     /// instead.
-    #[error("container {id} in state {state} cannot take the answer {answer}")]
+    #[error("answer {answer} is illegal for container {id} in state {state}")]
     UnexpectedAnswer {
         /// Container that the answer names.
         id: ContainerId,

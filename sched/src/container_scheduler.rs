@@ -333,7 +333,7 @@ impl ContainerScheduler {
         let container = self
             .containers
             .get_mut(&id)
-            .expect("containers are looked up before they change");
+            .expect("callers look the container up first");
         self.index.remove(&container.spec, container.state);
         change(container);
         self.index.insert(&container.spec, container.state);

@@ -130,7 +130,7 @@ pub(crate) enum Step {
 
 /// Error for a step that the state does not allow: a defect in this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a container cannot take the step {step:?} in state {state:?}")]
+#[error("step {step:?} is illegal in state {state:?}")]
 pub(crate) struct IllegalStep {
     state: ContainerState,
     step: Step,

@@ -42,7 +42,7 @@ impl Queue {
             self.unstarted.insert(place);
         }
         let before = self.entries.insert(place, waiting);
-        assert!(before.is_none(), "place {place} is given twice");
+        assert!(before.is_none(), "place {place} is used twice");
     }
 
     /// Removes the container at a place.
@@ -50,7 +50,7 @@ impl Queue {
         let waiting = self
             .entries
             .remove(&place)
-            .expect("places are of containers that wait");
+            .expect("every place belongs to a waiting container");
         self.total -= waiting.amount;
         if let Some(held_mb) = self.paused.remove(&place) {
             self.frozen_mb -= u128::from(held_mb);

@@ -118,7 +118,7 @@ impl QueueLimitCalculator {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "Java's d2i: towards zero, clamped, 0 for no number"
+    reason = "Java's d2i: towards zero, clamped, 0 for NaN"
 )]
 fn double_to_int(value: f64) -> i32 {
     value as i32
@@ -126,7 +126,7 @@ fn double_to_int(value: f64) -> i32 {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "Java's f2i: towards zero, clamped, 0 for no number"
+    reason = "Java's f2i: towards zero, clamped, 0 for NaN"
 )]
 fn float_to_int(value: f32) -> i32 {
     value as i32

@@ -48,17 +48,17 @@ pub enum AskError {
     #[error("more than {ASK_LINES_MAX} resource requests are outstanding")]
     TooManyLines,
     /// More memory for lines than [`ASK_BYTES_MAX`].
-    #[error("the resource requests that are outstanding take more than {ASK_BYTES_MAX} bytes")]
+    #[error("outstanding resource requests take more than {ASK_BYTES_MAX} bytes")]
     TooManyBytes,
     /// More hosts on the blacklist than [`BLACKLIST_MAX`].
-    #[error("more than {BLACKLIST_MAX} hosts on the blacklist")]
+    #[error("more than {BLACKLIST_MAX} hosts are on the blacklist")]
     BlacklistTooLong,
     /// Resource name longer than [`RESOURCE_NAME_BYTES_MAX`].
-    #[error("a resource name of {0} bytes")]
+    #[error("resource name of {0} bytes, more than {RESOURCE_NAME_BYTES_MAX}")]
     NameTooLong(usize),
     /// Container without memory or without virtual cores. Callers raise asks to the minimum size
     /// first.
-    #[error("a container of {0}")]
+    #[error("container size {0} without memory or virtual cores")]
     EmptyCapability(Resource),
 }
 

@@ -13,10 +13,10 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChargeError {
     /// The node is not registered, or was removed.
-    #[error("no node {0}")]
+    #[error("node {0} is not registered")]
     UnknownNode(NodeId),
     /// The container already holds an allocation.
-    #[error("container {container} already holds room on {node}")]
+    #[error("container {container} already holds an allocation on {node}")]
     AlreadyCharged {
         /// Container that was to be charged.
         container: ContainerId,
@@ -24,7 +24,7 @@ pub enum ChargeError {
         node: NodeId,
     },
     /// The container does not fit into the free resources.
-    #[error("{node} has {free} free, not {wanted}")]
+    #[error("{node} has {free} free, less than {wanted}")]
     NoRoom {
         /// Node that was to be charged.
         node: NodeId,

@@ -24,24 +24,25 @@ impl ContainerScheduler {
         self.assert_settled();
         let mut rebuilt = Index::new(self.config.vmem_check);
         for (id, container) in &self.containers {
-            assert_eq!(
-                *id, container.spec.id,
-                "a container is filed under its own id"
-            );
+            assert_eq!(*id, container.spec.id, "a container's key is its id");
             rebuilt.insert(&container.spec, container.state);
-            let gone = matches!(container.state, S::Done(_)) && container.forget_when_done;
-            assert!(!gone, "{id} is done and was to be forgotten");
+            let overdue = matches!(container.state, S::Done(_)) && container.forget_when_done;
+            assert!(!overdue, "{id} is done but not forgotten");
         }
         assert!(
             self.index == rebuilt,
-            "the index is not that of the containers"
+            "the index differs from a rebuilt one"
         );
         for timer in self.timers.iter() {
-            let (id, due) = match timer {
+            let (id, legal) = match timer {
                 Timer::ForceKill(id) => (id, matches!(self.state(id), Some(S::Killing { .. }))),
                 Timer::PauseEnd(id) => (id, matches!(self.state(id), Some(S::Paused { .. }))),
             };
-            assert!(due, "{id} in {:?} has the timer {timer:?}", self.state(id));
+            assert!(
+                legal,
+                "{id} in {:?} has the timer {timer:?}",
+                self.state(id)
+            );
         }
         self.assert_pauses_end();
     }
@@ -50,12 +51,12 @@ impl ContainerScheduler {
     /// pause.
     fn assert_pauses_end(&self) {
         let timers: BTreeSet<Timer> = self.timers.iter().collect();
-        let ending = |id: &ContainerId| timers.contains(&Timer::PauseEnd(*id));
+        let has_timer = |id: &ContainerId| timers.contains(&Timer::PauseEnd(*id));
         for (waiting, frozen) in self.index.opportunistic().iter() {
             assert_eq!(
                 frozen,
-                ending(&waiting.id),
-                "{}: pause and timer",
+                has_timer(&waiting.id),
+                "{}: frozen without timer, or timer without pause",
                 waiting.id
             );
         }
@@ -68,16 +69,16 @@ impl ContainerScheduler {
             "too many containers"
         );
         let excess = self.next_frozen_to_kill();
-        assert_eq!(excess, None, "frozen memory is held that is needed");
+        assert_eq!(excess, None, "frozen containers hold too much memory");
         if let Some(head) = self.index.guaranteed().head() {
             assert!(
                 !self.config.forces_guaranteed(),
-                "{} was not forced",
+                "guaranteed {} waits although it is forced",
                 head.id
             );
             assert!(
                 !self.has_room(head.amount),
-                "guaranteed {} waits beside room",
+                "guaranteed {} waits although it fits",
                 head.id
             );
             let needed = self.index.kept() + self.index.guaranteed().total();
@@ -85,13 +86,13 @@ impl ContainerScheduler {
             let victims = victims::select(short, self.index.evictable_newest_first());
             assert!(
                 victims.is_empty(),
-                "{} waits, {victims:?} still run",
+                "guaranteed {} waits while {victims:?} could be evicted",
                 head.id
             );
         } else if let Some(head) = self.index.opportunistic().head() {
             assert!(
                 !self.has_room(head.amount),
-                "opportunistic {} waits beside room",
+                "opportunistic {} waits although it fits",
                 head.id
             );
             assert!(

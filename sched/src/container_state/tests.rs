@@ -114,7 +114,7 @@ fn an_illegal_step_names_state_and_step() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a container cannot take the step Launched in state Localizing"
+        "step Launched is illegal in state Localizing"
     );
 }
 
