@@ -1,34 +1,34 @@
-//! What one download may use up, and copying within it.
+//! Limits on one download, and copying within them.
 //!
-//! An archive of a few kilobytes can unpack to terabytes, or to millions of empty files. What stops it is the room on
-//! the disk and a fixed number of entries, not what the archive says about itself.
+//! An archive of a few kilobytes can unpack to terabytes, or to millions of empty files. Free disk
+//! space and a fixed number of entries limit it, not the sizes that the archive states.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 
 use super::folder::Folder;
 
-/// Room that a download leaves on its disk, for the containers that work there.
+/// Free bytes that a download leaves on its disk, for the containers that work there.
 const FREE_RESERVE_BYTES: u64 = 64 << 20;
 
-/// Files, folders and links of one resource. Python environments have 100,000 to 300,000.
+/// Limit on files, folders and links of one resource. Python environments have 100,000 to 300,000.
 const ENTRIES_MAX: u32 = 1 << 20;
 
-/// How much is written between two looks at the disk and at whether anybody still waits.
+/// Bytes written between two checks of the free space and of whether the download is still wanted.
 const CHECK_EVERY_BYTES: u64 = 16 << 20;
 
 const COPY_BUFFER_BYTES: usize = 128 << 10;
 
-/// Why a download may not go on.
+/// Limit for which a download is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exhausted {
     Disk,
     Entries,
-    /// Nobody waits for it any more.
+    /// No container waits for the download any more.
     GivenUp,
 }
 
-/// Why a copy broke off.
+/// Cause of an aborted copy.
 #[derive(Debug)]
 pub(super) enum CopyError {
     Read(io::Error),
@@ -36,9 +36,9 @@ pub(super) enum CopyError {
     Exhausted(Exhausted),
 }
 
-/// What one download has left.
+/// What one download may still write.
 pub(super) struct Budget<'a> {
-    /// Any folder on the disk that is written to.
+    /// Any folder on the disk that the download is written to.
     disk: &'a Folder,
     is_waited_for: &'a dyn Fn() -> bool,
     entries_left: u32,
@@ -61,12 +61,12 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// All bytes written so far.
+    /// Returns the number of bytes written so far.
     pub(super) fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
 
-    /// One more file, folder or link.
+    /// Counts one more file, folder or link.
     pub(super) fn spend_entry(&mut self) -> Result<(), Exhausted> {
         if !(self.is_waited_for)() {
             return Err(Exhausted::GivenUp);
@@ -82,7 +82,7 @@ impl<'a> Budget<'a> {
             if !(self.is_waited_for)() {
                 return Err(Exhausted::GivenUp);
             }
-            // A disk that does not answer will say why when it is written to.
+            // If the file system does not answer, the write will return the error.
             let free = self.disk.free_bytes().unwrap_or(u64::MAX);
             if free < self.free_reserve_bytes {
                 return Err(Exhausted::Disk);
@@ -93,7 +93,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Copies all there is to read.
+    /// Copies to the end of the source.
     pub(super) fn copy(
         &mut self,
         from: &mut (impl Read + ?Sized),
@@ -111,7 +111,8 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Reads to the end and keeps nothing. Costs as much as writing it would: unpacking takes time, too.
+    /// Reads to the end and discards the content. Charges it like a copy, since unpacking it takes
+    /// time, too.
     pub(super) fn skip(&mut self, from: &mut (impl Read + ?Sized)) -> Result<(), CopyError> {
         while self.read(from)? > 0 {}
         Ok(())
@@ -128,7 +129,7 @@ impl<'a> Budget<'a> {
         Ok(length)
     }
 
-    /// As if the disk had this little room, or room for this few entries.
+    /// Pretends that the disk has this little free space, or that this few entries are left.
     #[cfg(test)]
     pub(super) fn restrict(&mut self, free_reserve_bytes: u64, entries_left: u32) {
         self.free_reserve_bytes = free_reserve_bytes;

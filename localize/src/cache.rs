@@ -1,4 +1,5 @@
-//! The books of the caches: which resource is where, who uses it, who waits for it, what may go. No I/O and no clock.
+//! Index of the caches: the place and the users of each resource, the requests that wait for it,
+//! and eviction. No I/O and no clock.
 //!
 //! ```text
 //!            begin                finish(Ok)              last user released
@@ -8,7 +9,8 @@
 //!      ▲                                                                                ▼
 //!      └──────────────────────────────────────────────────────────────────────── (nothing)
 //! ```
-//! A resource found missing on the disk is *detached*: requests no longer find it, those that use it keep it.
+//! A resource found missing on the disk is *detached*: requests no longer find it, those that use
+//! it keep it.
 
 mod evict;
 mod values;
@@ -28,8 +30,9 @@ pub(super) use values::{
 };
 use values::{CacheKey, Entry, EntryState};
 
-/// Resources that requests may be waiting for at once. A container rarely has more than 100, so this is some hundred
-/// containers starting together; a status line of a waiting resource is a few hundred bytes.
+/// Limit on resources that requests may wait for at once. A container rarely has more than 100, so
+/// this is some hundred containers that start together; the status of a waiting resource is a few
+/// hundred bytes.
 pub(super) const WAITING_MAX: usize = 1 << 16;
 
 /// First id of a cache (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
@@ -45,18 +48,18 @@ struct Request {
 struct Item {
     wanted: Wanted,
     state: ItemState,
-    /// It was there when the request was looked at, and not waited for.
+    /// Found in the cache by the request, and not waited for.
     was_cached: bool,
 }
 
 #[derive(Debug)]
 enum ItemState {
-    /// Not looked at yet.
+    /// Not looked up yet.
     New,
     Waiting(EntryId),
     Has(EntryId),
     Failed(Arc<FetchError>),
-    /// No longer waited for: the container was given up, or another of its resources failed.
+    /// Cancelled: the container was cancelled, or another of its resources failed.
     Dropped,
 }
 
@@ -64,11 +67,11 @@ enum ItemState {
 struct ScopeBooks {
     next_id: u64,
     entries: BTreeMap<CacheKey, EntryId>,
-    /// By disk.
+    /// Directories in use, by disk.
     shards: BTreeMap<usize, Shards>,
 }
 
-/// See the module.
+/// Index of all caches and of the requests for their resources.
 #[derive(Debug)]
 pub(super) struct Cache {
     files_per_directory: u32,
@@ -76,18 +79,18 @@ pub(super) struct Cache {
     entries: BTreeMap<EntryId, Entry>,
     requests: BTreeMap<RequestId, Request>,
     by_container: BTreeMap<ContainerId, Vec<RequestId>>,
-    /// Items in the states `New` and `Waiting`.
+    /// Number of items in the states `New` and `Waiting`.
     waiting: usize,
-    /// Source of ids and of the order of use.
+    /// Counter, source of ids and of the order of use.
     tick: u64,
 }
 
-/// More resources would be waiting than [`WAITING_MAX`].
+/// Refusal of a request above [`WAITING_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooManyWaiting;
 
 impl Cache {
-    /// Empty books; `files_per_directory` as configured.
+    /// Returns an empty index; `files_per_directory` as configured.
     pub(super) fn new(files_per_directory: u32) -> Self {
         Self {
             files_per_directory,
@@ -100,7 +103,8 @@ impl Cache {
         }
     }
 
-    /// Notes what a container wants. From now on it can be asked for, cancelled and released.
+    /// Registers the resources that a container asks for. From now on the request can be begun,
+    /// cancelled and released.
     pub(super) fn register(
         &mut self,
         container: ContainerId,
@@ -125,7 +129,8 @@ impl Cache {
         Ok(request)
     }
 
-    /// Where the resources of a request are that the books have: to be looked for on the disk before [`Self::begin`].
+    /// Returns the places of the request's cached resources, for the caller to check on the disk
+    /// before [`Self::begin`].
     pub(super) fn known(&self, request: RequestId) -> Vec<(EntryId, Scope, Place)> {
         let Some(request) = self.requests.get(&request) else {
             return Vec::new();
@@ -142,8 +147,8 @@ impl Cache {
         known.collect()
     }
 
-    /// Gives a request what is there, lets it wait for what is being downloaded, and says what else to download.
-    /// Entries in `missing` are not on the disk.
+    /// Assigns to a request the cached resources, makes it wait for those being downloaded, and
+    /// returns the other downloads to start. Entries in `missing` are not on the disk.
     pub(super) fn begin(&mut self, id: RequestId, missing: &[EntryId]) -> Begun {
         let mut begun = Begun::default();
         for entry in missing {
@@ -185,12 +190,13 @@ impl Cache {
         begun
     }
 
-    /// Whether somebody still waits for this download.
+    /// Returns whether a request still waits for this download.
     pub(super) fn is_waited_for(&self, entry: EntryId) -> bool {
         self.entries.contains_key(&entry)
     }
 
-    /// A new place on a disk for a download; to be given back if it is not used. `None` if nobody waits for it.
+    /// Returns a new place on a disk for a download; to be released if not used. `None` if no
+    /// request waits for it.
     pub(super) fn take_place(&mut self, entry: EntryId, disk: usize) -> Option<Place> {
         let limit = self.files_per_directory;
         let entry = self.entries.get(&entry)?;
@@ -216,7 +222,7 @@ impl Cache {
         })
     }
 
-    /// Nothing is at this place any more.
+    /// Releases a place that is empty again.
     pub(super) fn give_place_back(&mut self, scope: &Scope, place: &Place) {
         let shards = self
             .scopes
@@ -227,7 +233,7 @@ impl Cache {
         }
     }
 
-    /// A download has ended.
+    /// Records the end of a download.
     pub(super) fn finish(
         &mut self,
         id: EntryId,
@@ -266,7 +272,8 @@ impl Cache {
         finished
     }
 
-    /// Gives up what a container still waits for, and returns its requests that were open. What it has, it keeps.
+    /// Cancels a container's pending resources, and returns its open requests. Its localized
+    /// resources stay in use.
     pub(super) fn cancel(&mut self, container: ContainerId) -> Vec<RequestId> {
         let requests = self.by_container.get(&container).cloned();
         let mut open = requests.unwrap_or_default();
@@ -274,7 +281,7 @@ impl Cache {
         open
     }
 
-    /// The container needs nothing any more. Returns its requests that were open.
+    /// Releases all resources of a container. Returns its open requests.
     pub(super) fn release(&mut self, container: ContainerId) -> Vec<RequestId> {
         let open = self.cancel(container);
         let tick = self.next_tick();
@@ -289,8 +296,8 @@ impl Cache {
         open
     }
 
-    /// Forgets the cache of an application, whose folders are about to go, and gives up what its containers still wait
-    /// for. Returns their requests that were open.
+    /// Removes the cache of an application, whose folders are about to be deleted, and cancels the
+    /// pending resources of its containers. Returns their open requests.
     pub(super) fn remove_application(
         &mut self,
         scope: &Scope,
@@ -314,12 +321,12 @@ impl Cache {
         open
     }
 
-    /// Whether the books of this cache are kept: not once its application has ended.
+    /// Returns whether this cache is indexed: not once its application has ended.
     pub(super) fn has_scope(&self, scope: &Scope) -> bool {
         self.scopes.contains_key(scope)
     }
 
-    /// How far each resource of a container is, in the order they were asked for.
+    /// Returns the state of each resource of a container, in the order of the requests.
     pub(super) fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
         let requests = self.by_container.get(&container).into_iter().flatten();
         let items = requests
@@ -355,7 +362,7 @@ impl Cache {
         books.entries.get(&wanted.key()).copied()
     }
 
-    /// Takes an entry out of the index, so that no request finds it.
+    /// Removes an entry from its cache's index, so that no request finds it.
     fn unlist(&mut self, id: EntryId) {
         let Some(entry) = self.entries.get(&id) else {
             return;
@@ -367,7 +374,7 @@ impl Cache {
         }
     }
 
-    /// As [`Self::unlist`]; the entry goes altogether once nobody uses it.
+    /// Unlists an entry, and removes it altogether once no container uses it.
     fn detach(&mut self, id: EntryId) {
         self.unlist(id);
         if self
@@ -379,7 +386,7 @@ impl Cache {
         }
     }
 
-    /// The resource is there: the request's links to it have what they wait for.
+    /// Assigns a downloaded resource to a request that waits for it.
     fn give(&mut self, request: RequestId, entry: EntryId) {
         let Some(request) = self.requests.get_mut(&request) else {
             return;
@@ -395,7 +402,7 @@ impl Cache {
         }
     }
 
-    /// The resource cannot be had: the request fails with it and waits for nothing else.
+    /// Fails a request with the failure of one resource, and cancels its other pending resources.
     fn fail(&mut self, id: RequestId, entry: EntryId, error: &Arc<FetchError>) -> Option<Failure> {
         let mut failure = None;
         let request = self.requests.get_mut(&id)?;
@@ -414,7 +421,8 @@ impl Cache {
         failure
     }
 
-    /// The request waits for nothing any more; downloads that only it waited for are given up. Whether it was open.
+    /// Cancels the pending resources of a request; downloads that no other request waits for are
+    /// detached. Returns whether the request was open.
     fn drop_waiting(&mut self, id: RequestId) -> bool {
         let Some(request) = self.requests.get_mut(&id) else {
             return false;
@@ -463,7 +471,7 @@ impl Cache {
         }
     }
 
-    /// All that the request asked for, if it has it.
+    /// Returns the resources of a request if it has all of them.
     fn complete(&self, request: RequestId) -> Option<Complete> {
         let request = self.requests.get(&request)?;
         let has = |item: &Item| match item.state {

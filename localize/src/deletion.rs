@@ -1,8 +1,8 @@
-//! Deleting folders in the background (Hadoop: `DeletionService`).
+//! Deletion of folders in the background (Hadoop: `DeletionService`).
 //!
-//! A few threads take what is due from one queue ordered by time: a channel cannot hold something back for the debug
-//! delay or the three hours that logs are kept. When the agent stops, what is due is still deleted, within bounds; the rest
-//! is found again by its next start.
+//! A few threads take what is due from one queue ordered by time: a channel cannot hold a deletion
+//! back for the debug delay or the three hours for which logs are kept. When the agent stops, due
+//! deletions are still performed, within bounds; the next start finds the rest again.
 
 use std::cmp::Ordering as Order;
 use std::collections::BinaryHeap;
@@ -19,19 +19,20 @@ use crate::config::DeletionConfig;
 use super::dirs::Disk;
 use super::remove_tree::{open_for_removal, remove_tree};
 
-/// Deletions that may wait. One is about 400 bytes, so a full queue is 100 MB; only a long debug delay fills it, at
-/// hundreds of containers a second. What does not fit stays on the disk until the next start of the agent.
+/// Limit on queued deletions. One is about 400 bytes, so a full queue is 100 MB; only a long debug
+/// delay fills it, at hundreds of containers a second. Folders beyond the limit stay on the disk
+/// until the next start of the agent.
 const QUEUED_MAX: usize = 1 << 18;
 
-/// A folder or file below one of the node's directories, to be deleted with all that is in it.
+/// A folder or file below one of the node's directories, to be deleted with its contents.
 #[derive(Clone)]
 pub struct Deletion {
     disk: Arc<Disk>,
-    /// One name per level, never empty.
+    /// Names from the directory downwards, one per level, never empty.
     names: Vec<String>,
 }
 
-/// Handle on the deletion threads. Cheap to clone.
+/// Handle of the deletion threads. Cheap to clone.
 #[derive(Clone)]
 pub struct DeletionService {
     shared: Arc<Shared>,
@@ -40,9 +41,9 @@ pub struct DeletionService {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// Read between two files of a tree, so that stopping does not wait for a large one.
+    /// Checked between two files of a tree, so that a stop does not wait for a large tree.
     stop: AtomicBool,
-    /// `None`: nothing is ever deleted.
+    /// Delay added to each deletion; `None`: nothing is ever deleted.
     debug_delay: Option<Duration>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -50,7 +51,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     heap: BinaryHeap<Queued>,
-    /// Deletions being worked on.
+    /// Number of deletions in progress.
     active: usize,
     next_sequence: u64,
 }
@@ -66,7 +67,7 @@ impl Deletion {
         Self { disk, names }
     }
 
-    /// What is deleted, for people; links in it are not followed when it is.
+    /// Returns the path to delete, for messages only: the deletion follows no link in it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         let mut path = self.disk.path.clone();
@@ -74,8 +75,8 @@ impl Deletion {
         path
     }
 
-    /// Goes down by handles and removes the last name. A folder on the way that is missing means nothing is left to
-    /// do; a link on the way is an error.
+    /// Descends by handles and removes the last name. A missing folder on the way means that
+    /// nothing is left to do; a link on the way is an error.
     fn perform(&self, stop: &AtomicBool) -> io::Result<()> {
         let Some((last, parents)) = self.names.split_last() else {
             return Ok(());
@@ -101,7 +102,7 @@ impl DeletionService {
     /// Starts the threads `delete-0`, `delete-1`, ….
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// The system cannot start another thread.
     pub fn start(config: &DeletionConfig) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -137,7 +138,7 @@ impl DeletionService {
         let Some(debug_delay) = self.shared.debug_delay else {
             return;
         };
-        // A delay beyond the clock's range is as good as for ever.
+        // A delay beyond the clock's range never ends.
         let due = Instant::now().checked_add(delay.saturating_add(debug_delay));
         let Some(due) = due else {
             return;
@@ -161,12 +162,12 @@ impl DeletionService {
         }
     }
 
-    /// Ends the threads and waits for them: when all that is due is deleted or, once `patience` is over, after the file
-    /// that each is at. What is not due yet stays on the disk.
+    /// Ends the threads and waits for them: until all due deletions are done or, after `patience`,
+    /// until each thread has removed its current file. Deletions that are not due stay on the disk.
     pub fn stop(&self, patience: Duration) {
         self.finish_due(patience);
         self.shared.stop.store(true, Ordering::Relaxed);
-        // Taken and released so that no thread is between its look at `stop` and its wait.
+        // Locked once so that no thread is between its check of `stop` and its wait.
         drop(self.shared.queue());
         self.shared.changed.notify_all();
         let threads = std::mem::take(&mut *self.shared.threads());
@@ -177,7 +178,7 @@ impl DeletionService {
         }
     }
 
-    /// Waits until nothing that is due is left.
+    /// Waits until no due deletion is left.
     fn finish_due(&self, patience: Duration) {
         let begin = Instant::now();
         let mut queue = self.shared.queue();
@@ -192,7 +193,7 @@ impl DeletionService {
         }
     }
 
-    /// Waits until everything that was queued is deleted.
+    /// Waits until every queued deletion is done.
     #[cfg(test)]
     pub(super) fn wait_until_idle(&self) {
         let mut queue = self.shared.queue();
@@ -207,7 +208,7 @@ impl DeletionService {
 }
 
 impl Queue {
-    /// Whether something is being deleted or should be by now.
+    /// Returns whether a deletion is in progress or due.
     fn has_work(&self, now: Instant) -> bool {
         self.active > 0 || self.heap.peek().is_some_and(|first| first.due <= now)
     }
@@ -224,7 +225,7 @@ impl Queue {
 }
 
 impl Shared {
-    // Nothing panics while holding these locks; were it otherwise, the queue would still be whole.
+    // No code panics while it holds these locks; even then the queue would be consistent.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -242,12 +243,12 @@ impl Shared {
                 tracing::warn!(path = %path.display(), %error, "cannot delete");
             }
             self.queue().active -= 1;
-            // For whoever waits until all is done; idle threads look at the queue and wait again.
+            // Wakes `finish_due`; idle threads check the queue and wait again.
             self.changed.notify_all();
         }
     }
 
-    /// The next deletion that is due, waiting for it; `None` when the threads are to end.
+    /// Waits for the next due deletion; returns `None` when the threads must end.
     fn next(&self) -> Option<Deletion> {
         let mut queue = self.queue();
         loop {
@@ -277,7 +278,7 @@ impl Shared {
 }
 
 impl Ord for Queued {
-    /// The greatest is the next: the earliest due, and of those the first queued.
+    /// Orders the next deletion as the greatest: the earliest due, and of those the first queued.
     fn cmp(&self, other: &Self) -> Order {
         (other.due, other.sequence).cmp(&(self.due, self.sequence))
     }
@@ -326,7 +327,7 @@ mod tests {
     }
 
     const NOW: Option<u64> = Some(0);
-    /// Far more than a deletion takes, so that a test that waits for it hangs visibly.
+    /// Deadline far above a deletion's duration, so that a test that waits for it hangs visibly.
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]

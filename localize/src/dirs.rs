@@ -1,4 +1,5 @@
-//! The node's local and log directories: opened once at start, and the folders of containers made below them.
+//! The node's local and log directories: opened once at start, and the folders of containers below
+//! them.
 //!
 //! Blocking file operations throughout: for a thread, not for a task.
 
@@ -17,7 +18,7 @@ use super::layout::{self, Step};
 use super::start;
 use super::user_name::UserName;
 
-/// One local or log directory, opened.
+/// A local or log directory and its handle.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,
@@ -32,47 +33,49 @@ pub struct NodeDirs {
 
 #[derive(Debug)]
 struct Inner {
-    /// Never empty.
+    /// Local directories in the configured order, never empty.
     local: Vec<Arc<Disk>>,
-    /// Never empty.
+    /// Log directories in the configured order, never empty.
     logs: Vec<Arc<Disk>>,
     log_dir_permissions: u32,
 }
 
-/// What [`NodeDirs::start`] found.
+/// Result of [`NodeDirs::start`].
 #[derive(Debug)]
 pub struct StartedDirs {
-    /// The directories to work with.
+    /// Usable directories.
     pub dirs: NodeDirs,
     /// Configured directories that cannot be used, for the node's health report.
     pub unusable: Vec<UnusableDir>,
-    /// Folders of an earlier life, out of the way by name, to be handed to the deletion service.
+    /// Renamed folders of an earlier run, for the deletion service.
     pub leftovers: Vec<Deletion>,
 }
 
-/// Folders of one container, made and ready.
+/// Folders of one container, created and ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerDirs {
-    /// `<local>/usercache/USER/appcache/APP/CID`: where its process starts.
+    /// Working directory of the container's process, `<local>/usercache/USER/appcache/APP/CID`.
     pub work_dir: PathBuf,
-    /// `<log>/APP/CID`: where its output goes (`<LOG_DIR>`).
+    /// Folder of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
     pub log_dir: PathBuf,
-    /// `<local>/nmPrivate/APP/CID`: where the agent keeps script, tokens and pid file; nobody else may look.
+    /// Folder of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
+    /// agent may read it.
     pub nm_private_dir: PathBuf,
-    /// The application's folder on every usable local directory (`LOCAL_DIRS`); not empty.
+    /// Folders of the application, one on every usable local directory (`LOCAL_DIRS`); not empty.
     pub local_dirs: Vec<PathBuf>,
-    /// The user's folder on every usable local directory (`LOCAL_USER_DIRS`); not empty.
+    /// Folders of the user, one on every usable local directory (`LOCAL_USER_DIRS`); not empty.
     pub local_user_dirs: Vec<PathBuf>,
-    /// The container's folder on every usable log directory (`LOG_DIRS`); not empty.
+    /// Folders of the container, one on every usable log directory (`LOG_DIRS`); not empty.
     pub log_dirs: Vec<PathBuf>,
 }
 
 impl NodeDirs {
-    /// Opens the configured directories, making those that do not exist, for a node that recovers nothing: what an
-    /// earlier life left is renamed to `…_DEL_<milliseconds>` and returned for deletion.
+    /// Opens the configured directories and creates missing ones, for a node that recovers nothing:
+    /// folders of an earlier run are renamed to `…_DEL_<milliseconds>` and returned for deletion.
     ///
     /// # Errors
-    /// [`DirsError::NoneUsable`] if no local or no log directory can be used; single bad ones are only reported.
+    /// [`DirsError::NoneUsable`] if no local or no log directory can be used; a single bad one is
+    /// only reported.
     pub fn start(config: &DirsConfig, now: EpochMillis) -> Result<StartedDirs, DirsError> {
         let mut leftovers = Vec::new();
         let mut unusable = Vec::new();
@@ -108,11 +111,12 @@ impl NodeDirs {
         })
     }
 
-    /// Makes the work folder of a container on every local directory and its log folder on every log directory, and
-    /// chooses one of each for it, at random weighted by free space. Applications spread over all of them.
+    /// Creates the work folder of a container on every local directory and its log folder on every
+    /// log directory, and chooses one of each for it, at random weighted by free space.
+    /// Applications spread over all directories.
     ///
-    /// # Errors
-    /// [`DirsError`] if the chosen directories are full or a folder cannot be made; other disks that fail are left
+    /// [`DirsError`] if the chosen directories are full or a folder cannot be created; other disks
+    /// that fail are left out of the lists.
     /// out of the lists.
     pub fn create_container_dirs(
         &self,
@@ -145,7 +149,8 @@ impl NodeDirs {
         })
     }
 
-    /// What is to be deleted when a container has ended: its work folders and what the agent kept for it.
+    /// Returns the folders to delete when a container has ended: its work folders and its private
+    /// folders.
     #[must_use]
     pub fn container_deletions(&self, container: &ContainerId, user: &UserName) -> Vec<Deletion> {
         let work = layout::names(layout::work_steps(user, container));
@@ -153,8 +158,8 @@ impl NodeDirs {
         on_each(&self.inner.local, &[work, private])
     }
 
-    /// What is to be deleted when an application has ended. Not before: outputs of map tasks that other nodes fetch
-    /// live there.
+    /// Returns the folders to delete when an application has ended. Not before: they hold map
+    /// outputs that other nodes fetch.
     #[must_use]
     pub fn application_deletions(
         &self,
@@ -166,30 +171,31 @@ impl NodeDirs {
         on_each(&self.inner.local, &[work, private])
     }
 
-    /// The log folders of an application, to be deleted `yarn.nodemanager.log.retain-seconds` after its end.
+    /// Returns the log folders of an application, to delete `yarn.nodemanager.log.retain-seconds`
+    /// after its end.
     #[must_use]
     pub fn log_deletions(&self, application: ApplicationId) -> Vec<Deletion> {
         on_each(&self.inner.logs, &[vec![application.to_string()]])
     }
 
-    /// The usable log directories, in the configured order.
+    /// Returns the usable log directories, in the configured order.
     pub fn log_dirs(&self) -> impl Iterator<Item = &Path> {
         self.inner.logs.iter().map(|disk| disk.path.as_path())
     }
 
-    /// The usable local directories, in the configured order.
+    /// Returns the usable local directories, in the configured order.
     pub fn local_dirs(&self) -> impl Iterator<Item = &Path> {
         self.inner.local.iter().map(|disk| disk.path.as_path())
     }
 
-    /// A local directory by its index.
+    /// Returns a local directory by its index.
     pub(super) fn local(&self, index: usize) -> Option<&Arc<Disk>> {
         self.inner.local.get(index)
     }
 
-    /// Index of the local directory that a resource is downloaded to. With a known size the next one from a random
-    /// start that has more than this free; otherwise at random weighted by free space (Hadoop:
-    /// `LocalDirAllocator.getLocalPathForWrite`).
+    /// Chooses the local directory for a download and returns its index. With a known size the next
+    /// one from a random start that has more than this free; otherwise at random weighted by free
+    /// space (Hadoop: `LocalDirAllocator.getLocalPathForWrite`).
     pub(super) fn choose_for(&self, bytes: u64, rng: &mut impl Rng) -> Result<usize, DirsError> {
         let free = free_bytes(&self.inner.local);
         let chosen = if bytes == 0 {
@@ -202,7 +208,7 @@ impl NodeDirs {
 }
 
 impl Disk {
-    /// Goes down the steps, making what is missing.
+    /// Opens the folder at the end of the steps, and creates missing ones.
     pub(super) fn ensure(&self, steps: &[Step]) -> Result<Folder, DirsError> {
         let fail = |source| DirsError::Io {
             action: "create",
@@ -217,7 +223,8 @@ impl Disk {
     }
 }
 
-/// Makes the folder on the chosen disk, and on the others as far as they let us. Returns the disks that have it.
+/// Creates the folder on the chosen disk, and on the others where possible. Returns the disks that
+/// have it.
 fn make_on_all<'a>(
     disks: &'a [Arc<Disk>],
     chosen: &Arc<Disk>,
@@ -254,7 +261,7 @@ fn choose<'a>(disks: &'a [Arc<Disk>], rng: &mut impl Rng) -> Result<&'a Arc<Disk
     disk.ok_or(DirsError::NoRoom { bytes: 1 })
 }
 
-/// Free bytes per disk; 0 for one that does not answer, so that it is not chosen.
+/// Returns the free bytes of each disk; 0 for one that does not answer, so that it is not chosen.
 fn free_bytes(disks: &[Arc<Disk>]) -> Vec<u64> {
     let free = |disk: &Arc<Disk>| disk.root.free_bytes().unwrap_or(0);
     disks.iter().map(free).collect()

@@ -1,4 +1,4 @@
-//! What can go wrong, and the texts that AMs and people read.
+//! Errors of localization, with the texts that AMs and people read.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,77 +8,78 @@ use thiserror::Error;
 
 use super::user_name::InvalidUserName;
 
-/// A folder of the node could not be made, read or chosen.
+/// Failure to create, read or choose a folder of the node.
 #[derive(Debug, Error)]
 pub enum DirsError {
-    /// The kernel refused an operation.
+    /// Operation that the kernel refused.
     #[error("cannot {action} {path}", path = path.display())]
     Io {
-        /// What was being done: `create`, `open`, …
+        /// Operation that failed: `create`, `open`, …
         action: &'static str,
-        /// To what.
+        /// Path that it was applied to.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// Every configured folder of a kind is unusable.
+    /// Configuration whose folders of one kind are all unusable.
     #[error("none of the {kind} can be used: {}", list(causes))]
     NoneUsable {
-        /// `local-dirs` or `log-dirs`.
+        /// Property of the kind, `local-dirs` or `log-dirs`.
         kind: &'static str,
-        /// Each that the configuration names, and what is wrong with it.
+        /// Configured directories, each with its error.
         causes: Vec<UnusableDir>,
     },
-    /// No disk has room for a file.
+    /// Size for which no disk has enough free space.
     #[error("no local directory has {bytes} bytes free")]
     NoRoom {
-        /// How many were needed.
+        /// Size of the file in bytes.
         bytes: u64,
     },
 }
 
-/// A container does not get its resources. The text, with its sources, goes into the container's diagnostics.
+/// Failure of a container's localization. The text, with its sources, goes into the container's
+/// diagnostics.
 #[derive(Clone, Debug, Error)]
 pub enum LocalizeError {
-    /// The user's name cannot be part of a path.
+    /// User name that cannot be part of a path.
     #[error(transparent)]
     InvalidUser(#[from] InvalidUserName),
-    /// The path of the resource does not end in a file name.
+    /// Resource whose path does not end in a file name.
     #[error("resource {url} for {link:?} has no file name")]
     NoName {
         /// Link name in the request.
         link: String,
-        /// The resource.
+        /// URL of the resource.
         url: String,
     },
-    /// More is waiting to be downloaded than this node keeps track of; a later try may succeed.
+    /// Request above the limit on waiting resources; a later attempt may succeed.
     #[error("the node already localizes {limit} resources")]
     Busy {
-        /// The most resources that may wait at once.
+        /// Limit on resources that may wait at once.
         limit: usize,
     },
-    /// A resource could not be had.
+    /// Resource that could not be localized.
     #[error("failed to localize {url}")]
     Resource {
         /// Link name in the request.
         link: String,
-        /// The resource.
+        /// URL of the resource.
         url: String,
-        /// Why; shared by all containers that waited for it.
+        /// Cause of the failure, shared by all containers that waited for the resource.
         #[source]
         source: Arc<FetchError>,
     },
-    /// The container was given up while it waited.
+    /// Request of a container that was cancelled.
     #[error("localization was cancelled")]
     Cancelled,
-    /// The node is stopping.
+    /// Request that was open when the node stopped.
     #[error("the node is stopping")]
     Stopping,
 }
 
 impl LocalizeError {
-    /// The whole chain of causes in one line, for the container's diagnostics.
+    /// Returns the whole chain of causes in one line, for the container's diagnostics.
     #[must_use]
     pub fn diagnostics(&self) -> String {
         crate::error_chain(self)
@@ -88,108 +89,109 @@ impl LocalizeError {
 /// A configured directory that is left out.
 #[derive(Debug)]
 pub struct UnusableDir {
-    /// Which one.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// Why.
+    /// Reason for which it is unusable.
     pub error: DirsError,
 }
 
-/// The paths with their reasons, as a text.
+/// Formats the paths with their reasons.
 fn list(causes: &[UnusableDir]) -> String {
     // Each error names its path.
     let causes = causes.iter().map(|cause| crate::error_chain(&cause.error));
     causes.collect::<Vec<_>>().join("; ")
 }
 
-/// One resource could not be brought to the local disk. Two of the texts are Hadoop's own, which people look for.
+/// Failure to download one resource. Two of the texts are Hadoop's own, for which people search.
 #[derive(Debug, Error)]
 pub enum FetchError {
-    /// Nothing here reads this kind of file system.
+    /// URL of a file system that this build does not read.
     #[error("cannot read {url}: this build reads only file: resources, not {scheme}:")]
     UnsupportedScheme {
-        /// The resource.
+        /// URL of the resource.
         url: String,
-        /// Its scheme.
+        /// Scheme of the URL.
         scheme: String,
     },
-    /// The source is not what the application's submitter saw (Hadoop's `FSDownload.verifyAndCopy`).
+    /// Source that has changed since the application was submitted (Hadoop:
+    /// `FSDownload.verifyAndCopy`).
     #[error(
         "Resource {url} changed on src filesystem - expected: \"{expected}\", was: \"{was}\", current time: \"{now}\""
     )]
     Changed {
-        /// The resource.
+        /// URL of the resource.
         url: String,
         /// Modification time in the request, ISO 8601.
         expected: String,
         /// Modification time found, ISO 8601.
         was: String,
-        /// When that was, ISO 8601.
+        /// Time of the check, ISO 8601.
         now: String,
     },
-    /// A public resource that not everybody may read (Hadoop's `FSDownload.verifyAndCopy`).
+    /// Public resource that other users may not read (Hadoop: `FSDownload.verifyAndCopy`).
     #[error(
         "Resource {url} is not publicly accessible and as such cannot be part of the public cache."
     )]
     NotPublic {
-        /// The resource.
+        /// URL of the resource.
         url: String,
     },
-    /// The source cannot be read.
+    /// Source that cannot be read.
     #[error("cannot {action} {path}")]
     Source {
-        /// What was being done.
+        /// Operation that failed.
         action: &'static str,
         /// Path in the source's file system.
         path: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// The source is, or holds, a device, pipe or socket.
+    /// Source that is, or holds, a device, pipe or socket.
     #[error("{path} is neither a file nor a folder")]
     SpecialFile {
         /// Path in the source's file system.
         path: String,
     },
-    /// The source's folders are nested deeper than we follow.
+    /// Source whose folders are nested above the limit.
     #[error("{path} is nested deeper than {limit} folders")]
     TooDeep {
         /// Path in the source's file system.
         path: String,
-        /// The deepest we go.
+        /// Limit on nested folders.
         limit: usize,
     },
-    /// The source folder holds more files than one resource may.
+    /// Source folder with more files than one resource may have.
     #[error("too many files, at {name}")]
     TooManyEntries {
-        /// The first one too many.
+        /// First name above the limit.
         name: String,
     },
-    /// More downloads are queued than the node keeps track of.
+    /// Download above the limit of the queue.
     #[error("too many downloads are waiting")]
     QueueFull,
-    /// The archive cannot be unpacked.
+    /// Archive that cannot be unpacked.
     #[error(transparent)]
     Unpack(UnpackError),
-    /// The copy cannot be written.
+    /// Copy that cannot be written.
     #[error("cannot write {name} to the cache")]
     Write {
-        /// File or entry being written.
+        /// Name of the file or entry that was being written.
         name: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// No folder to put it in.
+    /// Failure to create a folder for the download.
     #[error(transparent)]
     Dirs(#[from] DirsError),
-    /// Nobody waits for it any more.
+    /// Download that no container waits for any more.
     #[error("the download was given up")]
     GivenUp,
-    /// A bug in reading this very resource; other downloads go on.
+    /// Panic while this resource was read; other downloads continue.
     #[error("reading {url} broke off inside the agent")]
     BrokeOff {
-        /// The resource.
+        /// URL of the resource.
         url: String,
     },
 }
@@ -204,89 +206,89 @@ impl From<UnpackError> for FetchError {
     }
 }
 
-/// An archive that is not unpacked.
+/// Failure to unpack an archive.
 #[derive(Debug, Error)]
 pub enum UnpackError {
-    /// One entry would do harm.
+    /// Entry that is refused because it would do harm.
     #[error("archive {archive}, entry {entry:?}: {reason}")]
     Refused {
         /// File name of the archive.
         archive: String,
         /// Name of the entry, cut to a length that fits a log line.
         entry: String,
-        /// What is wrong with it.
+        /// Rule that the entry breaks.
         reason: RefusedEntry,
     },
-    /// It cannot be read as what its name says it is.
+    /// Archive whose content is not of the format that its name states.
     #[error("archive {archive} cannot be read")]
     Malformed {
         /// File name of the archive.
         archive: String,
-        /// What the reader found.
+        /// Error of the format's reader.
         #[source]
         source: io::Error,
     },
-    /// The expression that selects entries is not one we understand.
+    /// Pattern, to select entries, that does not compile.
     #[error("pattern {pattern:?} for archive {archive}")]
     Pattern {
         /// File name of the archive.
         archive: String,
-        /// The expression, cut to a length that fits a log line.
+        /// Pattern, cut to a length that fits a log line.
         pattern: String,
-        /// What is wrong with it.
+        /// Error of the compiler.
         #[source]
         source: regex::Error,
     },
-    /// An entry cannot be written to the cache.
+    /// Entry that cannot be written to the cache.
     #[error("archive {archive}, entry {entry:?} cannot be written")]
     Write {
         /// File name of the archive.
         archive: String,
         /// Name of the entry, cut to a length that fits a log line.
         entry: String,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// Nobody waits for it any more.
+    /// Download that no container waits for any more.
     #[error("the download was given up")]
     GivenUp,
 }
 
-/// Why an archive's entry is refused.
+/// Rule for which an archive's entry is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RefusedEntry {
-    /// The name is absolute.
+    /// Absolute name.
     #[error("its name is absolute")]
     AbsoluteName,
-    /// The name has a `..` in it.
+    /// Name with a `..` part.
     #[error("its name leaves the folder")]
     LeavesFolder,
-    /// The name cannot be a path: empty, too long, a NUL in it.
+    /// Name that cannot be a path: empty, too long, or with a NUL.
     #[error("its name cannot be a path")]
     BadName,
-    /// The name has more parts than we follow.
+    /// Name with more parts than the limit.
     #[error("its name has too many parts")]
     TooDeep,
-    /// A part of the name is a link, or a file, where a folder is needed.
+    /// Name with a link, or a file, where a folder is needed.
     #[error("its name goes through something that is no folder")]
     ThroughLink,
-    /// A symbolic link that points, or may point, out of the folder.
+    /// Symbolic link that points, or may point, out of the folder.
     #[error("it is a link that leaves the folder")]
     LinkLeavesFolder,
-    /// A hard link to something that is not a file of this archive.
+    /// Hard link to anything but a file of this archive.
     #[error("it is a hard link to no file of the archive")]
     LinkToNoFile,
-    /// A device, pipe or the like.
+    /// Device, pipe or the like.
     #[error("it is neither file, folder nor link")]
     SpecialFile,
-    /// A file where there already is a folder.
+    /// File with the name of an existing folder.
     #[error("there already is a folder of this name")]
     ReplacesFolder,
-    /// More entries than we unpack.
+    /// Entry above the limit on entries.
     #[error("the archive has too many entries")]
     TooManyEntries,
-    /// It is larger than the disk has room for.
+    /// Content above the free space of the disk.
     #[error("it does not fit on the disk")]
     DiskFull,
 }

@@ -1,12 +1,12 @@
-//! Writing what an archive's entries say, inside one folder and nowhere else.
+//! Writes the entries of an archive inside one folder and nowhere else.
 //!
-//! The archive is made by somebody who may want our files overwritten or read. The rules:
+//! The archive's author may want to overwrite or read our files. The rules:
 //! - a name is relative and has no `..`; every part but the last is a real folder, made on the way if missing;
 //! - a later entry replaces an earlier file or link of its name, never a folder;
 //! - a symbolic link's target is relative, and `..` only stands at its beginning and leads no higher than the folder.
 //!   Since links are only made in real folders and no link is passed when writing, no chain of them can lead out;
 //! - a hard link names a regular file that the archive made before;
-//! - devices and pipes are refused. Owners, times, extended attributes and set-id bits are not taken over.
+//! - devices and pipes are refused. Owners, times, extended attributes and set-id bits are ignored.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -19,24 +19,24 @@ use super::error::{RefusedEntry, UnpackError};
 use super::folder::{Folder, Kind};
 use super::layout::CacheModes;
 
-/// Longest name of an entry (`PATH_MAX`): nothing could open a longer one by its path.
+/// Longest name of an entry (`PATH_MAX`): no program could open a longer one by its path.
 const NAME_BYTES_MAX: usize = 4096;
-/// Longest part of a name (`NAME_MAX`).
+/// Longest part of a name, in bytes (`NAME_MAX`).
 const PART_BYTES_MAX: usize = 255;
-/// Most parts of a name.
+/// Limit on the parts of a name.
 const PARTS_MAX: usize = 128;
 
-/// Writes the entries of one archive.
+/// Writer of one archive's entries.
 pub(super) struct Extract<'a, 'b> {
     archive: &'a str,
     root: Folder,
     modes: CacheModes,
     budget: &'a mut Budget<'b>,
-    /// The folder that the last entry was written to: most entries follow a neighbour.
+    /// Folder of the last entry, with its names: most entries follow a neighbour.
     last: Option<(Vec<Vec<u8>>, Folder)>,
 }
 
-/// What went wrong with an entry, before its name is added.
+/// Failure to write an entry, before the entry's name is added.
 enum Wrong {
     Refused(RefusedEntry),
     Io(io::Error),
@@ -72,7 +72,7 @@ impl From<CopyError> for Wrong {
 
 impl From<io::Error> for Wrong {
     fn from(error: io::Error) -> Self {
-        // What the kernel says when a part of a name is a link or a file.
+        // Errors of the kernel when a part of a name is a link or a file.
         let errno = error.raw_os_error().map(Errno::from_raw);
         if matches!(errno, Some(Errno::ENOTDIR | Errno::ELOOP)) {
             Self::Refused(RefusedEntry::ThroughLink)
@@ -83,7 +83,7 @@ impl From<io::Error> for Wrong {
 }
 
 impl<'a, 'b> Extract<'a, 'b> {
-    /// Entries go below `root`, an empty folder.
+    /// Returns a writer of entries below `root`, an empty folder.
     pub(super) fn new(
         archive: &'a str,
         root: Folder,
@@ -99,7 +99,7 @@ impl<'a, 'b> Extract<'a, 'b> {
         }
     }
 
-    /// Makes a folder, or finds it there.
+    /// Creates a folder, or opens an existing one.
     pub(super) fn folder(&mut self, name: &[u8]) -> Result<(), UnpackError> {
         let made = parts(name)
             .map_err(Wrong::from)
@@ -107,7 +107,7 @@ impl<'a, 'b> Extract<'a, 'b> {
         made.map_err(|wrong| self.say(name, wrong))
     }
 
-    /// Writes a file; its old content, if the archive had it before, goes.
+    /// Writes a file; replaces an earlier file of that name.
     pub(super) fn file(
         &mut self,
         name: &[u8],
@@ -120,7 +120,7 @@ impl<'a, 'b> Extract<'a, 'b> {
         written.map_err(|wrong| self.say(name, wrong))
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub(super) fn symbolic_link(&mut self, name: &[u8], target: &[u8]) -> Result<(), UnpackError> {
         let made = self.make(name, |_, parent, last, depth| {
             check_link_target(target, depth)?;
@@ -129,18 +129,19 @@ impl<'a, 'b> Extract<'a, 'b> {
         made.map_err(|wrong| self.say(name, wrong))
     }
 
-    /// Makes another name for a file of the archive, which is named from the archive's root.
+    /// Creates another name for a file of the archive. The target is relative to the archive's
+    /// root.
     pub(super) fn hard_link(&mut self, name: &[u8], target: &[u8]) -> Result<(), UnpackError> {
         let made = self.link_to(name, target);
         made.map_err(|wrong| self.say(name, wrong))
     }
 
-    /// An entry that is neither file, folder nor link.
+    /// Returns the error for an entry that is neither file, folder nor link.
     pub(super) fn special(&self, name: &[u8]) -> UnpackError {
         self.say(name, RefusedEntry::SpecialFile.into())
     }
 
-    /// Reads what an entry has besides its name, and keeps nothing.
+    /// Reads the content of an entry and discards it.
     pub(super) fn skip(
         &mut self,
         name: &[u8],
@@ -154,7 +155,7 @@ impl<'a, 'b> Extract<'a, 'b> {
         let target = parts(target).map_err(|_| RefusedEntry::LinkToNoFile)?;
         let (old_name, old_parents) = target.split_last().ok_or(RefusedEntry::LinkToNoFile)?;
         if parts(name)? == target {
-            // Removing what is there before linking to it would lose the file.
+            // Removing the existing name before linking to it would lose the file.
             return Err(RefusedEntry::LinkToNoFile.into());
         }
         let old = self.root.open_all(old_parents);
@@ -167,8 +168,8 @@ impl<'a, 'b> Extract<'a, 'b> {
         })
     }
 
-    /// Makes way for an entry that is no folder and lets `make` put it there: into a folder, by its name, and with the
-    /// count of folders between it and the archive's root.
+    /// Removes an earlier file or link of that name and lets `make` create the entry, in a folder,
+    /// by its last name, and with the number of folders between it and the archive's root.
     fn make(
         &mut self,
         name: &[u8],
@@ -190,7 +191,7 @@ impl<'a, 'b> Extract<'a, 'b> {
         Ok(self.budget.spend_entry()?)
     }
 
-    /// The folder that these parts name, made as far as it is missing.
+    /// Opens the folder that these parts name; creates missing ones.
     fn enter(&mut self, parts: &[&OsStr]) -> Result<Folder, Wrong> {
         if let Some((names, folder)) = &self.last {
             let same = names.iter().map(Vec::as_slice);
@@ -209,7 +210,7 @@ impl<'a, 'b> Extract<'a, 'b> {
 
     fn say(&self, name: &[u8], wrong: Wrong) -> UnpackError {
         let archive = self.archive.to_owned();
-        // The archive's maker chooses this text; 256 characters tell which entry it is.
+        // The archive's author chooses this text; 256 characters identify the entry.
         let entry = String::from_utf8_lossy(name).chars().take(256).collect();
         match wrong {
             Wrong::Refused(reason) => UnpackError::Refused {
@@ -228,7 +229,7 @@ impl<'a, 'b> Extract<'a, 'b> {
     }
 }
 
-/// The parts of an entry's name; none for the root itself (`./`).
+/// Splits an entry's name into its parts; none for the root itself (`./`).
 fn parts(name: &[u8]) -> Result<Vec<&OsStr>, RefusedEntry> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(&0) {
         return Err(RefusedEntry::BadName);
@@ -251,7 +252,7 @@ fn parts(name: &[u8]) -> Result<Vec<&OsStr>, RefusedEntry> {
     Ok(parts)
 }
 
-/// A link `depth` folders below the root may point to the root or to what is in it.
+/// Checks that a link `depth` folders below the root points to the root or into it.
 fn check_link_target(target: &[u8], depth: usize) -> Result<(), RefusedEntry> {
     if target.is_empty() || target.len() > NAME_BYTES_MAX || target.contains(&0) {
         return Err(RefusedEntry::BadName);

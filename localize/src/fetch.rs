@@ -1,7 +1,8 @@
-//! One resource from its source to the disk (Hadoop: `FSDownload`).
+//! Download of one resource from its source to the disk (Hadoop: `FSDownload`).
 //!
-//! Input: what a container asked for and an empty folder. Output: the resource in that folder under its own name, and
-//! the bytes it takes. Which folder that is, and that it only becomes visible when it is whole, is the caller's part.
+//! Input: a container's request and an empty folder. Output: the resource in that folder under its
+//! own name, and its size in bytes. The caller chooses the folder, and makes it visible only when
+//! it is complete.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek};
@@ -19,50 +20,53 @@ use super::local_source::LocalSource;
 use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::unpack::{self, Packing};
 
-/// Deepest folder of a source that is copied. Each level is one recursion; a link to its own parent ends here.
+/// Deepest folder of a source that is copied. Each level is one recursion, so a link to its own
+/// parent ends here.
 const SOURCE_DEPTH_MAX: usize = 64;
 
-/// A file system that resources are read from. Another scheme is another implementation, chosen in [`source_of`].
+/// A file system that resources are read from. Another scheme is another implementation, chosen in
+/// [`source_of`].
 pub(super) trait Source {
-    /// Opens a file or looks at a folder. With `public`, refuses with [`io::ErrorKind::PermissionDenied`] what others
-    /// may not read, or may not reach because of a folder above it.
+    /// Opens a file or reads a folder. With `public`, refuses with
+    /// [`io::ErrorKind::PermissionDenied`] a file that other users may not read, or may not reach
+    /// because of a folder above it.
     fn open(&self, path: &Path, public: bool) -> io::Result<Opened>;
 }
 
-/// What a path of a source stands for.
+/// Kind of a source's path, opened.
 pub(super) enum Opened {
     File(Box<dyn Content>),
     Folder {
         modified_ms: i64,
         names: Box<dyn Iterator<Item = io::Result<OsString>>>,
     },
-    /// A device, pipe or socket; not opened.
+    /// Device, pipe or socket; not opened.
     Special,
 }
 
-/// The bytes of a file at its source.
+/// Content of a file at its source.
 pub(super) trait Content: Read + Seek {
-    /// When they last changed, in milliseconds since the epoch.
+    /// Returns the modification time, in milliseconds since the epoch.
     fn modified_ms(&self) -> io::Result<i64>;
 }
 
-/// One download.
+/// Parameters of one download.
 pub(super) struct Fetch<'a> {
     pub(super) spec: &'a ResourceSpec,
     /// Name of the resource in `target`.
     pub(super) name: &'a str,
-    /// An empty folder.
+    /// Empty folder for the resource.
     pub(super) target: &'a Folder,
-    /// Whether everybody must be able to read the source.
+    /// Whether the source must be readable by all users.
     pub(super) public: bool,
-    /// Modes of what is written.
+    /// Modes of the files and folders that are written.
     pub(super) modes: CacheModes,
     pub(super) wall_clock: fn() -> EpochMillis,
-    /// Asked now and then; the download ends soon after it says no.
+    /// Asked now and then; the download aborts soon after the answer is false.
     pub(super) is_waited_for: &'a dyn Fn() -> bool,
 }
 
-/// Brings the resource into the folder and returns how many bytes that took.
+/// Downloads the resource into the folder and returns its size in bytes.
 pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
     let source = source_of(&job.spec.url)?;
     let mut copy = Copy {
@@ -107,7 +111,7 @@ impl Copy<'_> {
                         self.file(self.job.target, self.job.name.as_ref(), content.as_mut())?;
                     }
                 }
-                // What was read is only what was asked for if it did not change meanwhile.
+                // The content is that of the request only if it did not change during the copy.
                 self.check_time(content.modified_ms())
             }
             Opened::Folder { modified_ms, names } => {
@@ -245,8 +249,8 @@ fn give_up(name: &OsStr, exhausted: Exhausted) -> FetchError {
     }
 }
 
-/// As Hadoop's `Times.formatISO8601` prints it on a machine that lives in UTC; the number itself for times outside the
-/// calendar.
+/// Formats a time as Hadoop's `Times.formatISO8601` does on a machine in UTC; times outside the
+/// calendar as numbers.
 fn iso_8601(epoch_ms: i64) -> String {
     let format = format_description!(
         "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]+0000"

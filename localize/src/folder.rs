@@ -1,7 +1,8 @@
-//! An opened folder, and what may be done to a single name inside it.
+//! Handle of an open folder, with operations on single names inside it.
 //!
-//! Every operation takes one path component and follows no symbolic link, so whoever owns a folder cannot lead us out
-//! of it. The only ambient path is the one given to [`Folder::open_ambient`], which an operator configured.
+//! Every operation takes one path component and follows no symbolic link, so the owner of a folder
+//! cannot redirect the agent out of it. The only ambient path is the argument of
+//! [`Folder::open_ambient`], which an operator configured.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,34 +19,34 @@ use nix::sys::stat::{
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 
-/// How folders are opened: to list and to go on from, links refused.
+/// Flags to open a folder for listing and as a base of operations; links are refused.
 const FOLDER_FLAGS: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
 
-/// A handle on a folder.
+/// Handle of an open folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
 }
 
-/// What a name stands for, the link itself rather than what it points to.
+/// Kind of file behind a name; a link itself rather than its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
     Folder,
     Link,
-    /// Device, pipe, socket.
+    /// Device, pipe or socket.
     Special,
 }
 
-/// Permission bits, without the file type.
+/// Returns permission bits without the file type.
 pub(super) const fn mode(bits: u32) -> Mode {
     Mode::from_bits_truncate(bits)
 }
 
-/// Refuses everything that is not exactly one component of a path.
+/// Refuses any text that is not exactly one component of a path.
 fn single(name: &OsStr) -> io::Result<&OsStr> {
     let bytes = name.as_bytes();
     let bad = bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/');
@@ -65,7 +66,8 @@ fn kind_of(stat: &FileStat) -> Kind {
 }
 
 impl Folder {
-    /// Opens a folder by its path. Links in the path are followed: only for paths that an operator configured.
+    /// Opens a folder by its path. Follows links in the path: only for paths that an operator
+    /// configured.
     pub(super) fn open_ambient(path: &Path) -> io::Result<Self> {
         let flags = FOLDER_FLAGS.difference(OFlag::O_NOFOLLOW);
         let fd = openat(nix::fcntl::AT_FDCWD, path, flags, Mode::empty())?;
@@ -79,7 +81,7 @@ impl Folder {
         Ok(Self { fd })
     }
 
-    /// Opens the folder reached by going through `names` one by one.
+    /// Opens the folder reached through `names` one by one.
     pub(super) fn open_all<N: AsRef<OsStr>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -91,11 +93,12 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Makes the folder `name` with exactly this mode, whatever the umask, and opens it; an existing one is opened and
-    /// keeps its mode.
+    /// Creates the folder `name` with exactly this mode, whatever the umask, and opens it; an
+    /// existing folder keeps its mode.
     pub(super) fn ensure(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
         let name = name.as_ref();
-        // Most are there: looking first keeps containers that start together from queueing for the parent's lock.
+        // Most exist: opening first keeps containers that start together from queueing for the
+        // parent's lock.
         match self.open(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
@@ -106,7 +109,7 @@ impl Folder {
         }
     }
 
-    /// Makes the folder `name`, which must not exist, with exactly this mode, and opens it.
+    /// Creates the folder `name`, which must not exist, with exactly this mode, and opens it.
     pub(super) fn create(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
         let name = single(name.as_ref())?;
         mkdirat(&self.fd, name, mode(bits))?;
@@ -115,7 +118,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Makes the file `name`, which must not exist, for writing, with exactly this mode.
+    /// Creates the file `name`, which must not exist, for writing, with exactly this mode.
     pub(super) fn create_file(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<File> {
         let name = single(name.as_ref())?;
         let flags =
@@ -125,12 +128,13 @@ impl Folder {
         Ok(File::from(fd))
     }
 
-    /// Makes a symbolic link; where it points is not looked at.
+    /// Creates a symbolic link; does not check its target.
     pub(super) fn symlink(&self, target: &OsStr, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(symlinkat(target, &self.fd, single(name.as_ref())?)?)
     }
 
-    /// Makes `name` another name of `old_name` in `old`; a symbolic link there is linked itself, not followed.
+    /// Creates `name` as another name of `old_name` in `old`; a symbolic link there is linked
+    /// itself, not followed.
     pub(super) fn hard_link(
         &self,
         old: &Self,
@@ -141,7 +145,7 @@ impl Folder {
         Ok(linkat(&old.fd, old_name, &self.fd, name, AtFlags::empty())?)
     }
 
-    /// What `name` is; `None` if there is nothing.
+    /// Returns the kind of `name`; `None` if it does not exist.
     pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Kind>> {
         let name = single(name.as_ref())?;
         match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
@@ -174,9 +178,10 @@ impl Folder {
         Ok(unlinkat(&self.fd, name, UnlinkatFlags::RemoveDir)?)
     }
 
-    /// Names in the folder, read one by one as the returned iterator goes.
+    /// Returns the names in the folder, read one by one as the iterator advances.
     pub(super) fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
-        // A second description: the position of this handle stays untouched, so it can be listed again.
+        // A second description: this handle's position does not change, so the folder can be listed
+        // again.
         let fd = openat(&self.fd, ".", FOLDER_FLAGS, Mode::empty())?;
         let entries = nix::dir::Dir::from_fd(fd)?.into_iter();
         Ok(entries.filter_map(|entry| match entry {
@@ -188,7 +193,7 @@ impl Folder {
         }))
     }
 
-    /// Permission bits of the folder itself.
+    /// Returns the permission bits of the folder itself.
     pub(super) fn mode_bits(&self) -> io::Result<u32> {
         Ok(fstat(&self.fd)?.st_mode & 0o7777)
     }
@@ -209,7 +214,7 @@ impl Folder {
         Ok(fchmod(&self.fd, mode(bits))?)
     }
 
-    /// Bytes that this process may still write to the folder's disk.
+    /// Returns the bytes that this process may still write to the folder's disk.
     pub(super) fn free_bytes(&self) -> io::Result<u64> {
         let space = fstatvfs(&self.fd)?;
         Ok(space
@@ -217,7 +222,7 @@ impl Folder {
             .saturating_mul(space.fragment_size()))
     }
 
-    /// Another handle on the same folder.
+    /// Returns another handle of the same folder.
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         let fd = self.fd.try_clone()?;
         Ok(Self { fd })

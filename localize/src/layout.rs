@@ -8,8 +8,9 @@
 //! <local>/nmPrivate/APP/CID/                                              script, tokens, pid: ours alone
 //! <log>/APP/CID/                                                          logs of a container
 //! ```
-//! Source: `ResourceLocalizationService` and `ContainerLocalizer` of Hadoop 3.4, whose clean-up scripts, monitoring
-//! and shuffle handlers know these names. Application folders are 0710 where Hadoop leaves 0755.
+//! Source: `ResourceLocalizationService` and `ContainerLocalizer` of Hadoop 3.4, whose clean-up
+//! scripts, monitoring and shuffle handlers use these names. Application folders are 0710 where
+//! Hadoop leaves 0755.
 
 use std::path::{Path, PathBuf};
 
@@ -22,19 +23,19 @@ pub(super) const FILE_CACHE: &str = "filecache";
 pub(super) const APP_CACHE: &str = "appcache";
 pub(super) const NM_PRIVATE: &str = "nmPrivate";
 
-/// Mode of `usercache`, `filecache` and what is public in them.
+/// Mode of `usercache`, `filecache` and their public contents.
 pub(super) const OPEN_MODE: u32 = 0o755;
 /// Mode of a user's own folder.
 pub(super) const USER_MODE: u32 = 0o750;
-/// Mode of the folders inside it: others may not look, the group may pass.
+/// Mode of the folders inside it: others have no access, the group may pass through.
 pub(super) const INNER_MODE: u32 = 0o710;
-/// Mode of what only the agent reads.
+/// Mode of the agent's private folders.
 pub(super) const SECRET_MODE: u32 = 0o700;
 
-/// One name below a local or log directory, and the mode it is made with.
+/// A name below a local or log directory, and the mode with which it is created.
 pub(super) type Step = (String, u32);
 
-/// Which cache a resource belongs to.
+/// Cache that a resource belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Public,
@@ -43,7 +44,7 @@ pub(super) enum Scope {
 }
 
 impl Scope {
-    /// Folders from a local directory down to the cache's root.
+    /// Returns the folders from a local directory down to the cache's root.
     pub(super) fn steps(&self) -> Vec<Step> {
         match self {
             Self::Public => vec![(FILE_CACHE.to_owned(), OPEN_MODE)],
@@ -60,12 +61,13 @@ impl Scope {
         }
     }
 
-    /// Whether everybody on the node may read what is in it.
+    /// Returns whether every user of the node may read the cache.
     pub(super) fn is_public(&self) -> bool {
         matches!(self, Self::Public)
     }
 
-    /// Modes of the files and folders in it: read and execute only, so that no container changes what others share.
+    /// Returns the modes of files and folders in the cache: read and execute only, so that no
+    /// container changes shared files.
     pub(super) fn modes(&self) -> CacheModes {
         if self.is_public() {
             CacheModes {
@@ -81,7 +83,8 @@ impl Scope {
     }
 }
 
-/// Modes of what is inside a cache (Hadoop: `FSDownload.PUBLIC_FILE_PERMS` and its neighbours).
+/// Modes of files and folders in a cache (Hadoop: `FSDownload.PUBLIC_FILE_PERMS` and its
+/// neighbours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CacheModes {
     pub(super) file: u32,
@@ -95,7 +98,7 @@ fn user_steps(user: &UserName) -> Vec<Step> {
     ]
 }
 
-/// Folders from a local directory down to the application's own.
+/// Returns the folders from a local directory down to the application's own.
 pub(super) fn application_steps(user: &UserName, application: ApplicationId) -> Vec<Step> {
     let mut steps = user_steps(user);
     steps.push((APP_CACHE.to_owned(), INNER_MODE));
@@ -103,14 +106,15 @@ pub(super) fn application_steps(user: &UserName, application: ApplicationId) -> 
     steps
 }
 
-/// Folders from a local directory down to a container's work directory.
+/// Returns the folders from a local directory down to a container's work directory.
 pub(super) fn work_steps(user: &UserName, container: &ContainerId) -> Vec<Step> {
     let mut steps = application_steps(user, container.application_id());
     steps.push((container.to_string(), INNER_MODE));
     steps
 }
 
-/// Folders from a local directory down to where the agent keeps a container's script and tokens.
+/// Returns the folders from a local directory down to a container's private folder, for its script
+/// and tokens.
 pub(super) fn private_steps(container: &ContainerId) -> Vec<Step> {
     vec![
         (NM_PRIVATE.to_owned(), SECRET_MODE),
@@ -119,7 +123,7 @@ pub(super) fn private_steps(container: &ContainerId) -> Vec<Step> {
     ]
 }
 
-/// Folders from a log directory down to a container's.
+/// Returns the folders from a log directory down to a container's.
 pub(super) fn log_steps(container: &ContainerId, log_dir_mode: u32) -> Vec<Step> {
     vec![
         (container.application_id().to_string(), log_dir_mode),
@@ -127,12 +131,12 @@ pub(super) fn log_steps(container: &ContainerId, log_dir_mode: u32) -> Vec<Step>
     ]
 }
 
-/// Only the names of the steps.
+/// Returns only the names of the steps.
 pub(super) fn names(steps: Vec<Step>) -> Vec<String> {
     steps.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The path that the steps lead to from `root`.
+/// Returns the path at the end of the steps from `root`.
 pub(super) fn path_of(root: &Path, steps: &[Step]) -> PathBuf {
     let mut path = root.to_owned();
     path.extend(steps.iter().map(|(name, _)| name));

@@ -1,4 +1,5 @@
-//! Resources of the `file:` scheme: the node's own file system, or one that is mounted on every node.
+//! Resources of the `file:` scheme: the node's own file system, or one that is mounted on every
+//! node.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -11,18 +12,19 @@ use nix::fcntl::OFlag;
 
 use super::fetch::{Content, Opened, Source};
 
-/// What others need to list a folder and go through it.
+/// Permission bits with which others can list a folder and pass through it.
 const OTHERS_READ_EXECUTE: u32 = 0o005;
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_EXECUTE: u32 = 0o001;
 
-/// The local file system. Links are followed, as Hadoop does; a public resource is judged by the file they lead to.
+/// The local file system. Links are followed, as in Hadoop; a public resource is judged by the file
+/// they lead to.
 pub(super) struct LocalSource;
 
 impl Source for LocalSource {
     fn open(&self, path: &Path, public: bool) -> io::Result<Opened> {
-        // The path is the submitter's. To open a device may do something to it; a pipe put there after this look must
-        // not block the open for ever, nor a terminal become ours.
+        // The submitter chose the path. Opening a device may have an effect; a pipe created after
+        // this check must not block the open for ever, nor may a terminal become the agent's.
         let status = fs::metadata(path)?;
         if !status.is_file() && !status.is_dir() {
             return Ok(Opened::Special);
@@ -67,8 +69,8 @@ fn names(path: &Path) -> io::Result<impl Iterator<Item = io::Result<OsString>> +
     Ok(entries.map(|entry| Ok(entry?.file_name())))
 }
 
-/// Whether others may read the opened file and pass every folder above it. Asked of the file that was opened, not of
-/// the path, since links on the way may change between two looks.
+/// Returns whether others may read the opened file and pass through every folder above it. Checks
+/// the opened file, not the path, whose links may change between two checks.
 fn is_public(file: &File, status: &Metadata) -> io::Result<bool> {
     let needed = if status.is_dir() {
         OTHERS_READ_EXECUTE

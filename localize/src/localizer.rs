@@ -1,12 +1,13 @@
-//! The threads that bring resources to the disk, and the handle on them (Hadoop: `ResourceLocalizationService`).
+//! Localization threads and their handle (Hadoop: `ResourceLocalizationService`).
 //!
 //! ```text
 //! localize() ──► localize-begin ──► localize-0 … localize-N ──► reply
-//!      books: register    begin: what is there, what to download    finish
-//! ```
-//! `localize-begin` only looks whether cached resources are still on the disk, so a container whose resources are all
-//! there does not wait behind somebody's long download. Both queues hold no more than the books let wait, so sending
-//! never blocks. Replies are called on these threads and must not block.
+//! localize() ──► localize-begin ──► localize-0 … localize-N ──► reply
+//!    cache: register      begin: cached, or to download      finish
+//! `localize-begin` only checks whether cached resources are still on the disk, so a container
+//! whose resources are all cached does not wait behind another's long download. Both queues hold no
+//! more than the cache index admits, so sending never blocks. Replies are called on these threads
+//! and must not block.
 
 mod download;
 
@@ -33,13 +34,13 @@ use super::resource::{
 };
 use super::user_name::UserName;
 
-/// Handle on localization. Cheap to clone.
+/// Handle of localization. Cheap to clone.
 #[derive(Clone)]
 pub struct Localizer {
     shared: Arc<Shared>,
 }
 
-/// The threads of a [`Localizer`], to be stopped with [`LocalizerThreads::stop`].
+/// Threads of a [`Localizer`], to be stopped with [`LocalizerThreads::stop`].
 #[must_use]
 pub struct LocalizerThreads {
     shared: Arc<Shared>,
@@ -52,14 +53,14 @@ struct Shared {
     books: Mutex<Books>,
     dirs: NodeDirs,
     deletion: DeletionService,
-    /// For messages about resources that changed.
+    /// Clock for messages about resources that changed.
     wall_clock: fn() -> EpochMillis,
 }
 
 struct Books {
     cache: Cache,
     replies: BTreeMap<RequestId, Reply>,
-    /// Taken away to stop the threads.
+    /// Queues to the threads; `None` once the threads must stop.
     queues: Option<Queues>,
 }
 
@@ -70,18 +71,19 @@ struct Queues {
 }
 
 impl Localizer {
-    /// Starts the threads `localize-begin`, `localize-0`, `localize-1`, …; downloads go to `dirs`, what is evicted to
-    /// `deletion`. `wall_clock` dates messages about resources that changed.
+    /// Starts the threads `localize-begin`, `localize-0`, `localize-1`, …; downloads go to `dirs`,
+    /// evicted resources to `deletion`. `wall_clock` dates messages about resources that changed.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// The system cannot start another thread.
     pub fn start(
         config: &LocalizerConfig,
         dirs: NodeDirs,
         deletion: DeletionService,
         wall_clock: fn() -> EpochMillis,
     ) -> io::Result<(Self, LocalizerThreads)> {
-        // The books admit no more than `WAITING_MAX`. Bounded channels of that size would touch megabytes at the start.
+        // The index admits no more than `WAITING_MAX`. Bounded channels of that size would touch
+        // megabytes at the start.
         let (begin, to_begin) = unbounded();
         let (download, to_download) = unbounded();
         let books = Books {
@@ -118,9 +120,10 @@ impl Localizer {
         Ok((Self { shared }, threads))
     }
 
-    /// Brings everything a container needs to the disk and then calls `reply`, exactly once: at once on this thread if
-    /// it needs nothing or cannot be admitted, otherwise on a thread of ours, where it must not block. The resources
-    /// stay until [`Self::release`], also after a failure. A container may ask again for more.
+    /// Localizes all resources of a container and then calls `reply`, exactly once: immediately on
+    /// this thread if there are none or the request is refused, otherwise on a localization thread,
+    /// where it must not block. The resources stay until [`Self::release`], also after a failure. A
+    /// container may ask again for more.
     pub fn localize(
         &self,
         request: LocalizeRequest,
@@ -136,8 +139,9 @@ impl Localizer {
         }
     }
 
-    /// Gives up what the container still waits for; its open requests are answered with
-    /// [`LocalizeError::Cancelled`], on this thread. What it has stays until [`Self::release`].
+    /// Cancels the container's pending resources; its open requests are answered with
+    /// [`LocalizeError::Cancelled`], on this thread. Its localized resources stay until
+    /// [`Self::release`].
     pub fn cancel(&self, container: ContainerId) {
         let replies = {
             let mut books = self.shared.books();
@@ -147,7 +151,8 @@ impl Localizer {
         answer_all(replies, &LocalizeError::Cancelled);
     }
 
-    /// The container has ended: what only it used may be evicted from now on. Open requests are cancelled.
+    /// Releases the resources of a container that has ended: those that no other container uses may
+    /// be evicted from now on. Open requests are cancelled.
     pub fn release(&self, container: ContainerId) {
         let replies = {
             let mut books = self.shared.books();
@@ -157,8 +162,9 @@ impl Localizer {
         answer_all(replies, &LocalizeError::Cancelled);
     }
 
-    /// Forgets the application's cache and cancels what its containers still wait for. The folders are deleted by
-    /// whoever passes [`NodeDirs::application_deletions`] to the deletion service, after this.
+    /// Removes the application's cache from the index and cancels the pending resources of its
+    /// containers. The caller deletes the folders afterwards, by passing
+    /// [`NodeDirs::application_deletions`] to the deletion service.
     pub fn application_finished(&self, application: ApplicationId, user: &UserName) {
         let scope = Scope::Application(user.clone(), application);
         let replies = {
@@ -169,15 +175,17 @@ impl Localizer {
         answer_all(replies, &LocalizeError::Cancelled);
     }
 
-    /// How far each resource of a container is, in the order they were asked for; empty for an unknown container.
+    /// Returns the state of each resource of a container, in the order of the requests; empty for
+    /// an unknown container.
     #[must_use]
     pub fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
         self.shared.books().cache.status(container)
     }
 
-    /// Deletes unused public and private resources, least recently used first, until all public and private ones
-    /// together take at most `target_bytes` (`localizer.cache.target-size-mb`; Hadoop does so every
-    /// `localizer.cache.cleanup.interval-ms`). Returns how many go.
+    /// Deletes unused public and private resources, least recently used first, until all public and
+    /// private ones together take at most `target_bytes` (`localizer.cache.target-size-mb`; Hadoop
+    /// does so every `localizer.cache.cleanup.interval-ms`). Returns the number of deleted
+    /// resources.
     pub fn clean_up_cache(&self, target_bytes: u64) -> usize {
         let evicted = self.shared.books().cache.evict(target_bytes);
         let deletions = evicted
@@ -195,8 +203,8 @@ impl LocalizerThreads {
         Ok(())
     }
 
-    /// Ends downloads at the next look, answers what is open with [`LocalizeError::Stopping`], and waits for the
-    /// threads.
+    /// Aborts downloads at their next check, answers open requests with
+    /// [`LocalizeError::Stopping`], and waits for the threads.
     pub fn stop(self) {
         let replies = {
             let mut books = self.shared.books();
@@ -212,7 +220,7 @@ impl LocalizerThreads {
     }
 }
 
-/// Turns a request into what the books take, or says what is wrong with it.
+/// Checks a request and converts it for the cache index.
 fn check(request: LocalizeRequest) -> Result<Vec<Wanted>, LocalizeError> {
     let user: UserName = request.user.parse()?;
     let application = request.container.application_id();
@@ -250,7 +258,8 @@ impl Books {
 }
 
 impl Shared {
-    // A panic while the books are locked would be a bug in them; the other containers go on with what they have.
+    // A panic under the lock would be a bug in the index; the other containers continue with the
+    // resources that they have.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -259,7 +268,7 @@ impl Shared {
         let mut books = self.books();
         let error = match &books.queues {
             None => LocalizeError::Stopping,
-            // Only filled under this lock. Requests that were cancelled may still be in it.
+            // Filled only under this lock. Cancelled requests may still be in the queue.
             Some(queues) if queues.begin.len() >= WAITING_MAX => {
                 LocalizeError::Busy { limit: WAITING_MAX }
             }
@@ -324,7 +333,8 @@ impl Shared {
         }
     }
 
-    /// The end of a download, for the books and for those that waited. Whether nobody did.
+    /// Records the end of a download and answers the requests that waited for it. Returns whether
+    /// none did.
     fn finish(&self, entry: EntryId, result: Result<(Place, u64), FetchError>) -> bool {
         let result = result.map_err(Arc::new);
         let finished = self.books().cache.finish(entry, result);

@@ -1,9 +1,9 @@
-//! Deleting a folder that somebody else filled.
+//! Deletion of a folder that another user filled.
 //!
-//! Its owner may have planted links, taken permissions away, nested folders thousands deep, and may still be busy in
-//! it. So: links are removed, never followed; folders get their permissions back; and folders nested deeper than
-//! [`DEPTH_MAX`] are moved up to the top and emptied from there, which keeps recursion and open handles bounded
-//! whatever the depth.
+//! The owner may have planted links, removed permissions, nested folders thousands deep, and may
+//! still write to the folder. So: links are removed, never followed; folders get their permissions
+//! back; and folders nested deeper than [`DEPTH_MAX`] are moved up to the top and emptied from
+//! there, which bounds recursion and open handles whatever the depth.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,19 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::folder::{Folder, Kind};
 
-/// Deepest recursion; two handles are open per level. Real work directories are rarely deeper, and those that are
-/// cost one rename for every folder at this depth.
+/// Deepest recursion; two handles are open per level. Real work directories are rarely deeper; a
+/// deeper one costs one rename for every folder at this depth.
 const DEPTH_MAX: usize = 16;
 
-/// Rounds over the top folder. Each takes [`DEPTH_MAX`] levels off the deepest tree, so this reaches a million levels;
-/// it ends the race against a process that makes new files as fast as they are deleted.
+/// Limit on rounds over the top folder. Each takes [`DEPTH_MAX`] levels off the deepest tree, so
+/// this reaches a million levels; it ends the race against a process that creates files as fast as
+/// they are deleted.
 const ROUNDS_MAX: usize = 1 << 16;
 
-/// What the owner needs to empty a folder.
+/// Permission bits with which the owner can empty a folder.
 const OWNER_ALL: u32 = 0o700;
 
-/// Removes `name` from `parent` with everything in it. Nothing there is no error. Goes on after a failure and returns
-/// the first one. Returns early with [`io::ErrorKind::Interrupted`] when `stop` is set.
+/// Removes `name` from `parent` with all contents. A missing name is no error. Continues after a
+/// failure and returns the first one. Returns early with [`io::ErrorKind::Interrupted`] when `stop`
+/// is set.
 pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> io::Result<()> {
     match parent.kind(name)? {
         None => return Ok(()),
@@ -44,7 +46,7 @@ pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> i
         }
         match gone(parent.remove_folder(name)) {
             Ok(()) => return Ok(()),
-            // Progress was made, and what is left was moved up or is new.
+            // The round made progress: the rest was moved up or is new.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && round.removed > 0 => {
             }
             Err(error) => return Err(round.failure.unwrap_or(error)),
@@ -53,7 +55,8 @@ pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> i
     Err(io::ErrorKind::DirectoryNotEmpty.into())
 }
 
-/// Opens a folder so that it can be listed and emptied, giving its owner's permissions back if they were taken away.
+/// Opens a folder so that it can be listed and emptied; restores its owner's permissions if they
+/// are missing.
 pub(super) fn open_for_removal(parent: &Folder, name: impl AsRef<OsStr>) -> io::Result<Folder> {
     let name = name.as_ref();
     let folder = match parent.open(name) {
@@ -70,7 +73,7 @@ pub(super) fn open_for_removal(parent: &Folder, name: impl AsRef<OsStr>) -> io::
     Ok(folder)
 }
 
-/// That somebody else was quicker is no failure.
+/// Turns the error of a missing name into success, since another process may have removed it first.
 fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -81,7 +84,7 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
 struct Round<'a> {
     top: &'a Folder,
     stop: &'a AtomicBool,
-    /// Names that are no longer where they were.
+    /// Number of names that were removed or moved.
     removed: u64,
     failure: Option<io::Error>,
 }
@@ -101,7 +104,7 @@ impl Round<'_> {
                     let result = self.remove(folder, &name, depth);
                     self.note(result);
                 }
-                // A listing that breaks off does so for good.
+                // A listing that fails once fails for good.
                 Err(error) => return self.note(Err(error)),
             }
         }
@@ -117,9 +120,9 @@ impl Round<'_> {
                 gone(folder.remove_folder(name))?;
             }
             Some(Kind::Folder) => {
-                // Moving a folder writes to it, since its `..` changes.
+                // A move of a folder writes to it, since its `..` changes.
                 open_for_removal(folder, name)?;
-                // A name that the owner cannot have guessed and put something under.
+                // Random, so that the owner cannot have created that name.
                 let unguessed = format!(".deep-{:032x}", rand::random::<u128>());
                 gone(folder.rename(name, self.top, unguessed))?;
             }

@@ -1,14 +1,15 @@
-//! What a container asks for and what it gets: plain values, filled in from the launch context by the caller.
+//! Resources that a container asks for and gets: plain values, filled in from the launch context by
+//! the caller.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use records::ContainerId;
 
-/// Where a resource comes from, in the parts Hadoop's `URLProto` has.
+/// Location of a resource, in the parts of Hadoop's `URLProto`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceUrl {
-    /// `hdfs`, `file`, …; absent means `file`.
+    /// Scheme, such as `hdfs` or `file`; absent means `file`.
     pub scheme: Option<String>,
     /// Name (and password) before the host; not used by any scheme supported here.
     pub user_info: Option<String>,
@@ -21,8 +22,8 @@ pub struct ResourceUrl {
 }
 
 impl ResourceUrl {
-    /// Last part of the path, which names the file in the cache. `None` if the path ends in nothing that can be a
-    /// file name (`/`, `..`).
+    /// Returns the last part of the path, which names the file in the cache. `None` if the path
+    /// does not end in a file name (`/`, `..`).
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let name = self.path.trim_end_matches('/').rsplit('/').next()?;
@@ -32,8 +33,8 @@ impl ResourceUrl {
 }
 
 impl fmt::Display for ResourceUrl {
-    /// As Hadoop's `Path` prints it: `file:/a/b`, `hdfs://host:8020/a/b`. User information is left out, since it may
-    /// hold a password.
+    /// Formats the URL as Hadoop's `Path` does: `file:/a/b`, `hdfs://host:8020/a/b`. Omits user
+    /// information, which may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scheme) = &self.scheme {
             write!(f, "{scheme}:")?;
@@ -48,52 +49,55 @@ impl fmt::Display for ResourceUrl {
     }
 }
 
-/// What becomes of the resource after the download (`LocalResourceTypeProto`).
+/// Treatment of the resource after the download (`LocalResourceTypeProto`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResourceKind {
-    /// Kept as it is.
+    /// Kept unchanged.
     File,
     /// Unpacked into a folder that has the archive's name.
     Archive,
-    /// For a jar: the entries that match the regular expression, and the jar itself. Anything else is treated as an
-    /// archive. No expression matches every entry.
+    /// For a jar: unpacks the entries that match the regular expression, and keeps the jar itself.
+    /// Any other file is treated as an archive. No expression matches every entry.
     Pattern(Option<String>),
 }
 
-/// Who shares a resource (`LocalResourceVisibilityProto`).
+/// Containers that share a resource (`LocalResourceVisibilityProto`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Visibility {
-    /// All users of the node; the source must be readable by everybody.
+    /// Shared by all users of the node; all users must be able to read the source.
     Public,
-    /// All applications of the user.
+    /// Shared by all applications of the user.
     Private,
-    /// The containers of the application.
+    /// Shared by the containers of the application.
     Application,
 }
 
-/// One resource of a launch context (`LocalResourceProto`).
+/// A resource of a launch context (`LocalResourceProto`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceSpec {
-    /// Where it comes from.
+    /// Location of the source.
     pub url: ResourceUrl,
-    /// Bytes at the source. Only steers the choice of a disk and is never checked, as in Hadoop; may be wrong or -1.
+    /// Size of the source in bytes, or -1. Only guides the choice of a disk and is never checked,
+    /// as in Hadoop.
     pub size: i64,
-    /// Modification time at the source in milliseconds since the epoch. The download fails unless it is exactly this.
+    /// Modification time of the source in milliseconds since the epoch. The download fails unless
+    /// it is exactly this.
     pub timestamp_ms: i64,
-    /// What becomes of it.
+    /// Treatment after the download.
     pub kind: ResourceKind,
-    /// Who shares it.
+    /// Containers that share the resource.
     pub visibility: Visibility,
 }
 
-/// All that one container needs, or needs in addition.
+/// Resources that a container needs, or needs in addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalizeRequest {
-    /// Which container.
+    /// Id of the container.
     pub container: ContainerId,
     /// Submitter of the application, as named by the container token; checked before it becomes part of a path.
     pub user: String,
-    /// Link name in the work directory, and the resource behind it. Two names may stand for one resource.
+    /// Link names in the work directory, each with its resource. Two names may stand for one
+    /// resource.
     pub resources: Vec<(String, ResourceSpec)>,
 }
 
@@ -104,31 +108,32 @@ pub struct LocalizedResource {
     pub link: String,
     /// The file, or for an archive the folder, that the link is to point to. Absolute.
     pub path: PathBuf,
-    /// What it takes on the disk.
+    /// Bytes on the disk.
     pub bytes: u64,
-    /// It was in the cache; otherwise it was fetched, for this container or for one that asked before.
+    /// Whether the resource was in the cache; otherwise it was downloaded, for this container or
+    /// for an earlier one.
     pub was_cached: bool,
 }
 
-/// How far one resource is (`LocalizationStateProto`).
+/// Progress of a resource (`LocalizationStateProto`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalizationState {
     /// Not yet on the disk.
     Pending,
-    /// On the disk.
+    /// Complete on the disk.
     Completed,
-    /// Could not be had.
+    /// Not localized, for the reason in the diagnostics.
     Failed,
 }
 
-/// One line of `getLocalizationStatuses`.
+/// A line of `getLocalizationStatuses`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceStatus {
     /// Link name as in the request.
     pub link: String,
-    /// How far it is.
+    /// Progress of the resource.
     pub state: LocalizationState,
-    /// Why it failed; empty unless [`LocalizationState::Failed`].
+    /// Reason for the failure; empty unless [`LocalizationState::Failed`].
     pub diagnostics: String,
 }
 

@@ -1,33 +1,34 @@
 //! Numbered sub-directories of a cache, so that no directory grows without end.
 //!
-//! The rule is Hadoop's `LocalCacheDirectoryManager`: a directory takes files until it holds its limit; then new ones
-//! go to `0`, `1`, … `z`, `0/0`, … `z/z`, `0/0/0`, …. Ids of resources start at 10, so no id is taken for one of these
-//! single characters.
+//! The rule is Hadoop's `LocalCacheDirectoryManager`: a directory takes files up to its limit; then
+//! new ones go to `0`, `1`, … `z`, `0/0`, … `z/z`, `0/0/0`, …. Ids of resources start at 10, so
+//! that no id equals one of these single characters.
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Sub-directories of one directory: the digits and the letters.
+/// Number of sub-directories of one directory: the digits and the letters.
 const FANOUT: u32 = 36;
 
-/// Lowest value that `yarn.nodemanager.local-cache.max-files-per-directory` may have: room for the sub-directories and
-/// one file.
+/// Lowest value of `yarn.nodemanager.local-cache.max-files-per-directory`: space for the
+/// sub-directories and one file.
 pub(super) const FILES_PER_DIRECTORY_MIN: u32 = FANOUT + 1;
 
-/// Which directory of a cache takes the next resource. One for each cache and disk.
+/// Assignment of resources to the directories of a cache. One for each cache and disk.
 #[derive(Clone, Debug)]
 pub(super) struct Shards {
-    /// Files that one directory takes besides its sub-directories.
+    /// Number of files that one directory takes besides its sub-directories.
     limit: u32,
-    /// How many files each directory holds, by its number; the root is 0.
+    /// Number of files in each directory, by its number; the root is 0.
     counts: Vec<u32>,
-    /// Directories with room, in the order they are filled.
+    /// Directories below the limit, in the order in which they are filled.
     open: VecDeque<usize>,
-    /// The same as a set.
+    /// Set of the directories in `open`.
     is_open: BTreeSet<usize>,
 }
 
 impl Shards {
-    /// `files_per_directory` counts the sub-directories; less than [`FILES_PER_DIRECTORY_MIN`] is taken as that.
+    /// Returns an empty cache's directories. `files_per_directory` includes the sub-directories;
+    /// values below [`FILES_PER_DIRECTORY_MIN`] count as that.
     pub(super) fn new(files_per_directory: u32) -> Self {
         let limit = files_per_directory.max(FILES_PER_DIRECTORY_MIN) - FANOUT;
         Self {
@@ -38,7 +39,7 @@ impl Shards {
         }
     }
 
-    /// The directory for the next resource, which counts from now on.
+    /// Returns the directory for the next resource, and counts the resource.
     pub(super) fn take(&mut self) -> usize {
         let directory = match self.open.front() {
             Some(first) => *first,
@@ -60,7 +61,7 @@ impl Shards {
         directory
     }
 
-    /// A resource in this directory is gone.
+    /// Uncounts a removed resource of this directory.
     pub(super) fn give_back(&mut self, directory: usize) {
         if let Some(count) = self.counts.get_mut(directory) {
             *count = count.saturating_sub(1);
@@ -75,10 +76,10 @@ impl Shards {
     }
 }
 
-/// Path of a directory by its number, one name per level; empty for the root.
+/// Returns the path of a directory by its number, one name per level; empty for the root.
 pub(super) fn names(directory: usize) -> Vec<String> {
-    // Directory 1 is "0", 36 is "z", 37 is "0/0": with all the numbers of shorter paths taken off, what is left are
-    // the digits of a number with a fixed count of digits.
+    // Directory 1 is "0", 36 is "z", 37 is "0/0": without the numbers of all shorter paths, the
+    // rest has a fixed number of digits.
     const BASE: usize = FANOUT as usize;
     let Some(mut rest) = directory.checked_sub(1) else {
         return Vec::new();
@@ -110,7 +111,7 @@ mod tests {
         Shards::new(files_per_directory)
     }
 
-    /// `Directory.getRelativePath` as Hadoop computes it, for what it gets right (two levels).
+    /// Returns `Directory.getRelativePath` as Hadoop computes it, where that is right (two levels).
     fn hadoop(directory: usize) -> Vec<String> {
         let n = directory - 1;
         let digit = |d: usize| {

@@ -1,8 +1,9 @@
-//! Taking over a local or log directory when the agent starts and recovers nothing.
+//! Opening of a local or log directory when the agent starts and recovers nothing.
 //!
-//! Deleting what an earlier life left may take minutes, so it is only renamed here. A name ending in
-//! `_DEL_<milliseconds>` marks what is to go (Hadoop: `ResourceLocalizationService.cleanUpLocalDirs`); those left by a
-//! start that did not live to delete them are found again.
+//! The deletion of an earlier run's folders may take minutes, so they are only renamed here. A name
+//! ending in `_DEL_<milliseconds>` marks a folder for deletion (Hadoop:
+//! `ResourceLocalizationService.cleanUpLocalDirs`); folders that an interrupted start left marked
+//! are found again.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -19,7 +20,7 @@ use super::error::DirsError;
 use super::folder::Folder;
 use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
 
-/// How one kind of directory is taken over; what is to be deleted is added to the list.
+/// Function that opens one kind of directory and adds the folders to delete to the list.
 pub(super) type Open = fn(&Path, EpochMillis, &mut Vec<Deletion>) -> Result<Arc<Disk>, DirsError>;
 
 const DOOMED: &str = "_DEL_";
@@ -76,7 +77,7 @@ fn open(path: &Path) -> Result<Arc<Disk>, DirsError> {
     }
     let root = Folder::open_ambient(path).map_err(fail("open", path))?;
     if !existed {
-        // The umask took bits away that other users need on the way to public resources.
+        // The umask cleared bits that other users need on the way to public resources.
         root.set_mode(OPEN_MODE)
             .map_err(fail("set the mode of", path))?;
     }
@@ -86,7 +87,8 @@ fn open(path: &Path) -> Result<Arc<Disk>, DirsError> {
     }))
 }
 
-/// Renames what `is_ours` and lists it, and what was renamed by an earlier start, for deletion.
+/// Renames the folders that `is_ours` selects and lists them, and those that an earlier start
+/// renamed, for deletion.
 fn doom(
     disk: &Arc<Disk>,
     now: EpochMillis,

@@ -1,7 +1,8 @@
 //! Unpacking jars, zips and tars (Hadoop: `FSDownload.unpack`, `RunJar`, `FileUtil.unTar`).
 //!
-//! What the entries may do to the disk is decided in `extract`; here the formats are read. No format's own statement
-//! of a size is believed: what is read for the sake of the format itself is bounded by [`Metered`].
+//! `extract` decides which effects of an entry on the disk are allowed; this module reads the
+//! formats. Sizes that an archive states are not trusted: [`Metered`] bounds the bytes that are
+//! read for the format itself.
 
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,27 +19,30 @@ use super::folder::Folder;
 use super::layout::CacheModes;
 use super::resource::ResourceKind;
 
-/// Read for one tar header with its long names and attributes. GNU tar writes at most a few paths' worth.
+/// Limit on the bytes of one tar header with its long names and attributes. GNU tar writes at most
+/// a few paths' worth.
 const TAR_HEADERS_BYTES_MAX: u64 = 1 << 20;
 
-/// Read to find and take in a zip's directory, which is kept in memory: 100 bytes and the name for an entry.
+/// Limit on the bytes of a zip's directory, which is kept in memory: 100 bytes and the name for an
+/// entry.
 const ZIP_DIRECTORY_BYTES_MAX: u64 = 128 << 20;
 
-/// Memory for a compiled pattern, which the submitter chooses.
+/// Limit on the memory of a compiled pattern, which the submitter chooses.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// How an archive is unpacked.
+/// Format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing<'a> {
     Zip,
-    /// The entries that match, and the jar itself.
+    /// Jar of which the matching entries are unpacked and the jar itself is kept.
     JarByPattern(Option<&'a str>),
     Tar,
     GzippedTar,
 }
 
 impl<'a> Packing<'a> {
-    /// By the lower-cased end of the name; `None` for a plain copy. Only a jar is unpacked by pattern.
+    /// Chooses by the lower-cased end of the name; `None` for a plain copy. Only a jar is unpacked
+    /// by pattern.
     pub(super) fn of(name: &str, kind: &'a ResourceKind) -> Option<Self> {
         let name = name.to_lowercase();
         let pattern = match kind {
@@ -91,7 +95,7 @@ pub(super) fn unpack(
     })
 }
 
-/// What ends unpacking, before the archive's name is added.
+/// Failure to unpack, before the archive's name is added.
 enum Broken {
     Unpack(UnpackError),
     Format(io::Error),
@@ -127,7 +131,7 @@ fn untar(content: impl Read, mut extract: Extract<'_, '_>) -> Result<(), Broken>
         let mut entry = entry?;
         allowance.set(u64::MAX);
         untar_entry(&mut entry, &mut extract)?;
-        // The rest, if any, is skipped on our account: the next header is read right where it begins.
+        // The budget is charged for the rest, if any: the next header starts right after it.
         let name = entry.path_bytes().into_owned();
         extract.skip(&name, &mut entry)?;
     }
@@ -147,22 +151,23 @@ fn untar_entry<R: Read>(
     } else if kind.is_hard_link() {
         extract.hard_link(&name, &target())
     } else if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
-        // Tars from before folders had a type of their own say it with a slash.
+        // Tars from before folders had a type mark them with a slash.
         if name.ends_with(b"/") {
             extract.folder(&name)
         } else {
             extract.file(&name, entry)
         }
     } else if kind.is_pax_global_extensions() {
-        // A remark on the whole archive, such as git's commit id.
+        // A comment on the whole archive, such as git's commit id.
         Ok(())
     } else {
         Err(extract.special(&name))
     }
 }
 
-/// Unpacks the entries whose names `is_wanted`. An entry is a file or a folder by its name alone: Hadoop reads zips as
-/// streams, where links cannot be told, and writes a link's target as the content of a file.
+/// Unpacks the entries whose names `is_wanted` selects. An entry is a file or a folder by its name
+/// alone: Hadoop reads zips as streams, which do not reveal links, and writes a link's target as
+/// the content of a file.
 fn unzip(
     content: &mut dyn Content,
     mut extract: Extract<'_, '_>,
@@ -194,7 +199,7 @@ fn unjar(
     pattern: Option<&str>,
 ) -> Result<(), Broken> {
     let pattern = pattern.map(|pattern| compile(name, pattern)).transpose()?;
-    // The jar itself, under its own name; then what matches in it.
+    // The jar itself, under its own name; then the matching entries.
     extract.file(name.as_bytes(), content)?;
     content.seek(SeekFrom::Start(0))?;
     let mut is_wanted = |entry: &[u8]| {
@@ -207,7 +212,7 @@ fn unjar(
     unzip(content, extract, &mut is_wanted)
 }
 
-/// Compiles an expression that is to match a whole name, as Java's `Matcher.matches` does.
+/// Compiles an expression that must match a whole name, as Java's `Matcher.matches` does.
 fn compile(archive: &str, pattern: &str) -> Result<Regex, UnpackError> {
     let whole = RegexBuilder::new(&format!(r"\A(?:{pattern})\z"))
         .size_limit(PATTERN_BYTES_MAX)
@@ -220,11 +225,11 @@ fn compile(archive: &str, pattern: &str) -> Result<Regex, UnpackError> {
     })
 }
 
-/// How many bytes may still be read.
+/// Number of bytes that may still be read.
 type Allowance = Rc<Cell<u64>>;
 
-/// Ends with an error once the allowance is used up, so that a reader which believes a length in the archive does not
-/// take in more.
+/// Reader that fails once the allowance is used up, so that a format's reader that trusts a length
+/// in the archive does not read more.
 struct Metered<R> {
     inner: R,
     allowance: Allowance,

@@ -1,4 +1,4 @@
-//! A user name that is safe as one component of a path.
+//! User names that are safe as one component of a path.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use thiserror::Error;
 /// Longest name of a folder on Linux file systems (`NAME_MAX`).
 const LENGTH_MAX: usize = 255;
 
-/// A user name that matches Hadoop's `nonsecure-mode.user-pattern` and is no path step of its own.
+/// User name that matches Hadoop's `nonsecure-mode.user-pattern` and is neither `.` nor `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserName(String);
 
-/// A user name that must not become part of a path.
+/// User name that must not become part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid user name {name:?}")]
 pub struct InvalidUserName {
@@ -21,7 +21,7 @@ pub struct InvalidUserName {
 }
 
 impl UserName {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -34,8 +34,9 @@ impl fmt::Display for UserName {
     }
 }
 
-/// Hadoop's default of `yarn.nodemanager.linux-container-executor.nonsecure-mode.user-pattern`, written out:
-/// `^[_.A-Za-z0-9][-@_.A-Za-z0-9]{0,255}?[$]?$`, and shorter than a folder's name may be.
+/// Checks Hadoop's default of
+/// `yarn.nodemanager.linux-container-executor.nonsecure-mode.user-pattern`,
+/// `^[_.A-Za-z0-9][-@_.A-Za-z0-9]{0,255}?[$]?$`, and the length limit of a folder's name.
 fn is_safe(name: &str) -> bool {
     let body = name.strip_suffix('$').unwrap_or(name);
     let mut bytes = body.bytes();
@@ -56,7 +57,7 @@ impl FromStr for UserName {
         if is_safe(name) {
             Ok(Self(name.to_owned()))
         } else {
-            // A peer chooses this text; 64 characters are enough to recognise it.
+            // A peer chooses this text; 64 characters identify it.
             let name = name.chars().take(64).collect();
             Err(InvalidUserName { name })
         }

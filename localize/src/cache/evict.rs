@@ -1,4 +1,4 @@
-//! Which unused resources go when the caches are too large.
+//! Eviction of unused resources when the caches are too large.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,13 @@ use super::super::layout::Scope;
 use super::Cache;
 use super::values::{Entry, EntryState, Place};
 
-/// Unused resources kept for later, besides the limit in bytes: without it empty files would pile up for ever.
+/// Limit on unused resources, besides the limit in bytes: without it empty files would pile up for
+/// ever.
 const UNUSED_MAX: usize = 1 << 16;
 
 impl Cache {
-    /// Takes unused public and private resources out of the books, least recently used first, until all of them
-    /// together are at most `target_bytes`. Returns what is to be deleted.
+    /// Removes unused public and private resources from the index, least recently used first, until
+    /// all of them together take at most `target_bytes`. Returns the places to delete.
     pub(in super::super) fn evict(&mut self, target_bytes: u64) -> Vec<(Scope, Place)> {
         let mut total = 0_u64;
         let mut unused = BTreeMap::new();

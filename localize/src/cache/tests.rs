@@ -1,4 +1,5 @@
-//! The books against single claims, and against random sequences with their invariants checked after every step.
+//! The cache index against single claims, and against random sequences with its invariants checked
+//! after every step.
 
 use proptest::prelude::*;
 
@@ -44,7 +45,7 @@ fn failure() -> Arc<FetchError> {
     Arc::new(FetchError::QueueFull)
 }
 
-/// Registers and begins; nothing is missing on the disk.
+/// Registers and begins a request; nothing is missing on the disk.
 fn begin(cache: &mut Cache, n: i64, scope: &Scope, paths: &[&str]) -> (RequestId, Begun) {
     let all = paths.iter().map(|path| wanted(scope, path)).collect();
     let request = cache.register(container(n), all).unwrap();
@@ -143,7 +144,7 @@ fn time_and_type_are_part_of_what_a_resource_is() {
     let mut all = vec![wanted(&Scope::Public, "/a"); 4];
     Arc::make_mut(&mut all[1].spec).timestamp_ms = 2;
     Arc::make_mut(&mut all[2].spec).kind = ResourceKind::Pattern(None);
-    // Size is not.
+    // The size is not.
     Arc::make_mut(&mut all[3].spec).size = 7;
     let request = cache.register(container(1), all).unwrap();
     assert_eq!(cache.begin(request, &[]).downloads.len(), 3);
@@ -247,7 +248,7 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
     assert_eq!(begun.downloads.len(), 1);
     let finished = succeed(&mut cache, begun.downloads[0].entry, 5);
     assert_eq!(finished.complete[0].1[0].place.id, FIRST_ID + 1);
-    // The first container still holds the old entry, which goes with it.
+    // The first container still holds the old entry, which is removed with it.
     cache.release(container(1));
     cache.assert_invariants();
     assert_eq!(cache.entries.len(), 1);
@@ -269,7 +270,7 @@ fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
     assert_eq!(names(cache.evict(40)), [""; 0]);
     assert_eq!(names(cache.evict(25)), ["c", "a"]);
     cache.assert_invariants();
-    // `d` is used, however full the cache is.
+    // `d` is in use, however full the cache is.
     assert_eq!(names(cache.evict(0)), ["b"]);
     assert_eq!(names(cache.evict(0)), [""; 0]);
 }
@@ -361,7 +362,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Every request is answered exactly once: complete, failed or cancelled.
+    /// Each request is answered exactly once: complete, failed or cancelled.
     #[test]
     fn every_request_ends_once(steps in prop::collection::vec(step(), 0..60)) {
         let mut cache = Cache::new(37);

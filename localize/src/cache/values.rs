@@ -1,4 +1,4 @@
-//! What goes in and out of the books, and what an entry of them is.
+//! Inputs and outputs of the cache index, and its entries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use super::super::layout::Scope;
 use super::super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::super::shard;
 
-/// What makes two resources the same (Hadoop: `LocalResourceRequest.equals`): size and visibility are not part of it.
+/// Identity of a resource (Hadoop: `LocalResourceRequest.equals`): size and visibility are not part
+/// of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct CacheKey {
     pub(in super::super) url: ResourceUrl,
@@ -18,35 +19,36 @@ pub(in super::super) struct CacheKey {
     pub(in super::super) kind: ResourceKind,
 }
 
-/// One call of `localize`.
+/// Id of one call of `localize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct RequestId(pub(super) u64);
 
-/// One resource in one cache; a later download of the same resource is another entry.
+/// Id of one resource in one cache; a later download of the same resource is another entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct EntryId(pub(super) u64);
 
-/// Where a resource is, below the root of its cache.
+/// Location of a resource below the root of its cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Place {
     /// Index of the local directory.
     pub(in super::super) disk: usize,
-    /// Number of the sub-directory; `None` for caches that have none.
+    /// Number of the sub-directory; `None` for caches without sub-directories.
     pub(in super::super) shard: Option<usize>,
     /// Number of the resource, the name of its own folder.
     pub(in super::super) id: u64,
-    /// Name of the file or folder in it.
+    /// Name of the file or folder in the resource's folder.
     pub(in super::super) name: String,
 }
 
 impl Place {
-    /// Names of the folders from the cache's root to the one that holds the resource's own.
+    /// Returns the names of the folders from the cache's root to the one that holds the resource's
+    /// own.
     pub(in super::super) fn shard_names(&self) -> Vec<String> {
         self.shard.map(shard::names).unwrap_or_default()
     }
 }
 
-/// One resource of a request.
+/// A resource that a request asks for.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Wanted {
     pub(in super::super) link: String,
@@ -56,7 +58,7 @@ pub(in super::super) struct Wanted {
     pub(in super::super) spec: Arc<ResourceSpec>,
 }
 
-/// What a thread has to download.
+/// A download for a thread to perform.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Download {
     pub(in super::super) entry: EntryId,
@@ -64,29 +66,30 @@ pub(in super::super) struct Download {
     pub(in super::super) spec: Arc<ResourceSpec>,
 }
 
-/// A resource that a request has.
+/// A localized resource of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Had {
     pub(in super::super) link: String,
     pub(in super::super) scope: Scope,
     pub(in super::super) place: Place,
     pub(in super::super) bytes: u64,
-    /// It was in the cache, and not waited for.
+    /// Found in the cache rather than waited for.
     pub(in super::super) was_cached: bool,
 }
 
-/// A request that has all it needs, in its order.
+/// Localized resources of a complete request, in the request's order.
 pub(in super::super) type Complete = Vec<Had>;
 
-/// What [`Cache::begin`] leaves to do.
+/// Result of [`Cache::begin`]: the downloads to start, and the answer if there is nothing to wait
+/// for.
 #[derive(Debug, Default)]
 pub(in super::super) struct Begun {
     pub(in super::super) downloads: Vec<Download>,
-    /// Set if nothing has to be waited for.
+    /// Answer to the request, if nothing has to be waited for.
     pub(in super::super) complete: Option<Complete>,
 }
 
-/// Why a request cannot be satisfied.
+/// Failure of a request.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Failure {
     pub(in super::super) link: String,
@@ -94,12 +97,12 @@ pub(in super::super) struct Failure {
     pub(in super::super) error: Arc<FetchError>,
 }
 
-/// What the end of a download means.
+/// Requests to answer after a download has ended.
 #[derive(Debug, Default)]
 pub(in super::super) struct Finished {
     pub(in super::super) complete: Vec<(RequestId, Complete)>,
     pub(in super::super) failed: Vec<(RequestId, Failure)>,
-    /// Nobody wants it any more: what was downloaded is to be deleted.
+    /// No request waits for the download any more: the downloaded files must be deleted.
     pub(in super::super) unwanted: bool,
 }
 
@@ -110,13 +113,13 @@ pub(super) struct Entry {
     pub(super) name: String,
     pub(super) state: EntryState,
     pub(super) users: BTreeSet<ContainerId>,
-    /// Ticks of the cache's own counter.
+    /// Value of the cache's counter at the last use.
     pub(super) last_used: u64,
 }
 
 #[derive(Debug)]
 pub(super) enum EntryState {
-    /// Requests that wait, one entry for each link name.
+    /// Requests that wait, once for each link name.
     Downloading(Vec<RequestId>),
     Ready {
         place: Place,

@@ -1,4 +1,4 @@
-//! Downloads from folders of the test: what is checked at the source, and what arrives.
+//! Downloads from folders of the test: checks at the source, and the result.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,7 +13,7 @@ use super::*;
 
 const TIMESTAMP_MS: i64 = 1_700_000_000_123;
 
-/// A source folder that everybody may read, and an empty target.
+/// A source folder that all users may read, and an empty target.
 struct Place {
     base: tempfile::TempDir,
     target: Folder,
@@ -25,7 +25,7 @@ impl Place {
         for name in ["source", "target"] {
             fs::create_dir(base.path().join(name)).unwrap();
         }
-        // Whatever the umask of whoever runs the tests.
+        // Independent of the umask of the test.
         for path in [base.path(), &base.path().join("source")] {
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
@@ -45,7 +45,7 @@ impl Place {
     fn finish(&self, name: &str, mode: u32) {
         fs::set_permissions(self.source(name), Permissions::from_mode(mode)).unwrap();
         let milliseconds = u64::try_from(TIMESTAMP_MS).unwrap();
-        // What is below a millisecond must not matter.
+        // Microseconds must not matter.
         let time = Duration::from_millis(milliseconds) + Duration::from_micros(456);
         let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + time);
         File::open(self.source(name))

@@ -1,4 +1,4 @@
-//! One download: a place for it, the bytes, and that it is seen only when it is whole.
+//! One download: its place, its content, and the rename that makes it visible when complete.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,8 +15,8 @@ use super::super::layout::{self, Scope};
 use super::super::resource::{ResourceKind, ResourceSpec};
 use super::Shared;
 
-/// Numbers tried for a download whose folder already exists. Only what is still being deleted, or what a user put
-/// there, is in the way.
+/// Limit on numbers tried for a download whose folder already exists. Only a folder that is still
+/// being deleted, or that a user created, is in the way.
 const PLACE_TRIES_MAX: u32 = 1000;
 
 impl Shared {
@@ -39,7 +39,7 @@ impl Shared {
         let kind = folder.and_then(|folder| folder.kind(&place.name));
         match kind {
             Ok(kind) => kind.is_some(),
-            // That the agent is short of handles says nothing about the file.
+            // A lack of handles in the agent does not mean that the file is missing.
             Err(error) => matches!(
                 error.raw_os_error().map(Errno::from_raw),
                 Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
@@ -58,7 +58,7 @@ impl Shared {
         Some(Deletion::new(disk, names))
     }
 
-    /// Takes away what was downloaded for nobody.
+    /// Deletes a download that no request waits for.
     pub(super) fn discard(&self, scope: &Scope, place: &Place) {
         let mut books = self.books();
         books.cache.give_place_back(scope, place);
@@ -66,7 +66,7 @@ impl Shared {
         drop(books);
         self.deletion.delete(self.deletion_of(scope, place));
         if let (Scope::Application(user, application), true) = (scope, application_ended) {
-            // The download may have made the application's folder again after it was deleted.
+            // The download may have created the application's folder again after its deletion.
             let again = self.dirs.application_deletions(*application, user);
             self.deletion.delete(again);
         }
@@ -90,8 +90,9 @@ impl Shared {
             wall_clock: self.wall_clock,
             is_waited_for: &is_waited_for,
         };
-        // The archive readers are other people's code fed with other people's bytes: a panic in them fails this
-        // resource, not the thread that all containers wait for. Nothing they touched is used again.
+        // The archive readers are foreign code on foreign input: a panic in them must fail this
+        // resource, not the thread that all containers wait for. None of their state is used
+        // afterwards.
         let fetched = catch_unwind(AssertUnwindSafe(|| fetch::fetch(&job)));
         let fetched = fetched.unwrap_or_else(|_| {
             Err(FetchError::BrokeOff {
@@ -117,7 +118,8 @@ impl Shared {
         }
     }
 
-    /// Makes the folder that a download goes to, `<id>_tmp`. Returns its place, the folder that holds it, and itself.
+    /// Creates the folder `<id>_tmp` for a download. Returns its place, its parent, and the folder
+    /// itself.
     fn create_folder(
         &self,
         download: &Download,
@@ -159,7 +161,7 @@ impl Shared {
     }
 }
 
-/// Names from a local directory to the folder that holds the resource's own.
+/// Returns the names from a local directory to the folder that holds the resource's own.
 fn folder_names(scope: &Scope, place: &Place) -> Vec<String> {
     let mut names = layout::names(scope.steps());
     names.extend(place.shard_names());
@@ -170,7 +172,8 @@ fn unfinished_name(place: &Place) -> String {
     format!("{}_tmp", place.id)
 }
 
-/// A number may be taken by a folder that is still being deleted, or that the user made: the next one will do.
+/// Creates the unfinished folder. A folder that is still being deleted, or that the user created,
+/// may have the number: then the caller tries the next.
 fn create_unfinished(parent: &Folder, place: &Place, mode: u32) -> io::Result<Folder> {
     if parent.kind(place.id.to_string())?.is_some() {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -178,8 +181,9 @@ fn create_unfinished(parent: &Folder, place: &Place, mode: u32) -> io::Result<Fo
     parent.create(unfinished_name(place), mode)
 }
 
-/// Bytes to look for on a disk, from what the submitter said; 0 if that is nothing (Hadoop:
-/// `ResourceLocalizationService.getEstimatedSize` takes five times the size of an archive).
+/// Returns the bytes to look for on a disk, from the size in the request; 0 for an invalid size
+/// (Hadoop: `ResourceLocalizationService.getEstimatedSize` takes five times the size of an
+/// archive).
 fn expected_bytes(spec: &ResourceSpec) -> u64 {
     const UNPACKED_FACTOR: u64 = 5;
     let size = u64::try_from(spec.size).unwrap_or(0);

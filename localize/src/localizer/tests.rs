@@ -1,4 +1,4 @@
-//! The whole of localization on folders of the test, with real threads and files.
+//! Localization as a whole on folders of the test, with real threads and files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,7 @@ use crate::config::{DeletionConfig, DirsConfig};
 use super::super::resource::{LocalizationState, ResourceKind, ResourceUrl};
 use super::*;
 
-/// No test waits this long unless it fails.
+/// Deadline that only a failing test reaches.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 struct Node {
@@ -28,7 +28,7 @@ impl Node {
     fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir(base.path().join("source")).unwrap();
-        // Whatever the umask of whoever runs the tests.
+        // Independent of the umask of the test.
         for path in [base.path(), &base.path().join("source")] {
             fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
         }
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Writes a source file and returns what a container would ask for to get it.
+    /// Writes a source file and returns the resource with which a container asks for it.
     fn source(&self, name: &str, content: &str, visibility: Visibility) -> ResourceSpec {
         let path = self.base.path().join("source").join(name);
         fs::write(&path, content).unwrap();
@@ -308,7 +308,7 @@ fn open_requests_are_answered_when_the_container_is_given_up_or_the_node_stops()
     let mut node = Node::new();
     let spec = node.source("a", "content", Visibility::Private);
     let cancelled = {
-        // Registered, and the thread that begins is not told: the request stays open.
+        // Registered, but not sent to the thread that begins: the request stays open.
         let mut books = node.localizer.shared.books();
         let (sender, receiver) = mpsc::channel();
         let request = LocalizeRequest {

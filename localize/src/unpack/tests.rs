@@ -1,4 +1,4 @@
-//! Archives made to do harm, and the plain ones that must go on working.
+//! Malicious archives, and plain ones that must keep working.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,7 +57,8 @@ impl Place {
         result.map(|()| budget.written_bytes())
     }
 
-    /// The claim of every test here: the neighbours are as they were, and no link leads to them.
+    /// Asserts the claim of every test here: the neighbours are unchanged, and no link leads to
+    /// them.
     fn assert_nothing_left_the_folder(&self) {
         let names = |path: &Path| -> BTreeSet<_> {
             let entries = fs::read_dir(path).unwrap();
@@ -98,7 +99,7 @@ impl Place {
     }
 }
 
-/// One entry with exactly this name, also one that the tar writer would refuse.
+/// Appends one entry with exactly this name, even one that the tar writer would refuse.
 fn tar_entry(tar: &mut Vec<u8>, kind: EntryType, name: &str, target: &str, content: &[u8]) {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
@@ -271,7 +272,7 @@ fn links_that_leave_the_folder_together_are_refused() {
     let tar = tar_of(&[(LINK, "d/up", ".."), (LINK, "l", "d/up/..")]);
     let refused = Place::new().unpack(Packing::Tar, tar);
     assert_refused(refused, Refused::LinkLeavesFolder, "l");
-    // A link's second name stands elsewhere, so its `..` would lead elsewhere.
+    // A link's second name is in another folder, so its `..` leads elsewhere.
     let tar = tar_of(&[(LINK, "d/e/up", "../.."), (HARD, "up", "d/e/up")]);
     let refused = Place::new().unpack(Packing::Tar, tar);
     assert_refused(refused, Refused::LinkToNoFile, "up");
@@ -351,7 +352,7 @@ fn a_truncated_tar_is_an_error() {
 
 #[test]
 fn a_name_of_gigabytes_is_refused_before_it_is_in_memory() {
-    // Two gigabytes of zeros in a few kilobytes would be more than the test is given time for.
+    // Two gigabytes of zeros in a few kilobytes would take longer than the test's time.
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::GNULongName);
     header.set_size(8 << 20);
@@ -492,8 +493,8 @@ fn hostile_path() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each archive is unpacked entry by entry into one folder, refused entries left out, so that harmful sequences
-    /// are not cut short by their first harmless refusal.
+    /// Unpacks each archive entry by entry into one folder, without the refused entries, so that
+    /// harmful sequences are not cut short by their first harmless refusal.
     #[test]
     fn no_sequence_of_entries_leads_out(entries in prop::collection::vec((0..4_usize, hostile_path(), hostile_path()), 1..12)) {
         let place = Place::new();
