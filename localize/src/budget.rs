@@ -36,7 +36,7 @@ pub(super) enum CopyError {
     Exhausted(Exhausted),
 }
 
-/// What one download may still write.
+/// Bytes and entries that one download may still write.
 pub(super) struct Budget<'a> {
     /// Any folder on the disk that the download is written to.
     disk: &'a Folder,

@@ -258,7 +258,7 @@ pub enum UnpackError {
 /// Rule for which an archive's entry is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RefusedEntry {
-    /// Absolute name.
+    /// Absolute name of an entry.
     #[error("its name is absolute")]
     AbsoluteName,
     /// Name with a `..` part.

@@ -1,11 +1,13 @@
 //! Writes the entries of an archive inside one folder and nowhere else.
 //!
 //! The archive's author may want to overwrite or read our files. The rules:
-//! - a name is relative and has no `..`; every part but the last is a real folder, made on the way if missing;
+//! - a name is relative and has no `..`; every part but the last is a real folder, created on the
+//!   way if missing;
 //! - a later entry replaces an earlier file or link of its name, never a folder;
-//! - a symbolic link's target is relative, and `..` only stands at its beginning and leads no higher than the folder.
-//!   Since links are only made in real folders and no link is passed when writing, no chain of them can lead out;
-//! - a hard link names a regular file that the archive made before;
+//! - a symbolic link's target is relative, and `..` is only at its beginning and leads no higher
+//!   than the folder. Links are only created in real folders, and no link is passed when writing,
+//!   so that no chain of them can lead out;
+//! - a hard link names a regular file that the archive created before;
 //! - devices and pipes are refused. Owners, times, extended attributes and set-id bits are ignored.
 
 use std::ffi::OsStr;
@@ -37,20 +39,20 @@ pub(super) struct Extract<'a, 'b> {
 }
 
 /// Failure to write an entry, before the entry's name is added.
-enum Wrong {
+enum EntryFailure {
     Refused(RefusedEntry),
     Io(io::Error),
     Read(io::Error),
     GivenUp,
 }
 
-impl From<RefusedEntry> for Wrong {
+impl From<RefusedEntry> for EntryFailure {
     fn from(reason: RefusedEntry) -> Self {
         Self::Refused(reason)
     }
 }
 
-impl From<Exhausted> for Wrong {
+impl From<Exhausted> for EntryFailure {
     fn from(exhausted: Exhausted) -> Self {
         match exhausted {
             Exhausted::Disk => Self::Refused(RefusedEntry::DiskFull),
@@ -60,7 +62,7 @@ impl From<Exhausted> for Wrong {
     }
 }
 
-impl From<CopyError> for Wrong {
+impl From<CopyError> for EntryFailure {
     fn from(error: CopyError) -> Self {
         match error {
             CopyError::Read(error) => Self::Read(error),
@@ -70,7 +72,7 @@ impl From<CopyError> for Wrong {
     }
 }
 
-impl From<io::Error> for Wrong {
+impl From<io::Error> for EntryFailure {
     fn from(error: io::Error) -> Self {
         // Errors of the kernel when a part of a name is a link or a file.
         let errno = error.raw_os_error().map(Errno::from_raw);
@@ -102,9 +104,9 @@ impl<'a, 'b> Extract<'a, 'b> {
     /// Creates a folder, or opens an existing one.
     pub(super) fn folder(&mut self, name: &[u8]) -> Result<(), UnpackError> {
         let made = parts(name)
-            .map_err(Wrong::from)
+            .map_err(EntryFailure::from)
             .and_then(|parts| self.spend().and_then(|()| self.enter(&parts).map(drop)));
-        made.map_err(|wrong| self.say(name, wrong))
+        made.map_err(|failure| self.error(name, failure))
     }
 
     /// Writes a file; replaces an earlier file of that name.
@@ -117,7 +119,7 @@ impl<'a, 'b> Extract<'a, 'b> {
             let mut file = parent.create_file(last, extract.modes.file)?;
             Ok(extract.budget.copy(content, &mut file)?)
         });
-        written.map_err(|wrong| self.say(name, wrong))
+        written.map_err(|failure| self.error(name, failure))
     }
 
     /// Creates a symbolic link.
@@ -126,19 +128,19 @@ impl<'a, 'b> Extract<'a, 'b> {
             check_link_target(target, depth)?;
             Ok(parent.symlink(OsStr::from_bytes(target), last)?)
         });
-        made.map_err(|wrong| self.say(name, wrong))
+        made.map_err(|failure| self.error(name, failure))
     }
 
     /// Creates another name for a file of the archive. The target is relative to the archive's
     /// root.
     pub(super) fn hard_link(&mut self, name: &[u8], target: &[u8]) -> Result<(), UnpackError> {
         let made = self.link_to(name, target);
-        made.map_err(|wrong| self.say(name, wrong))
+        made.map_err(|failure| self.error(name, failure))
     }
 
     /// Returns the error for an entry that is neither file, folder nor link.
     pub(super) fn special(&self, name: &[u8]) -> UnpackError {
-        self.say(name, RefusedEntry::SpecialFile.into())
+        self.error(name, RefusedEntry::SpecialFile.into())
     }
 
     /// Reads the content of an entry and discards it.
@@ -148,10 +150,10 @@ impl<'a, 'b> Extract<'a, 'b> {
         content: &mut (impl Read + ?Sized),
     ) -> Result<(), UnpackError> {
         let skipped = self.budget.skip(content);
-        skipped.map_err(|error| self.say(name, error.into()))
+        skipped.map_err(|error| self.error(name, error.into()))
     }
 
-    fn link_to(&mut self, name: &[u8], target: &[u8]) -> Result<(), Wrong> {
+    fn link_to(&mut self, name: &[u8], target: &[u8]) -> Result<(), EntryFailure> {
         let target = parts(target).map_err(|_| RefusedEntry::LinkToNoFile)?;
         let (old_name, old_parents) = target.split_last().ok_or(RefusedEntry::LinkToNoFile)?;
         if parts(name)? == target {
@@ -173,8 +175,8 @@ impl<'a, 'b> Extract<'a, 'b> {
     fn make(
         &mut self,
         name: &[u8],
-        make: impl FnOnce(&mut Self, &Folder, &OsStr, usize) -> Result<(), Wrong>,
-    ) -> Result<(), Wrong> {
+        make: impl FnOnce(&mut Self, &Folder, &OsStr, usize) -> Result<(), EntryFailure>,
+    ) -> Result<(), EntryFailure> {
         let parts = parts(name)?;
         let (last, parents) = parts.split_last().ok_or(RefusedEntry::BadName)?;
         self.spend()?;
@@ -187,12 +189,12 @@ impl<'a, 'b> Extract<'a, 'b> {
         make(self, &parent, last, parents.len())
     }
 
-    fn spend(&mut self) -> Result<(), Wrong> {
+    fn spend(&mut self) -> Result<(), EntryFailure> {
         Ok(self.budget.spend_entry()?)
     }
 
     /// Opens the folder that these parts name; creates missing ones.
-    fn enter(&mut self, parts: &[&OsStr]) -> Result<Folder, Wrong> {
+    fn enter(&mut self, parts: &[&OsStr]) -> Result<Folder, EntryFailure> {
         if let Some((names, folder)) = &self.last {
             let same = names.iter().map(Vec::as_slice);
             if same.eq(parts.iter().map(|part| part.as_bytes())) {
@@ -208,23 +210,23 @@ impl<'a, 'b> Extract<'a, 'b> {
         Ok(folder)
     }
 
-    fn say(&self, name: &[u8], wrong: Wrong) -> UnpackError {
+    fn error(&self, name: &[u8], failure: EntryFailure) -> UnpackError {
         let archive = self.archive.to_owned();
         // The archive's author chooses this text; 256 characters identify the entry.
         let entry = String::from_utf8_lossy(name).chars().take(256).collect();
-        match wrong {
-            Wrong::Refused(reason) => UnpackError::Refused {
+        match failure {
+            EntryFailure::Refused(reason) => UnpackError::Refused {
                 archive,
                 entry,
                 reason,
             },
-            Wrong::Io(source) => UnpackError::Write {
+            EntryFailure::Io(source) => UnpackError::Write {
                 archive,
                 entry,
                 source,
             },
-            Wrong::Read(source) => UnpackError::Malformed { archive, source },
-            Wrong::GivenUp => UnpackError::GivenUp,
+            EntryFailure::Read(source) => UnpackError::Malformed { archive, source },
+            EntryFailure::GivenUp => UnpackError::GivenUp,
         }
     }
 }

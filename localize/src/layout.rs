@@ -1,12 +1,12 @@
 //! Names and modes of the folders below a local directory: plain text, no I/O.
 //!
 //! ```text
-//! <local>/filecache/[<a>/[<b>/…]]<id>/<name>                              public resources
-//! <local>/usercache/USER/filecache/[<a>/…]<id>/<name>                     private resources
-//! <local>/usercache/USER/appcache/APP/filecache/<id>/<name>               resources of an application
-//! <local>/usercache/USER/appcache/APP/CID/                                work directory of a container
-//! <local>/nmPrivate/APP/CID/                                              script, tokens, pid: ours alone
-//! <log>/APP/CID/                                                          logs of a container
+//! <local>/filecache/[<a>/[<b>/…]]<id>/<name>                     public resources
+//! <local>/usercache/USER/filecache/[<a>/…]<id>/<name>            private resources
+//! <local>/usercache/USER/appcache/APP/filecache/<id>/<name>      resources of an application
+//! <local>/usercache/USER/appcache/APP/CID/                       work directory of a container
+//! <local>/nmPrivate/APP/CID/                                     script, tokens, pid: ours alone
+//! <log>/APP/CID/                                                 logs of a container
 //! ```
 //! Source: `ResourceLocalizationService` and `ContainerLocalizer` of Hadoop 3.4, whose clean-up
 //! scripts, monitoring and shuffle handlers use these names. Application folders are 0710 where

@@ -1,18 +1,21 @@
-//! Localization: what a container needs on the local disks before it can be launched, and its removal afterwards.
+//! Localization: puts the resources of a container on the local disks before its launch, and
+//! removes them afterwards.
 //!
 //! ```text
-//!            ┌── cache: who needs what, who waits, what may go (no I/O)
+//!            ┌── cache: places, users and waiting requests of each resource (no I/O)
 //! Localizer ─┼── fetch ── unpack: a resource from its source into a cache directory
 //!            └── deletion: folders that are no longer needed
 //! NodeDirs: the folders on every local and log disk, all reached through directory handles
 //! ```
 //!
-//! Owns the files below the local and log directories and the threads that write and delete them. In: the
-//! [configuration](config), requests for resources, folders to make or delete. Out: paths, sizes, and an answer to each
-//! request. May not know launching, control groups, RPC, the node's state or Hadoop's property names.
+//! Owns the files below the local and log directories and the threads that write and delete them.
+//! In: the [configuration](config), requests for resources, folders to create or delete. Out:
+//! paths, sizes, and an answer to each request. May not know launching, control groups, RPC, the
+//! node's state or Hadoop's property names.
 //!
-//! Containers own folders below the ones we manage and may put symbolic links into them. So nothing here creates or
-//! removes by a long path: every step goes from an opened folder to a single name in it, and links are not followed.
+//! Containers own folders below the managed ones and may put symbolic links into them. So no file
+//! is created or removed by a long path: every step goes from an open folder to a single name in
+//! it, and links are not followed.
 
 mod budget;
 mod cache;

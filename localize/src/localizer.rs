@@ -22,8 +22,8 @@ use records::{ApplicationId, ContainerId, EpochMillis};
 use crate::config::LocalizerConfig;
 
 use super::cache::{
-    Begun, Cache, Complete, Download, EntryId, Failure, Had, Place, RequestId, TooManyWaiting,
-    WAITING_MAX, Wanted,
+    Cache, CachedResource, Complete, Download, EntryId, Failure, Place, RequestId, RequestPlan,
+    TooManyWaiting, WAITING_MAX, Wanted,
 };
 use super::deletion::DeletionService;
 use super::dirs::NodeDirs;
@@ -50,14 +50,14 @@ pub struct LocalizerThreads {
 type Reply = Box<dyn FnOnce(Result<Vec<LocalizedResource>, LocalizeError>) + Send>;
 
 struct Shared {
-    books: Mutex<Books>,
+    state: Mutex<State>,
     dirs: NodeDirs,
     deletion: DeletionService,
     /// Clock for messages about resources that changed.
     wall_clock: fn() -> EpochMillis,
 }
 
-struct Books {
+struct State {
     cache: Cache,
     replies: BTreeMap<RequestId, Reply>,
     /// Queues to the threads; `None` once the threads must stop.
@@ -86,13 +86,13 @@ impl Localizer {
         // megabytes at the start.
         let (begin, to_begin) = unbounded();
         let (download, to_download) = unbounded();
-        let books = Books {
+        let state = State {
             cache: Cache::new(config.max_files_per_directory),
             replies: BTreeMap::new(),
             queues: Some(Queues { begin, download }),
         };
         let shared = Arc::new(Shared {
-            books: Mutex::new(books),
+            state: Mutex::new(state),
             dirs,
             deletion,
             wall_clock,
@@ -144,9 +144,9 @@ impl Localizer {
     /// [`Self::release`].
     pub fn cancel(&self, container: ContainerId) {
         let replies = {
-            let mut books = self.shared.books();
-            let open = books.cache.cancel(container);
-            books.take_replies(open)
+            let mut state = self.shared.state();
+            let open = state.cache.cancel(container);
+            state.take_replies(open)
         };
         answer_all(replies, &LocalizeError::Cancelled);
     }
@@ -155,9 +155,9 @@ impl Localizer {
     /// be evicted from now on. Open requests are cancelled.
     pub fn release(&self, container: ContainerId) {
         let replies = {
-            let mut books = self.shared.books();
-            let open = books.cache.release(container);
-            books.take_replies(open)
+            let mut state = self.shared.state();
+            let open = state.cache.release(container);
+            state.take_replies(open)
         };
         answer_all(replies, &LocalizeError::Cancelled);
     }
@@ -168,9 +168,9 @@ impl Localizer {
     pub fn application_finished(&self, application: ApplicationId, user: &UserName) {
         let scope = Scope::Application(user.clone(), application);
         let replies = {
-            let mut books = self.shared.books();
-            let open = books.cache.remove_application(&scope, application);
-            books.take_replies(open)
+            let mut state = self.shared.state();
+            let open = state.cache.remove_application(&scope, application);
+            state.take_replies(open)
         };
         answer_all(replies, &LocalizeError::Cancelled);
     }
@@ -179,7 +179,7 @@ impl Localizer {
     /// an unknown container.
     #[must_use]
     pub fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
-        self.shared.books().cache.status(container)
+        self.shared.state().cache.status(container)
     }
 
     /// Deletes unused public and private resources, least recently used first, until all public and
@@ -187,7 +187,7 @@ impl Localizer {
     /// does so every `localizer.cache.cleanup.interval-ms`). Returns the number of deleted
     /// resources.
     pub fn clean_up_cache(&self, target_bytes: u64) -> usize {
-        let evicted = self.shared.books().cache.evict(target_bytes);
+        let evicted = self.shared.state().cache.evict(target_bytes);
         let deletions = evicted
             .iter()
             .filter_map(|(scope, place)| self.shared.deletion_of(scope, place));
@@ -207,9 +207,9 @@ impl LocalizerThreads {
     /// [`LocalizeError::Stopping`], and waits for the threads.
     pub fn stop(self) {
         let replies = {
-            let mut books = self.shared.books();
-            books.queues = None;
-            std::mem::take(&mut books.replies)
+            let mut state = self.shared.state();
+            state.queues = None;
+            std::mem::take(&mut state.replies)
         };
         answer_all(replies.into_values().collect(), &LocalizeError::Stopping);
         for thread in self.threads {
@@ -250,7 +250,7 @@ fn answer_all(replies: Vec<Reply>, error: &LocalizeError) {
     }
 }
 
-impl Books {
+impl State {
     fn take_replies(&mut self, requests: Vec<RequestId>) -> Vec<Reply> {
         let take = |request| self.replies.remove(&request);
         requests.into_iter().filter_map(take).collect()
@@ -260,13 +260,13 @@ impl Books {
 impl Shared {
     // A panic under the lock would be a bug in the index; the other containers continue with the
     // resources that they have.
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn admit(&self, container: ContainerId, wanted: Vec<Wanted>, reply: Reply) {
-        let mut books = self.books();
-        let error = match &books.queues {
+        let mut state = self.state();
+        let error = match &state.queues {
             None => LocalizeError::Stopping,
             // Filled only under this lock. Cancelled requests may still be in the queue.
             Some(queues) if queues.begin.len() >= WAITING_MAX => {
@@ -274,9 +274,9 @@ impl Shared {
             }
             Some(queues) => {
                 let begin = queues.begin.clone();
-                match books.cache.register(container, wanted) {
+                match state.cache.register(container, wanted) {
                     Ok(request) => {
-                        books.replies.insert(request, reply);
+                        state.replies.insert(request, reply);
                         if begin.try_send(request).is_err() {
                             tracing::error!("the queue of requests changed under the lock");
                         }
@@ -286,27 +286,27 @@ impl Shared {
                 }
             }
         };
-        drop(books);
+        drop(state);
         reply(Err(error));
     }
 
     fn begin_each(&self, requests: &Receiver<RequestId>) {
         for request in requests {
-            let known = self.books().cache.known(request);
+            let known = self.state().cache.cached_places(request);
             let missing: Vec<_> = known
                 .into_iter()
                 .filter(|(_, scope, place)| !self.is_on_disk(scope, place))
                 .map(|(entry, ..)| entry)
                 .collect();
-            let mut books = self.books();
-            let Some(queues) = books.queues.clone() else {
+            let mut state = self.state();
+            let Some(queues) = state.queues.clone() else {
                 return;
             };
-            let Begun {
+            let RequestPlan {
                 downloads,
                 complete,
-            } = books.cache.begin(request, &missing);
-            drop(books);
+            } = state.cache.begin(request, &missing);
+            drop(state);
             if let Some(complete) = complete {
                 self.answer(vec![(request, complete)], Vec::new());
             }
@@ -321,7 +321,7 @@ impl Shared {
 
     fn download_each(&self, downloads: &Receiver<Download>) {
         for download in downloads {
-            if self.books().queues.is_none() {
+            if self.state().queues.is_none() {
                 return;
             }
             let result = self.download(&download);
@@ -337,7 +337,7 @@ impl Shared {
     /// none did.
     fn finish(&self, entry: EntryId, result: Result<(Place, u64), FetchError>) -> bool {
         let result = result.map_err(Arc::new);
-        let finished = self.books().cache.finish(entry, result);
+        let finished = self.state().cache.finish(entry, result);
         self.answer(finished.complete, finished.failed);
         finished.unwanted
     }
@@ -355,7 +355,7 @@ impl Shared {
             (request, Err(error))
         });
         for (request, answer) in complete.chain(failed) {
-            let reply = self.books().replies.remove(&request);
+            let reply = self.state().replies.remove(&request);
             if let Some(reply) = reply {
                 reply(answer);
             }
@@ -363,13 +363,13 @@ impl Shared {
     }
 
     fn localized(&self, complete: Complete) -> Vec<LocalizedResource> {
-        let resource = |had: Had| LocalizedResource {
-            path: self.path_of(&had.scope, &had.place),
-            link: had.link,
-            bytes: had.bytes,
-            was_cached: had.was_cached,
+        let localized = |resource: CachedResource| LocalizedResource {
+            path: self.path_of(&resource.scope, &resource.place),
+            link: resource.link,
+            bytes: resource.bytes,
+            was_cached: resource.was_cached,
         };
-        complete.into_iter().map(resource).collect()
+        complete.into_iter().map(localized).collect()
     }
 }
 

@@ -30,7 +30,9 @@ pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> i
     match parent.kind(name)? {
         None => return Ok(()),
         Some(Kind::Folder) => {}
-        Some(Kind::File | Kind::Link | Kind::Special) => return gone(parent.unlink(name)),
+        Some(Kind::File | Kind::Link | Kind::Special) => {
+            return ignore_missing(parent.unlink(name));
+        }
     }
     let top = open_for_removal(parent, name)?;
     for _ in 0..ROUNDS_MAX {
@@ -44,7 +46,7 @@ pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> i
         if stop.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        match gone(parent.remove_folder(name)) {
+        match ignore_missing(parent.remove_folder(name)) {
             Ok(()) => return Ok(()),
             // The round made progress: the rest was moved up or is new.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && round.removed > 0 => {
@@ -74,7 +76,7 @@ pub(super) fn open_for_removal(parent: &Folder, name: impl AsRef<OsStr>) -> io::
 }
 
 /// Turns the error of a missing name into success, since another process may have removed it first.
-fn gone(result: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
@@ -113,18 +115,18 @@ impl Round<'_> {
     fn remove(&mut self, folder: &Folder, name: &OsStr, depth: usize) -> io::Result<()> {
         match folder.kind(name)? {
             None => return Ok(()),
-            Some(Kind::File | Kind::Link | Kind::Special) => gone(folder.unlink(name))?,
+            Some(Kind::File | Kind::Link | Kind::Special) => ignore_missing(folder.unlink(name))?,
             Some(Kind::Folder) if depth < DEPTH_MAX => {
                 let inner = open_for_removal(folder, name)?;
                 self.empty(&inner, depth + 1);
-                gone(folder.remove_folder(name))?;
+                ignore_missing(folder.remove_folder(name))?;
             }
             Some(Kind::Folder) => {
                 // A move of a folder writes to it, since its `..` changes.
                 open_for_removal(folder, name)?;
                 // Random, so that the owner cannot have created that name.
                 let unguessed = format!(".deep-{:032x}", rand::random::<u128>());
-                gone(folder.rename(name, self.top, unguessed))?;
+                ignore_missing(folder.rename(name, self.top, unguessed))?;
             }
         }
         self.removed += 1;

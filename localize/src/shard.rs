@@ -62,7 +62,7 @@ impl Shards {
     }
 
     /// Uncounts a removed resource of this directory.
-    pub(super) fn give_back(&mut self, directory: usize) {
+    pub(super) fn release(&mut self, directory: usize) {
         if let Some(count) = self.counts.get_mut(directory) {
             *count = count.saturating_sub(1);
             self.reopen(directory);
@@ -147,7 +147,7 @@ mod tests {
     fn room_that_was_given_back_is_used_again() {
         let mut shards = shards(37);
         assert_eq!([shards.take(), shards.take(), shards.take()], [0, 1, 2]);
-        shards.give_back(1);
+        shards.release(1);
         assert_eq!([shards.take(), shards.take()], [1, 3]);
     }
 
@@ -173,7 +173,7 @@ mod tests {
                     Some(directory) => {
                         if let Some(count) = held.get_mut(&directory).filter(|count| **count > 0) {
                             *count -= 1;
-                            shards.give_back(directory);
+                            shards.release(directory);
                         }
                     }
                 }

@@ -23,7 +23,7 @@ use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
 /// Function that opens one kind of directory and adds the folders to delete to the list.
 pub(super) type Open = fn(&Path, EpochMillis, &mut Vec<Deletion>) -> Result<Arc<Disk>, DirsError>;
 
-const DOOMED: &str = "_DEL_";
+const DELETION_MARK: &str = "_DEL_";
 
 /// Opens a local directory with new, empty `usercache`, `filecache` and `nmPrivate`.
 pub(super) fn open_local_dir(
@@ -38,7 +38,7 @@ pub(super) fn open_local_dir(
     ];
     let is_ours = |name: &str| FOLDERS.iter().any(|(folder, _)| *folder == name);
     let disk = open(path)?;
-    doom(&disk, now, is_ours, leftovers).map_err(fail("clean up", path))?;
+    mark_for_deletion(&disk, now, is_ours, leftovers).map_err(fail("clean up", path))?;
     for (name, mode) in FOLDERS {
         disk.root
             .create(name, mode)
@@ -55,7 +55,7 @@ pub(super) fn open_log_dir(
 ) -> Result<Arc<Disk>, DirsError> {
     let is_ours = |name: &str| name.parse::<ApplicationId>().is_ok();
     let disk = open(path)?;
-    doom(&disk, now, is_ours, leftovers).map_err(fail("clean up", path))?;
+    mark_for_deletion(&disk, now, is_ours, leftovers).map_err(fail("clean up", path))?;
     Ok(disk)
 }
 
@@ -89,7 +89,7 @@ fn open(path: &Path) -> Result<Arc<Disk>, DirsError> {
 
 /// Renames the folders that `is_ours` selects and lists them, and those that an earlier start
 /// renamed, for deletion.
-fn doom(
+fn mark_for_deletion(
     disk: &Arc<Disk>,
     now: EpochMillis,
     is_ours: impl Fn(&str) -> bool,
@@ -100,24 +100,25 @@ fn doom(
         let Some(name) = OsStr::to_str(&name) else {
             continue;
         };
-        let doomed = if is_ours(name) {
-            let doomed = format!("{name}{DOOMED}{}", now.0);
-            disk.root.rename(name, &disk.root, &doomed)?;
-            doomed
-        } else if is_doomed(name, &is_ours) {
+        let marked = if is_ours(name) {
+            let marked = format!("{name}{DELETION_MARK}{}", now.0);
+            disk.root.rename(name, &disk.root, &marked)?;
+            marked
+        } else if is_marked(name, &is_ours) {
             name.to_owned()
         } else {
             continue;
         };
-        leftovers.push(Deletion::new(disk.clone(), vec![doomed]));
+        leftovers.push(Deletion::new(disk.clone(), vec![marked]));
     }
     Ok(())
 }
 
-fn is_doomed(name: &str, is_ours: impl Fn(&str) -> bool) -> bool {
-    name.rsplit_once(DOOMED).is_some_and(|(original, millis)| {
-        is_ours(original) && !millis.is_empty() && millis.bytes().all(|b| b.is_ascii_digit())
-    })
+fn is_marked(name: &str, is_ours: impl Fn(&str) -> bool) -> bool {
+    name.rsplit_once(DELETION_MARK)
+        .is_some_and(|(original, millis)| {
+            is_ours(original) && !millis.is_empty() && millis.bytes().all(|b| b.is_ascii_digit())
+        })
 }
 
 #[cfg(test)]

@@ -87,8 +87,8 @@ pub(super) fn unpack(
         Packing::GzippedTar => untar(MultiGzDecoder::new(io::BufReader::new(content)), extract),
     };
     unpacked.map_err(|error| match error {
-        Broken::Unpack(error) => error,
-        Broken::Format(source) => UnpackError::Malformed {
+        UnpackFailure::Unpack(error) => error,
+        UnpackFailure::Format(source) => UnpackError::Malformed {
             archive: name.to_owned(),
             source,
         },
@@ -96,30 +96,30 @@ pub(super) fn unpack(
 }
 
 /// Failure to unpack, before the archive's name is added.
-enum Broken {
+enum UnpackFailure {
     Unpack(UnpackError),
     Format(io::Error),
 }
 
-impl From<UnpackError> for Broken {
+impl From<UnpackError> for UnpackFailure {
     fn from(error: UnpackError) -> Self {
         Self::Unpack(error)
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for UnpackFailure {
     fn from(error: io::Error) -> Self {
         Self::Format(error)
     }
 }
 
-impl From<zip::result::ZipError> for Broken {
+impl From<zip::result::ZipError> for UnpackFailure {
     fn from(error: zip::result::ZipError) -> Self {
         Self::Format(error.into())
     }
 }
 
-fn untar(content: impl Read, mut extract: Extract<'_, '_>) -> Result<(), Broken> {
+fn untar(content: impl Read, mut extract: Extract<'_, '_>) -> Result<(), UnpackFailure> {
     let allowance = Allowance::default();
     let mut archive = tar::Archive::new(Metered::new(content, &allowance));
     let mut entries = archive.entries()?;
@@ -172,7 +172,7 @@ fn unzip(
     content: &mut dyn Content,
     mut extract: Extract<'_, '_>,
     is_wanted: &mut dyn FnMut(&[u8]) -> bool,
-) -> Result<(), Broken> {
+) -> Result<(), UnpackFailure> {
     let allowance = Allowance::default();
     allowance.set(ZIP_DIRECTORY_BYTES_MAX);
     let mut archive = zip::ZipArchive::new(Metered::new(content, &allowance))?;
@@ -197,7 +197,7 @@ fn unjar(
     content: &mut dyn Content,
     mut extract: Extract<'_, '_>,
     pattern: Option<&str>,
-) -> Result<(), Broken> {
+) -> Result<(), UnpackFailure> {
     let pattern = pattern.map(|pattern| compile(name, pattern)).transpose()?;
     // The jar itself, under its own name; then the matching entries.
     extract.file(name.as_bytes(), content)?;

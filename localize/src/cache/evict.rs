@@ -40,7 +40,7 @@ impl Cache {
                 ..
             }) = self.entries.remove(&id)
             {
-                self.give_place_back(&scope, &place);
+                self.release_place(&scope, &place);
                 evicted.push((scope, place));
             }
         }

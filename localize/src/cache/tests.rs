@@ -3,7 +3,10 @@
 
 use proptest::prelude::*;
 
-use super::super::resource::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+use super::super::resource::{
+    LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
+};
+use super::places::FIRST_ID;
 use super::*;
 
 fn container(n: i64) -> ContainerId {
@@ -46,12 +49,12 @@ fn failure() -> Arc<FetchError> {
 }
 
 /// Registers and begins a request; nothing is missing on the disk.
-fn begin(cache: &mut Cache, n: i64, scope: &Scope, paths: &[&str]) -> (RequestId, Begun) {
+fn begin(cache: &mut Cache, n: i64, scope: &Scope, paths: &[&str]) -> (RequestId, RequestPlan) {
     let all = paths.iter().map(|path| wanted(scope, path)).collect();
     let request = cache.register(container(n), all).unwrap();
-    let begun = cache.begin(request, &[]);
+    let plan = cache.begin(request, &[]);
     cache.assert_invariants();
-    (request, begun)
+    (request, plan)
 }
 
 fn succeed(cache: &mut Cache, entry: EntryId, bytes: u64) -> Finished {
@@ -68,8 +71,8 @@ impl Cache {
             .filter(|item| matches!(item.state, ItemState::New | ItemState::Waiting(_)))
             .count();
         assert_eq!(waiting, self.waiting);
-        for (scope, books) in &self.scopes {
-            for (key, id) in &books.entries {
+        for (scope, index) in &self.scopes {
+            for (key, id) in &index.entries {
                 let entry = &self.entries[id];
                 assert_eq!((&entry.scope, &entry.key), (scope, key));
             }
@@ -78,7 +81,7 @@ impl Cache {
             let listed = self
                 .scopes
                 .get(&entry.scope)
-                .is_some_and(|books| books.entries.get(&entry.key) == Some(id));
+                .is_some_and(|index| index.entries.get(&entry.key) == Some(id));
             match &entry.state {
                 EntryState::Downloading(waiters) => {
                     assert!(listed && !waiters.is_empty() && entry.users.is_empty());
@@ -103,10 +106,10 @@ impl Cache {
 #[test]
 fn two_containers_share_one_download() {
     let mut cache = Cache::new(8192);
-    let (first, begun) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
-    let entry = begun.downloads[0].entry;
-    let (second, begun) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
-    assert!(begun.downloads.is_empty() && begun.complete.is_none());
+    let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
+    let entry = plan.downloads[0].entry;
+    let (second, plan) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
+    assert!(plan.downloads.is_empty() && plan.complete.is_none());
     let finished = succeed(&mut cache, entry, 5);
     let done: Vec<_> = finished
         .complete
@@ -115,14 +118,20 @@ fn two_containers_share_one_download() {
         .collect();
     assert_eq!(done, [first, second]);
     assert_eq!(finished.complete[0].1[0].place.id, FIRST_ID);
-    let (_, begun) = begin(&mut cache, 3, &Scope::Public, &["/a"]);
-    let had = begun.complete.unwrap();
-    assert_eq!((had.len(), had[0].bytes, had[0].was_cached), (1, 5, true));
-    let waited = finished.complete.iter().flat_map(|(_, had)| had);
+    let (_, plan) = begin(&mut cache, 3, &Scope::Public, &["/a"]);
+    let resources = plan.complete.unwrap();
+    assert_eq!(
+        (resources.len(), resources[0].bytes, resources[0].was_cached),
+        (1, 5, true)
+    );
+    let waited = finished
+        .complete
+        .iter()
+        .flat_map(|(_, resources)| resources);
     assert!(
         waited
             .into_iter()
-            .all(|had| had.bytes == 5 && !had.was_cached)
+            .all(|resource| resource.bytes == 5 && !resource.was_cached)
     );
 }
 
@@ -131,9 +140,9 @@ fn caches_of_users_and_applications_are_apart() {
     let mut cache = Cache::new(8192);
     let other = Scope::Private("ann".parse().unwrap());
     for scope in [Scope::Public, private(), other, application()] {
-        let (_, begun) = begin(&mut cache, 1, &scope, &["/a"]);
-        assert_eq!(begun.downloads.len(), 1, "{scope:?}");
-        let place = cache.take_place(begun.downloads[0].entry, 0).unwrap();
+        let (_, plan) = begin(&mut cache, 1, &scope, &["/a"]);
+        assert_eq!(plan.downloads.len(), 1, "{scope:?}");
+        let place = cache.take_place(plan.downloads[0].entry, 0).unwrap();
         assert_eq!(place.id, FIRST_ID);
     }
 }
@@ -153,18 +162,18 @@ fn time_and_type_are_part_of_what_a_resource_is() {
 #[test]
 fn two_links_to_one_resource_are_both_completed() {
     let mut cache = Cache::new(8192);
-    let (_, begun) = begin(&mut cache, 1, &Scope::Public, &["/a", "/a"]);
-    assert_eq!(begun.downloads.len(), 1);
-    let finished = succeed(&mut cache, begun.downloads[0].entry, 5);
+    let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/a"]);
+    assert_eq!(plan.downloads.len(), 1);
+    let finished = succeed(&mut cache, plan.downloads[0].entry, 5);
     assert_eq!(finished.complete[0].1.len(), 2);
 }
 
 #[test]
 fn a_failure_wakes_all_waiters_and_the_next_one_tries_again() {
     let mut cache = Cache::new(8192);
-    let (first, begun) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
+    let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     let (second, _) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
-    let finished = cache.finish(begun.downloads[0].entry, Err(failure()));
+    let finished = cache.finish(plan.downloads[0].entry, Err(failure()));
     cache.assert_invariants();
     let failed: Vec<_> = finished
         .failed
@@ -173,17 +182,17 @@ fn a_failure_wakes_all_waiters_and_the_next_one_tries_again() {
         .collect();
     assert_eq!(failed, [first, second]);
     assert_eq!(finished.failed[0].1.link, "link to /a");
-    let (_, begun) = begin(&mut cache, 3, &Scope::Public, &["/a"]);
-    assert_eq!(begun.downloads.len(), 1);
+    let (_, plan) = begin(&mut cache, 3, &Scope::Public, &["/a"]);
+    assert_eq!(plan.downloads.len(), 1);
 }
 
 #[test]
 fn after_a_failure_the_container_waits_for_nothing_else() {
     let mut cache = Cache::new(8192);
-    let (_, begun) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
-    cache.finish(begun.downloads[0].entry, Err(failure()));
-    assert!(!cache.is_waited_for(begun.downloads[1].entry));
-    let unwanted = cache.finish(begun.downloads[1].entry, Err(failure()));
+    let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
+    cache.finish(plan.downloads[0].entry, Err(failure()));
+    assert!(!cache.is_waited_for(plan.downloads[1].entry));
+    let unwanted = cache.finish(plan.downloads[1].entry, Err(failure()));
     assert!(unwanted.unwanted && unwanted.failed.is_empty());
     let states: Vec<_> = cache
         .status(container(1))
@@ -199,9 +208,9 @@ fn after_a_failure_the_container_waits_for_nothing_else() {
 #[test]
 fn status_tells_what_is_there_and_why_something_is_not() {
     let mut cache = Cache::new(8192);
-    let (_, begun) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
-    succeed(&mut cache, begun.downloads[1].entry, 5);
-    cache.finish(begun.downloads[0].entry, Err(failure()));
+    let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
+    succeed(&mut cache, plan.downloads[1].entry, 5);
+    cache.finish(plan.downloads[0].entry, Err(failure()));
     let status = cache.status(container(1));
     assert_eq!(status[0].state, LocalizationState::Failed);
     assert_eq!(status[0].diagnostics, "too many downloads are waiting");
@@ -214,14 +223,14 @@ fn status_tells_what_is_there_and_why_something_is_not() {
 #[test]
 fn a_cancelled_download_is_given_up_unless_another_waits() {
     let mut cache = Cache::new(8192);
-    let (first, begun) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
+    let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     begin(&mut cache, 2, &Scope::Public, &["/b"]);
     assert_eq!(cache.cancel(container(1)), [first]);
     assert_eq!(cache.cancel(container(1)), []);
     cache.assert_invariants();
-    assert!(!cache.is_waited_for(begun.downloads[0].entry));
-    assert!(cache.is_waited_for(begun.downloads[1].entry));
-    assert!(cache.take_place(begun.downloads[0].entry, 0).is_none());
+    assert!(!cache.is_waited_for(plan.downloads[0].entry));
+    assert!(cache.is_waited_for(plan.downloads[1].entry));
+    assert!(cache.take_place(plan.downloads[0].entry, 0).is_none());
 }
 
 #[test]
@@ -230,23 +239,23 @@ fn a_request_cancelled_before_it_began_begins_nothing() {
     let all = vec![wanted(&Scope::Public, "/a")];
     let request = cache.register(container(1), all).unwrap();
     assert_eq!(cache.cancel(container(1)), [request]);
-    let begun = cache.begin(request, &[]);
-    assert!(begun.downloads.is_empty() && begun.complete.is_none());
+    let plan = cache.begin(request, &[]);
+    assert!(plan.downloads.is_empty() && plan.complete.is_none());
 }
 
 #[test]
 fn what_is_missing_on_the_disk_is_downloaded_again() {
     let mut cache = Cache::new(8192);
-    let (_, begun) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
-    succeed(&mut cache, begun.downloads[0].entry, 5);
+    let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
+    succeed(&mut cache, plan.downloads[0].entry, 5);
     let all = vec![wanted(&Scope::Public, "/a")];
     let request = cache.register(container(2), all).unwrap();
-    let known = cache.known(request);
-    assert_eq!(known.len(), 1);
-    let begun = cache.begin(request, &[known[0].0]);
+    let cached = cache.cached_places(request);
+    assert_eq!(cached.len(), 1);
+    let plan = cache.begin(request, &[cached[0].0]);
     cache.assert_invariants();
-    assert_eq!(begun.downloads.len(), 1);
-    let finished = succeed(&mut cache, begun.downloads[0].entry, 5);
+    assert_eq!(plan.downloads.len(), 1);
+    let finished = succeed(&mut cache, plan.downloads[0].entry, 5);
     assert_eq!(finished.complete[0].1[0].place.id, FIRST_ID + 1);
     // The first container still holds the old entry, which is removed with it.
     cache.release(container(1));
@@ -258,8 +267,8 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
 fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
     let mut cache = Cache::new(8192);
     for (n, path) in [(1, "/a"), (2, "/b"), (3, "/c"), (4, "/d")] {
-        let (_, begun) = begin(&mut cache, n, &private(), &[path]);
-        succeed(&mut cache, begun.downloads[0].entry, 10);
+        let (_, plan) = begin(&mut cache, n, &private(), &[path]);
+        succeed(&mut cache, plan.downloads[0].entry, 10);
     }
     for n in [3, 1, 2] {
         cache.release(container(n));
@@ -278,8 +287,8 @@ fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
 #[test]
 fn resources_of_applications_neither_count_nor_go() {
     let mut cache = Cache::new(8192);
-    let (_, begun) = begin(&mut cache, 1, &application(), &["/a"]);
-    succeed(&mut cache, begun.downloads[0].entry, 1 << 40);
+    let (_, plan) = begin(&mut cache, 1, &application(), &["/a"]);
+    succeed(&mut cache, plan.downloads[0].entry, 1 << 40);
     cache.release(container(1));
     assert!(cache.evict(0).is_empty());
     let id = container(1).application_id();
@@ -291,10 +300,10 @@ fn resources_of_applications_neither_count_nor_go() {
 #[test]
 fn the_end_of_an_application_cancels_its_containers() {
     let mut cache = Cache::new(8192);
-    let (request, begun) = begin(&mut cache, 1, &application(), &["/a"]);
+    let (request, plan) = begin(&mut cache, 1, &application(), &["/a"]);
     let id = container(1).application_id();
     assert_eq!(cache.remove_application(&application(), id), [request]);
-    assert!(cache.take_place(begun.downloads[0].entry, 0).is_none());
+    assert!(cache.take_place(plan.downloads[0].entry, 0).is_none());
     let late = Place {
         disk: 0,
         shard: None,
@@ -303,7 +312,7 @@ fn the_end_of_an_application_cancels_its_containers() {
     };
     assert!(
         cache
-            .finish(begun.downloads[0].entry, Ok((late, 1)))
+            .finish(plan.downloads[0].entry, Ok((late, 1)))
             .unwanted
     );
     assert!(!cache.has_scope(&application()));
@@ -324,16 +333,16 @@ fn only_so_many_resources_may_be_waited_for() {
 fn folders_are_shared_out_by_disk_and_only_in_caches_of_many_applications() {
     let mut cache = Cache::new(37);
     let paths = ["/a", "/b", "/c", "/d"];
-    let (_, begun) = begin(&mut cache, 1, &private(), &paths);
+    let (_, plan) = begin(&mut cache, 1, &private(), &paths);
     let shard = |cache: &mut Cache, n: usize, disk| {
-        let place = cache.take_place(begun.downloads[n].entry, disk).unwrap();
+        let place = cache.take_place(plan.downloads[n].entry, disk).unwrap();
         place.shard_names()
     };
     assert_eq!(shard(&mut cache, 0, 0), [""; 0]);
     assert_eq!(shard(&mut cache, 1, 0), ["0"]);
     assert_eq!(shard(&mut cache, 2, 1), [""; 0]);
-    let (_, begun) = begin(&mut cache, 1, &application(), &paths);
-    for download in begun.downloads {
+    let (_, plan) = begin(&mut cache, 1, &application(), &paths);
+    for download in plan.downloads {
         assert_eq!(cache.take_place(download.entry, 0).unwrap().shard, None);
     }
 }
@@ -341,7 +350,7 @@ fn folders_are_shared_out_by_disk_and_only_in_caches_of_many_applications() {
 #[derive(Clone, Debug)]
 enum Step {
     Register(i64, Vec<usize>),
-    Begin(usize),
+    RequestPlan(usize),
     Finish(usize, bool),
     Cancel(i64),
     Release(i64),
@@ -352,7 +361,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (1..4_i64, prop::collection::vec(0..9_usize, 1..4)).prop_map(|(n, r)| Step::Register(n, r)),
-        (0..9_usize).prop_map(Step::Begin),
+        (0..9_usize).prop_map(Step::RequestPlan),
         (0..9_usize, any::<bool>()).prop_map(|(n, ok)| Step::Finish(n, ok)),
         (1..4_i64).prop_map(Step::Cancel),
         (1..4_i64).prop_map(Step::Release),
@@ -362,7 +371,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Each request is answered exactly once: complete, failed or cancelled.
+    /// Asserts that each request is answered exactly once: complete, failed or cancelled.
     #[test]
     fn every_request_ends_once(steps in prop::collection::vec(step(), 0..60)) {
         let mut cache = Cache::new(37);
@@ -377,13 +386,13 @@ proptest! {
                     let all = resources.iter().map(|r| wanted(&scopes[r % 3], ["/a", "/b", "/c"][r / 3]));
                     registered.push(cache.register(container(n), all.collect()).unwrap());
                 }
-                Step::Begin(n) => {
+                Step::RequestPlan(n) => {
                     if let Some(request) = registered.get(n).copied() {
-                        let missing: Vec<_> = cache.known(request).into_iter().map(|(id, ..)| id).take(n % 2).collect();
+                        let missing: Vec<_> = cache.cached_places(request).into_iter().map(|(id, ..)| id).take(n % 2).collect();
                         let fresh = cache.requests.get(&request).is_some_and(|r| r.items.iter().any(|i| matches!(i.state, ItemState::New)));
-                        let begun = cache.begin(request, &missing);
-                        downloads.extend(begun.downloads);
-                        if begun.complete.is_some() && fresh { end(request); }
+                        let plan = cache.begin(request, &missing);
+                        downloads.extend(plan.downloads);
+                        if plan.complete.is_some() && fresh { end(request); }
                     }
                 }
                 Step::Finish(n, ok) => {

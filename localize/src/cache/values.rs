@@ -68,7 +68,7 @@ pub(in super::super) struct Download {
 
 /// A localized resource of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Had {
+pub(in super::super) struct CachedResource {
     pub(in super::super) link: String,
     pub(in super::super) scope: Scope,
     pub(in super::super) place: Place,
@@ -78,12 +78,12 @@ pub(in super::super) struct Had {
 }
 
 /// Localized resources of a complete request, in the request's order.
-pub(in super::super) type Complete = Vec<Had>;
+pub(in super::super) type Complete = Vec<CachedResource>;
 
 /// Result of [`Cache::begin`]: the downloads to start, and the answer if there is nothing to wait
 /// for.
 #[derive(Debug, Default)]
-pub(in super::super) struct Begun {
+pub(in super::super) struct RequestPlan {
     pub(in super::super) downloads: Vec<Download>,
     /// Answer to the request, if nothing has to be waited for.
     pub(in super::super) complete: Option<Complete>,

@@ -60,10 +60,10 @@ impl Shared {
 
     /// Deletes a download that no request waits for.
     pub(super) fn discard(&self, scope: &Scope, place: &Place) {
-        let mut books = self.books();
-        books.cache.give_place_back(scope, place);
-        let application_ended = !books.cache.has_scope(scope);
-        drop(books);
+        let mut state = self.state();
+        state.cache.release_place(scope, place);
+        let application_ended = !state.cache.has_scope(scope);
+        drop(state);
         self.deletion.delete(self.deletion_of(scope, place));
         if let (Scope::Application(user, application), true) = (scope, application_ended) {
             // The download may have created the application's folder again after its deletion.
@@ -78,8 +78,8 @@ impl Shared {
             .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
         let (place, parent, folder) = self.create_folder(download, disk)?;
         let is_waited_for = || {
-            let books = self.books();
-            books.queues.is_some() && books.cache.is_waited_for(download.entry)
+            let state = self.state();
+            state.queues.is_some() && state.cache.is_waited_for(download.entry)
         };
         let job = Fetch {
             spec: &download.spec,
@@ -110,7 +110,7 @@ impl Shared {
         match renamed {
             Ok(bytes) => Ok((place, bytes)),
             Err(error) => {
-                self.books().cache.give_place_back(&download.scope, &place);
+                self.state().cache.release_place(&download.scope, &place);
                 let unfinished = self.deletion_in(&download.scope, &place, unfinished);
                 self.deletion.delete(unfinished);
                 Err(error)
@@ -135,7 +135,7 @@ impl Shared {
         };
         let mut tries = PLACE_TRIES_MAX;
         loop {
-            let taken = self.books().cache.take_place(download.entry, disk_index);
+            let taken = self.state().cache.take_place(download.entry, disk_index);
             let place = taken.ok_or(FetchError::GivenUp)?;
             let mut steps = scope.steps();
             let shards = place.shard_names().into_iter();
@@ -150,7 +150,7 @@ impl Shared {
                 },
                 Err(error) => FetchError::Dirs(error),
             };
-            self.books().cache.give_place_back(scope, &place);
+            self.state().cache.release_place(scope, &place);
             tries -= 1;
             let taken = matches!(&error, FetchError::Write { source, .. }
                 if source.kind() == io::ErrorKind::AlreadyExists);

@@ -271,13 +271,13 @@ fn unused_files_go_when_the_cache_is_too_large() {
     let node = Node::new();
     let specs = ["a", "b"].map(|name| node.source(name, "content", Visibility::Private));
     let kept = node.get(1, &[&specs[0]]).unwrap();
-    let gone = node.get(2, &[&specs[1]]).unwrap();
+    let evicted = node.get(2, &[&specs[1]]).unwrap();
     node.localizer.release(container(2));
     assert_eq!(node.localizer.clean_up_cache(14), 0);
     assert_eq!(node.localizer.clean_up_cache(13), 1);
     node.deletion.wait_until_idle();
     assert!(kept[0].path.exists());
-    assert!(!gone[0].path.parent().unwrap().exists());
+    assert!(!evicted[0].path.parent().unwrap().exists());
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn open_requests_are_answered_when_the_container_is_given_up_or_the_node_stops()
     let spec = node.source("a", "content", Visibility::Private);
     let cancelled = {
         // Registered, but not sent to the thread that begins: the request stays open.
-        let mut books = node.localizer.shared.books();
+        let mut state = node.localizer.shared.state();
         let (sender, receiver) = mpsc::channel();
         let request = LocalizeRequest {
             container: container(1),
@@ -317,9 +317,9 @@ fn open_requests_are_answered_when_the_container_is_given_up_or_the_node_stops()
             resources: vec![("link".to_owned(), spec.clone())],
         };
         let wanted = check(request).unwrap();
-        let id = books.cache.register(container(1), wanted).unwrap();
+        let id = state.cache.register(container(1), wanted).unwrap();
         let reply: Reply = Box::new(move |answer| sender.send(answer).unwrap());
-        books.replies.insert(id, reply);
+        state.replies.insert(id, reply);
         receiver
     };
     node.localizer.cancel(container(1));

@@ -1,0 +1,87 @@
+//! Index of each cache by resource, and the places of downloads on its disks.
+
+use std::collections::BTreeMap;
+
+use super::super::layout::Scope;
+use super::super::shard::Shards;
+use super::Cache;
+use super::values::{CacheKey, EntryId, Place, Wanted};
+
+/// First id of a cache (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
+pub(super) const FIRST_ID: u64 = 10;
+
+/// Index of one cache, with the next resource number.
+#[derive(Debug)]
+pub(super) struct ScopeIndex {
+    pub(super) next_id: u64,
+    pub(super) entries: BTreeMap<CacheKey, EntryId>,
+    /// Directories in use, by disk.
+    pub(super) shards: BTreeMap<usize, Shards>,
+}
+
+impl Default for ScopeIndex {
+    fn default() -> Self {
+        Self {
+            next_id: FIRST_ID,
+            entries: BTreeMap::new(),
+            shards: BTreeMap::new(),
+        }
+    }
+}
+
+impl Cache {
+    /// Returns a new place on a disk for a download; to be released if not used. `None` if no
+    /// request waits for it.
+    pub(in super::super) fn take_place(&mut self, entry: EntryId, disk: usize) -> Option<Place> {
+        let limit = self.files_per_directory;
+        let entry = self.entries.get(&entry)?;
+        let index = self.scopes.entry(entry.scope.clone()).or_default();
+        let id = index.next_id;
+        index.next_id += 1;
+        let shard = match entry.scope {
+            Scope::Public | Scope::Private(_) => {
+                let shards = index
+                    .shards
+                    .entry(disk)
+                    .or_insert_with(|| Shards::new(limit));
+                Some(shards.take())
+            }
+            Scope::Application(..) => None,
+        };
+        let name = entry.name.clone();
+        Some(Place {
+            disk,
+            shard,
+            id,
+            name,
+        })
+    }
+
+    /// Releases a place that is empty again.
+    pub(in super::super) fn release_place(&mut self, scope: &Scope, place: &Place) {
+        let shards = self
+            .scopes
+            .get_mut(scope)
+            .and_then(|index| index.shards.get_mut(&place.disk));
+        if let (Some(shards), Some(shard)) = (shards, place.shard) {
+            shards.release(shard);
+        }
+    }
+
+    pub(super) fn find(&self, wanted: &Wanted) -> Option<EntryId> {
+        let index = self.scopes.get(&wanted.scope)?;
+        index.entries.get(&wanted.key()).copied()
+    }
+
+    /// Removes an entry from its cache's index, so that no request finds it.
+    pub(super) fn unlist(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get(&id) else {
+            return;
+        };
+        if let Some(index) = self.scopes.get_mut(&entry.scope)
+            && index.entries.get(&entry.key) == Some(&id)
+        {
+            index.entries.remove(&entry.key);
+        }
+    }
+}

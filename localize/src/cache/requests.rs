@@ -1,0 +1,231 @@
+//! Requests of containers: the resources that each has, waits for, or failed to get.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use records::{ApplicationId, ContainerId};
+
+use super::super::error::FetchError;
+use super::super::layout::Scope;
+use super::super::resource::{LocalizationState, ResourceStatus};
+use super::Cache;
+use super::values::{
+    CachedResource, Complete, Entry, EntryId, EntryState, Failure, RequestId, Wanted,
+};
+
+/// Resources that a container asked for in one call.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) container: ContainerId,
+    pub(super) items: Vec<Item>,
+}
+
+/// A resource of a request.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) wanted: Wanted,
+    pub(super) state: ItemState,
+    /// Found in the cache by the request, and not waited for.
+    pub(super) was_cached: bool,
+}
+
+/// Progress of a resource of a request.
+#[derive(Debug)]
+pub(super) enum ItemState {
+    /// Not looked up yet.
+    New,
+    Waiting(EntryId),
+    Has(EntryId),
+    Failed(Arc<FetchError>),
+    /// Cancelled: the container was cancelled, or another of its resources failed.
+    Cancelled,
+}
+
+impl Cache {
+    /// Cancels a container's pending resources, and returns its open requests. Its localized
+    /// resources stay in use.
+    pub(in super::super) fn cancel(&mut self, container: ContainerId) -> Vec<RequestId> {
+        let requests = self.by_container.get(&container).cloned();
+        let mut open = requests.unwrap_or_default();
+        open.retain(|request| self.cancel_pending(*request));
+        open
+    }
+
+    /// Releases all resources of a container. Returns its open requests.
+    pub(in super::super) fn release(&mut self, container: ContainerId) -> Vec<RequestId> {
+        let open = self.cancel(container);
+        let tick = self.next_tick();
+        for request in self.by_container.remove(&container).unwrap_or_default() {
+            let items = self.requests.remove(&request).map(|request| request.items);
+            for item in items.unwrap_or_default() {
+                if let ItemState::Has(entry) = item.state {
+                    self.stop_using(entry, container, tick);
+                }
+            }
+        }
+        open
+    }
+
+    /// Removes the cache of an application, whose folders are about to be deleted, and cancels the
+    /// pending resources of its containers. Returns their open requests.
+    pub(in super::super) fn remove_application(
+        &mut self,
+        scope: &Scope,
+        application: ApplicationId,
+    ) -> Vec<RequestId> {
+        let containers = self.by_container.keys().copied();
+        let its: Vec<_> = containers
+            .filter(|container| container.application_id() == application)
+            .collect();
+        let open = its
+            .into_iter()
+            .flat_map(|container| self.cancel(container))
+            .collect();
+        let index = self.scopes.remove(scope);
+        for entry in index
+            .into_iter()
+            .flat_map(|index| index.entries.into_values())
+        {
+            self.entries.remove(&entry);
+        }
+        open
+    }
+
+    /// Returns the state of each resource of a container, in the order of the requests.
+    pub(in super::super) fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
+        let requests = self.by_container.get(&container).into_iter().flatten();
+        let items = requests
+            .filter_map(|request| self.requests.get(request))
+            .flat_map(|request| &request.items);
+        let status = |item: &Item| {
+            let (state, diagnostics) = match &item.state {
+                ItemState::New | ItemState::Waiting(_) | ItemState::Cancelled => {
+                    (LocalizationState::Pending, String::new())
+                }
+                ItemState::Has(_) => (LocalizationState::Completed, String::new()),
+                ItemState::Failed(error) => (
+                    LocalizationState::Failed,
+                    crate::error_chain(error.as_ref()),
+                ),
+            };
+            ResourceStatus {
+                link: item.wanted.link.clone(),
+                state,
+                diagnostics,
+            }
+        };
+        items.map(status).collect()
+    }
+
+    /// Assigns a downloaded resource to a request that waits for it.
+    pub(super) fn assign(&mut self, request: RequestId, entry: EntryId) {
+        let Some(request) = self.requests.get_mut(&request) else {
+            return;
+        };
+        for item in &mut request.items {
+            if matches!(item.state, ItemState::Waiting(id) if id == entry) {
+                item.state = ItemState::Has(entry);
+                self.waiting -= 1;
+            }
+        }
+        if let Some(entry) = self.entries.get_mut(&entry) {
+            entry.users.insert(request.container);
+        }
+    }
+
+    /// Fails a request with the failure of one resource, and cancels its other pending resources.
+    pub(super) fn fail(
+        &mut self,
+        id: RequestId,
+        entry: EntryId,
+        error: &Arc<FetchError>,
+    ) -> Option<Failure> {
+        let mut failure = None;
+        let request = self.requests.get_mut(&id)?;
+        for item in &mut request.items {
+            if matches!(item.state, ItemState::Waiting(id) if id == entry) {
+                item.state = ItemState::Failed(error.clone());
+                self.waiting -= 1;
+                failure.get_or_insert_with(|| Failure {
+                    link: item.wanted.link.clone(),
+                    url: item.wanted.spec.url.clone(),
+                    error: error.clone(),
+                });
+            }
+        }
+        self.cancel_pending(id);
+        failure
+    }
+
+    /// Cancels the pending resources of a request; downloads that no other request waits for are
+    /// detached. Returns whether the request was open.
+    pub(super) fn cancel_pending(&mut self, id: RequestId) -> bool {
+        let Some(request) = self.requests.get_mut(&id) else {
+            return false;
+        };
+        let mut entries = BTreeSet::new();
+        let mut open = false;
+        for item in &mut request.items {
+            match item.state {
+                ItemState::Waiting(entry) => {
+                    entries.insert(entry);
+                }
+                ItemState::New => {}
+                ItemState::Has(_) | ItemState::Failed(_) | ItemState::Cancelled => continue,
+            }
+            item.state = ItemState::Cancelled;
+            self.waiting -= 1;
+            open = true;
+        }
+        for entry in entries {
+            if let Some(Entry {
+                state: EntryState::Downloading(waiters),
+                ..
+            }) = self.entries.get_mut(&entry)
+            {
+                waiters.retain(|waiter| *waiter != id);
+                if waiters.is_empty() {
+                    self.detach(entry);
+                }
+            }
+        }
+        open
+    }
+
+    pub(super) fn stop_using(&mut self, id: EntryId, container: ContainerId, tick: u64) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        entry.users.remove(&container);
+        entry.last_used = tick;
+        let listed = self
+            .scopes
+            .get(&entry.scope)
+            .is_some_and(|index| index.entries.get(&entry.key) == Some(&id));
+        if entry.users.is_empty() && !listed {
+            self.entries.remove(&id);
+        }
+    }
+
+    /// Returns the resources of a request if it has all of them.
+    pub(super) fn complete(&self, request: RequestId) -> Option<Complete> {
+        let request = self.requests.get(&request)?;
+        let has = |item: &Item| match item.state {
+            ItemState::Has(entry) => match &self.entries.get(&entry)?.state {
+                EntryState::Ready { place, bytes } => Some(CachedResource {
+                    link: item.wanted.link.clone(),
+                    scope: item.wanted.scope.clone(),
+                    place: place.clone(),
+                    bytes: *bytes,
+                    was_cached: item.was_cached,
+                }),
+                EntryState::Downloading(_) => None,
+            },
+            ItemState::New
+            | ItemState::Waiting(_)
+            | ItemState::Failed(_)
+            | ItemState::Cancelled => None,
+        };
+        request.items.iter().map(has).collect()
+    }
+}
