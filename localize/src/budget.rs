@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use super::folder::Folder;
+use dir_handle::DirHandle;
 
 /// Free bytes that a download leaves on its disk, for the containers that work there.
 const FREE_RESERVE_BYTES: u64 = 64 << 20;
@@ -39,7 +39,7 @@ pub(super) enum CopyError {
 /// Bytes and entries that one download may still write.
 pub(super) struct Budget<'a> {
     /// Any folder on the disk that the download is written to.
-    disk: &'a Folder,
+    disk: &'a DirHandle,
     is_waited_for: &'a dyn Fn() -> bool,
     entries_left: u32,
     bytes_until_check: u64,
@@ -49,7 +49,7 @@ pub(super) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    pub(super) fn new(disk: &'a Folder, is_waited_for: &'a dyn Fn() -> bool) -> Self {
+    pub(super) fn new(disk: &'a DirHandle, is_waited_for: &'a dyn Fn() -> bool) -> Self {
         Self {
             disk,
             is_waited_for,
@@ -143,9 +143,9 @@ mod tests {
 
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, DirHandle) {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open_ambient(dir.path()).unwrap();
+        let folder = DirHandle::open_ambient(dir.path()).unwrap();
         (dir, folder)
     }
 

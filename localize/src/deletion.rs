@@ -304,8 +304,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    use super::super::folder::Folder;
     use super::*;
+    use dir_handle::DirHandle;
 
     fn service(debug_delay_sec: Option<u64>) -> DeletionService {
         let config = DeletionConfig {
@@ -318,7 +318,7 @@ mod tests {
     fn deletion(base: &Path, names: &[&str]) -> Deletion {
         let disk = Disk {
             path: base.to_owned(),
-            root: Folder::open_ambient(base).unwrap(),
+            root: DirHandle::open_ambient(base).unwrap(),
         };
         Deletion::new(
             Arc::new(disk),

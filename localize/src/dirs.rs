@@ -13,16 +13,16 @@ use crate::config::DirsConfig;
 
 use super::deletion::Deletion;
 use super::error::{DirsError, UnusableDir};
-use super::folder::Folder;
 use super::layout::{self, Step};
 use super::start;
 use super::user_name::UserName;
+use dir_handle::DirHandle;
 
 /// A local or log directory and its handle.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,
-    pub(super) root: Folder,
+    pub(super) root: DirHandle,
 }
 
 /// The usable local and log directories. Cheap to clone.
@@ -56,9 +56,9 @@ pub struct StartedDirs {
 pub struct ContainerDirs {
     /// Working directory of the container's process, `<local>/usercache/USER/appcache/APP/CID`.
     pub work_dir: PathBuf,
-    /// Folder of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
+    /// DirHandle of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
     pub log_dir: PathBuf,
-    /// Folder of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
+    /// DirHandle of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
     /// agent may read it.
     pub nm_private_dir: PathBuf,
     /// Folders of the application, one on every usable local directory (`LOCAL_DIRS`); not empty.
@@ -209,7 +209,7 @@ impl NodeDirs {
 
 impl Disk {
     /// Opens the folder at the end of the steps, and creates missing ones.
-    pub(super) fn ensure(&self, steps: &[Step]) -> Result<Folder, DirsError> {
+    pub(super) fn ensure(&self, steps: &[Step]) -> Result<DirHandle, DirsError> {
         let fail = |source| DirsError::Io {
             action: "create",
             path: layout::path_of(&self.path, steps),

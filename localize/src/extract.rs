@@ -18,8 +18,8 @@ use nix::errno::Errno;
 
 use super::budget::{Budget, CopyError, Exhausted};
 use super::error::{RefusedEntry, UnpackError};
-use super::folder::{Folder, Kind};
 use super::layout::CacheModes;
+use dir_handle::{DirHandle, FileKind};
 
 /// Longest name of an entry (`PATH_MAX`): no program could open a longer one by its path.
 const NAME_BYTES_MAX: usize = 4096;
@@ -31,11 +31,11 @@ const PARTS_MAX: usize = 128;
 /// Writer of one archive's entries.
 pub(super) struct Extract<'a, 'b> {
     archive: &'a str,
-    root: Folder,
+    root: DirHandle,
     modes: CacheModes,
     budget: &'a mut Budget<'b>,
-    /// Folder of the last entry, with its names: most entries follow a neighbour.
-    last: Option<(Vec<Vec<u8>>, Folder)>,
+    /// DirHandle of the last entry, with its names: most entries follow a neighbour.
+    last: Option<(Vec<Vec<u8>>, DirHandle)>,
 }
 
 /// Failure to write an entry, before the entry's name is added.
@@ -88,7 +88,7 @@ impl<'a, 'b> Extract<'a, 'b> {
     /// Returns a writer of entries below `root`, an empty folder.
     pub(super) fn new(
         archive: &'a str,
-        root: Folder,
+        root: DirHandle,
         modes: CacheModes,
         budget: &'a mut Budget<'b>,
     ) -> Self {
@@ -162,7 +162,7 @@ impl<'a, 'b> Extract<'a, 'b> {
         }
         let old = self.root.open_all(old_parents);
         let old = old.map_err(|_| RefusedEntry::LinkToNoFile)?;
-        if old.kind(old_name)? != Some(Kind::File) {
+        if old.kind(old_name)? != Some(FileKind::File) {
             return Err(RefusedEntry::LinkToNoFile.into());
         }
         self.make(name, |_, parent, last, _| {
@@ -175,7 +175,7 @@ impl<'a, 'b> Extract<'a, 'b> {
     fn make(
         &mut self,
         name: &[u8],
-        make: impl FnOnce(&mut Self, &Folder, &OsStr, usize) -> Result<(), EntryFailure>,
+        make: impl FnOnce(&mut Self, &DirHandle, &OsStr, usize) -> Result<(), EntryFailure>,
     ) -> Result<(), EntryFailure> {
         let parts = parts(name)?;
         let (last, parents) = parts.split_last().ok_or(RefusedEntry::BadName)?;
@@ -183,8 +183,8 @@ impl<'a, 'b> Extract<'a, 'b> {
         let parent = self.enter(parents)?;
         match parent.kind(last)? {
             None => {}
-            Some(Kind::Folder) => return Err(RefusedEntry::ReplacesFolder.into()),
-            Some(Kind::File | Kind::Link | Kind::Special) => parent.unlink(last)?,
+            Some(FileKind::Directory) => return Err(RefusedEntry::ReplacesFolder.into()),
+            Some(FileKind::File | FileKind::Link | FileKind::Special) => parent.unlink(last)?,
         }
         make(self, &parent, last, parents.len())
     }
@@ -194,7 +194,7 @@ impl<'a, 'b> Extract<'a, 'b> {
     }
 
     /// Opens the folder that these parts name; creates missing ones.
-    fn enter(&mut self, parts: &[&OsStr]) -> Result<Folder, EntryFailure> {
+    fn enter(&mut self, parts: &[&OsStr]) -> Result<DirHandle, EntryFailure> {
         if let Some((names, folder)) = &self.last {
             let same = names.iter().map(Vec::as_slice);
             if same.eq(parts.iter().map(|part| part.as_bytes())) {

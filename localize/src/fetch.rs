@@ -14,11 +14,11 @@ use time::macros::format_description;
 
 use super::budget::{Budget, CopyError, Exhausted};
 use super::error::FetchError;
-use super::folder::Folder;
 use super::layout::CacheModes;
 use super::local_source::LocalSource;
 use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::unpack::{self, Packing};
+use dir_handle::DirHandle;
 
 /// Deepest folder of a source that is copied. Each level is one recursion, so a link to its own
 /// parent ends here.
@@ -56,7 +56,7 @@ pub(super) struct Fetch<'a> {
     /// Name of the resource in `target`.
     pub(super) name: &'a str,
     /// Empty folder for the resource.
-    pub(super) target: &'a Folder,
+    pub(super) target: &'a DirHandle,
     /// Whether the source must be readable by all users.
     pub(super) public: bool,
     /// Modes of the files and folders that are written.
@@ -169,7 +169,7 @@ impl Copy<'_> {
 
     fn file(
         &mut self,
-        target: &Folder,
+        target: &DirHandle,
         name: &OsStr,
         content: &mut dyn Content,
     ) -> Result<(), FetchError> {
@@ -189,7 +189,7 @@ impl Copy<'_> {
         &mut self,
         path: &Path,
         names: Box<dyn Iterator<Item = io::Result<OsString>>>,
-        target: &Folder,
+        target: &DirHandle,
         name: &OsStr,
         depth: usize,
     ) -> Result<(), FetchError> {

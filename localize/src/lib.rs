@@ -25,7 +25,6 @@ mod dirs;
 mod error;
 mod extract;
 mod fetch;
-mod folder;
 mod layout;
 mod local_source;
 mod localizer;

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::folder::{Folder, Kind};
+use dir_handle::{DirHandle, FileKind};
 
 /// Deepest recursion; two handles are open per level. Real work directories are rarely deeper; a
 /// deeper one costs one rename for every folder at this depth.
@@ -26,11 +26,11 @@ const OWNER_ALL: u32 = 0o700;
 /// Removes `name` from `parent` with all contents. A missing name is no error. Continues after a
 /// failure and returns the first one. Returns early with [`io::ErrorKind::Interrupted`] when `stop`
 /// is set.
-pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> io::Result<()> {
+pub(super) fn remove_tree(parent: &DirHandle, name: &OsStr, stop: &AtomicBool) -> io::Result<()> {
     match parent.kind(name)? {
         None => return Ok(()),
-        Some(Kind::Folder) => {}
-        Some(Kind::File | Kind::Link | Kind::Special) => {
+        Some(FileKind::Directory) => {}
+        Some(FileKind::File | FileKind::Link | FileKind::Special) => {
             return ignore_missing(parent.unlink(name));
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> i
         if stop.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        match ignore_missing(parent.remove_folder(name)) {
+        match ignore_missing(parent.remove_dir(name)) {
             Ok(()) => return Ok(()),
             // The round made progress: the rest was moved up or is new.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && round.removed > 0 => {
@@ -59,7 +59,10 @@ pub(super) fn remove_tree(parent: &Folder, name: &OsStr, stop: &AtomicBool) -> i
 
 /// Opens a folder so that it can be listed and emptied; restores its owner's permissions if they
 /// are missing.
-pub(super) fn open_for_removal(parent: &Folder, name: impl AsRef<OsStr>) -> io::Result<Folder> {
+pub(super) fn open_for_removal(
+    parent: &DirHandle,
+    name: impl AsRef<OsStr>,
+) -> io::Result<DirHandle> {
     let name = name.as_ref();
     let folder = match parent.open(name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -84,7 +87,7 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
 }
 
 struct Round<'a> {
-    top: &'a Folder,
+    top: &'a DirHandle,
     stop: &'a AtomicBool,
     /// Number of names that were removed or moved.
     removed: u64,
@@ -92,7 +95,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    fn empty(&mut self, folder: &Folder, depth: usize) {
+    fn empty(&mut self, folder: &DirHandle, depth: usize) {
         let names = match folder.names() {
             Ok(names) => names,
             Err(error) => return self.note(Err(error)),
@@ -112,16 +115,18 @@ impl Round<'_> {
         }
     }
 
-    fn remove(&mut self, folder: &Folder, name: &OsStr, depth: usize) -> io::Result<()> {
+    fn remove(&mut self, folder: &DirHandle, name: &OsStr, depth: usize) -> io::Result<()> {
         match folder.kind(name)? {
             None => return Ok(()),
-            Some(Kind::File | Kind::Link | Kind::Special) => ignore_missing(folder.unlink(name))?,
-            Some(Kind::Folder) if depth < DEPTH_MAX => {
+            Some(FileKind::File | FileKind::Link | FileKind::Special) => {
+                ignore_missing(folder.unlink(name))?
+            }
+            Some(FileKind::Directory) if depth < DEPTH_MAX => {
                 let inner = open_for_removal(folder, name)?;
                 self.empty(&inner, depth + 1);
-                ignore_missing(folder.remove_folder(name))?;
+                ignore_missing(folder.remove_dir(name))?;
             }
-            Some(Kind::Folder) => {
+            Some(FileKind::Directory) => {
                 // A move of a folder writes to it, since its `..` changes.
                 open_for_removal(folder, name)?;
                 // Random, so that the owner cannot have created that name.
@@ -151,11 +156,11 @@ mod tests {
     use super::*;
 
     fn remove(base: &Path, name: &str) -> io::Result<()> {
-        let parent = Folder::open_ambient(base).unwrap();
+        let parent = DirHandle::open_ambient(base).unwrap();
         remove_tree(&parent, OsStr::new(name), &AtomicBool::new(false))
     }
 
-    fn nest(folder: Folder, depth: usize) {
+    fn nest(folder: DirHandle, depth: usize) {
         let mut folder = folder;
         for level in 0..depth {
             folder.create_file("file", 0o400).unwrap();
@@ -193,7 +198,7 @@ mod tests {
     #[test]
     fn trees_thousands_of_levels_deep_are_removed() {
         let base = tempfile::tempdir().unwrap();
-        let parent = Folder::open_ambient(base.path()).unwrap();
+        let parent = DirHandle::open_ambient(base.path()).unwrap();
         let work = parent.ensure("work", 0o700).unwrap();
         for (branch, depth) in [("a", 2000), ("b", 40), ("c", 17)] {
             nest(work.ensure(branch, 0o700).unwrap(), depth);
@@ -247,7 +252,7 @@ mod tests {
     fn removal_ends_when_told_to_stop() {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir_all(base.path().join("work/inner")).unwrap();
-        let parent = Folder::open_ambient(base.path()).unwrap();
+        let parent = DirHandle::open_ambient(base.path()).unwrap();
         let error = remove_tree(&parent, OsStr::new("work"), &AtomicBool::new(true)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
         assert!(base.path().join("work/inner").exists());

@@ -17,8 +17,8 @@ use records::{ApplicationId, EpochMillis};
 use super::deletion::Deletion;
 use super::dirs::Disk;
 use super::error::DirsError;
-use super::folder::Folder;
 use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
+use dir_handle::DirHandle;
 
 /// Function that opens one kind of directory and adds the folders to delete to the list.
 pub(super) type Open = fn(&Path, EpochMillis, &mut Vec<Deletion>) -> Result<Arc<Disk>, DirsError>;
@@ -75,7 +75,7 @@ fn open(path: &Path) -> Result<Arc<Disk>, DirsError> {
         builder.recursive(true).mode(OPEN_MODE);
         builder.create(path).map_err(fail("create", path))?;
     }
-    let root = Folder::open_ambient(path).map_err(fail("open", path))?;
+    let root = DirHandle::open_ambient(path).map_err(fail("open", path))?;
     if !existed {
         // The umask cleared bits that other users need on the way to public resources.
         root.set_mode(OPEN_MODE)

@@ -15,9 +15,9 @@ use super::budget::Budget;
 use super::error::UnpackError;
 use super::extract::Extract;
 use super::fetch::Content;
-use super::folder::Folder;
 use super::layout::CacheModes;
 use super::resource::ResourceKind;
+use dir_handle::DirHandle;
 
 /// Limit on the bytes of one tar header with its long names and attributes. GNU tar writes at most
 /// a few paths' worth.
@@ -69,7 +69,7 @@ pub(super) fn unpack(
     packing: Packing<'_>,
     name: &str,
     content: &mut dyn Content,
-    target: &Folder,
+    target: &DirHandle,
     modes: CacheModes,
     budget: &mut Budget<'_>,
 ) -> Result<(), UnpackError> {

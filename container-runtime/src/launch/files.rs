@@ -3,16 +3,12 @@
 //! Everything is done relative to an opened directory, and no link in the last component is followed: the work and log
 //! directories belong to the container's user, who could otherwise make the agent write somewhere else.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
-use nix::sys::stat::{Mode, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use dir_handle::DirHandle;
 
 use super::context::{CONTAINER_TOKENS, LAUNCH_SCRIPT};
 use super::error::LaunchError;
@@ -24,10 +20,10 @@ const TMP: &str = "tmp";
 /// A Hadoop token storage without tokens and secret keys: magic, version, two counts.
 const EMPTY_TOKEN_STORAGE: &[u8] = b"HDTS\0\0\0";
 
-/// A directory held open.
+/// Handle of an open directory, with the path that errors name it by.
 #[derive(Debug)]
 pub(super) struct Directory {
-    handle: OwnedFd,
+    handle: DirHandle,
     path: PathBuf,
 }
 
@@ -38,134 +34,106 @@ impl AsFd for Directory {
 }
 
 impl Directory {
-    /// Opens a directory that is no link itself.
+    /// Opens a directory by its path; a link as the last component is an error.
     pub(super) fn open(path: &Path) -> Result<Self, LaunchError> {
-        let handle = nix::fcntl::open(path, Self::FLAGS, Mode::empty());
-        Ok(Self {
-            handle: handle.map_err(|errno| file_error("open", path.to_owned(), errno))?,
-            path: path.to_owned(),
-        })
-    }
-
-    const FLAGS: OFlag = OFlag::O_DIRECTORY
-        .union(OFlag::O_NOFOLLOW)
-        .union(OFlag::O_CLOEXEC);
-
-    fn error(&self, operation: &'static str, name: &str, errno: Errno) -> LaunchError {
-        file_error(operation, self.path.join(name), errno)
-    }
-
-    /// Makes a new file of exactly this mode; one that is there already (a relaunch) is taken away before.
-    pub(super) fn create(&self, name: &str, mode: u32, content: &[u8]) -> Result<(), LaunchError> {
-        let mut file = match self.open_new(name, mode) {
-            Err(Errno::EEXIST) => {
-                self.remove(name)?;
-                self.open_new(name, mode)
-            }
-            opened => opened,
+        let path = path.to_owned();
+        match DirHandle::open_no_follow(&path) {
+            Ok(handle) => Ok(Self { handle, path }),
+            Err(source) => Err(file_error("open", path, source)),
         }
-        .map_err(|errno| self.error("create", name, errno))?;
-        // The process's umask may have taken bits away.
-        file.set_permissions(Permissions::from_mode(mode))
-            .and_then(|()| file.write_all(content))
-            .map_err(|source| LaunchError::File {
-                operation: "write",
-                path: self.path.join(name),
-                source,
-            })
     }
 
-    /// Makes or replaces a file at once: readers see the old content, the new, or none, but never a part.
+    fn error(&self, operation: &'static str, name: &str) -> impl FnOnce(io::Error) -> LaunchError {
+        let path = self.path.join(name);
+        move |source| file_error(operation, path, source)
+    }
+
+    /// Creates a file of exactly this mode, after removing an existing one (of a first launch in
+    /// the same directory).
+    pub(super) fn create(&self, name: &str, mode: u32, content: &[u8]) -> Result<(), LaunchError> {
+        let mut file = match self.handle.create_file(name, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.remove(name)?;
+                self.handle.create_file(name, mode)
+            }
+            created => created,
+        }
+        .map_err(self.error("create", name))?;
+        file.write_all(content).map_err(self.error("write", name))
+    }
+
+    /// Creates or replaces a file atomically: readers see the old content, the new, or no file, but
+    /// never a part.
     pub(super) fn replace(&self, name: &str, mode: u32, content: &[u8]) -> Result<(), LaunchError> {
         let temporary = format!("{name}.tmp");
         self.create(&temporary, mode, content)?;
-        renameat(&self.handle, temporary.as_str(), &self.handle, name)
-            .map_err(|errno| self.error("rename", &temporary, errno))
+        self.handle
+            .rename(&temporary, &self.handle, name)
+            .map_err(self.error("rename", &temporary))
     }
 
-    fn open_new(&self, name: &str, mode: u32) -> Result<File, Errno> {
-        let flags =
-            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        openat(&self.handle, name, flags, Mode::from_bits_truncate(mode)).map(File::from)
-    }
-
-    /// Takes a name away; it need not be there.
+    /// Removes a file; no error if it does not exist.
     pub(super) fn remove(&self, name: &str) -> Result<(), LaunchError> {
-        match unlinkat(&self.handle, name, UnlinkatFlags::NoRemoveDir) {
-            Ok(()) | Err(Errno::ENOENT) => Ok(()),
-            Err(errno) => Err(self.error("remove", name, errno)),
+        match self.handle.unlink(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.error("remove", name)(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Makes a directory unless it is there.
+    /// Creates a directory, or sets the mode of an existing one. A link there is an error.
     fn make_directory(&self, name: &str, mode: u32) -> Result<(), LaunchError> {
-        match mkdirat(&self.handle, name, Mode::from_bits_truncate(mode)) {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(errno) => return Err(self.error("create directory", name, errno)),
-        }
-        // Also refuses what only looks like a directory.
-        let made = File::from(self.subdirectory(name)?.handle);
-        made.set_permissions(Permissions::from_mode(mode))
-            .map_err(|source| LaunchError::File {
-                operation: "set the mode of",
-                path: self.path.join(name),
-                source,
-            })
+        let made = self.handle.ensure(name, mode);
+        made.map_err(self.error("create directory", name))?
+            .set_mode(mode)
+            .map_err(self.error("set the mode of", name))
     }
 
     fn subdirectory(&self, name: &str) -> Result<Self, LaunchError> {
-        let handle = openat(&self.handle, name, Self::FLAGS, Mode::empty())
-            .map_err(|errno| self.error("open directory", name, errno))?;
+        let opened = self.handle.open(name);
         Ok(Self {
-            handle,
+            handle: opened.map_err(self.error("open directory", name))?,
             path: self.path.join(name),
         })
     }
 
     /// Opens a directory below this one without following any link on the way.
     pub(super) fn open_beneath(&self, path: &Path) -> Result<Self, LaunchError> {
-        let how = OpenHow::new()
-            .flags(Self::FLAGS)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-        let handle = openat2(&self.handle, path, how)
-            .map_err(|errno| file_error("open directory", self.path.join(path), errno))?;
-        Ok(Self {
-            handle,
-            path: self.path.join(path),
-        })
+        let below = self.path.join(path);
+        match self.handle.open_beneath(path) {
+            Ok(handle) => Ok(Self {
+                handle,
+                path: below,
+            }),
+            Err(source) => Err(file_error("open directory", below, source)),
+        }
     }
 
-    /// A path to the open directory itself, wherever it has been moved to.
+    /// Returns a path to the open directory itself, wherever it has been moved to.
     pub(super) fn handle_path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+        PathBuf::from(format!("/proc/self/fd/{}", self.as_fd().as_raw_fd()))
     }
 
-    /// A new, empty file for the script's output until it redirects itself, or `None`: then the output is lost, but
-    /// the container runs.
+    /// Creates an empty file for the script's output until it redirects itself. `None` on a
+    /// failure: then the output is lost, but the container runs.
     pub(super) fn output(&self, name: &str) -> Option<File> {
         self.remove(name).ok()?;
-        self.open_new(name, 0o640).ok()
+        self.handle.create_file(name, 0o640).ok()
     }
 
-    /// Opens a regular file that is no link for reading. A FIFO or a device of that name is refused without waiting for it.
+    /// Opens a regular file for reading. A link, pipe or device of that name is refused without
+    /// waiting for it.
     pub(super) fn open_regular(&self, name: &std::ffi::OsStr) -> io::Result<File> {
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let file = File::from(openat(&self.handle, name, flags, Mode::empty())?);
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
-        }
-        Ok(file)
+        self.handle.open_regular(name)
     }
 }
 
-fn file_error(operation: &'static str, path: PathBuf, errno: Errno) -> LaunchError {
+fn file_error(operation: &'static str, path: PathBuf, source: io::Error) -> LaunchError {
     LaunchError::File {
         operation,
         path,
-        source: errno.into(),
+        source,
     }
 }
 
@@ -235,7 +203,7 @@ pub(super) fn entry_names(path: &Path, max: usize) -> Result<Vec<String>, Launch
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 

@@ -16,7 +16,7 @@ const TIMESTAMP_MS: i64 = 1_700_000_000_123;
 /// A source folder that all users may read, and an empty target.
 struct Place {
     base: tempfile::TempDir,
-    target: Folder,
+    target: DirHandle,
 }
 
 impl Place {
@@ -29,7 +29,7 @@ impl Place {
         for path in [base.path(), &base.path().join("source")] {
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
-        let target = Folder::open_ambient(&base.path().join("target")).unwrap();
+        let target = DirHandle::open_ambient(&base.path().join("target")).unwrap();
         Self { base, target }
     }
 

@@ -10,10 +10,10 @@ use super::super::cache::{Download, Place};
 use super::super::deletion::Deletion;
 use super::super::error::{DirsError, FetchError};
 use super::super::fetch::{self, Fetch};
-use super::super::folder::Folder;
 use super::super::layout::{self, Scope};
 use super::super::resource::{ResourceKind, ResourceSpec};
 use super::Shared;
+use dir_handle::DirHandle;
 
 /// Limit on numbers tried for a download whose folder already exists. Only a folder that is still
 /// being deleted, or that a user created, is in the way.
@@ -124,7 +124,7 @@ impl Shared {
         &self,
         download: &Download,
         disk_index: usize,
-    ) -> Result<(Place, Folder, Folder), FetchError> {
+    ) -> Result<(Place, DirHandle, DirHandle), FetchError> {
         let scope = &download.scope;
         let disk = self.dirs.local(disk_index);
         let disk = disk.ok_or(DirsError::NoRoom { bytes: 0 })?;
@@ -174,7 +174,7 @@ fn unfinished_name(place: &Place) -> String {
 
 /// Creates the unfinished folder. A folder that is still being deleted, or that the user created,
 /// may have the number: then the caller tries the next.
-fn create_unfinished(parent: &Folder, place: &Place, mode: u32) -> io::Result<Folder> {
+fn create_unfinished(parent: &DirHandle, place: &Place, mode: u32) -> io::Result<DirHandle> {
     if parent.kind(place.id.to_string())?.is_some() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }

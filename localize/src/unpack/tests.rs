@@ -25,7 +25,7 @@ impl Content for Cursor<Vec<u8>> {
 /// A folder `cache` to unpack into, with a file beside it that must not change.
 struct Place {
     base: tempfile::TempDir,
-    cache: Folder,
+    cache: DirHandle,
 }
 
 impl Place {
@@ -33,7 +33,7 @@ impl Place {
         let base = tempfile::tempdir().unwrap();
         fs::write(base.path().join("precious"), "precious").unwrap();
         fs::create_dir(base.path().join("cache")).unwrap();
-        let cache = Folder::open_ambient(&base.path().join("cache")).unwrap();
+        let cache = DirHandle::open_ambient(&base.path().join("cache")).unwrap();
         Self { base, cache }
     }
 

@@ -1,0 +1,335 @@
+//! Handle of an open directory, with operations on single names inside it.
+//!
+//! Every operation takes one path component and follows no symbolic link, so the owner of a
+//! directory cannot redirect the agent out of it. Whole paths are only the arguments of
+//! [`DirHandle::open_ambient`] and [`DirHandle::open_no_follow`], which the agent chose, and of
+//! [`DirHandle::open_beneath`], which the kernel keeps inside the directory.
+//!
+//! Owns file descriptors and nothing else: no paths, no logging, no retries. Every error is the
+//! kernel's, or `EINVAL` for a text that is not one path component; the caller adds operation and
+//! path. May not know any other crate of the workspace.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
+use nix::sys::stat::{
+    FchmodatFlags, FileStat, Mode, SFlag, fchmod, fchmodat, fstat, fstatat, mkdirat,
+};
+use nix::sys::statvfs::fstatvfs;
+use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
+
+/// Flags to open a directory for listing and as a base of operations; links are refused.
+const DIRECTORY_FLAGS: OFlag = OFlag::O_RDONLY
+    .union(OFlag::O_DIRECTORY)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// Handle of an open directory.
+#[derive(Debug)]
+pub struct DirHandle {
+    fd: OwnedFd,
+}
+
+/// Kind of file behind a name; a link itself rather than its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// Regular file.
+    File,
+    /// Directory.
+    Directory,
+    /// Symbolic link.
+    Link,
+    /// Device, pipe or socket.
+    Special,
+}
+
+/// Returns permission bits without the file type.
+pub const fn mode(bits: u32) -> Mode {
+    Mode::from_bits_truncate(bits)
+}
+
+/// Refuses any text that is not exactly one component of a path.
+fn single(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    let bad = bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/');
+    if bad {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(name)
+}
+
+fn kind_of(stat: &FileStat) -> FileKind {
+    match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+        SFlag::S_IFREG => FileKind::File,
+        SFlag::S_IFDIR => FileKind::Directory,
+        SFlag::S_IFLNK => FileKind::Link,
+        _ => FileKind::Special,
+    }
+}
+
+impl DirHandle {
+    /// Opens a directory by its path. Follows links in the path: only for paths that an operator
+    /// configured.
+    pub fn open_ambient(path: &Path) -> io::Result<Self> {
+        let flags = DIRECTORY_FLAGS.difference(OFlag::O_NOFOLLOW);
+        let fd = openat(AT_FDCWD, path, flags, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// Opens a directory by its path; a link as the last component is an error.
+    pub fn open_no_follow(path: &Path) -> io::Result<Self> {
+        let fd = openat(AT_FDCWD, path, DIRECTORY_FLAGS, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// Opens a directory below this one by a relative path; a link anywhere on it is an error.
+    pub fn open_beneath(&self, path: &Path) -> io::Result<Self> {
+        let how = OpenHow::new()
+            .flags(DIRECTORY_FLAGS)
+            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+        let fd = openat2(&self.fd, path, how)?;
+        Ok(Self { fd })
+    }
+
+    /// Opens the directory `name`; a link there is an error.
+    pub fn open(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = single(name.as_ref())?;
+        let fd = openat(&self.fd, name, DIRECTORY_FLAGS, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// Opens the directory reached through `names` one by one.
+    pub fn open_all<N: AsRef<OsStr>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+    ) -> io::Result<Self> {
+        let mut directory = self.try_clone()?;
+        for name in names {
+            directory = directory.open(name)?;
+        }
+        Ok(directory)
+    }
+
+    /// Creates the directory `name` with exactly this mode, whatever the umask, and opens it; an
+    /// existing directory keeps its mode.
+    pub fn ensure(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
+        let name = name.as_ref();
+        // Most exist: opening first keeps containers that start together from queueing for the
+        // parent's lock.
+        match self.open(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match self.create(name, bits) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name),
+            created => created,
+        }
+    }
+
+    /// Creates the directory `name`, which must not exist, with exactly this mode, and opens it.
+    pub fn create(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
+        let name = single(name.as_ref())?;
+        mkdirat(&self.fd, name, mode(bits))?;
+        let directory = self.open(name)?;
+        fchmod(&directory.fd, mode(bits))?;
+        Ok(directory)
+    }
+
+    /// Creates the file `name`, which must not exist, for writing, with exactly this mode.
+    pub fn create_file(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<File> {
+        let name = single(name.as_ref())?;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, name, flags, mode(bits))?;
+        fchmod(&fd, mode(bits))?;
+        Ok(File::from(fd))
+    }
+
+    /// Opens the regular file `name` for reading. A link, pipe or device of that name is refused
+    /// without waiting for it.
+    pub fn open_regular(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let name = single(name.as_ref())?;
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.fd, name, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        Ok(file)
+    }
+
+    /// Creates a symbolic link; does not check its target.
+    pub fn symlink(&self, target: &OsStr, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(symlinkat(target, &self.fd, single(name.as_ref())?)?)
+    }
+
+    /// Creates `name` as another name of `old_name` in `old`; a symbolic link there is linked
+    /// itself, not followed.
+    pub fn hard_link(
+        &self,
+        old: &Self,
+        old_name: &OsStr,
+        name: impl AsRef<OsStr>,
+    ) -> io::Result<()> {
+        let (old_name, name) = (single(old_name)?, single(name.as_ref())?);
+        Ok(linkat(&old.fd, old_name, &self.fd, name, AtFlags::empty())?)
+    }
+
+    /// Returns the kind of `name`; `None` if it does not exist.
+    pub fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileKind>> {
+        let name = single(name.as_ref())?;
+        match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(kind_of(&stat))),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves `name` to `new_name` in `new`, replacing a file or an empty directory there.
+    pub fn rename(
+        &self,
+        name: impl AsRef<OsStr>,
+        new: &Self,
+        new_name: impl AsRef<OsStr>,
+    ) -> io::Result<()> {
+        let (name, new_name) = (single(name.as_ref())?, single(new_name.as_ref())?);
+        Ok(renameat(&self.fd, name, &new.fd, new_name)?)
+    }
+
+    /// Removes a name that is not a directory.
+    pub fn unlink(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        Ok(unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    /// Removes an empty directory.
+    pub fn remove_dir(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        Ok(unlinkat(&self.fd, name, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Returns the names in the directory, read one by one as the iterator advances.
+    pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        // A second description: this handle's position does not change, so the directory can be listed
+        // again.
+        let fd = openat(&self.fd, ".", DIRECTORY_FLAGS, Mode::empty())?;
+        let entries = nix::dir::Dir::from_fd(fd)?.into_iter();
+        Ok(entries.filter_map(|entry| match entry {
+            Ok(entry) => {
+                let name = entry.file_name().to_bytes();
+                (name != b"." && name != b"..").then(|| Ok(OsString::from_vec(name.to_vec())))
+            }
+            Err(error) => Some(Err(error.into())),
+        }))
+    }
+
+    /// Returns the permission bits of the directory itself.
+    pub fn mode_bits(&self) -> io::Result<u32> {
+        Ok(fstat(&self.fd)?.st_mode & 0o7777)
+    }
+
+    /// Sets the permission bits of `name`; a link there is an error.
+    pub fn set_mode_of(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<()> {
+        let name = single(name.as_ref())?;
+        Ok(fchmodat(
+            &self.fd,
+            name,
+            mode(bits),
+            FchmodatFlags::NoFollowSymlink,
+        )?)
+    }
+
+    /// Sets the permission bits of the directory itself.
+    pub fn set_mode(&self, bits: u32) -> io::Result<()> {
+        Ok(fchmod(&self.fd, mode(bits))?)
+    }
+
+    /// Returns the bytes that this process may still write to the directory's disk.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let space = fstatvfs(&self.fd)?;
+        Ok(space
+            .blocks_available()
+            .saturating_mul(space.fragment_size()))
+    }
+
+    /// Returns another handle of the same directory.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let fd = self.fd.try_clone()?;
+        Ok(Self { fd })
+    }
+}
+
+impl AsFd for DirHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn temporary() -> (tempfile::TempDir, DirHandle) {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = DirHandle::open_ambient(dir.path()).unwrap();
+        (dir, directory)
+    }
+
+    #[test]
+    fn only_single_names_are_taken() {
+        let (_dir, directory) = temporary();
+        for name in ["", ".", "..", "a/b", "/etc"] {
+            assert!(directory.open(name).is_err(), "{name}");
+            assert!(directory.ensure(name, 0o700).is_err(), "{name}");
+            assert!(directory.create_file(name, 0o600).is_err(), "{name}");
+            assert!(directory.unlink(name).is_err(), "{name}");
+            assert!(directory.kind(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_neither_opened_nor_written_through() {
+        let (dir, directory) = temporary();
+        let outside = tempfile::tempdir().unwrap();
+        symlink(outside.path(), dir.path().join("link")).unwrap();
+        assert!(directory.open("link").is_err());
+        assert!(directory.ensure("link", 0o700).is_err());
+        assert!(directory.create_file("link", 0o600).is_err());
+        assert_eq!(directory.kind("link").unwrap(), Some(FileKind::Link));
+    }
+
+    #[test]
+    fn modes_do_not_depend_on_the_umask() {
+        let (dir, directory) = temporary();
+        directory.ensure("f", 0o777).unwrap();
+        directory.create_file("x", 0o666).unwrap();
+        let bits = |name: &str| {
+            std::fs::metadata(dir.path().join(name))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        assert_eq!((bits("f"), bits("x")), (0o777, 0o666));
+    }
+
+    #[test]
+    fn a_folder_can_be_listed_twice() {
+        let (_dir, directory) = temporary();
+        directory.create_file("x", 0o600).unwrap();
+        for _ in 0..2 {
+            let names: Vec<_> = directory.names().unwrap().map(Result::unwrap).collect();
+            assert_eq!(names, ["x"]);
+        }
+    }
+}
