@@ -1,5 +1,5 @@
-//! Compiles every `.proto` in `proto/` with protox, so that no `protoc` is needed, and keeps the descriptors beside
-//! the generated code for the test that compares them with Hadoop's own.
+//! Compiles every `.proto` in `proto/` with protox, so that no `protoc` is needed, and keeps the
+//! descriptors beside the generated code for the test that compares them with Hadoop's own.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use protox::prost::Message;
 
-/// Messages with secrets: their `Debug` is written by hand, in `src/proto/redacted.rs`.
+/// Messages with secrets: their `Debug` is in `src/proto/redacted.rs`.
 const REDACTED: &[&str] = &[
     ".hadoop.common.CredentialsKVProto",
     ".hadoop.common.RpcSaslProto",
@@ -32,14 +32,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             sources.push(path);
         }
     }
-    // The directory's own order differs between machines, and the generated code should not.
+    // The order of directory entries differs between machines; the generated code should not.
     sources.sort();
 
     let descriptors = protox::compile(&sources, [source_dir])?;
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out_dir.join("descriptors.bin"), descriptors.encode_to_vec())?;
     prost_build::Config::new()
-        // A decoded message then shares the frame it came from instead of copying tokens and payloads.
+        // With `Bytes` a decoded message shares the frame it came from instead of copying tokens
+        // and payloads.
         .bytes(["."])
         .skip_debug(REDACTED)
         .include_file("hadoop.rs")

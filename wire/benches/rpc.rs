@@ -1,10 +1,11 @@
-//! How long a call takes over loopback, beside what the machine itself needs for the same exchange of bytes.
+//! Duration of a call over loopback, compared with a plain exchange of the same bytes.
 //!
-//! Unit: time per round trip, one at a time unless the name says otherwise. `echo` is the limit: the same number of
-//! bytes each way over a TCP connection of the same runtime, without RPC. `call` is an empty call on a standing
-//! connection; `connect_prove_call` is the pattern of a Java ApplicationMaster towards a node: connect, prove a token,
-//! one call, close; its limit is `connect_three_echoes`, the same number of round trips. A call that spawned a task for
-//! each frame, or wrote header and body apart, would be slow here.
+//! Unit: time per round trip, one at a time unless the name says otherwise. `echo` is the bound:
+//! the same number of bytes each way over a TCP connection of the same runtime, without RPC. `call`
+//! is an empty call on an open connection; `connect_prove_call` is the pattern of a Java
+//! ApplicationMaster with a node: connect, prove a token, one call, close; its bound is
+//! `connect_three_echoes`, the same number of round trips. A call that spawned a task for each
+//! frame, or wrote header and body apart, would be slow here.
 //!
 //! Run: `cargo bench -p wire --bench rpc`
 
@@ -33,7 +34,7 @@ use wire::rpc::{
 use wire::token::{Token, kind};
 
 const PROTOCOL: &str = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB";
-/// About the bytes of an empty call.
+/// Approximate size of an empty call, in bytes.
 const ECHO_BYTES: usize = 110;
 /// Calls in flight in the pipelined case.
 const PIPELINED: u64 = 64;
@@ -141,7 +142,8 @@ async fn call(client: &RpcClient) {
         .unwrap();
 }
 
-/// Runs the load on a worker thread, as in the agent: a runtime's `block_on` would add a thread switch per wait.
+/// Runs the load on a worker thread, as in the agent: a runtime's `block_on` would add a thread
+/// switch per wait.
 fn on_worker<F>(runtime: &Runtime, load: F) -> Duration
 where
     F: Future<Output = ()> + Send + 'static,

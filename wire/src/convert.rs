@@ -1,12 +1,12 @@
 //! From messages to [`records`] values and back.
 //!
-//! Reading a message checks what the type promises and names the field that breaks it; writing a value always
-//! works. Fields that are enums of the messages are read by the generated functions (`token.execution_type()`), which
-//! answer the default for an absent or unknown number, as Java does.
+//! Reading a message checks what the type promises and names the field that violates it; writing a
+//! value always works. Enum fields are read by the generated functions (`token.execution_type()`),
+//! which return the default for an absent or unknown number, as in Java.
 //!
-//! Two things of Java are mirrored here:
-//! - memory and virtual cores are those of `ResourceProto`'s own fields; its map repeats them for readers that know
-//!   other resource types, and is ignored for these two;
+//! Two rules mirror Java:
+//! - memory and virtual cores are those of `ResourceProto`'s own fields; its map repeats them for
+//!   readers that know other resource types, and is ignored for these two;
 //! - an absent amount is 0.
 
 use records::{
@@ -23,49 +23,50 @@ use crate::proto::hadoop_yarn::{
     ResourceTypesProto, SerializedExceptionProto, StringStringMapProto,
 };
 
-/// The name of the resource type memory (Hadoop: `ResourceInformation.MEMORY_URI`).
+/// Name of the resource type memory (Hadoop: `ResourceInformation.MEMORY_URI`).
 pub const MEMORY_NAME: &str = "memory-mb";
 
-/// The unit of memory on the wire, mebibytes.
+/// Unit of memory in messages, mebibytes.
 pub const MEMORY_UNIT: &str = "Mi";
 
-/// The name of the resource type virtual cores (Hadoop: `ResourceInformation.VCORES_URI`). It has no unit.
+/// Name of the resource type virtual cores (Hadoop: `ResourceInformation.VCORES_URI`). Without
+/// unit.
 pub const VCORES_NAME: &str = "vcores";
 
-/// A message that is not the value it was taken for.
+/// A message that does not represent a valid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConvertError {
-    /// A field without which the message means nothing.
+    /// A required field that is absent.
     #[error("{message} has no {field}")]
     Missing {
-        /// The message's name as Hadoop writes it.
+        /// Name of the message in Hadoop.
         message: &'static str,
-        /// The field's name as Hadoop writes it.
+        /// Name of the field in Hadoop.
         field: &'static str,
     },
-    /// A number that the field's meaning excludes.
+    /// A number outside the field's range.
     #[error("{message} has {value} as its {field}")]
     OutOfRange {
-        /// The message's name as Hadoop writes it.
+        /// Name of the message in Hadoop.
         message: &'static str,
-        /// The field's name as Hadoop writes it.
+        /// Name of the field in Hadoop.
         field: &'static str,
-        /// The number.
+        /// Number as received.
         value: i64,
     },
 }
 
 impl From<ConvertError> for RemoteException {
-    /// `YarnException`, because asking again does not help.
+    /// Maps to `YarnException`, because a retry does not help.
     fn from(error: ConvertError) -> Self {
         Self::new(HadoopException::YarnException, error.to_string())
     }
 }
 
-/// The value of a field, or the error that names it.
+/// Returns the value of a field, or an error that names the field.
 ///
 /// # Errors
-/// [`ConvertError::Missing`] when there is none.
+/// [`ConvertError::Missing`] if the field is absent.
 pub const fn required<T: Copy>(
     value: Option<T>,
     message: &'static str,
@@ -77,7 +78,7 @@ pub const fn required<T: Copy>(
     }
 }
 
-/// Refuses a number below 0.
+/// Checks that a number is not negative.
 fn not_negative<T: Copy + Into<i64>>(
     value: T,
     message: &'static str,
@@ -141,7 +142,7 @@ impl TryFrom<&ApplicationAttemptIdProto> for ApplicationAttemptId {
 }
 
 impl From<ContainerId> for ContainerIdProto {
-    /// As Java writes it: the application only within the attempt.
+    /// Writes the application only within the attempt, as Java does.
     fn from(id: ContainerId) -> Self {
         Self {
             app_id: None,
@@ -154,8 +155,8 @@ impl From<ContainerId> for ContainerIdProto {
 impl TryFrom<&ContainerIdProto> for ContainerId {
     type Error = ConvertError;
 
-    /// Negative numbers are taken: Java's node-side allocator counts down from the ResourceManager's epoch, which begins
-    /// at 0.
+    /// Accepts negative numbers: Java's node-side allocator counts down from the ResourceManager's
+    /// epoch, which begins at 0.
     fn try_from(proto: &ContainerIdProto) -> Result<Self, Self::Error> {
         const MESSAGE: &str = "ContainerIdProto";
         let attempt = required(proto.app_attempt_id.as_ref(), MESSAGE, "app_attempt_id")?;
@@ -195,7 +196,7 @@ impl TryFrom<&NodeIdProto> for NodeId {
 impl TryFrom<NodeIdProto> for NodeId {
     type Error = ConvertError;
 
-    /// An empty host is no host, and port 0 nobody listens on.
+    /// Refuses an empty host, and port 0, which no server listens on.
     fn try_from(proto: NodeIdProto) -> Result<Self, Self::Error> {
         const MESSAGE: &str = "NodeIdProto";
         let host = proto.host.filter(|host| !host.is_empty());
@@ -217,8 +218,8 @@ impl TryFrom<NodeIdProto> for NodeId {
 }
 
 impl From<Resource> for ResourceProto {
-    /// As Java writes it, with the map: a token's identifier is compared by its bytes. Amounts beyond what the
-    /// fields hold are cut to their greatest.
+    /// Writes the map too, as Java does: a token's identifier is compared by its bytes. Amounts
+    /// beyond the fields' range are written as its maximum.
     fn from(resource: Resource) -> Self {
         let memory = i64::try_from(resource.memory_mb).unwrap_or(i64::MAX);
         let virtual_cores = i32::try_from(resource.vcores).unwrap_or(i32::MAX);
@@ -262,7 +263,7 @@ impl TryFrom<&ResourceProto> for Resource {
 impl TryFrom<&ResourceRequestProto> for ResourceRequest {
     type Error = ConvertError;
 
-    /// An absent name, size or a count below 0 is no ask; everything else has a default.
+    /// Refuses an absent name or size and a negative count; the other fields have defaults.
     fn try_from(proto: &ResourceRequestProto) -> Result<Self, Self::Error> {
         const MESSAGE: &str = "ResourceRequestProto";
         let count = proto.num_containers();
@@ -291,7 +292,7 @@ impl TryFrom<&ResourceRequestProto> for ResourceRequest {
 }
 
 impl From<&ResourceRequest> for ResourceRequestProto {
-    /// Counts beyond what the field holds are cut to its greatest.
+    /// Writes counts beyond the field's range as its maximum.
     fn from(request: &ResourceRequest) -> Self {
         let kind = request.execution_type_request;
         Self {
@@ -338,7 +339,7 @@ impl From<ContainerState> for ContainerStateProto {
 }
 
 impl From<ContainerStateProto> for ContainerState {
-    /// `C_NEW` is read as running, for a container that is not finished is what it says.
+    /// Reads `C_NEW` as running: a container is either running or complete.
     fn from(proto: ContainerStateProto) -> Self {
         match proto {
             ContainerStateProto::CNew | ContainerStateProto::CRunning => Self::Running,
@@ -389,7 +390,8 @@ impl<K: Into<String>, V: Into<String>> From<(K, V)> for StringStringMapProto {
 }
 
 impl From<RemoteException> for SerializedExceptionProto {
-    /// The failure of one item of a request; clients rebuild the exception from the class name and the message.
+    /// Writes the failure of one item of a request; clients rebuild the exception from the class
+    /// name and the message.
     fn from(error: RemoteException) -> Self {
         Self {
             message: Some(error.message),
@@ -401,7 +403,8 @@ impl From<RemoteException> for SerializedExceptionProto {
 }
 
 impl From<SerializedExceptionProto> for RemoteException {
-    /// The outermost exception, as if the call had failed with it. One without a class is a `YarnException`.
+    /// Reads the outermost exception, as if the call had failed with it. Without a class it is a
+    /// `YarnException`.
     fn from(proto: SerializedExceptionProto) -> Self {
         Self {
             class_name: proto

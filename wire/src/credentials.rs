@@ -1,7 +1,8 @@
-//! Tokens and secrets of a container, as its launch context and its token file carry them.
+//! Tokens and secrets of a container, as in its launch context and its token file.
 //!
-//! Both of Hadoop's versions are read; version 0 is written, as Java does by default. What is read is bounded in bytes
-//! and entries, since it comes from an ApplicationMaster. Source: `org.apache.hadoop.security.Credentials`.
+//! Both of Hadoop's versions are read; version 0 is written, as Java does by default. Input comes
+//! from an ApplicationMaster and is bounded in bytes and entries. Source:
+//! `org.apache.hadoop.security.Credentials`.
 
 mod replace;
 
@@ -28,16 +29,17 @@ const VERSION_PROTOBUF: u8 = 1;
 /// Longest stream accepted, in bytes. A token is about 200 bytes; secrets may be key stores.
 pub const CREDENTIALS_LENGTH_MAX: usize = 16 * 1024 * 1024;
 
-/// Most tokens, and most secrets, accepted. An entry may be as short as five bytes and takes some hundred in memory,
-/// so without this bound memory could grow far beyond the bytes received.
+/// Limit on tokens, and on secrets. An entry may be as short as five bytes and takes some hundred
+/// in memory, so without this limit memory could grow far beyond the bytes received.
 pub const CREDENTIALS_ENTRIES_MAX: usize = 10_000;
 
-/// Tokens and secrets, each under an alias. The alias of a token is often its service text, but need not be.
+/// Tokens and secrets, each under an alias. The alias of a token is often its service, but need not
+/// be.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
-    /// Tokens by alias.
+    /// Tokens in the order of their aliases.
     pub tokens: BTreeMap<String, Token>,
-    /// Secrets by alias.
+    /// Secrets in the order of their aliases.
     pub secrets: BTreeMap<String, Bytes>,
 }
 
@@ -50,44 +52,44 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Bytes that are no credentials.
+/// Bytes that are not credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
-    /// The magic is missing.
+    /// The magic bytes are missing.
     #[error("the bytes do not start with HDTS")]
     Magic,
     /// A version that no Hadoop writes.
     #[error("unknown credentials version {version}")]
     Version {
-        /// The version byte.
+        /// Version byte as read.
         version: u8,
     },
-    /// Over [`CREDENTIALS_LENGTH_MAX`].
+    /// Input over [`CREDENTIALS_LENGTH_MAX`].
     #[error("credentials of {length} bytes, limit {CREDENTIALS_LENGTH_MAX}")]
     TooLong {
-        /// The length in bytes.
+        /// Length of the input, in bytes.
         length: usize,
     },
-    /// Over [`CREDENTIALS_ENTRIES_MAX`], tokens and secrets together in version 1.
+    /// More entries than [`CREDENTIALS_ENTRIES_MAX`], tokens and secrets together in version 1.
     #[error("{count} entries, limit {CREDENTIALS_ENTRIES_MAX}")]
     TooManyEntries {
-        /// The number of entries declared or found.
+        /// Number of entries declared or found.
         count: usize,
     },
-    /// The Writable form is broken.
+    /// A malformed Writable form.
     #[error("broken entry")]
     Writable(#[from] WritableError),
-    /// The protobuf form is broken.
+    /// A malformed protobuf form.
     #[error("broken message")]
     Protobuf(#[from] DelimitedError),
 }
 
 impl Credentials {
-    /// Reads either version. A later entry replaces an earlier one of the same alias; bytes after the end are
-    /// ignored, as Java does.
+    /// Parses either version. A later entry replaces an earlier one of the same alias; bytes after
+    /// the end are ignored, as in Java.
     ///
     /// # Errors
-    /// See [`CredentialsError`].
+    /// [`CredentialsError`] if the input is malformed or over a limit.
     pub fn read(stream: &[u8]) -> Result<Self, CredentialsError> {
         if stream.len() > CREDENTIALS_LENGTH_MAX {
             return Err(CredentialsError::TooLong {
@@ -139,7 +141,7 @@ impl Credentials {
         })
     }
 
-    /// The stream in version 0, ordered by alias.
+    /// Returns the credentials in version 0, ordered by alias.
     #[must_use]
     pub fn write_v0(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
@@ -157,7 +159,7 @@ impl Credentials {
         out
     }
 
-    /// The first token of this kind, in the order of aliases.
+    /// Returns the first token of this kind, in the order of aliases.
     #[must_use]
     pub fn token_of_kind(&self, kind: &str) -> Option<&Token> {
         self.tokens.values().find(|token| token.kind == kind)
@@ -179,13 +181,13 @@ fn bounded(count: usize) -> Result<usize, CredentialsError> {
     }
 }
 
-/// How many fields stand at the top of a message whose fields are all length-delimited, without decoding them: an
-/// empty entry takes two bytes here and more than a hundred once decoded.
+/// Returns how many top-level fields a message has, all of them length-delimited, without decoding
+/// them: an empty entry takes two bytes here and more than a hundred once decoded.
 fn count_fields(mut message: Bytes) -> Result<usize, DelimitedError> {
     const LENGTH_DELIMITED: usize = 2;
     let mut count = 0;
     while !message.is_empty() {
-        // A key is a varint, as a length is; its low three bits are the wire type.
+        // A key is a varint, like a length; its low three bits are the wire type.
         let key =
             prost::decode_length_delimiter(&mut message).map_err(|_| DelimitedError::Length)?;
         if key & 7 != LENGTH_DELIMITED {
@@ -338,7 +340,7 @@ mod tests {
             service: service.to_owned(),
             ..local_token()
         };
-        // Neither order is that of a sorted map.
+        // The tokens and secrets are not in the order of a sorted map.
         let tokens = [
             ("z", other("1")),
             ("am", local_token()),

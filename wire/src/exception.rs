@@ -1,15 +1,16 @@
-//! Errors as they travel: Hadoop's exception classes by name, and the answer that carries one.
+//! Remote errors: Hadoop's exception classes by name, and the answer that carries one.
 //!
-//! Clients decide on the class name whether to retry, so [`HadoopException`] is the only place where these names are
-//! written. A class that is not in the table still travels: [`RemoteException`] keeps whatever name the peer sent.
+//! Clients decide by the class name whether to retry, so [`HadoopException`] is the only place
+//! where these names are written. A class that is not in the table is passed on:
+//! [`RemoteException`] keeps the name that the peer sent.
 
 use std::fmt;
 
 use crate::proto::hadoop_common::rpc_response_header_proto::RpcErrorCodeProto;
 
-/// What went wrong with a call, as the peer classifies it (`RpcErrorCodeProto`).
+/// The class of a failed call, as the peer reports it (`RpcErrorCodeProto`).
 ///
-/// The `Fatal…` ones end the connection; the others only fail the call.
+/// The `Fatal…` codes end the connection; the others only fail the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RpcErrorCode {
     /// The method ran and threw.
@@ -22,13 +23,13 @@ pub enum RpcErrorCode {
     RpcServer,
     /// The answer could not be serialised.
     SerializingResponse,
-    /// The protocol is hosted in another version.
+    /// The server has another version of the protocol.
     RpcVersionMismatch,
-    /// Fatal, and the server does not say why.
+    /// Fatal, without a reason from the server.
     FatalUnknown,
-    /// Fatal: the request's serialisation is not spoken.
+    /// Fatal: the server does not support the request's serialisation.
     FatalUnsupportedSerialization,
-    /// Fatal: a header that must not come here, or that does not make sense.
+    /// Fatal: a header that is malformed or not allowed at this point.
     FatalInvalidRpcHeader,
     /// Fatal: a request that does not parse.
     FatalDeserializingRequest,
@@ -39,7 +40,7 @@ pub enum RpcErrorCode {
 }
 
 impl RpcErrorCode {
-    /// Whether the connection ends with this error.
+    /// Returns whether the connection ends with this error.
     #[must_use]
     pub const fn is_fatal(self) -> bool {
         match self {
@@ -97,10 +98,10 @@ impl From<RpcErrorCodeProto> for RpcErrorCode {
     }
 }
 
-/// Writes the enum and both directions of the table from one list, so that they cannot disagree.
+/// Defines the enum and both directions of the table from one list, so that they cannot disagree.
 macro_rules! hadoop_exceptions {
     ($($(#[$doc:meta])* $variant:ident = $class:literal => $code:ident,)+) => {
-        /// A Hadoop exception class that this project throws or decides on.
+        /// A Hadoop exception class that this project throws or handles.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum HadoopException {
             $($(#[$doc])* $variant,)+
@@ -110,19 +111,21 @@ macro_rules! hadoop_exceptions {
             /// Every exception of the table, in its order.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The Java class name as it travels.
+            /// Returns the Java class name as sent.
             #[must_use]
             pub const fn as_class_name(self) -> &'static str {
                 match self { $(Self::$variant => $class,)+ }
             }
 
-            /// The exception of this Java class name; `None` when the table does not have it.
+            /// Returns the exception with this Java class name; `None` if the table does not have
+            /// it.
             #[must_use]
             pub fn from_class_name(class_name: &str) -> Option<Self> {
                 match class_name { $($class => Some(Self::$variant),)+ _ => None }
             }
 
-            /// The code that a Hadoop server sends along with this class when a call fails with it.
+            /// Returns the code that a Hadoop server sends with this class when a call fails with
+            /// it.
             #[must_use]
             pub const fn default_code(self) -> RpcErrorCode {
                 match self { $(Self::$variant => RpcErrorCode::$code,)+ }
@@ -148,37 +151,38 @@ hadoop_exceptions! {
         "org.apache.hadoop.yarn.exceptions.InvalidApplicationMasterRequestException" => Application,
     /// An ask that no node could ever satisfy.
     InvalidResourceRequest = "org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException" => Application,
-    /// A blacklist that names "any".
+    /// A blacklist that names the wildcard host ("any").
     InvalidResourceBlacklistRequest =
         "org.apache.hadoop.yarn.exceptions.InvalidResourceBlacklistRequestException" => Application,
     /// A release of a container of another attempt.
     InvalidContainerRelease = "org.apache.hadoop.yarn.exceptions.InvalidContainerReleaseException" => Application,
-    /// The attempt is not known, for example after the ResourceManager restarted.
+    /// An unknown attempt, for example after a restart of the ResourceManager.
     ApplicationAttemptNotFound =
         "org.apache.hadoop.yarn.exceptions.ApplicationAttemptNotFoundException" => Application,
-    /// The application is not known.
+    /// An unknown application.
     ApplicationNotFound = "org.apache.hadoop.yarn.exceptions.ApplicationNotFoundException" => Application,
     /// A submission without an application id.
     ApplicationIdNotProvided =
         "org.apache.hadoop.yarn.exceptions.ApplicationIdNotProvidedException" => Application,
-    /// The container is not known.
+    /// An unknown container.
     ContainerNotFound = "org.apache.hadoop.yarn.exceptions.ContainerNotFoundException" => Application,
     /// A configuration value that cannot be used.
     Configuration = "org.apache.hadoop.yarn.exceptions.ConfigurationException" => Application,
     /// A feature that exists and is turned off.
     YarnFeatureNotEnabled =
         "org.apache.hadoop.yarn.exceptions.YARNFeatureNotEnabledException" => Application,
-    /// `RuntimeException` of YARN.
+    /// YARN's unchecked exception.
     YarnRuntime = "org.apache.hadoop.yarn.exceptions.YarnRuntimeException" => Application,
     /// The server cannot answer now; the client tries again.
     Retriable = "org.apache.hadoop.ipc.RetriableException" => Application,
     /// The server is a standby; the client tries the other one.
     Standby = "org.apache.hadoop.ipc.StandbyException" => Application,
-    /// The caller may not do this.
+    /// A call that the caller is not permitted to make.
     AccessControl = "org.apache.hadoop.security.AccessControlException" => Application,
     /// An administrator's refusal of a user for a protocol.
     Authorization = "org.apache.hadoop.security.authorize.AuthorizationException" => Application,
-    /// The token is forged, too old, or for another server. The class is nested, hence the `$`.
+    /// A token that is forged, too old, or meant for another server. The Java class is nested,
+    /// hence the `$`.
     InvalidToken = "org.apache.hadoop.security.token.SecretManager$InvalidToken" => Application,
     /// The digest does not match or a SASL message is broken.
     Sasl = "javax.security.sasl.SaslException" => FatalUnauthorized,
@@ -186,7 +190,7 @@ hadoop_exceptions! {
     NoSuchProtocol = "org.apache.hadoop.ipc.RpcNoSuchProtocolException" => NoSuchProtocol,
     /// The protocol has no such method.
     NoSuchMethod = "org.apache.hadoop.ipc.RpcNoSuchMethodException" => NoSuchMethod,
-    /// The protocol is hosted in another version, or the IPC version differs.
+    /// Another version of the protocol, or of IPC.
     VersionMismatch = "org.apache.hadoop.ipc.RPC$VersionMismatch" => RpcVersionMismatch,
     /// The server's own failure, or a breach of the IPC protocol by the client.
     RpcServer = "org.apache.hadoop.ipc.RpcServerException" => RpcServer,
@@ -195,16 +199,16 @@ hadoop_exceptions! {
     /// A header or request message that does not parse.
     InvalidProtocolBuffer =
         "org.apache.hadoop.thirdparty.protobuf.InvalidProtocolBufferException" => Application,
-    /// An I/O failure. Java ApplicationMasters take this exact class for a network fault and retry for minutes: a
-    /// refusal that is meant must not use it.
+    /// An I/O failure. Java ApplicationMasters take this exact class for a network fault and retry
+    /// for minutes: a deliberate refusal must not use it.
     Io = "java.io.IOException" => Application,
-    /// A file that should be there is not; an I/O failure that is not retried.
+    /// A missing file; unlike other I/O failures it is not retried.
     FileNotFound = "java.io.FileNotFoundException" => Application,
-    /// An argument that makes no sense.
+    /// An invalid argument.
     IllegalArgument = "java.lang.IllegalArgumentException" => Application,
-    /// A call that does not fit the state of the callee.
+    /// A call that is not allowed in the callee's state.
     IllegalState = "java.lang.IllegalStateException" => Application,
-    /// A dereference of nothing inside a Java peer.
+    /// A dereference of null inside a Java peer.
     NullPointer = "java.lang.NullPointerException" => Application,
     /// A call that the server does not implement.
     UnsupportedOperation = "java.lang.UnsupportedOperationException" => Application,
@@ -216,25 +220,25 @@ impl fmt::Display for HadoopException {
     }
 }
 
-/// A failure that one side of a connection tells the other (`org.apache.hadoop.ipc.RemoteException`).
+/// A failure reported by the other side of a connection (`org.apache.hadoop.ipc.RemoteException`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{class_name}: {}", first_line(message))]
 pub struct RemoteException {
     /// Java class name; possibly one that is not in [`HadoopException`].
     pub class_name: String,
-    /// The message, from a Java peer followed by its stack, a line per frame.
+    /// Message text. A Java peer appends its stack, a line per frame.
     pub message: String,
-    /// The class of the failure.
+    /// Class of the failure; decides whether the connection ends.
     pub code: RpcErrorCode,
 }
 
 impl RemoteException {
-    /// A failure of a class from the table, with the code Hadoop sends for it.
+    /// Makes a failure of a class from the table, with the code that Hadoop sends for it.
     pub fn new(exception: HadoopException, message: impl Into<String>) -> Self {
         Self::with_code(exception, message, exception.default_code())
     }
 
-    /// A failure of a class from the table, with a code of its own.
+    /// Makes a failure of a class from the table, with another code.
     pub fn with_code(
         exception: HadoopException,
         message: impl Into<String>,
@@ -247,20 +251,20 @@ impl RemoteException {
         }
     }
 
-    /// The exception's class when the table has it.
+    /// Returns the exception's class, if the table has it.
     #[must_use]
     pub fn exception(&self) -> Option<HadoopException> {
         HadoopException::from_class_name(&self.class_name)
     }
 
-    /// Whether the failure is of this class.
+    /// Returns whether the failure is of this class.
     #[must_use]
     pub fn is(&self, exception: HadoopException) -> bool {
         self.class_name == exception.as_class_name()
     }
 }
 
-/// The part of a Java message that is not its stack.
+/// Returns a Java message without its stack.
 fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }

@@ -1,10 +1,12 @@
 //! Frames of Hadoop IPC version 9, as functions over bytes.
 //!
-//! A connection starts with a seven-byte [`Preamble`] from the client; after it each side sends frames, a big-endian
-//! 32-bit length and that many bytes. Inside a frame stand protobuf messages, each behind its own varint length.
+//! A connection starts with a seven-byte [`Preamble`] from the client; after it each side sends
+//! frames, a big-endian 32-bit length and that many bytes. A frame holds protobuf messages, each
+//! prefixed by its own varint length.
 //!
-//! [`FrameDecoder`] owns the bytes received so far. A length that a peer declares is compared with a limit and is
-//! otherwise only remembered: memory grows with the bytes that came, never with what was announced.
+//! [`FrameDecoder`] owns the bytes received so far. A length that a peer declares is compared with
+//! a limit and otherwise only remembered: memory grows with the bytes received, never with the
+//! length declared.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
@@ -15,62 +17,64 @@ pub const IPC_VERSION: u8 = 9;
 /// First bytes of a connection.
 pub const MAGIC: [u8; 4] = *b"hrpc";
 
-/// Bytes of a preamble.
+/// Length of a preamble, in bytes.
 pub const PREAMBLE_LENGTH: usize = 7;
 
-/// Longest frame, in bytes without its length, from a peer that has not authenticated itself yet. The longest frame
-/// of a handshake carries a token identifier twice in base64, well below 8 KiB.
+/// Longest frame, in bytes without its length, from a peer that has not authenticated itself yet.
+/// The longest frame of a handshake carries a token identifier twice in base64, well below 8 KiB.
 pub const FRAME_LENGTH_MAX_UNAUTHENTICATED: usize = 64 * 1024;
 
-/// Longest frame, in bytes without its length, from an authenticated peer; Hadoop's `ipc.maximum.data.length` and
-/// `ipc.maximum.response.length`.
+/// Longest frame, in bytes without its length, from an authenticated peer; Hadoop's
+/// `ipc.maximum.data.length` and `ipc.maximum.response.length`.
 pub const FRAME_LENGTH_MAX: usize = 128 * 1024 * 1024;
 
-/// Bytes of a frame's length.
+/// Size of a frame's length prefix, in bytes.
 const LENGTH_BYTES: usize = 4;
 
-/// Room made for one read from the socket. Most frames fit in one, and every connection keeps as much while it is silent.
+/// Buffer space reserved for one read from the socket, in bytes. Most frames fit; every idle
+/// connection keeps this much.
 const READ_CHUNK_BYTES: usize = 2 * 1024;
 
-/// So many times the bytes that have come of a long frame are made room for, if it lacks as many.
+/// Factor by which the buffer may grow while a long frame is incomplete: space reserved per byte
+/// already received.
 const GROWTH: usize = 3;
 
-/// Longest frame whose memory the buffer may use again, in bytes.
+/// Longest frame whose memory the buffer may reuse, in bytes.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
-/// The auth byte of a client that authenticates itself by SASL (-33).
+/// Auth byte of a client that authenticates by SASL (-33).
 const AUTH_SASL: u8 = 0xdf;
 
-/// The outcome of looking at bytes of which more may come.
+/// Result of decoding bytes that may still be incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Decoded<T> {
-    /// Not enough bytes yet; nothing was taken.
+    /// Too few bytes so far; none was taken.
     Incomplete,
     /// A whole item, taken from the buffer.
     Complete(T),
 }
 
-/// How a client wants to authenticate itself.
+/// Authentication that a client announces in the preamble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthProtocol {
-    /// By saying a user name.
+    /// Simple: the client only claims a user name.
     None,
-    /// By SASL frames before the first call.
+    /// SASL frames before the first call.
     Sasl,
 }
 
-/// First bytes of a connection, from client to server.
+/// The first bytes of a connection, from client to server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// Quality-of-service class; 0 unless somebody configured one. Has no meaning here.
+    /// Quality-of-service class; 0 unless configured. Ignored here.
     pub service_class: u8,
-    /// How the client wants to authenticate itself.
+    /// Authentication that the client wants.
     pub auth: AuthProtocol,
 }
 
 impl Preamble {
-    /// A preamble of service class 0.
+    /// Makes a preamble of service class 0.
     #[must_use]
     pub const fn new(auth: AuthProtocol) -> Self {
         Self {
@@ -79,7 +83,7 @@ impl Preamble {
         }
     }
 
-    /// The preamble's bytes.
+    /// Returns the preamble's bytes.
     #[must_use]
     pub fn encode(self) -> [u8; PREAMBLE_LENGTH] {
         let [m0, m1, m2, m3] = MAGIC;
@@ -91,22 +95,23 @@ impl Preamble {
     }
 }
 
-/// First bytes that are no preamble of ours. The server answers each in a form that such a client understands.
+/// First bytes that are not a supported preamble. The server answers each in a form that such a
+/// client understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreambleError {
-    /// An HTTP client hit the RPC port.
+    /// An HTTP request on the RPC port.
     #[error("an HTTP request on an RPC port")]
     HttpGet,
     /// Not Hadoop's magic, or Hadoop with another version.
     #[error("not Hadoop IPC, or a version other than {IPC_VERSION}: version byte {version}")]
     Version {
-        /// The byte where the version stands.
+        /// Byte at the version's position.
         version: u8,
     },
-    /// An unknown way to authenticate.
+    /// An unknown authentication protocol.
     #[error("unknown authentication protocol {auth}")]
     UnknownAuth {
-        /// The auth byte.
+        /// Auth byte as received.
         auth: u8,
     },
 }
@@ -117,20 +122,20 @@ pub enum FrameError {
     /// The length is negative as a signed 32-bit number.
     #[error("negative frame length {length}")]
     NegativeLength {
-        /// The length as declared.
+        /// Length as declared.
         length: i32,
     },
     /// The length is over the limit in force.
     #[error("frame of {length} bytes, limit {limit}")]
     TooLong {
-        /// The length as declared, in bytes.
+        /// Length as declared, in bytes.
         length: usize,
-        /// The limit, in bytes.
+        /// Limit in force, in bytes.
         limit: usize,
     },
 }
 
-/// Bytes received on one connection, from which preamble and frames are taken.
+/// The bytes received on one connection; yields the preamble and frames.
 #[derive(Debug)]
 pub struct FrameDecoder {
     buffer: BytesMut,
@@ -138,7 +143,7 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// An empty decoder that accepts frames of up to `length_max` bytes.
+    /// Makes an empty decoder that accepts frames of up to `length_max` bytes.
     #[must_use]
     pub fn new(length_max: usize) -> Self {
         Self {
@@ -152,9 +157,9 @@ impl FrameDecoder {
         self.length_max = length_max;
     }
 
-    /// Where the next bytes go: the buffer, with room for at least one chunk, and for the rest of a long frame as far as
-    /// that is no more than a few times what has come of it. So such a frame costs few reads and amortised constant work
-    /// per byte, and one that is only announced costs nothing.
+    /// Returns the buffer for the next read, with space for at least one chunk, and for the rest of
+    /// a long frame up to a few times what has been received of it. So a long frame takes few reads
+    /// and amortised constant work per byte, and a frame that is only announced takes no memory.
     pub fn read_buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_CHUNK_BYTES / 2 {
             let come = self.buffer.len();
@@ -167,14 +172,15 @@ impl FrameDecoder {
         &mut self.buffer
     }
 
-    /// The length of the next frame as the peer declares it, once that much has come. May be over the limit.
+    /// Returns the length that the peer declares for the next frame, once received. May exceed the
+    /// limit.
     #[must_use]
     pub fn declared_length(&self) -> Option<usize> {
         let length = i32::from_be_bytes(*self.buffer.first_chunk::<LENGTH_BYTES>()?);
         usize::try_from(length).ok()
     }
 
-    /// Bytes received and not taken yet.
+    /// Returns the number of bytes received but not taken yet.
     #[must_use]
     pub fn buffered_bytes(&self) -> usize {
         self.buffer.len()
@@ -183,7 +189,7 @@ impl FrameDecoder {
     /// Takes the preamble.
     ///
     /// # Errors
-    /// See [`PreambleError`]; an HTTP request shows after four bytes, the rest after seven.
+    /// [`PreambleError`]; an HTTP request is recognised after four bytes, the rest after seven.
     pub fn preamble(&mut self) -> Result<Decoded<Preamble>, PreambleError> {
         if self.buffer.starts_with(b"GET ") {
             return Err(PreambleError::HttpGet);
@@ -211,7 +217,7 @@ impl FrameDecoder {
     /// Takes the next frame, without its length. The result shares the buffer's memory.
     ///
     /// # Errors
-    /// When the declared length is negative or over the limit. Nothing after it can be understood.
+    /// The declared length is negative or over the limit. No later frame can be decoded.
     pub fn frame(&mut self) -> Result<Decoded<Bytes>, FrameError> {
         let Some(&length) = self.buffer.first_chunk::<LENGTH_BYTES>() else {
             return Ok(Decoded::Incomplete);
@@ -232,14 +238,14 @@ impl FrameDecoder {
         self.buffer.advance(LENGTH_BYTES);
         let frame = self.buffer.split_to(length).freeze();
         if length > BUFFER_KEPT_MAX {
-            // The long allocation goes with the frame instead of being used for the next ones.
+            // The long allocation leaves with the frame and is not reused for the next ones.
             self.buffer = BytesMut::from(&self.buffer[..]);
         }
         Ok(Decoded::Complete(frame))
     }
 }
 
-/// A delimited message that cannot be taken out of its frame.
+/// A length-delimited message that cannot be taken out of its frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DelimitedError {
     /// The varint length is missing, too long, or larger than what follows it.
@@ -265,28 +271,29 @@ pub fn take_delimited_bytes(frame: &mut Bytes) -> Result<Bytes, DelimitedError> 
 /// Takes one delimited message from the front of a frame.
 ///
 /// # Errors
-/// See [`DelimitedError`].
+/// [`DelimitedError`] for a wrong length or a malformed message.
 pub fn take_delimited<M: Message + Default>(frame: &mut Bytes) -> Result<M, DelimitedError> {
     Ok(M::decode(take_delimited_bytes(frame)?)?)
 }
 
-/// Appends one message behind its varint length.
+/// Appends a message, prefixed by its varint length.
 pub fn put_delimited(out: &mut BytesMut, message: &impl Message) {
     message
         .encode_length_delimited(out)
         .expect("a BytesMut grows as needed");
 }
 
-/// Appends an encoded message behind its varint length.
+/// Appends an encoded message, prefixed by its varint length.
 pub fn put_delimited_bytes(out: &mut BytesMut, message: &[u8]) {
     prost::encode_length_delimiter(message.len(), out).expect("a BytesMut grows as needed");
     out.put_slice(message);
 }
 
-/// Appends one frame: what `body` appends, behind its length.
+/// Appends one frame: the bytes that `body` appends, prefixed by their length.
 ///
 /// # Errors
-/// [`FrameError::TooLong`] when `body` appended more than [`FRAME_LENGTH_MAX`] bytes; `out` is then as it was.
+/// [`FrameError::TooLong`] if `body` appended more than [`FRAME_LENGTH_MAX`] bytes; `out` is then
+/// as before.
 pub fn put_frame(out: &mut BytesMut, body: impl FnOnce(&mut BytesMut)) -> Result<(), FrameError> {
     let start = out.len();
     out.put_i32(0);
@@ -308,205 +315,4 @@ pub fn put_frame(out: &mut BytesMut, body: impl FnOnce(&mut BytesMut)) -> Result
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn decoder(bytes: &[u8]) -> FrameDecoder {
-        let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX_UNAUTHENTICATED);
-        decoder.read_buffer().put_slice(bytes);
-        decoder
-    }
-
-    #[test]
-    fn preambles_are_hadoops() {
-        assert_eq!(
-            Preamble::new(AuthProtocol::None).encode(),
-            *b"hrpc\x09\x00\x00"
-        );
-        assert_eq!(
-            Preamble::new(AuthProtocol::Sasl).encode(),
-            *b"hrpc\x09\x00\xdf"
-        );
-        for auth in [AuthProtocol::None, AuthProtocol::Sasl] {
-            let preamble = Preamble::new(auth);
-            assert_eq!(
-                decoder(&preamble.encode()).preamble(),
-                Ok(Decoded::Complete(preamble))
-            );
-        }
-    }
-
-    #[test]
-    fn any_service_class_is_accepted() {
-        let expected = Preamble {
-            service_class: 7,
-            auth: AuthProtocol::None,
-        };
-        assert_eq!(
-            decoder(b"hrpc\x09\x07\x00").preamble(),
-            Ok(Decoded::Complete(expected))
-        );
-    }
-
-    #[test]
-    fn six_bytes_of_preamble_are_incomplete() {
-        assert_eq!(decoder(b"hrpc\x09\x00").preamble(), Ok(Decoded::Incomplete));
-    }
-
-    #[test]
-    fn http_shows_after_four_bytes() {
-        assert_eq!(decoder(b"GET ").preamble(), Err(PreambleError::HttpGet));
-    }
-
-    #[test]
-    fn other_versions_and_auth_bytes_are_told_apart() {
-        assert_eq!(
-            decoder(b"hrpc\x04\x00\x00").preamble(),
-            Err(PreambleError::Version { version: 4 })
-        );
-        assert_eq!(
-            decoder(b"SSH-2.0").preamble(),
-            Err(PreambleError::Version { version: b'2' })
-        );
-        assert_eq!(
-            decoder(b"hrpc\x09\x00\x51").preamble(),
-            Err(PreambleError::UnknownAuth { auth: 0x51 })
-        );
-    }
-
-    #[test]
-    fn frame_is_incomplete_until_its_last_byte() {
-        let mut whole = BytesMut::new();
-        put_frame(&mut whole, |out| out.put_slice(b"abc")).unwrap();
-        assert_eq!(&whole[..], b"\0\0\0\x03abc");
-        for cut in 0..whole.len() {
-            let mut decoder = decoder(&whole[..cut]);
-            assert_eq!(decoder.frame(), Ok(Decoded::Incomplete));
-            assert_eq!(decoder.buffered_bytes(), cut);
-        }
-        assert_eq!(
-            decoder(&whole).frame(),
-            Ok(Decoded::Complete(Bytes::from_static(b"abc")))
-        );
-    }
-
-    #[test]
-    fn declared_length_reserves_nothing() {
-        let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
-        decoder
-            .read_buffer()
-            .put_i32(i32::try_from(FRAME_LENGTH_MAX).unwrap());
-        assert_eq!(decoder.frame(), Ok(Decoded::Incomplete));
-        assert!(decoder.read_buffer().capacity() <= 2 * READ_CHUNK_BYTES);
-    }
-
-    #[test]
-    fn long_frame_takes_few_reads_and_room_for_a_few_times_what_came() {
-        let mut sent = BytesMut::new();
-        put_frame(&mut sent, |out| out.put_bytes(1, 30_000)).unwrap();
-        let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
-        let mut reads = 0;
-        while decoder.frame() == Ok(Decoded::Incomplete) {
-            let come = decoder.buffered_bytes();
-            let buffer = decoder.read_buffer();
-            assert!(buffer.capacity() <= (1 + GROWTH) * come + 2 * READ_CHUNK_BYTES);
-            let room = buffer.capacity() - buffer.len();
-            buffer.put_slice(&sent.split_to(room.min(sent.len())));
-            reads += 1;
-        }
-        assert!(sent.is_empty());
-        assert!(reads <= 3, "{reads}");
-    }
-
-    #[test]
-    fn long_frame_takes_its_memory_along() {
-        let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
-        let buffer = decoder.read_buffer();
-        put_frame(buffer, |out| out.put_bytes(1, 1 << 20)).unwrap();
-        buffer.put_slice(b"rest");
-        assert!(matches!(decoder.frame(), Ok(Decoded::Complete(frame)) if frame.len() == 1 << 20));
-        assert_eq!(&decoder.read_buffer()[..], b"rest");
-        assert!(decoder.read_buffer().capacity() <= 2 * READ_CHUNK_BYTES);
-    }
-
-    #[test]
-    fn lengths_out_of_bounds_are_refused() {
-        assert_eq!(
-            decoder(&[0xff, 0xff, 0xff, 0xff]).frame(),
-            Err(FrameError::NegativeLength { length: -1 })
-        );
-        let limit = FRAME_LENGTH_MAX_UNAUTHENTICATED;
-        assert_eq!(
-            decoder(&[0, 1, 0, 1]).frame(),
-            Err(FrameError::TooLong {
-                length: limit + 1,
-                limit
-            })
-        );
-    }
-
-    #[test]
-    fn limit_can_be_raised_between_frames() {
-        let mut decoder = decoder(&[0, 1, 0, 1]);
-        assert!(decoder.frame().is_err());
-        decoder.set_length_max(FRAME_LENGTH_MAX);
-        assert_eq!(decoder.frame(), Ok(Decoded::Incomplete));
-    }
-
-    #[test]
-    fn declared_length_shows_before_the_frame() {
-        assert_eq!(decoder(&[0, 1, 0]).declared_length(), None);
-        assert_eq!(decoder(&[0, 1, 0, 1]).declared_length(), Some(65_537));
-        assert_eq!(decoder(&[0xff, 0xff, 0xff, 0xff]).declared_length(), None);
-    }
-
-    #[test]
-    fn delimited_message_beyond_its_frame_is_refused() {
-        for bytes in [
-            &[][..],
-            &[5, 1, 2],
-            &[0xff; 11],
-            &[0xff, 0xff, 0xff, 0xff, 0x0f],
-        ] {
-            let mut frame = Bytes::copy_from_slice(bytes);
-            assert_eq!(
-                take_delimited_bytes(&mut frame),
-                Err(DelimitedError::Length)
-            );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_decode_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let mut decoder = decoder(&bytes);
-            let _ = decoder.preamble();
-            while let Ok(Decoded::Complete(mut frame)) = decoder.frame() {
-                let _ = take_delimited_bytes(&mut frame);
-            }
-        }
-
-        #[test]
-        fn frames_survive_any_cut(
-            bodies in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..8),
-            chunk in 1_usize..50,
-        ) {
-            let mut stream = BytesMut::new();
-            for body in &bodies {
-                put_frame(&mut stream, |out| put_delimited_bytes(out, body)).unwrap();
-            }
-            let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
-            let mut received = Vec::new();
-            for part in stream.chunks(chunk) {
-                decoder.read_buffer().put_slice(part);
-                while let Decoded::Complete(mut frame) = decoder.frame().unwrap() {
-                    received.push(take_delimited_bytes(&mut frame).unwrap().to_vec());
-                    prop_assert!(frame.is_empty());
-                }
-            }
-            prop_assert_eq!(received, bodies);
-        }
-    }
-}
+mod tests;

@@ -1,20 +1,20 @@
-//! Hadoop's wire, from bytes to typed calls.
+//! Hadoop's wire protocol, from bytes to typed calls.
 //!
-//! The layers, lowest first; each knows only those above it in this list:
+//! The layers, lowest first; each depends only on those above it in this list:
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`proto`] | the protobuf messages, generated from `proto/*.proto` |
-//! | [`exception`] | Hadoop's exception classes by name, and the errors that travel |
-//! | [`rpc`] | what a method, a service and a caller are |
+//! | [`exception`] | Hadoop's exception classes by name, and remote errors |
+//! | [`rpc`] | methods, services and callers |
 //! | [`frame`], [`header`] | preamble, frames, and the headers in them |
-//! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, and the files that hold them |
+//! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, files of tokens |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
 //! | [`dial`] | TCP connections to a host by its name, over all its addresses |
 //! | [`client`], [`server`] | a connection to a server, and a server of many connections |
 //! | [`failover`] | calls to the active one of several ResourceManagers, repeated until it answers |
-//! | [`secrets`] | master keys that roll, the tokens made with them, and the secret manager of AMRMTokens |
-//! | [`raw_message`] | messages edited field by field, whatever else is in them |
+//! | [`secrets`] | master keys that roll, tokens made with them, verification of AMRMTokens |
+//! | [`raw_message`] | messages edited field by field, unknown fields kept |
 //! | [`convert`] | protobuf to [`records`] values and back |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
@@ -41,6 +41,6 @@ pub mod writable;
 #[cfg(test)]
 mod testing;
 
-/// Every message of this crate as an encoded `google.protobuf.FileDescriptorSet`, for comparison with other
-/// implementations of the same messages.
+/// The messages of this crate as an encoded `google.protobuf.FileDescriptorSet`, for comparison
+/// with other implementations of the same messages.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,7 +1,7 @@
 //! The protobuf messages, generated from `proto/*.proto` when the crate is built.
 //!
-//! Packages and message names are Hadoop's, so a Hadoop engineer finds them by name. Fields of type `bytes` are
-//! [`bytes::Bytes`]: decoding from one frame shares that frame's memory.
+//! Packages and message names are Hadoop's, so a Hadoop engineer finds them by name. Fields of type
+//! `bytes` are [`bytes::Bytes`]: decoding from one frame shares that frame's memory.
 
 #[expect(
     missing_docs,

@@ -1,53 +1,53 @@
-//! Messages edited field by field on their bytes.
+//! Protobuf messages edited field by field on their bytes.
 //!
-//! A proxy changes a few fields of what passes through it. Decoding a message and encoding it again would drop every
-//! field that this version does not know, so [`RawMessage`] only finds where each field begins and ends: what is not
-//! touched leaves with the bytes and in the order it came in.
+//! A proxy changes a few fields of the messages it forwards. Decoding a message and encoding it
+//! again would drop every field that this version does not know, so [`RawMessage`] only finds where
+//! each field begins and ends: untouched fields keep their bytes and their order.
 //!
-//! In: the bytes of a protobuf message. Out: the same, but for the edits. What a field means is the caller's to know; a
-//! field that is itself a message can be parsed and edited in turn.
+//! In: the bytes of a protobuf message. Out: the same with the edits. The meaning of a field is the
+//! caller's concern; a field that is itself a message can be parsed and edited in turn.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
-/// Groups within groups that are followed. Nobody writes groups any more, and none of Hadoop's messages has one.
+/// Limit on nested groups. Groups are deprecated, and none of Hadoop's messages has one.
 const GROUP_DEPTH_MAX: usize = 32;
 
-/// Most fields at the top of one message. A field takes some 50 bytes here and may be as short as two on the wire, so
-/// that without this bound a frame could take many times its length. The longest lists that travel are asks, of which no
-/// more than 100,000 are taken, and containers, of which there are fewer.
+/// Limit on the top-level fields of one message. A field takes some 50 bytes here and may be as
+/// short as two when sent, so without this limit a frame could take many times its length. The
+/// longest lists are asks, limited to 100,000, and containers, of which there are fewer.
 pub const FIELDS_MAX: usize = 512 * 1024;
 
-/// Key and length of a field are at most that many bytes.
+/// Maximum size of a field's key and length together, in bytes.
 const FIELD_HEAD_BYTES_MAX: usize = 5 + 10;
 
-/// Bytes that are no protobuf message.
+/// Bytes that are not a protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RawMessageError {
-    /// The bytes end inside a field.
+    /// The end of the bytes inside a field.
     #[error("the message ends inside a field")]
     Truncated,
-    /// A key of field number 0, of an unknown wire type, or the end of a group that did not begin.
-    #[error("the message has a key {key} that makes no sense")]
+    /// A key with field number 0 or an unknown wire type, or the end of a group that was not begun.
+    #[error("the message has an invalid key {key}")]
     Key {
-        /// The key as read.
+        /// Key as read.
         key: u64,
     },
-    /// Groups nested too deep.
+    /// Groups nested deeper than the limit.
     #[error("groups are nested deeper than {GROUP_DEPTH_MAX}")]
     Depth,
-    /// More than [`FIELDS_MAX`].
+    /// More fields than [`FIELDS_MAX`].
     #[error("the message has more than {FIELDS_MAX} fields")]
     TooManyFields,
 }
 
-/// One field as it stands in the message.
+/// A field as it is in the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
     number: u32,
     /// Key and value.
     whole: Bytes,
-    /// Where the value's content begins in `whole`; for bytes, texts and messages that is behind their length.
+    /// Offset of the value's content in `whole`; for bytes, texts and messages, after their length.
     content_at: u32,
     wire_type: WireType,
 }
@@ -56,14 +56,14 @@ struct Field {
 enum WireType {
     Varint,
     LengthDelimited,
-    /// Fixed 32 and 64 bits, groups: passed on only.
+    /// Fixed 32 and 64 bits, groups: copied only.
     Other,
 }
 
 impl Field {
     fn new(number: u32, content: &[u8]) -> Self {
         let (key, length) = (u64::from(number) << 3 | 2, content.len() as u64);
-        // To the byte: then freezing it allocates nothing more.
+        // Sized to the byte, so that freezing does not allocate again.
         let head = encoded_len_varint(key) + encoded_len_varint(length);
         let mut whole = BytesMut::with_capacity(head + content.len());
         encode_varint(key, &mut whole);
@@ -97,13 +97,13 @@ impl Field {
     }
 }
 
-/// A message as the list of its fields. Cloning shares the bytes.
+/// A message as the list of its fields. Clones share the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawMessage {
     fields: Vec<Field>,
 }
 
-/// Where the next field ends.
+/// Extent of a field at the front of a slice.
 struct Span {
     number: u32,
     wire_type: WireType,
@@ -111,7 +111,7 @@ struct Span {
     end: usize,
 }
 
-/// Reads a varint at the front and returns it with what follows.
+/// Reads a varint at the front; returns it and the rest.
 fn varint(mut bytes: &[u8]) -> Result<(u64, &[u8]), RawMessageError> {
     let value = decode_varint(&mut bytes).map_err(|_| RawMessageError::Truncated)?;
     Ok((value, bytes))
@@ -122,7 +122,7 @@ fn skip(bytes: &[u8], length: u64) -> Result<&[u8], RawMessageError> {
     bytes.get(length..).ok_or(RawMessageError::Truncated)
 }
 
-/// Finds the end of the field at the front of `bytes`.
+/// Finds the extent of the field at the front of `bytes`.
 fn span(bytes: &[u8], depth: usize) -> Result<Span, RawMessageError> {
     let (key, rest) = varint(bytes)?;
     let bad_key = RawMessageError::Key { key };
@@ -151,7 +151,7 @@ fn span(bytes: &[u8], depth: usize) -> Result<Span, RawMessageError> {
     })
 }
 
-/// Behind the end of the group of this number.
+/// Returns the bytes after the end of the group of this number.
 fn skip_group(mut rest: &[u8], number: u32, depth: usize) -> Result<&[u8], RawMessageError> {
     if depth == GROUP_DEPTH_MAX {
         return Err(RawMessageError::Depth);
@@ -167,10 +167,10 @@ fn skip_group(mut rest: &[u8], number: u32, depth: usize) -> Result<&[u8], RawMe
 }
 
 impl RawMessage {
-    /// Finds the fields of a message.
+    /// Splits a message into its fields.
     ///
     /// # Errors
-    /// [`RawMessageError`] when the bytes are no message.
+    /// [`RawMessageError`] if the bytes are not a message.
     pub fn parse(mut bytes: Bytes) -> Result<Self, RawMessageError> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -190,13 +190,13 @@ impl RawMessage {
         Ok(Self { fields })
     }
 
-    /// How many bytes [`encode`](Self::encode) makes.
+    /// Returns the number of bytes that [`encode`](Self::encode) makes.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         self.fields.iter().map(|field| field.whole.len()).sum()
     }
 
-    /// The bytes of the message with its edits.
+    /// Returns the bytes of the message with its edits.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(self.encoded_len());
@@ -206,8 +206,8 @@ impl RawMessage {
         out.freeze()
     }
 
-    /// The bytes of a message that has this one under a number, and after it the fields of another. It is put together in
-    /// one go: this message may be long.
+    /// Returns the bytes of a message that contains this one as field `number`, followed by the
+    /// fields of `after`. Built in a single buffer, since this message may be long.
     #[must_use]
     pub fn encode_within(&self, number: u32, after: &Self) -> Bytes {
         let length = self.encoded_len();
@@ -220,7 +220,7 @@ impl RawMessage {
         out.freeze()
     }
 
-    /// The bytes, texts or messages of this number, in their order.
+    /// Returns the length-delimited fields (bytes, texts, messages) of this number, in their order.
     pub fn all(&self, number: u32) -> impl Iterator<Item = Bytes> {
         self.fields
             .iter()
@@ -230,7 +230,7 @@ impl RawMessage {
             .map(Field::content)
     }
 
-    /// How many bytes, texts or messages of this number there are.
+    /// Returns how many fields of this number there are.
     #[must_use]
     pub fn count(&self, number: u32) -> usize {
         self.fields
@@ -239,8 +239,8 @@ impl RawMessage {
             .count()
     }
 
-    /// The one message of this number. Where it stands more than once, its parts are joined, which to every reader of
-    /// protobuf means the same.
+    /// Returns the message of this number. Repeated occurrences are concatenated, which protobuf
+    /// defines as merging them.
     #[must_use]
     pub fn message(&self, number: u32) -> Option<Bytes> {
         let mut parts = self.all(number);
@@ -256,7 +256,7 @@ impl RawMessage {
         Some(joined.freeze())
     }
 
-    /// The number of this field, unsigned as it travels; the last one counts.
+    /// Returns the varint field of this number, unsigned as encoded; the last occurrence wins.
     #[must_use]
     pub fn varint(&self, number: u32) -> Option<u64> {
         let field = self
@@ -266,8 +266,8 @@ impl RawMessage {
         varint(&field.content()).ok().map(|(value, _)| value)
     }
 
-    /// The number of this field as Java's `int`; the last one counts. Higher bits are cut off, as all readers of
-    /// protobuf do.
+    /// Returns the field of this number as Java's `int`; the last occurrence wins. Higher bits are
+    /// dropped, as all protobuf readers do.
     #[must_use]
     pub fn int32(&self, number: u32) -> Option<i32> {
         let value = self.varint(number)?;
@@ -275,12 +275,14 @@ impl RawMessage {
         Some(low.cast_signed())
     }
 
-    /// Sets a number: in the place of the first of this number, or else where the number belongs.
+    /// Sets a varint field: replaces the first of this number, or is inserted in the order of
+    /// numbers.
     pub fn set_varint(&mut self, number: u32, value: u64) {
         self.set_field(Field::varint(number, value));
     }
 
-    /// Sets bytes, a text or a message: in the place of the first of this number, or else where the number belongs.
+    /// Sets bytes, a text or a message: replaces the first field of this number, or is inserted in
+    /// the order of numbers.
     pub fn set(&mut self, number: u32, content: &[u8]) {
         self.set_field(Field::new(number, content));
     }
@@ -301,49 +303,51 @@ impl RawMessage {
             }
         });
         if let Some(new) = new {
-            let at = self.place_of(number);
+            let at = self.insertion_index(number);
             self.fields.insert(at, new);
         }
     }
 
-    /// Where a field of this number belongs when there is none: before the first of a higher number, since writers of
-    /// protobuf write in the order of numbers.
-    fn place_of(&self, number: u32) -> usize {
+    /// Returns the index at which to insert a field of a number that is absent: before the first
+    /// higher number, since protobuf writers write in the order of numbers.
+    fn insertion_index(&self, number: u32) -> usize {
         self.fields
             .iter()
             .position(|field| field.number > number)
             .unwrap_or(self.fields.len())
     }
 
-    /// Adds bytes, a text or a message behind the last of this number, or else where the number belongs.
+    /// Appends bytes, a text or a message after the last field of this number, or in the order of
+    /// numbers.
     pub fn push(&mut self, number: u32, content: &[u8]) {
         self.extend(number, [content]);
     }
 
-    /// Adds many behind the last of this number, or else where the number belongs.
+    /// Appends several fields after the last of this number, or in the order of numbers.
     pub fn extend<T: AsRef<[u8]>>(&mut self, number: u32, contents: impl IntoIterator<Item = T>) {
         let behind = self
             .fields
             .iter()
             .rposition(|field| field.number == number)
-            .map_or_else(|| self.place_of(number), |last| last + 1);
+            .map_or_else(|| self.insertion_index(number), |last| last + 1);
         let new = contents
             .into_iter()
             .map(|content| Field::new(number, content.as_ref()));
         self.fields.splice(behind..behind, new);
     }
 
-    /// Adds bytes, a text or a message before all of this number, or else where the number belongs.
+    /// Inserts bytes, a text or a message before the first field of this number, or in the order of
+    /// numbers.
     pub fn insert_first(&mut self, number: u32, content: &[u8]) {
         let before = self
             .fields
             .iter()
             .position(|field| field.number == number)
-            .unwrap_or_else(|| self.place_of(number));
+            .unwrap_or_else(|| self.insertion_index(number));
         self.fields.insert(before, Field::new(number, content));
     }
 
-    /// Keeps of the bytes, texts and messages of this number those that `keep` wants.
+    /// Removes the length-delimited fields of this number for which `keep` returns `false`.
     pub fn retain(&mut self, number: u32, mut keep: impl FnMut(&Bytes) -> bool) {
         self.fields.retain(|field| {
             field.number != number
@@ -352,7 +356,8 @@ impl RawMessage {
         });
     }
 
-    /// Shows each of the bytes, texts and messages of this number to `edit`, which may answer with another.
+    /// Passes each length-delimited field of this number to `edit` and replaces it by the result,
+    /// if any.
     pub fn edit(&mut self, number: u32, mut edit: impl FnMut(&Bytes) -> Option<Bytes>) {
         for field in &mut self.fields {
             if field.number == number
@@ -364,7 +369,7 @@ impl RawMessage {
         }
     }
 
-    /// Takes every field of this number out, of whatever kind.
+    /// Removes every field of this number, of whatever type.
     pub fn remove(&mut self, number: u32) {
         self.fields.retain(|field| field.number != number);
     }

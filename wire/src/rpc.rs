@@ -1,7 +1,8 @@
-//! What a call is, apart from how it travels: methods, services, callers, and the lookup of token passwords.
+//! A call apart from its transport: methods, services, callers, and the lookup of token passwords.
 //!
-//! [`Method`] is a client's view of one method, [`Service`] a server's view of one protocol. Both sides name a protocol
-//! by the Java interface that declares it, for example `org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB`.
+//! [`Method`] is a client's view of one method, [`Service`] a server's view of one protocol. Both
+//! name a protocol by the Java interface that declares it, for example
+//! `org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB`.
 
 use std::fmt;
 use std::future::Future;
@@ -14,43 +15,43 @@ pub use crate::client::{ClientAuth, ClientOptions, LossReason, RpcClient, RpcErr
 use crate::exception::RemoteException;
 pub use crate::server::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
 
-/// A future on the heap, which may move between threads.
+/// A boxed future that may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One method of a Hadoop protocol, as a type without values.
+/// A method of a Hadoop protocol, as a type without values.
 pub trait Method: Send + Sync + 'static {
     /// The method's name as Java spells it, for example `allocate`.
     const NAME: &'static str;
-    /// The protocol's name on the wire.
+    /// The protocol's name as sent.
     const PROTOCOL: &'static str;
     /// The protocol's version; 1 for every protocol of YARN.
     const VERSION: u64;
-    /// What the caller sends.
+    /// Message that the caller sends.
     type Request: prost::Message;
-    /// What the callee answers.
+    /// Message that the callee answers with.
     type Response: prost::Message + Default;
 }
 
-/// Who makes a call, as far as the connection's authentication tells.
+/// The caller of a method, as far as the connection's authentication shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The user to act as. With a token it is the name that the [`SecretManager`] gave, for example the text of an
-    /// application attempt; otherwise what the client says it is, unproven. May be empty when a simple client names
-    /// nobody.
+    /// User to act as. With a token, the name that the [`SecretManager`] returned, for example the
+    /// text of an application attempt; otherwise the name that the client claims, unproven. May be
+    /// empty if a simple client claims none.
     pub user: String,
-    /// The user who connected, when it acts for another.
+    /// User who connected, if acting for another.
     pub real_user: Option<String>,
-    /// The identifier of the token that the caller proved to hold; `None` under simple authentication.
+    /// Identifier of the token that the caller proved to hold; `None` under simple authentication.
     pub token_identifier: Option<Bytes>,
-    /// The kind of that token.
+    /// Kind of that token, for example `NMToken`.
     pub token_kind: Option<&'static str>,
-    /// The other end of the connection.
+    /// Address of the other end of the connection.
     pub peer: SocketAddr,
 }
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An identifier is no secret, but long and unreadable.
+        // The identifier is not secret, but long and unreadable.
         f.debug_struct("Caller")
             .field("user", &self.user)
             .field("real_user", &self.real_user)
@@ -60,20 +61,20 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// One Hadoop protocol hosted on a port.
+/// A Hadoop protocol hosted on a port.
 pub trait Service: Send + Sync + 'static {
-    /// The protocol's name on the wire.
+    /// Returns the protocol's name as sent.
     fn protocol(&self) -> &'static str;
 
-    /// The protocol's version; calls of another version are refused before they get here.
+    /// Returns the protocol's version. The server refuses calls of another version.
     fn version(&self) -> u64;
 
     /// Runs one call. `request` and the result are bare protobuf messages without a length.
     ///
     /// # Errors
-    /// Whatever the caller shall see. A method that the protocol does not have is
-    /// [`HadoopException::NoSuchMethod`](crate::exception::HadoopException::NoSuchMethod), a request that does not
-    /// parse [`HadoopException::InvalidProtocolBuffer`](crate::exception::HadoopException::InvalidProtocolBuffer).
+    /// The failure to send to the caller. An unknown method is
+    /// [`crate::exception::HadoopException::NoSuchMethod`], a malformed request
+    /// [`crate::exception::HadoopException::InvalidProtocolBuffer`].
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -82,12 +83,12 @@ pub trait Service: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Bytes, RemoteException>>;
 }
 
-/// What a token identifier stands for, once its key is known.
+/// Password and user of a token identifier.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The password that belongs to the identifier: HMAC over exactly the bytes received.
+    /// Password that belongs to the identifier: HMAC over exactly the bytes received.
     pub password: Vec<u8>,
-    /// The RPC user of a caller who holds the token.
+    /// RPC user of a caller who holds the token.
     pub user: String,
 }
 
@@ -99,17 +100,20 @@ impl fmt::Debug for Verified {
     }
 }
 
-/// Knows the passwords of one kind of token (`org.apache.hadoop.security.token.SecretManager`).
+/// A lookup of the passwords of one kind of token
+/// (`org.apache.hadoop.security.token.SecretManager`).
 ///
-/// Asked once per connection, before the caller has proved anything: it must be quick and must not trust the bytes.
+/// Called once per connection, before the caller has proved anything: must be quick and must not
+/// trust the bytes.
 pub trait SecretManager: Send + Sync + 'static {
-    /// The kind of token, for example `NMToken`.
+    /// Returns the kind of token, for example `NMToken`.
     fn kind(&self) -> &'static str;
 
-    /// The password and user of this identifier.
+    /// Returns the password and user of an identifier.
     ///
     /// # Errors
-    /// [`HadoopException::InvalidToken`](crate::exception::HadoopException::InvalidToken) when the identifier does not
-    /// parse, is of an unknown key, or is meant for another server. The connection ends with it.
+    /// [`HadoopException::InvalidToken`](crate::exception::HadoopException::InvalidToken) if the
+    /// identifier is malformed, signed by an unknown key, or meant for another server. The
+    /// connection ends with it.
     fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException>;
 }

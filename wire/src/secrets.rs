@@ -1,7 +1,8 @@
-//! Keys that roll, and the tokens made with them.
+//! Master keys that roll, and the tokens made with them.
 //!
-//! Nodes share the keys of container tokens and NMTokens: a new key is told to them long before anything is signed with
-//! it. The key of AMRMTokens never leaves this process, so a new one signs at once.
+//! Nodes share the keys of container tokens and NMTokens: they receive a new key long before
+//! anything is signed with it. The key of AMRMTokens never leaves this process, so a new one signs
+//! at once.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,36 +19,37 @@ use crate::proto::hadoop_yarn::{
 use crate::rpc::{SecretManager, Verified};
 use crate::token::{MasterKey, Signer, Token, kind};
 
-/// Bytes of a key: as long as what HMAC-SHA1 makes with it.
+/// Length of a key, in bytes: that of an HMAC-SHA1.
 const KEY_LENGTH: usize = 20;
 
-/// A fresh key with an id of its own.
+/// Makes a random key with a random id.
 fn new_key() -> MasterKey {
     let secret: [u8; KEY_LENGTH] = rand::random();
     MasterKey::new(rand::random(), Bytes::copy_from_slice(&secret))
 }
 
-/// How often a key is replaced, and how long both count. In milliseconds.
+/// Times of a key roll, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RollTimes {
-    /// From one new key to the next.
+    /// Time from one new key to the next.
     pub interval: u64,
-    /// From a new key to the end of the old one.
+    /// Time from a new key until the old one expires.
     pub overlap: u64,
 }
 
-/// A key and, during an overlap, its successor (Hadoop: `BaseContainerTokenSecretManager`, `AMRMTokenSecretManager`).
+/// The current key and, during an overlap, its successor (Hadoop:
+/// `BaseContainerTokenSecretManager`, `AMRMTokenSecretManager`).
 #[derive(Debug)]
 pub struct KeyRing {
     times: RollTimes,
     current: MasterKey,
     next: Option<MasterKey>,
-    /// When the next step is due: a new key, or the end of the old one.
+    /// Time of the next step: a new key, or the expiry of the old one.
     due: MonoMillis,
 }
 
 impl KeyRing {
-    /// A ring with one key, which is replaced after the interval.
+    /// Makes a ring with one key, which is replaced after the interval.
     #[must_use]
     pub fn new(times: RollTimes, now: MonoMillis) -> Self {
         Self {
@@ -58,7 +60,8 @@ impl KeyRing {
         }
     }
 
-    /// A ring as it was before a restart. A successor gets its whole overlap again, since it is not known who has it.
+    /// Restores a ring after a restart. A successor gets its whole overlap again, since it is
+    /// unknown which nodes have it.
     #[must_use]
     pub fn restore(
         times: RollTimes,
@@ -79,7 +82,7 @@ impl KeyRing {
         }
     }
 
-    /// Takes the step that is due, if one is. True when a successor became the current key.
+    /// Takes the step that is due, if any. Returns whether a successor became the current key.
     pub fn tick(&mut self, now: MonoMillis) -> bool {
         if now < self.due {
             return false;
@@ -98,26 +101,26 @@ impl KeyRing {
         }
     }
 
-    /// What signs tokens that others verify.
+    /// Returns the key that signs tokens which other processes verify.
     #[must_use]
     pub const fn current(&self) -> &MasterKey {
         &self.current
     }
 
-    /// The newest key.
+    /// Returns the newest key: the successor during an overlap, otherwise the current one.
     #[must_use]
     pub fn newest(&self) -> &MasterKey {
         self.next.as_ref().unwrap_or(&self.current)
     }
 
-    /// The key that somebody who last heard of the key `known` has to be told.
+    /// Returns the newest key, unless the receiver already has the key `known`.
     #[must_use]
     pub fn unless_known(&self, known: Option<i32>) -> Option<&MasterKey> {
         let newest = self.newest();
         (known != Some(newest.key_id)).then_some(newest)
     }
 
-    /// The key that replaces the current one, while both count.
+    /// Returns the successor of the current key, during an overlap.
     #[must_use]
     pub const fn next(&self) -> Option<&MasterKey> {
         self.next.as_ref()
@@ -129,7 +132,7 @@ impl KeyRing {
     }
 }
 
-/// The right of `attempt` to talk to `node`, for an application of `user`.
+/// Makes a token that authenticates `attempt` to `node`, for an application of `user`.
 #[must_use]
 pub fn nm_token(
     key: &MasterKey,
@@ -147,7 +150,7 @@ pub fn nm_token(
     Token::sign(key, identifier, kind::NM_TOKEN, &node.to_string())
 }
 
-/// The right to start the container that `identifier` describes; the key's id is filled in here.
+/// Makes a token that permits starting the container of `identifier`; fills in the key's id.
 #[must_use]
 pub fn container_token(key: &MasterKey, mut identifier: ContainerTokenIdentifierProto) -> Token {
     let mut token = TokenProto::default();
@@ -155,7 +158,8 @@ pub fn container_token(key: &MasterKey, mut identifier: ContainerTokenIdentifier
     token.into()
 }
 
-/// The same into the place of another token, whose texts' memory is used again: for who signs many.
+/// Overwrites `token` with a container token and reuses the memory of its texts. For callers that
+/// sign many.
 pub fn put_container_token(
     signer: &Signer,
     identifier: &mut ContainerTokenIdentifierProto,
@@ -170,19 +174,20 @@ pub fn put_container_token(
     token.password = Bytes::copy_from_slice(&signer.sign(&token.identifier));
 }
 
-/// The AMRMTokens: made for attempts, verified when a master connects, void once the attempt has ended.
+/// The secret manager of AMRMTokens: issues them for attempts, verifies them when a master
+/// connects, and revokes them when the attempt has ended (Hadoop: `AMRMTokenSecretManager`).
 #[derive(Debug)]
 pub struct MasterSecrets(Mutex<MasterSecretsState>);
 
 #[derive(Debug)]
 struct MasterSecretsState {
     keys: KeyRing,
-    /// Attempts whose tokens count. As many as there are unfinished applications, which are bounded.
+    /// Attempts whose tokens are valid: those of unfinished applications, whose number is bounded.
     live: BTreeSet<ApplicationAttemptId>,
 }
 
 impl MasterSecrets {
-    /// Tokens for no attempt yet.
+    /// Makes a manager with a new key and no valid attempt.
     #[must_use]
     pub fn new(times: RollTimes, now: MonoMillis) -> Self {
         Self(Mutex::new(MasterSecretsState {
@@ -191,7 +196,7 @@ impl MasterSecrets {
         }))
     }
 
-    /// As after a restart: with keys that have signed tokens before.
+    /// Makes a manager with keys restored after a restart, and no valid attempt.
     #[must_use]
     pub const fn with_keys(keys: KeyRing) -> Self {
         Self(Mutex::new(MasterSecretsState {
@@ -200,7 +205,7 @@ impl MasterSecrets {
         }))
     }
 
-    /// The current key and its successor, to be kept for [`KeyRing::restore`].
+    /// Returns the current key and its successor, to be stored for [`KeyRing::restore`].
     #[must_use]
     pub fn keys(&self) -> (MasterKey, Option<MasterKey>) {
         let state = self.lock();
@@ -208,34 +213,36 @@ impl MasterSecrets {
     }
 
     fn lock(&self) -> MutexGuard<'_, MasterSecretsState> {
-        // Every change is one assignment: a panic elsewhere leaves nothing half done.
+        // Each change is a single assignment, so a panic of another thread leaves nothing half
+        // done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rolls the key when that is due.
+    /// Rolls the key if that is due.
     pub fn tick(&self, now: MonoMillis) {
         self.lock().keys.tick(now);
     }
 
-    /// The attempt's token, whether or not it counts yet.
+    /// Returns the attempt's token, whether or not it is valid yet.
     #[must_use]
     pub fn token_for(&self, attempt: ApplicationAttemptId) -> Token {
         Self::sign(self.lock().keys.newest(), attempt)
     }
 
-    /// Makes the attempt's token, which counts from now on.
+    /// Returns the attempt's token and makes it valid.
     pub fn admit(&self, attempt: ApplicationAttemptId) -> Token {
         let mut state = self.lock();
         state.live.insert(attempt);
         Self::sign(state.keys.newest(), attempt)
     }
 
-    /// From now on the attempt's tokens do not count.
+    /// Makes the attempt's tokens invalid.
     pub fn dismiss(&self, attempt: ApplicationAttemptId) {
         self.lock().live.remove(&attempt);
     }
 
-    /// A fresh token for an attempt that showed `presented`, if that was signed by an older key.
+    /// Returns a new token for an attempt whose token `presented` was signed by an older key;
+    /// `None` if by the newest.
     #[must_use]
     pub fn renewed(&self, attempt: ApplicationAttemptId, presented: &[u8]) -> Option<Token> {
         let shown = AmrmTokenIdentifierProto::decode(presented).ok()?;
@@ -250,15 +257,15 @@ impl MasterSecrets {
             key_id: Some(key.key_id),
         };
         let identifier = Bytes::from(identifier.encode_to_vec());
-        // Without a service: the master's client fills in the address it connects to.
+        // No service: the master's client fills in the address it connects to.
         Token::sign(key, identifier, kind::AM_RM_TOKEN, "")
     }
 }
 
-/// The attempt that an AMRMToken's identifier names.
+/// Returns the attempt that an AMRMToken's identifier names.
 ///
 /// # Errors
-/// `InvalidToken` when it names none.
+/// `InvalidToken` if it names none.
 pub fn attempt_of(identifier: &[u8]) -> Result<ApplicationAttemptId, RemoteException> {
     let invalid = |why: String| RemoteException::new(HadoopException::InvalidToken, why);
     let identifier = AmrmTokenIdentifierProto::decode(identifier)
@@ -308,17 +315,17 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_is_told_before_it_signs() {
+    fn a_new_key_is_sent_before_it_signs() {
         let mut ring = KeyRing::new(TIMES, MonoMillis(0));
         let first = ring.current().key_id;
         assert!(!ring.tick(MonoMillis(99)));
         assert_eq!(ring.unless_known(Some(first)), None);
         assert!(!ring.tick(MonoMillis(100)));
         assert_eq!(ring.current().key_id, first);
-        let told = ring.unless_known(Some(first)).unwrap().key_id;
+        let sent = ring.unless_known(Some(first)).unwrap().key_id;
         assert!(ring.tick(MonoMillis(130)));
-        assert_eq!(ring.current().key_id, told);
-        assert_eq!(ring.unless_known(Some(told)), None);
+        assert_eq!(ring.current().key_id, sent);
+        assert_eq!(ring.unless_known(Some(sent)), None);
     }
 
     #[test]

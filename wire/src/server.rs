@@ -1,12 +1,13 @@
-//! A Hadoop RPC server: one port, some protocols, one way to authenticate.
+//! A Hadoop RPC server: one port, several protocols, one way to authenticate.
 //!
 //! ```text
-//! accept loop ──permit──▶ connection task (handshake, reading) ──▶ call, at once or in a task of its own
-//!                                   ▲                                              │
-//!                                   └────────────── Outbound ◀──── answer ◀────────┘
+//! accept loop ──permit──▶ connection task (handshake, reads) ──▶ call, inline or in its own task
+//!                                    ▲                                        │
+//!                                    └────────── Outbound ◀──── answer ◀──────┘
 //! ```
-//! Everything that a peer can make grow has a bound in [`ServerLimits`]: connections, the time to authenticate, frames,
-//! calls in flight. A bound that is reached makes the peers wait, in the kernel's queues, rather than fail.
+//! Everything that a peer can make grow has a limit in [`ServerLimits`]: connections, the time to
+//! authenticate, frames, calls in flight. At a limit peers wait, in the kernel's queues, rather
+//! than fail.
 
 mod connection;
 mod handshake;
@@ -35,20 +36,21 @@ use crate::proto::hadoop_common::RequestHeaderProto;
 use crate::rpc::{Caller, Service};
 pub use crate::sasl::ServerAuth;
 
-/// Pause after a failed accept. Failures other than of one connection mean that descriptors or memory are short, and
-/// they come back at once.
+/// Pause after a failed accept. Failures that do not concern a single connection mean a shortage of
+/// descriptors or memory, and would repeat at once.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Requests up to this many bytes are bounded by the number of connections and calls alone.
+/// Length above which requests count towards the limits in bytes. Shorter ones are limited by the
+/// number of connections and calls alone.
 pub const LARGE_REQUEST_BYTES: usize = FRAME_LENGTH_MAX_UNAUTHENTICATED;
 
-/// Longest method name that is looked up. The name comes back in a refusal.
+/// Longest method name that is looked up, in bytes. The name is repeated in a refusal.
 const METHOD_LENGTH_MAX: usize = 256;
 
-/// What one server allows its peers, all together and each.
+/// The limits of one server, for all peers together and for each.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// Connections at once; further ones wait in the kernel's backlog.
+    /// Connections at a time; further ones wait in the kernel's backlog.
     pub connections_max: usize,
     /// Calls in flight on one connection; its further calls are not read.
     pub calls_per_connection_max: usize,
@@ -56,28 +58,29 @@ pub struct ServerLimits {
     pub calls_max: usize,
     /// Longest frame of an authenticated peer, in bytes.
     pub frame_length_max: usize,
-    /// Bytes of all requests longer than [`LARGE_REQUEST_BYTES`], from the moment their length is declared to the end
-    /// of the call; further ones are not read. Not less than one frame.
+    /// Total bytes of all requests longer than [`LARGE_REQUEST_BYTES`], from the moment their
+    /// length is declared to the end of the call; further ones are not read. At least one frame.
     pub large_requests_bytes_max: usize,
-    /// The same of one user's requests, so that nobody can take it all. Not less than one frame.
+    /// The same limit per user, so that no user can exhaust it. At least one frame.
     pub large_requests_bytes_per_user_max: usize,
-    /// How long such a request may take to come in.
+    /// Time for a large request to arrive.
     pub large_request_timeout: Duration,
-    /// Time from accept to connection context, so that half-open peers do not hold their places.
+    /// Time from accept to connection context, so that half-open peers do not occupy connections.
     pub handshake_timeout: Duration,
-    /// Silence without calls after which a connection ends.
+    /// Time without calls after which a connection is closed.
     pub idle_timeout: Duration,
-    /// The same while more than half of [`connections_max`](Self::connections_max) exist.
+    /// The same timeout while more than half of [`connections_max`](Self::connections_max) are
+    /// open.
     pub idle_timeout_crowded: Duration,
-    /// How long a peer may leave answers unread.
+    /// Time that a peer may leave answers unread.
     pub stall_timeout: Duration,
-    /// How long calls in flight may take to end once the server shuts down.
+    /// Time for calls in flight to finish once the server shuts down.
     pub drain_timeout: Duration,
 }
 
 impl Default for ServerLimits {
-    /// Hadoop's numbers where it has them: `ipc.maximum.data.length`, twice `ipc.client.connection.maxidletime` when
-    /// crowded.
+    /// Returns Hadoop's defaults where it has them: `ipc.maximum.data.length`, and twice
+    /// `ipc.client.connection.maxidletime` when crowded.
     fn default() -> Self {
         Self {
             connections_max: 4096,
@@ -85,7 +88,7 @@ impl Default for ServerLimits {
             calls_max: 4096,
             frame_length_max: FRAME_LENGTH_MAX,
             large_requests_bytes_max: 2 * FRAME_LENGTH_MAX,
-            // Users may share a name where it is not proved.
+            // Without proof of identity, users may share a name.
             large_requests_bytes_per_user_max: 2 * FRAME_LENGTH_MAX,
             large_request_timeout: Duration::from_secs(120),
             handshake_timeout: Duration::from_secs(20),
@@ -112,7 +115,7 @@ impl fmt::Debug for dyn Service {
 }
 
 impl RpcServerBuilder {
-    /// Hosts one more protocol; a second one of the same name replaces the first.
+    /// Hosts a protocol; a second one of the same name replaces the first.
     #[must_use]
     pub fn service(mut self, service: impl Service) -> Self {
         self.services.insert(service.protocol(), Arc::new(service));
@@ -126,11 +129,11 @@ impl RpcServerBuilder {
         self
     }
 
-    /// Listens. Port 0 takes a free one; the address returned has its number. Peers may connect from now on and are
-    /// served once [`RpcServer::serve`] runs.
+    /// Listens. Port 0 picks a free port, which the returned address contains. Peers may connect
+    /// from now on and are served once [`RpcServer::serve`] runs.
     ///
     /// # Errors
-    /// Those of the operating system, for example that the port is taken.
+    /// Those of the operating system, for example that the port is in use.
     pub async fn bind(self, address: SocketAddr) -> io::Result<(RpcServer, SocketAddr)> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -160,7 +163,7 @@ pub struct RpcServer {
     limits: ServerLimits,
 }
 
-/// What all connections of one server have in common.
+/// State shared by all connections of one server.
 struct Shared {
     auth: ServerAuth,
     services: HashMap<&'static str, Arc<dyn Service>>,
@@ -168,10 +171,10 @@ struct Shared {
     connections: Arc<Semaphore>,
     calls: Arc<Semaphore>,
     large: LargeRequests,
-    /// Calls in tasks of their own.
+    /// Tracker of the calls that run in tasks of their own.
     running: TaskTracker,
     shutdown: CancellationToken,
-    /// Ends calls that did not end by themselves.
+    /// Cancels calls that did not end during the drain.
     abandon: CancellationToken,
 }
 
@@ -182,7 +185,7 @@ impl Shared {
         taken > places / 2
     }
 
-    /// Finds what a call asks for.
+    /// Finds the service of a call and checks version and method name.
     fn resolve(
         &self,
         call: Result<(RequestHeaderProto, Bytes), DelimitedError>,
@@ -224,13 +227,13 @@ impl Shared {
     }
 }
 
-/// A peer's word for use in an answer to it: enough of it to recognise.
+/// Shortens a peer's text for use in an answer to it.
 fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
 impl RpcServer {
-    /// A server whose callers authenticate like this, with no protocol yet and default limits.
+    /// Starts building a server with this authentication, no protocol yet and default limits.
     #[must_use]
     pub fn builder(auth: ServerAuth) -> RpcServerBuilder {
         RpcServerBuilder {
@@ -240,7 +243,8 @@ impl RpcServer {
         }
     }
 
-    /// Serves until `shutdown`, then accepts no more, answers the calls in flight, and closes every connection.
+    /// Serves until `shutdown`, then accepts no more, answers the calls in flight, and closes every
+    /// connection.
     pub async fn serve(self, shutdown: CancellationToken) {
         let Self {
             listener,
@@ -259,7 +263,7 @@ impl RpcServer {
             shutdown: shutdown.clone(),
             abandon: CancellationToken::new(),
         });
-        // Also when this future is dropped: nothing of the server outlives it.
+        // Cancels also if this future is dropped: no task of the server outlives it.
         let _abandoned = shared.abandon.clone().drop_guard();
         let connections = TaskTracker::new();
         loop {
@@ -292,7 +296,7 @@ impl RpcServer {
     }
 }
 
-/// The next connection, when there is a place for it.
+/// Waits for a free connection slot, then for the next connection.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,

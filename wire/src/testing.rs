@@ -1,4 +1,4 @@
-//! What several tests of this crate share.
+//! Fixtures shared by the unit tests of this crate.
 
 use bytes::Bytes;
 
@@ -6,12 +6,12 @@ use crate::exception::RemoteException;
 use crate::rpc::{SecretManager, Verified};
 use crate::token::{MasterKey, Token, kind};
 
-/// The key of all golden tokens.
+/// Returns the key of all golden tokens.
 pub(crate) fn master_key() -> MasterKey {
     MasterKey::new(42, Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]))
 }
 
-/// An AMRMToken that Java signed with [`master_key`].
+/// Returns an AMRMToken that Java signed with [`master_key`].
 pub(crate) fn am_token() -> Token {
     Token {
         identifier: hex("0a0d0a0908071080d095ffbc31100110f9d2b4ffffffffffff01").into(),
@@ -21,7 +21,7 @@ pub(crate) fn am_token() -> Token {
     }
 }
 
-/// Takes every identifier for one of the attempt in [`am_token`].
+/// A secret manager that accepts every identifier for the attempt in [`am_token`].
 pub(crate) struct Keys;
 
 impl SecretManager for Keys {
@@ -38,7 +38,7 @@ impl SecretManager for Keys {
     }
 }
 
-/// Bytes from hexadecimal text; spaces, line ends and underscores are for the reader.
+/// Parses hexadecimal text; spaces, line ends and underscores are skipped.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text
         .chars()

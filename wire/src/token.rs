@@ -1,8 +1,9 @@
 //! Tokens and the keys that sign them.
 //!
-//! A token is an identifier that anybody may read and a password that only holders of the master key can make: the
-//! HMAC-SHA1 of exactly the identifier's bytes. Verification therefore works on the bytes as they came and never on a
-//! message decoded and encoded again. Source: `org.apache.hadoop.security.token.Token`, `SecretManager`.
+//! A token is a public identifier and a password that only holders of the master key can make: the
+//! HMAC-SHA1 of exactly the identifier's bytes. Verification therefore works on the bytes as
+//! received and never on a message decoded and encoded again. Source:
+//! `org.apache.hadoop.security.token.Token`, `SecretManager`.
 
 use std::fmt;
 
@@ -16,37 +17,38 @@ use crate::proto::hadoop_common::TokenProto;
 use crate::proto::hadoop_yarn::MasterKeyProto;
 use crate::writable::{WritableError, WritableReader, put_bytes};
 
-/// The kinds of token that YARN knows, as they stand in [`Token::kind`].
+/// The kinds of token that YARN uses, as in [`Token::kind`].
 pub mod kind {
-    /// Proves an ApplicationMaster to the ResourceManager's scheduler port and to an AMRMProxy.
+    /// Authenticates an ApplicationMaster to the ResourceManager's scheduler port and to an
+    /// AMRMProxy.
     pub const AM_RM_TOKEN: &str = "YARN_AM_RM_TOKEN";
-    /// Proves an application attempt to one NodeManager.
+    /// Authenticates an application attempt to one NodeManager.
     pub const NM_TOKEN: &str = "NMToken";
-    /// The right to start one container on one node; checked inside the call, not for the connection.
+    /// Permits starting one container on one node; checked inside the call, not for the connection.
     pub const CONTAINER_TOKEN: &str = "ContainerToken";
-    /// Proves a client to an ApplicationMaster.
+    /// Authenticates a client to an ApplicationMaster.
     pub const CLIENT_TO_AM_TOKEN: &str = "YARN_CLIENT_TOKEN";
-    /// Proves a user to the ResourceManager's client port.
+    /// Authenticates a user to the ResourceManager's client port.
     pub const RM_DELEGATION_TOKEN: &str = "RM_DELEGATION_TOKEN";
-    /// Proves a localizer process to its NodeManager.
+    /// Authenticates a localizer process to its NodeManager.
     pub const LOCALIZER_TOKEN: &str = "Localizer";
-    /// Proves a user to the timeline service.
+    /// Authenticates a user to the timeline service.
     pub const TIMELINE_DELEGATION_TOKEN: &str = "TIMELINE_DELEGATION_TOKEN";
 }
 
-/// Bytes of a token's password.
+/// Length of a token's password, in bytes.
 pub const PASSWORD_LENGTH: usize = 20;
 
-/// A token as credentials hold it.
+/// A token as stored in credentials.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// Who or what the token speaks for: a protobuf message by kind, public.
+    /// Subject of the token: a protobuf message that depends on the kind. Public.
     pub identifier: Bytes,
-    /// The proof; secret.
+    /// Proof of the identifier. Secret.
     pub password: Bytes,
-    /// One of [`kind`], or a kind of another service.
+    /// A constant of [`kind`], or a kind of another service.
     pub kind: String,
-    /// Which server the token is meant for, usually `ip:port`; may be empty.
+    /// Server that the token is meant for, usually `ip:port`; may be empty.
     pub service: String,
 }
 
@@ -59,19 +61,19 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Text that is not a token's URL form.
+/// A text that is not a token's URL form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenTextError {
-    /// Not URL-safe base64.
+    /// The text is not URL-safe base64.
     #[error("not URL-safe base64")]
     Base64(#[from] base64::DecodeError),
-    /// Not a token inside.
+    /// The decoded bytes are not a token.
     #[error("not a token")]
     Writable(#[from] WritableError),
 }
 
 impl Token {
-    /// A token signed by this key.
+    /// Makes a token signed by this key.
     #[must_use]
     pub fn sign(key: &MasterKey, identifier: Bytes, kind: &str, service: &str) -> Self {
         let password = Bytes::copy_from_slice(&key.sign(&identifier));
@@ -83,7 +85,7 @@ impl Token {
         }
     }
 
-    /// Appends the Writable form.
+    /// Appends the token's Writable form.
     pub fn put_writable(&self, out: &mut Vec<u8>) {
         put_bytes(out, &self.identifier);
         put_bytes(out, &self.password);
@@ -94,7 +96,7 @@ impl Token {
     /// Reads the Writable form.
     ///
     /// # Errors
-    /// See [`WritableError`].
+    /// [`WritableError`] if the bytes are malformed.
     pub fn read_writable(reader: &mut WritableReader<'_>) -> Result<Self, WritableError> {
         Ok(Self {
             identifier: Bytes::copy_from_slice(reader.bytes()?),
@@ -104,7 +106,8 @@ impl Token {
         })
     }
 
-    /// The URL form, secret like the token: URL-safe base64 without padding of the Writable form.
+    /// Returns the URL form: URL-safe base64 without padding of the Writable form. Secret like the
+    /// token.
     #[must_use]
     pub fn to_url_text(&self) -> String {
         let mut writable = Vec::new();
@@ -112,10 +115,10 @@ impl Token {
         URL_SAFE_NO_PAD.encode(writable)
     }
 
-    /// Reads the URL form; padding is accepted as well.
+    /// Parses the URL form; padding is accepted as well.
     ///
     /// # Errors
-    /// See [`TokenTextError`].
+    /// [`TokenTextError`] if the text is malformed.
     pub fn from_url_text(text: &str) -> Result<Self, TokenTextError> {
         let writable = URL_SAFE_NO_PAD.decode(text.trim().trim_end_matches('='))?;
         Ok(Self::read_writable(&mut WritableReader::new(&writable))?)
@@ -144,10 +147,11 @@ impl From<Token> for TokenProto {
     }
 }
 
-/// A key that signs token identifiers. The ResourceManager makes it and shares it by registration and heartbeat.
+/// A key that signs token identifiers. The ResourceManager creates it and shares it by registration
+/// and heartbeat.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MasterKey {
-    /// Which key: identifiers name it. Often negative.
+    /// Id of the key, which identifiers contain. Often negative.
     pub key_id: i32,
     bytes: Bytes,
 }
@@ -161,32 +165,32 @@ impl fmt::Debug for MasterKey {
 }
 
 impl MasterKey {
-    /// A key of these bytes, of any length; Java makes eight.
+    /// Makes a key of these bytes, of any length; Java uses eight.
     #[must_use]
     pub const fn new(key_id: i32, bytes: Bytes) -> Self {
         Self { key_id, bytes }
     }
 
-    /// The secret itself, for the message that shares it.
+    /// Returns the secret itself, for the message that shares it.
     #[must_use]
     pub const fn secret(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The password of this identifier.
+    /// Returns the password of an identifier.
     #[must_use]
     pub fn sign(&self, identifier: &[u8]) -> [u8; PASSWORD_LENGTH] {
         self.signer().sign(identifier)
     }
 
-    /// Whether `password` is this identifier's, in a time that does not depend on where they differ.
+    /// Returns whether `password` is the identifier's, in a time independent of where they differ.
     #[must_use]
     pub fn verify(&self, identifier: &[u8], password: &[u8]) -> bool {
         let mac = self.signer().keyed.chain_update(identifier);
         mac.verify_slice(password).is_ok()
     }
 
-    /// The key made ready to sign many identifiers.
+    /// Prepares the key to sign many identifiers.
     #[must_use]
     pub fn signer(&self) -> Signer {
         Signer {
@@ -196,8 +200,8 @@ impl MasterKey {
     }
 }
 
-/// A [`MasterKey`] whose own two blocks have been hashed: with it an identifier costs little more than its own bytes, where
-/// most are shorter than what the key alone takes.
+/// A [`MasterKey`] with the HMAC's two key blocks already hashed. Signing then costs little more
+/// than the identifier's own bytes, which are mostly shorter than the blocks.
 #[derive(Clone)]
 pub struct Signer {
     key_id: i32,
@@ -213,13 +217,13 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Which key: identifiers name it.
+    /// Returns the id of the key, which identifiers contain.
     #[must_use]
     pub const fn key_id(&self) -> i32 {
         self.key_id
     }
 
-    /// The password of this identifier.
+    /// Returns the password of an identifier.
     #[must_use]
     pub fn sign(&self, identifier: &[u8]) -> [u8; PASSWORD_LENGTH] {
         let mac = self.keyed.clone().chain_update(identifier);

@@ -1,18 +1,21 @@
-//! The part of Hadoop's Writable serialisation that tokens use: variable-length integers and `Text`.
+//! The part of Hadoop's Writable serialisation that tokens use: variable-length integers and
+//! `Text`.
 //!
-//! Reading is bounded by the bytes at hand: a length is compared with what is left before anything is copied.
+//! Reading is bounded by the bytes available: a length is compared with the rest before anything is
+//! copied.
+//!
 //! Source: `org.apache.hadoop.io.WritableUtils`, `org.apache.hadoop.io.Text`.
 
-/// Bytes that are not what a Writable should be here.
+/// Bytes that are not the expected Writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WritableError {
     /// The bytes end inside a value.
     #[error("the bytes end inside a value")]
     Truncated,
-    /// An integer that does not fit where it stands.
+    /// An integer outside the range allowed at its position.
     #[error("integer {value} is out of range")]
     OutOfRange {
-        /// The value as read.
+        /// Value as read.
         value: i64,
     },
     /// A `Text` that is not UTF-8.
@@ -20,20 +23,20 @@ pub enum WritableError {
     NotUtf8,
 }
 
-/// Reads values from the front of a slice.
+/// A reader of values from the front of a slice.
 #[derive(Clone, Debug)]
 pub struct WritableReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> WritableReader<'a> {
-    /// A reader at the start of these bytes.
+    /// Makes a reader at the start of these bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// What has not been read.
+    /// Returns the bytes not read yet.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
@@ -42,7 +45,7 @@ impl<'a> WritableReader<'a> {
     /// Takes exactly `length` bytes.
     ///
     /// # Errors
-    /// [`WritableError::Truncated`].
+    /// [`WritableError::Truncated`] if fewer are left.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], WritableError> {
         let (taken, rest) = self
             .rest
@@ -55,7 +58,7 @@ impl<'a> WritableReader<'a> {
     /// Reads a variable-length 64-bit integer (`WritableUtils.readVLong`).
     ///
     /// # Errors
-    /// [`WritableError::Truncated`].
+    /// [`WritableError::Truncated`] if the bytes end inside it.
     pub fn vlong(&mut self) -> Result<i64, WritableError> {
         let (&first, rest) = self.rest.split_first().ok_or(WritableError::Truncated)?;
         self.rest = rest;
@@ -81,14 +84,15 @@ impl<'a> WritableReader<'a> {
     /// Reads a variable-length integer that is a count or a length.
     ///
     /// # Errors
-    /// [`WritableError::OutOfRange`] for a negative one or one over 32 bits, [`WritableError::Truncated`].
+    /// [`WritableError::OutOfRange`] for a negative one or one over 32 bits,
+    /// [`WritableError::Truncated`].
     pub fn length(&mut self) -> Result<usize, WritableError> {
         let value = self.vlong()?;
         let length = i32::try_from(value).map_err(|_| WritableError::OutOfRange { value })?;
         usize::try_from(length).map_err(|_| WritableError::OutOfRange { value })
     }
 
-    /// Reads bytes behind their length.
+    /// Reads bytes prefixed by their length.
     ///
     /// # Errors
     /// As [`length`](Self::length).
@@ -97,7 +101,7 @@ impl<'a> WritableReader<'a> {
         self.take(length)
     }
 
-    /// Reads a `Text`: UTF-8 behind its length in bytes.
+    /// Reads a `Text`: UTF-8 prefixed by its length in bytes.
     ///
     /// # Errors
     /// [`WritableError::NotUtf8`], and as [`length`](Self::length).
@@ -120,7 +124,8 @@ pub fn put_vlong(out: &mut Vec<u8>, value: i64) {
         (value, -112_i8)
     };
     let bytes = magnitude.to_be_bytes();
-    // The smallest magnitude here is 112, so at least one byte is significant and at most eight are.
+    // The smallest magnitude here is 112, so at least one byte is significant and at most eight
+    // are.
     let skipped = (magnitude.leading_zeros() / 8) as usize;
     let significant = &bytes[skipped..];
     let length = i8::try_from(significant.len()).expect("an i64 has eight bytes");
@@ -128,7 +133,7 @@ pub fn put_vlong(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(significant);
 }
 
-/// Appends bytes behind their length.
+/// Appends bytes prefixed by their length.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_vlong(
         out,

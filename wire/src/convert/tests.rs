@@ -19,7 +19,8 @@ fn hex(message: &impl Message) -> String {
         .collect()
 }
 
-/// The bytes of a message that real Hadoop wrote are those that ours is encoded to, and decode to the same.
+/// Asserts that the bytes written by real Hadoop decode to `message`, and that `message` encodes to
+/// them.
 #[track_caller]
 fn assert_hadoop_writes<M: Message + Default + PartialEq + std::fmt::Debug>(
     message: &M,
@@ -36,7 +37,7 @@ fn node() -> NodeId {
     }
 }
 
-/// A container's token as a Java ResourceManager issues it.
+/// Returns a container token's identifier as a Java ResourceManager issues it.
 fn container_token(id: i64) -> ContainerTokenIdentifierProto {
     ContainerTokenIdentifierProto {
         container_id: Some(ATTEMPT.container(id).into()),
@@ -167,7 +168,7 @@ fn ids_without_their_parts_are_refused_by_name() {
 
     let mut proto = ContainerIdProto::from(container);
     proto.app_attempt_id = None;
-    // Java never writes the application beside the attempt, and it does not replace one.
+    // Java never writes the application beside the attempt; it cannot replace an absent attempt.
     proto.app_id = Some(ATTEMPT.application_id.into());
     assert_eq!(
         ContainerId::try_from(&proto),
@@ -215,7 +216,7 @@ fn negative_parts_of_ids_are_refused() {
 
 #[test]
 fn a_container_number_below_zero_is_taken() {
-    // What a Java node gives out first when the ResourceManager's epoch is 0.
+    // First id of a Java node when the ResourceManager's epoch is 0.
     let id = ATTEMPT.container(-1);
     let proto = ContainerIdProto::from(id);
     assert_eq!(ContainerId::try_from(&proto), Ok(id));

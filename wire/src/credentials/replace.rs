@@ -1,4 +1,5 @@
-//! Tokens of one kind exchanged in a stream of credentials, whose other entries keep their bytes and their order.
+//! Replacement of the tokens of one kind in encoded credentials. Other entries keep their bytes and
+//! their order.
 
 use std::fmt;
 
@@ -12,16 +13,16 @@ use crate::raw_message::RawMessage;
 use crate::token::Token;
 use crate::writable::{WritableReader, put_bytes};
 
-/// A stream after its tokens of one kind were exchanged for one token.
+/// Encoded credentials after the tokens of one kind were replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
-    /// The stream, in the version it had. Every other entry has the bytes and the order it had. Secret.
+    /// Credentials in their former version. All other entries keep their bytes and order. Secret.
     pub stream: SecretBytes,
-    /// The tokens taken out, in the stream's order.
+    /// Tokens taken out, in their former order.
     pub removed: Vec<Token>,
 }
 
-/// Bytes that no log shows.
+/// Bytes whose `Debug` hides them from logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretBytes(pub Vec<u8>);
 
@@ -31,17 +32,18 @@ impl fmt::Debug for SecretBytes {
     }
 }
 
-/// Takes every token of `token`'s kind out of a stream and puts `token` in under `alias`, before the others. A stream
-/// without such a token is changed all the same: what that means is the caller's to see in [`Replaced::removed`].
+/// Removes every token of `token`'s kind and inserts `token` under `alias`, before the others.
+/// Credentials without such a token are changed too: the caller can tell from
+/// [`Replaced::removed`].
 ///
 /// # Errors
-/// See [`CredentialsError`].
+/// [`CredentialsError`] if the input is malformed or over a limit.
 pub fn replace_kind(
     stream: &[u8],
     alias: &str,
     token: &Token,
 ) -> Result<Replaced, CredentialsError> {
-    // Checks the bounds and that every entry can be read.
+    // Checks the limits and that every entry can be read.
     Credentials::read(stream)?;
     let body = &stream[MAGIC.len() + 1..];
     let mut out = stream[..=MAGIC.len()].to_vec();
@@ -82,7 +84,7 @@ fn replace_writable(
     for entry in kept {
         out.extend_from_slice(entry);
     }
-    // The secrets, as they are.
+    // The secrets, unchanged.
     out.extend_from_slice(reader.rest());
     Ok(removed)
 }

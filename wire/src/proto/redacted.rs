@@ -1,7 +1,8 @@
-//! `Debug` of the messages that carry secrets, so that no log can show them: sizes and names instead of contents.
+//! `Debug` of the messages that carry secrets, so that no log can show them: sizes and names
+//! instead of contents.
 //!
-//! The build leaves the derived `Debug` out for exactly these messages. Every field is named below, so a field that is
-//! added has to be judged here before the crate compiles.
+//! The build leaves the derived `Debug` out for exactly these messages. Every field is destructured
+//! below, so a new field does not compile until it is classified here.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ use super::hadoop_yarn::{
     StringBytesMapProto, SystemCredentialsForAppsProto,
 };
 
-/// Stands for a secret by its size.
+/// The size of a secret, in place of the secret.
 struct Hidden(usize);
 
 impl fmt::Debug for Hidden {
@@ -35,7 +36,7 @@ impl fmt::Debug for TokenProto {
             kind,
             service,
         } = self;
-        // The identifier is no secret, but long and unreadable.
+        // The identifier is not secret, but long and unreadable.
         f.debug_struct("TokenProto")
             .field("identifier", &Hidden(identifier.len()))
             .field("password", &Hidden(password.len()))
@@ -61,7 +62,7 @@ impl fmt::Debug for CredentialsKvProto {
 }
 
 impl fmt::Debug for RpcSaslProto {
-    /// The digest in the token is enough to try passwords against.
+    /// Hides the token: its digest is enough to try passwords against.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             version,
@@ -121,7 +122,7 @@ impl fmt::Debug for SystemCredentialsForAppsProto {
 }
 
 impl fmt::Debug for StringBytesMapProto {
-    /// The shuffle service's data, for one, is the token of a job.
+    /// Hides the values: the shuffle service's, for example, is a job's token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, value } = self;
         f.debug_struct("StringBytesMapProto")
@@ -132,8 +133,8 @@ impl fmt::Debug for StringBytesMapProto {
 }
 
 impl fmt::Debug for ContainerLaunchContextProto {
-    /// Of the environment only the names: people put passwords there. Of the command only its length, for the same
-    /// reason.
+    /// Shows only the names of the environment and only the length of the command, since both may
+    /// contain passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             local_resources,
@@ -209,7 +210,7 @@ mod tests {
         Bytes::from_static(SECRET.as_bytes())
     }
 
-    /// Neither as text nor as a list of numbers, which is how bytes may be shown.
+    /// Asserts that the secret is shown neither as text nor as a list of numbers.
     #[track_caller]
     fn assert_hides(message: &impl fmt::Debug) {
         let shown = format!("{message:?} {message:#?}");

@@ -1,6 +1,6 @@
 //! ApplicationClientProtocol: clients submit applications and ask about them and the cluster.
-//! Served by the ResourceManager on `yarn.resourcemanager.address`. The five calls of the reservation system are not
-//! here and are answered as unknown methods.
+//! Served by the ResourceManager on `yarn.resourcemanager.address`. The five calls of the
+//! reservation system are not here and are answered as unknown methods.
 
 use crate::proto::hadoop_common::{
     CancelDelegationTokenRequestProto, CancelDelegationTokenResponseProto,
@@ -34,15 +34,16 @@ use crate::proto::hadoop_yarn::{
 };
 
 protocol! {
-    /// What a ResourceManager offers clients (`org.apache.hadoop.yarn.api.ApplicationClientProtocol`).
+    /// Protocol of clients of a ResourceManager
+    /// (`org.apache.hadoop.yarn.api.ApplicationClientProtocol`).
     ApplicationClientProtocol, ApplicationClientService =
         "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB", version 1;
 
-    /// Gives out an application id, whether or not it will be used.
+    /// Allocates an application id, whether or not it will be used.
     GetNewApplication: get_new_application =
         "getNewApplication"(GetNewApplicationRequestProto) -> GetNewApplicationResponseProto;
 
-    /// Takes an application; doing so twice is once.
+    /// Submits an application; repeating the call has no further effect.
     SubmitApplication: submit_application =
         "submitApplication"(SubmitApplicationRequestProto) -> SubmitApplicationResponseProto;
 
@@ -50,7 +51,7 @@ protocol! {
     FailApplicationAttempt: fail_application_attempt =
         "failApplicationAttempt"(FailApplicationAttemptRequestProto) -> FailApplicationAttemptResponseProto;
 
-    /// Ends an application; clients call again until the answer says that it has ended.
+    /// Kills an application; clients repeat the call until the answer says that it has ended.
     ForceKillApplication: force_kill_application =
         "forceKillApplication"(KillApplicationRequestProto) -> KillApplicationResponseProto;
 
@@ -64,7 +65,7 @@ protocol! {
         "updateApplicationPriority"(UpdateApplicationPriorityRequestProto)
         -> UpdateApplicationPriorityResponseProto;
 
-    /// Changes how long an application may run.
+    /// Changes the maximum run time of an application.
     UpdateApplicationTimeouts: update_application_timeouts =
         "updateApplicationTimeouts"(UpdateApplicationTimeoutsRequestProto)
         -> UpdateApplicationTimeoutsResponseProto;
@@ -73,7 +74,7 @@ protocol! {
     SignalToContainer: signal_to_container =
         "signalToContainer"(SignalContainerRequestProto) -> SignalContainerResponseProto;
 
-    /// Tells how an application is.
+    /// Returns the report of an application.
     GetApplicationReport: get_application_report =
         "getApplicationReport"(GetApplicationReportRequestProto) -> GetApplicationReportResponseProto;
 
@@ -81,7 +82,7 @@ protocol! {
     GetApplications: get_applications =
         "getApplications"(GetApplicationsRequestProto) -> GetApplicationsResponseProto;
 
-    /// Tells how an attempt is.
+    /// Returns the report of an attempt.
     GetApplicationAttemptReport: get_application_attempt_report =
         "getApplicationAttemptReport"(GetApplicationAttemptReportRequestProto)
         -> GetApplicationAttemptReportResponseProto;
@@ -90,7 +91,7 @@ protocol! {
     GetApplicationAttempts: get_application_attempts =
         "getApplicationAttempts"(GetApplicationAttemptsRequestProto) -> GetApplicationAttemptsResponseProto;
 
-    /// Tells how a container is.
+    /// Returns the report of a container.
     GetContainerReport: get_container_report =
         "getContainerReport"(GetContainerReportRequestProto) -> GetContainerReportResponseProto;
 
@@ -105,10 +106,10 @@ protocol! {
     GetClusterNodes: get_cluster_nodes =
         "getClusterNodes"(GetClusterNodesRequestProto) -> GetClusterNodesResponseProto;
 
-    /// Tells how a queue is.
+    /// Returns the state and capacity of a queue.
     GetQueueInfo: get_queue_info = "getQueueInfo"(GetQueueInfoRequestProto) -> GetQueueInfoResponseProto;
 
-    /// Tells what the caller may do in each queue.
+    /// Returns the caller's permissions in each queue.
     GetQueueUserAcls: get_queue_user_acls =
         "getQueueUserAcls"(GetQueueUserAclsInfoRequestProto) -> GetQueueUserAclsInfoResponseProto;
 
@@ -141,7 +142,7 @@ protocol! {
     GetResourceProfiles: get_resource_profiles =
         "getResourceProfiles"(GetAllResourceProfilesRequestProto) -> GetAllResourceProfilesResponseProto;
 
-    /// Tells what a named container size is.
+    /// Returns the size of a named container size.
     GetResourceProfile: get_resource_profile =
         "getResourceProfile"(GetResourceProfileRequestProto) -> GetResourceProfileResponseProto;
 
@@ -149,15 +150,15 @@ protocol! {
     GetResourceTypeInfo: get_resource_type_info =
         "getResourceTypeInfo"(GetAllResourceTypeInfoRequestProto) -> GetAllResourceTypeInfoResponseProto;
 
-    /// Issues a delegation token to a client that has proved who it is.
+    /// Issues a delegation token to an authenticated client.
     GetDelegationToken: get_delegation_token =
         "getDelegationToken"(GetDelegationTokenRequestProto) -> GetDelegationTokenResponseProto;
 
-    /// Prolongs a delegation token.
+    /// Renews a delegation token.
     RenewDelegationToken: renew_delegation_token =
         "renewDelegationToken"(RenewDelegationTokenRequestProto) -> RenewDelegationTokenResponseProto;
 
-    /// Ends a delegation token.
+    /// Cancels a delegation token.
     CancelDelegationToken: cancel_delegation_token =
         "cancelDelegationToken"(CancelDelegationTokenRequestProto) -> CancelDelegationTokenResponseProto;
 }

@@ -1,5 +1,8 @@
-//! ContainerManagementProtocol: ApplicationMasters start, watch, change and stop containers on a node.
-//! Served by the NodeManager on `yarn.nodemanager.address`; callers hold an NMToken and are application attempts.
+//! ContainerManagementProtocol: ApplicationMasters start, watch, change and stop containers on a
+//! node.
+//!
+//! Served by the NodeManager on `yarn.nodemanager.address`; callers hold an NMToken and are
+//! application attempts.
 
 use crate::proto::hadoop_yarn::{
     CommitResponseProto, ContainerIdProto, ContainerUpdateRequestProto,
@@ -14,7 +17,8 @@ use crate::proto::hadoop_yarn::{
 };
 
 protocol! {
-    /// What a NodeManager offers ApplicationMasters (`org.apache.hadoop.yarn.api.ContainerManagementProtocol`).
+    /// Protocol of ApplicationMasters with a NodeManager
+    /// (`org.apache.hadoop.yarn.api.ContainerManagementProtocol`).
     ///
     /// Failures of single containers are entries of the answer; an error refuses the whole call.
     ContainerManagementProtocol, ContainerManagementService =
@@ -24,11 +28,11 @@ protocol! {
     StartContainers: start_containers =
         "startContainers"(StartContainersRequestProto) -> StartContainersResponseProto;
 
-    /// Orders containers to end; their ends are reported later.
+    /// Stops containers; their completion is reported later.
     StopContainers: stop_containers =
         "stopContainers"(StopContainersRequestProto) -> StopContainersResponseProto;
 
-    /// Tells how containers are.
+    /// Returns the status of containers.
     GetContainerStatuses: get_container_statuses =
         "getContainerStatuses"(GetContainerStatusesRequestProto) -> GetContainerStatusesResponseProto;
 
@@ -37,33 +41,33 @@ protocol! {
         "increaseContainersResource"(IncreaseContainersResourceRequestProto)
         -> IncreaseContainersResourceResponseProto;
 
-    /// Changes the size or the execution type of containers to what a newer token says.
+    /// Changes the size or the execution type of containers to those of a newer token.
     UpdateContainer: update_container =
         "updateContainer"(ContainerUpdateRequestProto) -> ContainerUpdateResponseProto;
 
-    /// Signals a container's processes; a container that does not exist is no error.
+    /// Signals a container's processes; an unknown container is no error.
     SignalToContainer: signal_to_container =
         "signalToContainer"(SignalContainerRequestProto) -> SignalContainerResponseProto;
 
-    /// Brings more files to a running container.
+    /// Localizes more files for a running container.
     Localize: localize = "localize"(ResourceLocalizationRequestProto) -> ResourceLocalizationResponseProto;
 
-    /// Starts a container again in its place with another launch context.
+    /// Restarts a container in its allocation with another launch context.
     ReInitializeContainer: re_initialize_container =
         "reInitializeContainer"(ReInitializeContainerRequestProto) -> ReInitializeContainerResponseProto;
 
-    /// Starts a container again in its place as it is.
+    /// Restarts a container in its allocation with the same launch context.
     RestartContainer: restart_container = "restartContainer"(ContainerIdProto) -> RestartContainerResponseProto;
 
-    /// Goes back to the launch context before the last re-initialization.
+    /// Restores the launch context before the last re-initialization.
     RollbackLastReInitialization: rollback_last_re_initialization =
         "rollbackLastReInitialization"(ContainerIdProto) -> RollbackResponseProto;
 
-    /// Gives up the way back from the last re-initialization.
+    /// Commits the last re-initialization: it can no longer be rolled back.
     CommitLastReInitialization: commit_last_re_initialization =
         "commitLastReInitialization"(ContainerIdProto) -> CommitResponseProto;
 
-    /// Tells which files of containers have arrived.
+    /// Returns which files of containers are localized.
     GetLocalizationStatuses: get_localization_statuses =
         "getLocalizationStatuses"(GetLocalizationStatusesRequestProto) -> GetLocalizationStatusesResponseProto;
 }

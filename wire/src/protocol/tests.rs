@@ -10,7 +10,8 @@ use crate::proto::hadoop_yarn::{
 };
 use crate::rpc::{Caller, Method, Service};
 
-/// Stops whatever it is asked to stop, for the application that the caller names, and knows nothing else.
+/// A node that stops any container for the application that the caller names, and supports no other
+/// call.
 struct OnlyStops;
 
 impl ContainerManagementProtocol for OnlyStops {
@@ -112,7 +113,7 @@ async fn a_request_that_does_not_parse_is_refused_as_such() {
 
 #[tokio::test]
 async fn nesting_without_end_is_refused_and_does_not_exhaust_the_stack() {
-    // SerializedExceptionProto.cause within itself, 10 000 deep, each level with its real length.
+    // SerializedExceptionProto.cause nested 10 000 deep, each level with its real length.
     let mut nested = Vec::new();
     for _ in 0..10_000 {
         let mut outer = vec![0x22];

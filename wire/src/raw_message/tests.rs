@@ -104,7 +104,7 @@ fn new_entries_stand_behind_the_others_of_their_number() {
         .map(ResourceRequestProto::resource_name)
         .collect();
     assert_eq!(names, ["host", "*", "/rack", "host"]);
-    // In the order of the numbers, as every writer of protobuf has them.
+    // Fields are in the order of their numbers, as in every protobuf writer.
     assert_eq!(edited.encode(), read.encode_to_vec());
 }
 
@@ -161,7 +161,7 @@ fn broken_messages_are_refused() {
     }
 }
 
-/// A field of a number that no message of ours has, as the bytes of a message.
+/// Makes the bytes of a message with one field of a number that no message of this crate has.
 fn unknown_field() -> impl Strategy<Value = Vec<u8>> {
     let number = 1_000_u32..200_000;
     let content = proptest::collection::vec(any::<u8>(), 0..20);

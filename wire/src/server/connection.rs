@@ -1,8 +1,8 @@
-//! One accepted connection: handshake, then calls until it ends.
+//! One accepted connection: the handshake, then calls until the connection ends.
 //!
-//! One task reads the connection. It starts each call where it is, and a call that is finished at its first poll is
-//! answered from there; only a call that has to wait gets a task of its own, so that answers may overtake each other.
-//! Answers of calls that were read together go out together.
+//! One task reads the connection. It polls each new call once inline and answers a call that
+//! finishes at once; only a call that has to wait gets its own task, so that answers may overtake
+//! each other. Answers of calls that were read together are sent together.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,21 +26,21 @@ use crate::header::{self, CALL_ID_PING, CallRef};
 use crate::outbound::Outbound;
 use crate::rpc::Caller;
 
-/// Answers waiting to be sent, in bytes, above which no further call of the connection is read: a peer that asks and
-/// does not listen fills this and its own calls in flight, not more.
+/// Bytes of unsent answers above which no further call of the connection is read. A peer that sends
+/// calls and does not read answers takes no more memory than this and its calls in flight.
 const OUTBOUND_HIGH_WATER: usize = 1024 * 1024;
 
-/// How long a peer that was refused, or whose server stops, may take to read the last answer and close.
+/// Time for a peer to read its last answer and close, after a refusal or when the server stops.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Bytes of such a peer that are read and thrown away. Unread ones would make the kernel reset the connection, and
-/// the peer would lose the answer.
+/// Limit on the bytes of such a peer that are read and discarded. Unread bytes would make the
+/// kernel reset the connection, and the peer would lose the answer.
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
 
-/// How often a quiet connection is looked at.
+/// Interval of checks on an idle connection.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     #[error("closed by the peer")]
@@ -53,7 +53,7 @@ pub(super) enum Ended {
     Idle,
     #[error("the peer does not read its answers")]
     Stalled,
-    #[error("a large request did not come in time")]
+    #[error("a large request did not arrive in time")]
     Slow,
     #[error("refused")]
     Refused(#[from] Refused),
@@ -63,7 +63,7 @@ pub(super) enum Ended {
     Io(#[from] io::Error),
 }
 
-/// Serves one connection to its end. `permit` is its place among the server's connections.
+/// Serves one connection to its end. `permit` is its slot among the server's connections.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     stream: TcpStream,
@@ -94,16 +94,16 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
     let deadline = Instant::now() + shared.limits.handshake_timeout;
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX_UNAUTHENTICATED);
     let mut out = BytesMut::new();
-    let shaking = tokio::select! {
-        result = timeout_at(deadline, shake_hands(shared, &mut stream, peer, &mut decoder, &mut out)) => result,
+    let handshake = tokio::select! {
+        result = timeout_at(deadline, handshake_to_context(shared, &mut stream, peer, &mut decoder, &mut out)) => result,
         () = shared.shutdown.cancelled() => return Ended::Shutdown,
     };
-    let caller = match shaking {
+    let caller = match handshake {
         Ok(Ok(caller)) => caller,
         Err(_) => return Ended::HandshakeTimeout,
         Ok(Err(ended)) => {
             if let Ended::Refused(_) = ended {
-                let _ = timeout(LINGER, say_goodbye(stream, &out)).await;
+                let _ = timeout(LINGER, send_last_answer(stream, &out)).await;
             }
             return ended;
         }
@@ -123,8 +123,8 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
     connection.run(out).await
 }
 
-/// Reads until the context. What is in `out` afterwards has not been sent.
-async fn shake_hands(
+/// Runs the handshake up to the connection context. Bytes left in `out` are not sent yet.
+async fn handshake_to_context(
     shared: &Shared,
     stream: &mut TcpStream,
     peer: SocketAddr,
@@ -167,14 +167,14 @@ async fn fill(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Result<(), 
 }
 
 /// Sends a last answer and waits for the peer to close.
-async fn say_goodbye(mut stream: TcpStream, last: &[u8]) -> io::Result<()> {
+async fn send_last_answer(mut stream: TcpStream, last: &[u8]) -> io::Result<()> {
     stream.write_all(last).await?;
     stream.shutdown().await?;
     let (mut read, _write) = stream.into_split();
     discard(&mut read).await
 }
 
-/// Reads until the peer closes, and forgets it.
+/// Reads and discards until the peer closes.
 async fn discard(read: &mut OwnedReadHalf) -> io::Result<()> {
     let mut scratch = vec![0; 8 * 1024];
     let mut discarded = 0;
@@ -187,37 +187,37 @@ async fn discard(read: &mut OwnedReadHalf) -> io::Result<()> {
     Ok(())
 }
 
-/// A connection whose caller is known.
+/// A connection after its handshake, with a known caller.
 struct Connection {
     read: OwnedReadHalf,
     decoder: FrameDecoder,
     outbound: Arc<Outbound>,
-    /// A place for each call in flight on this connection.
+    /// Slots for the calls in flight on this connection.
     slots: Arc<Semaphore>,
-    /// The large request that is coming in.
+    /// Large request that is being received.
     large: Option<LargeRequest>,
-    /// What the caller's connections have for such.
+    /// Budget for large requests of the caller, shared by all connections of that user.
     large_of_user: Arc<Semaphore>,
     caller: Arc<Caller>,
     shared: Arc<Shared>,
 }
 
-/// A request that is long enough to be counted in bytes.
+/// A request longer than [`LARGE_REQUEST_BYTES`] that is being received.
 struct LargeRequest {
-    /// Its share of the server's memory.
+    /// Part of the server's memory budget that it occupies.
     share: Share,
     since: Instant,
 }
 
 impl Connection {
-    /// `unsent` is what the handshake has left to send.
+    /// Serves calls until the connection ends. `unsent` is output of the handshake.
     async fn run(mut self, unsent: BytesMut) -> Ended {
         self.push(|out| out.extend_from_slice(&unsent));
         let ended = self.serve_calls().await;
         match ended {
             Ended::Refused(_) => self.close().await,
             Ended::Shutdown => {
-                // Those that started are answered; the server bounds how long it waits for that.
+                // Started calls are answered; the server limits the time for that.
                 let all =
                     u32::try_from(self.shared.limits.calls_per_connection_max).unwrap_or(u32::MAX);
                 let _ = self.while_flushing(self.slots.acquire_many(all)).await;
@@ -240,7 +240,7 @@ impl Connection {
         } = self;
         let _ = timeout(LINGER, async move {
             outbound.flush_below(0).await?;
-            // Calls hold it weakly, so this shuts the socket for sending.
+            // Calls hold it weakly, so this shuts down the socket's sending side.
             drop(outbound);
             discard(&mut read).await
         })
@@ -266,7 +266,7 @@ impl Connection {
                 error = self.outbound.flush_leftovers() => return error.into(),
                 () = self.shared.shutdown.cancelled() => return Ended::Shutdown,
                 () = &mut housekeeping => {
-                    if let Some(ended) = self.grown_old(last_read) {
+                    if let Some(ended) = self.timeout_passed(last_read) {
                         return ended;
                     }
                     housekeeping.as_mut().reset(Instant::now() + HOUSEKEEPING_INTERVAL);
@@ -275,8 +275,8 @@ impl Connection {
         }
     }
 
-    /// Whether the connection should end by its age.
-    fn grown_old(&self, last_read: Instant) -> Option<Ended> {
+    /// Returns the reason to end the connection if one of its timeouts has passed.
+    fn timeout_passed(&self, last_read: Instant) -> Option<Ended> {
         let limits = &self.shared.limits;
         if self.outbound.stalled_for() > limits.stall_timeout {
             return Some(Ended::Stalled);
@@ -298,7 +298,7 @@ impl Connection {
         (!busy && silence > patience).then_some(Ended::Idle)
     }
 
-    /// Handles every frame that has come whole.
+    /// Handles every frame that was received completely.
     async fn take_frames(&mut self) -> Result<(), Ended> {
         loop {
             self.reserve_large().await?;
@@ -316,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// Gets a share of the server's memory for a large request that has begun, before more of it is read.
+    /// Reserves memory for a large request that has begun, before more of it is read.
     async fn reserve_large(&mut self) -> Result<(), Ended> {
         let limits = &self.shared.limits;
         let Some(length) = self.decoder.declared_length() else {
@@ -335,7 +335,7 @@ impl Connection {
         Ok(())
     }
 
-    /// `large` is the frame's share of the server's memory, given back when its call ends.
+    /// Handles one frame. `large` is its part of the memory budget, released when its call ends.
     async fn take_frame(&self, mut frame: Bytes, large: Option<Share>) -> Result<(), Ended> {
         let header = self.try_push(|out| handshake::open_frame(&mut frame, out))?;
         let call = CallRef {
@@ -374,14 +374,14 @@ impl Connection {
         self.start(call, started, large).await
     }
 
-    /// Polls a call once where we are, and moves it to a task of its own if it has to wait.
+    /// Polls a call once inline, and moves it to a task of its own if it has to wait.
     async fn start(
         &self,
         call: CallRef,
         mut running: RunningCall,
         large: Option<Share>,
     ) -> Result<(), Ended> {
-        // Both waits are back-pressure: nothing more is read from this peer until a call has ended.
+        // Both waits are back-pressure: no more is read from this peer until a call has ended.
         let slots = self
             .while_flushing(Arc::clone(&self.slots).acquire_owned())
             .await?;
@@ -395,7 +395,7 @@ impl Connection {
             self.push(|out| put_answer(out, &call, result));
             return Ok(());
         }
-        // A call that started is carried to its end even when its connection is lost.
+        // A started call runs to its end even if its connection is lost.
         let outbound: Weak<Outbound> = Arc::downgrade(&self.outbound);
         let abandon = self.shared.abandon.clone();
         self.shared.running.spawn(async move {
@@ -416,7 +416,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for something and goes on sending meanwhile; the wait ends early when sending fails.
+    /// Waits for a future and keeps sending meanwhile; ends early if sending fails.
     async fn while_flushing<T>(&self, wait: impl Future<Output = T>) -> Result<T, Ended>
     where
         T: Sized,
@@ -435,7 +435,7 @@ impl Connection {
         });
     }
 
-    /// As [`push`](Self::push) for what may end the connection with an answer.
+    /// Like [`push`](Self::push), for a result that may end the connection with an answer.
     fn try_push<T>(
         &self,
         append: impl FnOnce(&mut BytesMut) -> Result<T, Refused>,
@@ -444,7 +444,7 @@ impl Connection {
         self.push(|out| result = Some(append(out)));
         match result {
             Some(result) => Ok(result?),
-            // Writing has failed before, and there is nobody to answer.
+            // Writing has failed before, so no answer can be sent.
             None => Err(Ended::ByPeer),
         }
     }

@@ -1,8 +1,9 @@
-//! From the first byte to the connection context, on the server's side: bytes in, answers appended, a caller out.
+//! The server's side of the handshake, from the first byte to the connection context: bytes in,
+//! answers appended, a caller out.
 //!
 //! ```text
-//! preamble NONE ──▶ Simple ──context──▶ caller as it says
-//! preamble SASL ──▶ Sasl ──INITIATE{TOKEN}──▶ Proven ──context──▶ caller as the token says
+//! preamble NONE ──▶ Simple ──context──▶ caller as claimed
+//! preamble SASL ──▶ Sasl ──INITIATE{TOKEN}──▶ Proven ──context──▶ caller as in the token
 //!                     └──── no token wanted, or SIMPLE chosen ──▶ Simple
 //! ```
 
@@ -21,11 +22,11 @@ use crate::proto::hadoop_common::{IpcConnectionContextProto, RpcRequestHeaderPro
 use crate::rpc::Caller;
 use crate::sasl::{Authenticated, SaslServer, ServerAuth, ServerStep};
 
-/// What an HTTP client gets to read.
+/// Answer to an HTTP client.
 const HTTP_ANSWER: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-type: text/plain\r\nConnection: close\r\n\r\n\
     This port speaks Hadoop RPC, not HTTP. The web interface of this process has a port of its own.\r\n";
 
-/// The connection ends; what the peer shall read has been appended.
+/// A refusal that ends the connection. The answer, if any, has been appended to the output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error(transparent)]
@@ -37,10 +38,10 @@ pub(super) enum Refused {
     },
 }
 
-/// A refusal that ends the connection, appended to `out`.
+/// Appends a failure that ends the connection and returns the refusal.
 pub(super) fn refuse(out: &mut BytesMut, call: &CallRef, exception: RemoteException) -> Refused {
     let call_id = call.call_id;
-    // Only a message of 128 MiB would not fit, and then nothing is said.
+    // Only a message of 128 MiB would not fit; then no answer is sent.
     let _ = header::put_failure(out, call, &exception);
     Refused::Answered { call_id, exception }
 }
@@ -57,7 +58,7 @@ pub(super) fn undecodable(error: &DelimitedError) -> RemoteException {
     fatal(RpcErrorCode::FatalDeserializingRequest, error.to_string())
 }
 
-/// Takes and checks a frame's header; a breach is answered and ends the connection.
+/// Takes and checks a frame's header; a violation is answered and ends the connection.
 pub(super) fn open_frame(
     frame: &mut Bytes,
     out: &mut BytesMut,
@@ -83,7 +84,7 @@ fn header_text(error: HeaderError) -> String {
     error.to_string()
 }
 
-/// What to answer to a frame with a special call id that has no place after the context.
+/// Returns the refusal of a special call id that is not allowed after the context.
 pub(super) fn out_of_band_after_context(call_id: i32, proven: bool) -> RemoteException {
     match call_id {
         CALL_ID_CONTEXT => invalid_header("Connection context already processed"),
@@ -100,7 +101,7 @@ enum Phase {
     Proven(Authenticated),
 }
 
-/// One connection before its context.
+/// The state of one connection before its context.
 #[derive(Debug)]
 pub(super) struct Handshake {
     peer: SocketAddr,
@@ -108,7 +109,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Starts with the outcome of reading the preamble. `nonce` is fresh and unpredictable.
+    /// Starts with the result of reading the preamble. `nonce` is fresh and unpredictable.
     pub(super) fn start(
         preamble: Result<Preamble, PreambleError>,
         auth: &ServerAuth,
@@ -129,7 +130,7 @@ impl Handshake {
         Ok(Self { peer, phase })
     }
 
-    /// Takes a frame. `Some` when it was the context: the handshake is over.
+    /// Handles a frame. Returns the caller once the context ends the handshake.
     pub(super) fn frame(
         &mut self,
         mut frame: Bytes,
@@ -224,7 +225,8 @@ impl Handshake {
     }
 }
 
-/// Answers first bytes that are no preamble in the form that such a client reads: Hadoop changed it with its versions.
+/// Answers an unsupported preamble in the form that such a client understands: Hadoop changed it
+/// between versions.
 fn answer_preamble(error: PreambleError, out: &mut BytesMut) {
     let refusal = CallRef::out_of_band(CALL_ID_INVALID);
     match error {
@@ -242,7 +244,8 @@ fn answer_preamble(error: PreambleError, out: &mut BytesMut) {
                 "Server IPC version {IPC_VERSION} cannot communicate with client version {version}"
             );
             match version {
-                // The byte is signed in Java, and negative versions are not answered; neither are those before 3.
+                // The byte is signed in Java. Negative versions and those before 3 are not
+                // answered.
                 0..3 | 128.. => {}
                 3..IPC_VERSION => {
                     out.put_i32(-1);

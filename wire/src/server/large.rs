@@ -1,4 +1,5 @@
-//! Memory for requests that are long enough to be counted in bytes: a bounded amount for all callers together, and for each.
+//! Memory budget for large requests, counted in bytes: a limit for all callers together, and one
+//! for each user.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,25 +8,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ServerLimits;
 
-/// Unit in which they are counted, in bytes; a semaphore of single bytes would not hold them.
+/// Unit of the budget, in bytes; a semaphore cannot count that many single bytes.
 const UNIT: usize = 1024;
 
-/// Units that a request of this length takes.
+/// Returns the units that a request of this length takes, rounded up.
 const fn units(length: usize) -> usize {
     length.div_ceil(UNIT)
 }
 
-/// See the module.
+/// The budget for large requests of all users.
 #[derive(Debug)]
 pub(super) struct LargeRequests {
     all: Arc<Semaphore>,
     per_user_units: usize,
-    /// Of users who are connected, and some who were: at most twice as many as there may be connections.
+    /// Budgets of connected users and of some former ones: at most twice as many as connections are
+    /// allowed.
     by_user: Mutex<HashMap<String, Weak<Semaphore>>>,
     users_max: usize,
 }
 
-/// What one request has of it.
+/// The units that one request occupies. Released on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     _own: OwnedSemaphorePermit,
@@ -45,9 +47,10 @@ impl LargeRequests {
         }
     }
 
-    /// What this user's connections share.
+    /// Returns the budget that this user's connections share.
     pub(super) fn of_user(&self, user: &str) -> Arc<Semaphore> {
-        // Entries go in and out whole; a panic elsewhere leaves nothing half done.
+        // Entries are inserted and removed whole, so a panic of another thread leaves nothing half
+        // done.
         let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = by_user.get(user).and_then(Weak::upgrade) {
             return known;
@@ -60,7 +63,8 @@ impl LargeRequests {
         own
     }
 
-    /// Waits for room for a request of this length, first among the user's own: who waits there takes nothing of others.
+    /// Waits for units of the user's own budget, then of the common one: a request that waits for
+    /// the first takes nothing from other users.
     pub(super) async fn reserve(&self, own: &Arc<Semaphore>, length: usize) -> Share {
         let units = u32::try_from(units(length)).unwrap_or(u32::MAX);
         let own = Arc::clone(own).acquire_many_owned(units).await;
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_who_are_gone_are_forgotten() {
+    fn budgets_of_disconnected_users_are_dropped() {
         let limits = ServerLimits {
             connections_max: 4,
             ..ServerLimits::default()

@@ -1,4 +1,4 @@
-//! A call that runs, and its answer.
+//! Execution of a call, and encoding of its answer.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
 use crate::header::{self, CallRef};
 use crate::rpc::{Caller, Service};
 
-/// A call that the server hosts, not started.
+/// A call of a hosted service, not started yet.
 pub(super) struct ServiceCall {
     pub(super) service: Arc<dyn Service>,
     pub(super) caller: Arc<Caller>,
@@ -21,7 +21,8 @@ pub(super) struct ServiceCall {
 
 type CallResult = Result<Bytes, RemoteException>;
 
-/// A call as a future that owns all it needs and whose panic is its caller's error, not the connection's end.
+/// A running call as a future that owns all it needs. A panic inside fails the call, not the
+/// connection.
 pub(super) struct RunningCall(Pin<Box<dyn Future<Output = CallResult> + Send>>);
 
 impl RunningCall {
@@ -37,7 +38,7 @@ impl RunningCall {
         }))
     }
 
-    /// The result if there is one at once.
+    /// Polls once; returns the result if the call has finished.
     pub(super) fn poll_once(&mut self, context: &mut Context<'_>) -> Option<CallResult> {
         match Pin::new(self).poll(context) {
             Poll::Ready(result) => Some(result),
@@ -51,7 +52,8 @@ impl Future for RunningCall {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
         let future = &mut self.0;
-        // After a panic the future is never polled again, so what it left half-done inside is not seen.
+        // After a panic the future is never polled again, so a half-done change inside is not
+        // observed.
         std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))).unwrap_or_else(
             |_| {
                 tracing::error!("a service panicked in a call");
@@ -76,7 +78,7 @@ pub(super) fn put_answer(out: &mut BytesMut, call: &CallRef, result: CallResult)
                 RpcErrorCode::SerializingResponse,
             ),
         },
-        // A service ends its call, never the connection and the calls of others.
+        // A service may fail its call, but not end the connection with the calls of others.
         Err(exception) if exception.code.is_fatal() => RemoteException {
             code: RpcErrorCode::Application,
             ..exception

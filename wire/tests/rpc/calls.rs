@@ -1,4 +1,4 @@
-//! Calls that go through, and refusals that a client is told.
+//! Calls that succeed, and refusals that reach the client.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

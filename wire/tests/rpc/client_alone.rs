@@ -1,4 +1,4 @@
-//! The client against servers made by hand.
+//! The client against scripted servers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use wire::rpc::{LossReason, RpcError};
 
 use super::*;
 
-/// A client and its server's end of the connection, preamble taken.
+/// Connects a client and returns it with its server's end of the connection, preamble taken.
 async fn pair() -> (RpcClient, Raw) {
     let listener = TcpListener::bind(loopback()).await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What a server does with peers that break the protocol: the answers that Java gives, and no harm.
+//! Peers that break the protocol: they get the answers that Java gives, and do no harm.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn sasl_frame(state: SaslState) -> BytesMut {
     out
 }
 
-/// A frame with a good header of this call id (zigzag) and a payload that is no message.
+/// Makes a frame with a valid header of this call id (zigzag) and a payload that is not a message.
 fn garbage_after_header(call_id: u8) -> BytesMut {
     let mut out = BytesMut::new();
     put_frame(&mut out, |out| {
@@ -36,7 +36,7 @@ fn garbage_after_header(call_id: u8) -> BytesMut {
     out
 }
 
-/// The fatal answer to these bytes; the server is of use to others afterwards.
+/// Sends these bytes and returns the fatal answer; checks that the server still serves others.
 async fn fatal_answer(auth: ServerAuth, bytes: &[&[u8]]) -> (i32, RemoteException) {
     let server = start(auth).await;
     let mut raw = Raw::connect(server.address).await;
@@ -321,7 +321,7 @@ async fn peer_that_dribbles_its_handshake_is_cut_off() {
     let begin = Instant::now();
     let mut raw = Raw::connect(server.address).await;
     raw.send(SASL).await;
-    // A ping every second: signs of life do not buy time.
+    // A ping every second: pings do not extend the timeout.
     let mut ping = BytesMut::new();
     header::put_ping(&mut ping, &CLIENT_ID);
     let mut scratch = [0; 1];
@@ -349,7 +349,7 @@ async fn half_open_peers_give_their_places_back() {
     for _ in 0..3 {
         silent.push(Raw::connect(server.address).await);
     }
-    // Waits for a place, and gets it when the silent ones are cut off.
+    // Waits for a slot, and gets one when the silent connections are closed.
     let mut raw = Raw::ready(server.address).await;
     raw.send(&call_frame(1, "echo", b"x")).await;
     assert_eq!(
@@ -365,10 +365,10 @@ async fn peer_that_does_not_read_its_answers_fills_only_a_bounded_buffer() {
     for call_id in 0..500 {
         raw.send(&call_frame(call_id, "big", b"")).await;
     }
-    // Long enough for the server to give the peer up.
+    // Long enough for the server to close the connection.
     sleep(Duration::from_secs(300)).await;
     let asked = server.echo.big.load(Ordering::Relaxed);
-    // The high-water mark, and what the kernel buffers on both sides.
+    // The high-water mark, and the kernel's buffers on both sides.
     assert!(
         asked < 50,
         "{asked} answers of 1 MiB made for a peer that reads none"

@@ -1,4 +1,4 @@
-//! Bounds, shutdown, and the end of connections.
+//! Limits, shutdown, and the end of connections.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use wire::rpc::{LossReason, RpcError};
 
 use super::*;
 
-/// Until a call of `wait` is being carried out.
+/// Waits until a call of `wait` is running.
 async fn until_one_waits(server: &Running) {
     while server.echo.waiting.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
@@ -76,7 +76,7 @@ async fn shutdown_answers_calls_in_flight_and_then_closes() {
     };
     until_one_waits(&server).await;
     server.shutdown.cancel();
-    // The listener is gone at once, the call is not.
+    // The listener closes at once, the call continues.
     while TcpStream::connect(server.address).await.is_ok() {}
     server.echo.gate.notify_one();
     assert_eq!(slow.await.unwrap().unwrap(), "slow");
@@ -174,7 +174,7 @@ async fn call_outlives_its_connection() {
     raw.send(&call_frame(1, "wait", b"")).await;
     until_one_waits(&server).await;
     drop(raw);
-    // The server has seen the end of the connection by the time it has served another one.
+    // Once the server has served another connection, it has seen the end of the first.
     let client = connect(&server, simple()).await.unwrap();
     assert_eq!(call(&client, "yield", b"").await.unwrap(), "");
     assert_eq!(server.echo.waited.load(Ordering::Relaxed), 0);
@@ -226,7 +226,7 @@ async fn large_requests_of_one_user_leave_memory_for_others() {
     let mut holder = Raw::ready(server.address).await;
     holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
     until_one_waits(&server).await;
-    // The same user's next one waits, on whichever connection; another user's does not.
+    // The same user's next large request waits, on any connection; another user's does not.
     let mut waiting = Raw::ready(server.address).await;
     waiting.send(&call_frame(1, "wait", &[1; 900_000])).await;
     let auth = ClientAuth::Simple {

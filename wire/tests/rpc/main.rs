@@ -1,4 +1,4 @@
-//! Client and server against each other, and each against a peer that misbehaves, over loopback.
+//! Client and server against each other, and each against a misbehaving peer, over loopback.
 
 #![expect(
     clippy::unwrap_used,
@@ -34,21 +34,21 @@ const PROTOCOL: &str = "org.example.EchoProtocolPB";
 const CLIENT_ID: ClientId = *b"0123456789abcdef";
 const ATTEMPT: &str = "appattempt_1700000000000_0007_000001";
 
-/// Any free port of this machine.
+/// Returns an address of this machine with any free port.
 fn loopback() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
 
-/// A protocol whose methods do what their names say.
+/// A protocol with methods that do what their names say.
 #[derive(Default)]
 struct Echo {
-    /// Lets calls of `wait` go.
+    /// Releases calls of `wait`.
     gate: Notify,
-    /// Calls of `big` so far.
+    /// Number of calls of `big` so far.
     big: AtomicUsize,
-    /// Calls of `wait` so far.
+    /// Number of calls of `wait` so far.
     waiting: AtomicUsize,
-    /// Calls of `wait` that have ended.
+    /// Number of calls of `wait` that have ended.
     waited: AtomicUsize,
 }
 
@@ -101,7 +101,7 @@ impl Service for EchoService {
     }
 }
 
-/// A running server; stops when dropped.
+/// A running server; stopped on drop.
 struct Running {
     address: SocketAddr,
     echo: Arc<Echo>,
@@ -138,7 +138,7 @@ async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
     }
 }
 
-/// Knows the key of every token whose identifier does not say otherwise.
+/// A secret manager that accepts every token, unless its identifier says otherwise.
 struct Keys;
 
 impl SecretManager for Keys {
@@ -197,7 +197,7 @@ async fn call(
         .await
 }
 
-/// A peer made by hand.
+/// A scripted peer that sends and reads raw bytes.
 struct Raw {
     stream: TcpStream,
     decoder: FrameDecoder,
@@ -215,7 +215,7 @@ impl Raw {
         }
     }
 
-    /// A connection with user `bob` that may call.
+    /// Connects as user `bob`, ready to call.
     async fn ready(address: SocketAddr) -> Self {
         let mut raw = Self::connect(address).await;
         raw.send(&[&b"hrpc\x09\x00\x00"[..], &context()].concat())
@@ -227,7 +227,7 @@ impl Raw {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// The next frame; none when the peer has closed.
+    /// Reads the next frame; `None` if the peer has closed.
     async fn frame(&mut self) -> Option<Bytes> {
         loop {
             if let Decoded::Complete(frame) = self.decoder.frame().unwrap() {
@@ -249,7 +249,7 @@ impl Raw {
         header::decode_answer(self.frame().await.expect("an answer")).unwrap()
     }
 
-    /// The fatal answer after which the peer closes.
+    /// Reads the fatal answer after which the peer closes.
     async fn fatal(&mut self) -> (i32, RemoteException) {
         let answer = self.answer().await;
         let Outcome::Fatal(exception) = answer.outcome else {
@@ -259,7 +259,7 @@ impl Raw {
         (answer.call_id, exception)
     }
 
-    /// Everything until the peer closes.
+    /// Reads everything until the peer closes.
     async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest).await;
