@@ -10,6 +10,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use ctutils::CtEq as _;
 use md5::{Digest as _, Md5};
 
 /// Name of the mechanism in SASL messages.
@@ -311,17 +312,9 @@ impl<'a> Directives<'a> {
     }
 }
 
-/// Compares in a time that depends on the lengths only.
+/// Compares two digests in constant time.
 fn is_same(left: &str, right: &str) -> bool {
-    if left.len() != right.len() {
-        return false;
-    }
-    let difference = left
-        .bytes()
-        .zip(right.bytes())
-        .fold(0_u8, |difference, (a, b)| difference | (a ^ b));
-    // Keeps the compiler from leaving the loop early.
-    std::hint::black_box(difference) == 0
+    left.as_bytes().ct_eq(right.as_bytes()).to_bool()
 }
 
 fn hex(bytes: &[u8]) -> String {

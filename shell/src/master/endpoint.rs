@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ctutils::CtEq as _;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -199,13 +200,9 @@ impl Site {
     }
 }
 
-/// Compares in a time that does not depend on where they differ.
+/// Compares in constant time, so that the answer's delay does not show where they differ.
 fn is_same(given: &[u8], secret: &[u8]) -> bool {
-    let differing = given
-        .iter()
-        .zip(secret)
-        .fold(0, |sum, (a, b)| sum | (a ^ b));
-    given.len() == secret.len() && differing == 0
+    given.ct_eq(secret).to_bool()
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
