@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
 use wire::raw_message::RawMessage;
-use wire::secrets::MasterSecrets;
+use wire::secrets::AmrmTokenSecretManager;
 use wire::token::Token;
 
 use crate::chain::Chain;
@@ -39,7 +39,7 @@ pub type ReadClock = dyn Fn() -> Now + Send + Sync;
 
 /// What all pipelines use.
 pub(crate) struct Shared {
-    pub(crate) secrets: Arc<MasterSecrets>,
+    pub(crate) secrets: Arc<AmrmTokenSecretManager>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) node_keys: Arc<dyn NodeKeys>,
     pub(crate) observer: Arc<dyn Observer>,
@@ -173,7 +173,10 @@ impl Pipeline {
             total: held.began.elapsed(),
             rm,
         };
-        let renewed = self.shared.secrets.renewed(self.master.attempt, presented);
+        let renewed = self
+            .shared
+            .secrets
+            .renewed_token(self.master.attempt, presented);
         let context = self.context(keys.as_ref(), timing, renewed.as_ref());
         work.chain
             .outbound(inbound.passed, method, &mut outcome, &context, &mut actions);

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use wire::credentials::{CredentialsError, SecretBytes, replace_kind};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::MasterKeyProto;
-use wire::secrets::{KeyRing, MasterSecrets, attempt_of};
+use wire::secrets::{AmrmTokenSecretManager, KeyRing, attempt_of};
 use wire::token::{MasterKey, Token};
 
 use crate::admissions::{Admissions, Refusal};
@@ -190,7 +190,7 @@ impl AmrmProxy {
 
     /// Knows the local AMRMTokens, for the port's authentication.
     #[must_use]
-    pub fn secrets(&self) -> Arc<MasterSecrets> {
+    pub fn secrets(&self) -> Arc<AmrmTokenSecretManager> {
         Arc::clone(&self.shared.secrets)
     }
 
@@ -219,7 +219,7 @@ impl AmrmProxy {
             };
             let pipeline = self.build(master, rm_token.clone());
             pipeline.keep_master(&rm_token);
-            secrets.admit(attempt);
+            secrets.activate(attempt);
             tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied");
             pipeline
         });
@@ -384,7 +384,7 @@ impl AmrmProxy {
     /// Ends a pipeline that is no more among those of the node. The caller still has their lock: a new pipeline for the
     /// same attempt must find the old one's tokens and records gone.
     fn end(&self, pipeline: &Pipeline) {
-        self.shared.secrets.dismiss(pipeline.master.attempt);
+        self.shared.secrets.revoke(pipeline.master.attempt);
         pipeline.end();
         self.shared.activity.changed();
     }
@@ -447,7 +447,7 @@ impl AmrmProxy {
                 self.shared.store.forget(attempt);
                 continue;
             }
-            self.shared.secrets.admit(attempt);
+            self.shared.secrets.activate(attempt);
             let older = pipelines.started(attempt, &pipeline);
             pipelines.over(attempt, &pipeline);
             for older in older {
@@ -470,16 +470,19 @@ fn restore_secrets(
     config: &ProxyConfig,
     found: &BTreeMap<RecordKey, Vec<u8>>,
     now: Now,
-) -> MasterSecrets {
+) -> AmrmTokenSecretManager {
     let stored = found.get(&RecordKey::Keys);
     let record = stored.and_then(|stored| KeysRecord::from_stored(stored));
     let key = |key: Option<MasterKeyProto>| MasterKey::try_from(key?).ok();
     let keys = record.and_then(|record| Some((key(record.current)?, key(record.next))));
     match keys {
-        Some((current, next)) => {
-            MasterSecrets::with_keys(KeyRing::restore(config.keys, current, next, now.mono))
-        }
-        None => MasterSecrets::new(config.keys, now.mono),
+        Some((current, next)) => AmrmTokenSecretManager::with_keys(KeyRing::restore(
+            config.keys,
+            current,
+            next,
+            now.mono,
+        )),
+        None => AmrmTokenSecretManager::new(config.keys, now.mono),
     }
 }
 

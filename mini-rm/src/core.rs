@@ -37,7 +37,7 @@ use crate::config::Config;
 use crate::containers::Container;
 use crate::nodes::Node;
 use crate::scheduler::Session;
-use crate::tokens::{KeyRing, MasterSecrets, container_token};
+use crate::tokens::{AmrmTokenSecretManager, KeyRing, container_token};
 
 pub use self::nodes::RM_VERSION;
 
@@ -63,7 +63,7 @@ pub struct Core {
     started: EpochMillis,
     container_keys: KeyRing,
     nm_keys: KeyRing,
-    master_secrets: Arc<MasterSecrets>,
+    master_secrets: Arc<AmrmTokenSecretManager>,
     nodes: BTreeMap<NodeId, Node>,
     /// Number of running nodes, which every answer to an AM states.
     running: usize,
@@ -88,7 +88,7 @@ pub struct Core {
 impl Core {
     /// Returns a ResourceManager that starts now.
     #[must_use]
-    pub fn new(config: Arc<Config>, master_secrets: Arc<MasterSecrets>, now: Now) -> Self {
+    pub fn new(config: Arc<Config>, master_secrets: Arc<AmrmTokenSecretManager>, now: Now) -> Self {
         Self {
             started: now.wall,
             container_keys: KeyRing::new(config.container_keys, now.mono),

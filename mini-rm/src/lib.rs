@@ -54,7 +54,7 @@ use crate::racks::Racks;
 use crate::services::application_client::Clients;
 use crate::services::application_master::ApplicationMasters;
 use crate::services::resource_tracker::Tracker;
-use crate::tokens::MasterSecrets;
+use crate::tokens::AmrmTokenSecretManager;
 
 /// Reason for which the ResourceManager does not start.
 #[derive(Debug, Error)]
@@ -137,7 +137,10 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     let racks = config.rack_table.as_deref().map(read_racks).transpose()?;
     let racks = racks.unwrap_or_default();
     let config = Arc::new(config);
-    let secrets = Arc::new(MasterSecrets::new(config.master_keys, MonoMillis(0)));
+    let secrets = Arc::new(AmrmTokenSecretManager::new(
+        config.master_keys,
+        MonoMillis(0),
+    ));
     let tasks = TaskTracker::new();
     // Nothing is left over from a start that fails half-way.
     let failed = stop.child_token();

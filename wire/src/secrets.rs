@@ -115,7 +115,7 @@ impl KeyRing {
 
     /// Returns the newest key, unless the receiver already has the key `known`.
     #[must_use]
-    pub fn unless_known(&self, known: Option<i32>) -> Option<&MasterKey> {
+    pub fn newest_unless_known(&self, known: Option<i32>) -> Option<&MasterKey> {
         let newest = self.newest();
         (known != Some(newest.key_id)).then_some(newest)
     }
@@ -177,31 +177,31 @@ pub fn put_container_token(
 /// The secret manager of AMRMTokens: issues them for attempts, verifies them when a master
 /// connects, and revokes them when the attempt has ended (Hadoop: `AMRMTokenSecretManager`).
 #[derive(Debug)]
-pub struct MasterSecrets(Mutex<MasterSecretsState>);
+pub struct AmrmTokenSecretManager(Mutex<State>);
 
 #[derive(Debug)]
-struct MasterSecretsState {
+struct State {
     keys: KeyRing,
     /// Attempts whose tokens are valid: those of unfinished applications, whose number is bounded.
-    live: BTreeSet<ApplicationAttemptId>,
+    valid: BTreeSet<ApplicationAttemptId>,
 }
 
-impl MasterSecrets {
+impl AmrmTokenSecretManager {
     /// Makes a manager with a new key and no valid attempt.
     #[must_use]
     pub fn new(times: RollTimes, now: MonoMillis) -> Self {
-        Self(Mutex::new(MasterSecretsState {
+        Self(Mutex::new(State {
             keys: KeyRing::new(times, now),
-            live: BTreeSet::new(),
+            valid: BTreeSet::new(),
         }))
     }
 
     /// Makes a manager with keys restored after a restart, and no valid attempt.
     #[must_use]
     pub const fn with_keys(keys: KeyRing) -> Self {
-        Self(Mutex::new(MasterSecretsState {
+        Self(Mutex::new(State {
             keys,
-            live: BTreeSet::new(),
+            valid: BTreeSet::new(),
         }))
     }
 
@@ -212,7 +212,7 @@ impl MasterSecrets {
         (state.keys.current().clone(), state.keys.next().cloned())
     }
 
-    fn lock(&self) -> MutexGuard<'_, MasterSecretsState> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // Each change is a single assignment, so a panic of another thread leaves nothing half
         // done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -230,24 +230,24 @@ impl MasterSecrets {
     }
 
     /// Returns the attempt's token and makes it valid.
-    pub fn admit(&self, attempt: ApplicationAttemptId) -> Token {
+    pub fn activate(&self, attempt: ApplicationAttemptId) -> Token {
         let mut state = self.lock();
-        state.live.insert(attempt);
+        state.valid.insert(attempt);
         Self::sign(state.keys.newest(), attempt)
     }
 
     /// Makes the attempt's tokens invalid.
-    pub fn dismiss(&self, attempt: ApplicationAttemptId) {
-        self.lock().live.remove(&attempt);
+    pub fn revoke(&self, attempt: ApplicationAttemptId) {
+        self.lock().valid.remove(&attempt);
     }
 
     /// Returns a new token for an attempt whose token `presented` was signed by an older key;
     /// `None` if by the newest.
     #[must_use]
-    pub fn renewed(&self, attempt: ApplicationAttemptId, presented: &[u8]) -> Option<Token> {
+    pub fn renewed_token(&self, attempt: ApplicationAttemptId, presented: &[u8]) -> Option<Token> {
         let shown = AmrmTokenIdentifierProto::decode(presented).ok()?;
         let state = self.lock();
-        let key = state.keys.unless_known(Some(shown.key_id()))?;
+        let key = state.keys.newest_unless_known(Some(shown.key_id()))?;
         Some(Self::sign(key, attempt))
     }
 
@@ -275,7 +275,7 @@ pub fn attempt_of(identifier: &[u8]) -> Result<ApplicationAttemptId, RemoteExcep
     ApplicationAttemptId::try_from(attempt).map_err(|error| invalid(error.to_string()))
 }
 
-impl SecretManager for MasterSecrets {
+impl SecretManager for AmrmTokenSecretManager {
     fn kind(&self) -> &'static str {
         kind::AM_RM_TOKEN
     }
@@ -287,7 +287,7 @@ impl SecretManager for MasterSecrets {
         };
         let key_id = AmrmTokenIdentifierProto::decode(identifier).map(|id| id.key_id());
         let state = self.lock();
-        if !state.live.contains(&attempt) {
+        if !state.valid.contains(&attempt) {
             return Err(invalid("not found in AMRMTokenSecretManager."));
         }
         let key = key_id.ok().and_then(|id| state.keys.by_id(id));
@@ -319,34 +319,34 @@ mod tests {
         let mut ring = KeyRing::new(TIMES, MonoMillis(0));
         let first = ring.current().key_id;
         assert!(!ring.tick(MonoMillis(99)));
-        assert_eq!(ring.unless_known(Some(first)), None);
+        assert_eq!(ring.newest_unless_known(Some(first)), None);
         assert!(!ring.tick(MonoMillis(100)));
         assert_eq!(ring.current().key_id, first);
-        let sent = ring.unless_known(Some(first)).unwrap().key_id;
+        let sent = ring.newest_unless_known(Some(first)).unwrap().key_id;
         assert!(ring.tick(MonoMillis(130)));
         assert_eq!(ring.current().key_id, sent);
-        assert_eq!(ring.unless_known(Some(sent)), None);
+        assert_eq!(ring.newest_unless_known(Some(sent)), None);
     }
 
     #[test]
     fn a_masters_token_counts_until_its_attempt_ends() {
-        let secrets = MasterSecrets::new(TIMES, MonoMillis(0));
-        let token = secrets.admit(attempt());
+        let secrets = AmrmTokenSecretManager::new(TIMES, MonoMillis(0));
+        let token = secrets.activate(attempt());
         let verified = secrets.retrieve(&token.identifier).unwrap();
         assert_eq!(verified.password, token.password);
         assert_eq!(verified.user, attempt().to_string());
-        secrets.dismiss(attempt());
+        secrets.revoke(attempt());
         let refusal = secrets.retrieve(&token.identifier).unwrap_err();
         assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
     }
 
     #[test]
     fn a_masters_token_of_an_old_key_is_renewed_and_then_void() {
-        let secrets = MasterSecrets::new(TIMES, MonoMillis(0));
-        let old = secrets.admit(attempt());
-        assert_eq!(secrets.renewed(attempt(), &old.identifier), None);
+        let secrets = AmrmTokenSecretManager::new(TIMES, MonoMillis(0));
+        let old = secrets.activate(attempt());
+        assert_eq!(secrets.renewed_token(attempt(), &old.identifier), None);
         secrets.tick(MonoMillis(100));
-        let new = secrets.renewed(attempt(), &old.identifier).unwrap();
+        let new = secrets.renewed_token(attempt(), &old.identifier).unwrap();
         assert!(secrets.retrieve(&old.identifier).is_ok());
         secrets.tick(MonoMillis(130));
         assert!(secrets.retrieve(&old.identifier).is_err());
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_identifier_are_refused() {
-        let secrets = MasterSecrets::new(TIMES, MonoMillis(0));
+        let secrets = AmrmTokenSecretManager::new(TIMES, MonoMillis(0));
         for bytes in [&b""[..], b"\xff\xff", b"\x08\x01"] {
             let refusal = secrets.retrieve(bytes).unwrap_err();
             assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");

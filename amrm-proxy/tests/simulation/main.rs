@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use records::MonoMillis;
 use sched::{Draw, SplitMix64};
-use wire::secrets::{MasterSecrets, RollTimes};
+use wire::secrets::{AmrmTokenSecretManager, RollTimes};
 
 use crate::master::{Master, Mishap, Trouble};
 use crate::rm::Rm;
@@ -42,7 +42,7 @@ const QUIET: u64 = 5;
 /// Everybody, and the random choices.
 struct World {
     random: SplitMix64,
-    secrets: MasterSecrets,
+    secrets: AmrmTokenSecretManager,
     rm: Rm,
     masters: Vec<Master>,
     round: u64,
@@ -51,7 +51,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, masters: i32) -> Self {
-        let secrets = MasterSecrets::new(KEYS, MonoMillis(0));
+        let secrets = AmrmTokenSecretManager::new(KEYS, MonoMillis(0));
         Self {
             random: SplitMix64::new(seed),
             masters: (1..=masters)

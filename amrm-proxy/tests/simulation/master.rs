@@ -23,7 +23,7 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::raw_message::RawMessage;
 use wire::rpc::SecretManager as _;
-use wire::secrets::MasterSecrets;
+use wire::secrets::AmrmTokenSecretManager;
 use wire::token::{MasterKey, Token};
 
 use crate::rm::{RM_TOKEN, Rm};
@@ -95,9 +95,9 @@ fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
 }
 
 impl Master {
-    pub(crate) fn new(number: i32, secrets: &MasterSecrets) -> Self {
+    pub(crate) fn new(number: i32, secrets: &AmrmTokenSecretManager) -> Self {
         let attempt = test_support::ids::attempt(number);
-        let token = secrets.admit(attempt);
+        let token = secrets.activate(attempt);
         Self {
             attempt,
             chain: Chain::new(vec![
@@ -159,7 +159,7 @@ impl Master {
     }
 
     /// Opens a new connection with the token that it has.
-    pub(crate) fn reconnect(&mut self, secrets: &MasterSecrets) {
+    pub(crate) fn reconnect(&mut self, secrets: &AmrmTokenSecretManager) {
         let verified = secrets.retrieve(&self.token.identifier);
         assert!(
             verified.is_ok(),
@@ -173,7 +173,7 @@ impl Master {
     pub(crate) fn call(
         &mut self,
         rm: &mut Rm,
-        secrets: &MasterSecrets,
+        secrets: &AmrmTokenSecretManager,
         mishap: Mishap,
         now: MonoMillis,
     ) {
@@ -208,7 +208,7 @@ impl Master {
         method: AmMethod,
         message: Vec<u8>,
         rm: &mut Rm,
-        secrets: &MasterSecrets,
+        secrets: &AmrmTokenSecretManager,
         mishap: Mishap,
         now: MonoMillis,
     ) -> Outcome {
@@ -218,7 +218,7 @@ impl Master {
             allocated: Vec::new(),
         };
         let (keys, mut actions) = (node_keys(rm.known_to_the_node()), Vec::new());
-        let renewed = secrets.renewed(self.attempt, &self.presented);
+        let renewed = secrets.renewed_token(self.attempt, &self.presented);
         let mut context = Context {
             attempt: self.attempt,
             user: "alice",

@@ -295,7 +295,7 @@ impl Core {
             }
         }
         let nm_tokens = self.nm_tokens_for(&mut session, &containers);
-        let renewed = self.master_secrets.renewed(attempt, presented);
+        let renewed = self.master_secrets.renewed_token(attempt, presented);
         let changed = session.take_changed_nodes();
         session.response_id = next_response_id(session.response_id);
         let response = AllocateResponseProto {

@@ -103,7 +103,7 @@ impl Core {
 
     /// Releases everything that an attempt holds.
     pub(super) fn end_session(&mut self, attempt: ApplicationAttemptId, now: Now) {
-        self.master_secrets.dismiss(attempt);
+        self.master_secrets.revoke(attempt);
         self.guaranteed.remove_attempt(attempt);
         if let Some(session) = self.sessions.remove(&attempt.application_id) {
             for ended in session.into_unacknowledged() {

@@ -172,11 +172,11 @@ impl Core {
             next_heart_beat_interval: i64::try_from(self.config.heartbeat_ms).ok(),
             container_token_master_key: self
                 .container_keys
-                .unless_known(container_key)
+                .newest_unless_known(container_key)
                 .map(|key| key.clone().into()),
             nm_token_master_key: self
                 .nm_keys
-                .unless_known(nm_key)
+                .newest_unless_known(nm_key)
                 .map(|key| key.clone().into()),
             container_queuing_limit: is_enabled.then(|| ContainerQueuingLimitProto {
                 max_queue_length: Some(wire_limit(limit.max_queue_length)),

@@ -28,7 +28,7 @@ use crate::applications::{ApplicationState, AttemptState};
 use crate::config::Config;
 use crate::nodes::{DEFAULT_RACK, NodeState};
 use crate::refusal::Refusal;
-use crate::tokens::MasterSecrets;
+use crate::tokens::AmrmTokenSecretManager;
 
 /// Memory of every container, in MiB.
 const SLOT_MB: u64 = 1024;
@@ -52,7 +52,7 @@ impl World {
             mono: MonoMillis(0),
             wall: EpochMillis(1_000),
         };
-        let secrets = MasterSecrets::new(config.master_keys, now.mono);
+        let secrets = AmrmTokenSecretManager::new(config.master_keys, now.mono);
         Self {
             core: Core::new(config, Arc::new(secrets), now),
             now,

@@ -18,7 +18,7 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::protocol::{application_master, distributed_scheduling_am};
 use wire::rpc::{BoxFuture, Caller, RpcServer, Service};
-use wire::secrets::{MasterSecrets, RollTimes};
+use wire::secrets::{AmrmTokenSecretManager, RollTimes};
 use wire::server::ServerAuth;
 use wire::token::Token;
 
@@ -151,7 +151,7 @@ pub struct ScriptedScheduler {
     /// Address that the port listens on.
     pub address: SocketAddr,
     /// Makes and verifies AMRMTokens.
-    pub secrets: Arc<MasterSecrets>,
+    pub secrets: Arc<AmrmTokenSecretManager>,
     state: Arc<State>,
     _stop: DropGuard,
 }
@@ -171,7 +171,7 @@ impl ScriptedScheduler {
     /// # Panics
     /// When no port is free.
     pub async fn open(script: Arc<Script>) -> Self {
-        let secrets = Arc::new(MasterSecrets::new(KEYS, MonoMillis(0)));
+        let secrets = Arc::new(AmrmTokenSecretManager::new(KEYS, MonoMillis(0)));
         Self::open_at(SocketAddr::from(([127, 0, 0, 1], 0)), secrets, script).await
     }
 
@@ -182,7 +182,7 @@ impl ScriptedScheduler {
     /// When the port is taken.
     pub async fn open_at(
         address: SocketAddr,
-        secrets: Arc<MasterSecrets>,
+        secrets: Arc<AmrmTokenSecretManager>,
         script: Arc<Script>,
     ) -> Self {
         let state = Arc::new(State {
@@ -237,7 +237,7 @@ impl ScriptedScheduler {
     /// The AMRMToken with which an attempt may call; every earlier one of the attempt stays valid.
     #[must_use]
     pub fn token(&self, attempt: ApplicationAttemptId) -> Token {
-        self.secrets.admit(attempt)
+        self.secrets.activate(attempt)
     }
 }
 
