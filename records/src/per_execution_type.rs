@@ -1,18 +1,18 @@
-//! A value for each execution type.
+//! Pair of values, for guaranteed and for opportunistic containers.
 
 use crate::ExecutionType;
 
-/// One number, or more than that, for each execution type.
+/// A value for each execution type, by default a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerExecutionType<T = u32> {
-    /// Guaranteed containers.
+    /// Value for guaranteed containers.
     pub guaranteed: T,
-    /// Opportunistic containers.
+    /// Value for opportunistic containers.
     pub opportunistic: T,
 }
 
 impl<T> PerExecutionType<T> {
-    /// The value of a type.
+    /// Returns the value of a type, to be changed.
     pub fn of(&mut self, execution_type: ExecutionType) -> &mut T {
         match execution_type {
             ExecutionType::Guaranteed => &mut self.guaranteed,
