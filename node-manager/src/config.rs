@@ -23,7 +23,7 @@ pub use sections::{
     HealthConfig, HealthScript, LaunchConfig, LogConfig, MonitorConfig, RecoveryConfig,
     ResourceManagerConfig, SchedulerConfig, WebConfig,
 };
-pub use values::{MinimumVersion, OpportunisticContainersQueuePolicy};
+pub use values::MinimumVersion;
 
 #[cfg(test)]
 mod tests;

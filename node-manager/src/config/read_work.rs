@@ -2,12 +2,12 @@
 
 use hadoop_conf::{Expected, PropertyReader, Warning, parse};
 use localize::config::{DeletionConfig, LocalizerConfig};
+use sched::OpportunisticContainersQueuePolicy;
 
 use super::read_node::{is_service_name, service_names};
 use super::sections::{
     AuxServiceConfig, ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig,
 };
-use super::values::OpportunisticContainersQueuePolicy;
 
 /// Services of one node; each stands in the environment of every container.
 const AUX_SERVICES_MAX: usize = 32;

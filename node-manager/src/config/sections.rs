@@ -7,9 +7,10 @@ use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
 use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
+use sched::OpportunisticContainersQueuePolicy;
 
 use super::capacity::NodeCapacityConfig;
-use super::values::{MinimumVersion, OpportunisticContainersQueuePolicy};
+use super::values::MinimumVersion;
 
 /// Everything the agent is told, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]

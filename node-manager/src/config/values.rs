@@ -1,15 +1,5 @@
 //! Small values that several sections of the configuration share.
 
-/// What decides whether an opportunistic container may wait or start (Hadoop: `OpportunisticContainersQueuePolicy`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OpportunisticContainersQueuePolicy {
-    /// The length of the queue bounds it.
-    #[default]
-    ByQueueLen,
-    /// Containers are admitted by what the node has room for, whatever the queue's length.
-    ByResources,
-}
-
 /// What version of the ResourceManager is good enough (`yarn.nodemanager.resourcemanager.minimum.version`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MinimumVersion {

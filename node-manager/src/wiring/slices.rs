@@ -16,7 +16,7 @@ use wire::dial::Dialer;
 use super::HADOOP_VERSION;
 use super::shared::NodeAddress;
 use crate::clock::Clock;
-use crate::config::{Capacity, Config, Hardware, OpportunisticContainersQueuePolicy};
+use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
 use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
 
@@ -39,18 +39,10 @@ pub(super) fn scheduler(
     physical_memory_mb: u64,
     utc_offset: UtcOffset,
 ) -> ContainerSchedulerConfig {
-    let queue_policy = match config.scheduler.opportunistic_queue_policy {
-        OpportunisticContainersQueuePolicy::ByQueueLen => {
-            sched::OpportunisticContainersQueuePolicy::ByQueueLen
-        }
-        OpportunisticContainersQueuePolicy::ByResources => {
-            sched::OpportunisticContainersQueuePolicy::ByResources
-        }
-    };
     let length = config.scheduler.opportunistic_queue_length_max;
     let ratio = VmemPmemRatio::new(config.monitor.vmem_pmem_ratio);
     ContainerSchedulerConfig {
-        queue_policy,
+        queue_policy: config.scheduler.opportunistic_queue_policy,
         queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
         pause_max_ms: config.scheduler.pause_max_ms,
