@@ -35,8 +35,6 @@ mod spawn;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
 
 pub use context::{
     ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
