@@ -7,13 +7,14 @@
 //!   test wrote, and record what they were sent.
 //! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
 //!   processes.
+//! - [`skip`]: the end of a test that this machine cannot run.
 //!
 //! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
 //! behaviour follows rules. Anything else in a test is real. The crate knows `records` and `wire`
 //! only: no scheduling, no node, no processes. Unit tests of `wire` itself cannot use the parts
 //! over `wire`, since their `wire` is another build of the same code.
 //!
-//! All but [`ids`] needs the feature `rpc`.
+//! All but [`ids`] and [`skip`] needs the feature `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
@@ -22,6 +23,7 @@ pub mod ids;
 pub mod scripted;
 #[cfg(feature = "rpc")]
 pub mod simulated;
+pub mod skip;
 #[cfg(feature = "rpc")]
 pub mod tokens;
 

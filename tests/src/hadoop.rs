@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::requirements::print_line;
+use crate::skip::print_line;
 
 pub use test_support::HADOOP_VERSION as VERSION;
 

@@ -11,7 +11,7 @@
 //! | Variable | Effect |
 //! |---|---|
 //! | `NM_AGENT_TEST_CACHE` | folder for Hadoop's jars and locks, or `~/.cache/nm-agent-tests` |
-//! | `NM_AGENT_REQUIRE_ALL=1` | a test that lacks something (Java, Maven) fails instead of skipping |
+//! | `NM_AGENT_REQUIRE_ALL` | `1`: a test that lacks a program fails; `kernel`: or an interface |
 //! | `NM_AGENT_SCREENSHOTS` | for `tools`: a folder for pictures of the live page |
 //! | `NM_AGENT_TEST_NODE` | `java` runs tests on Hadoop's NodeManager, a path on that agent |
 //!
@@ -50,3 +50,5 @@ pub mod rm;
 pub mod samples;
 pub mod scripted_cluster;
 pub mod wait;
+
+pub use test_support::skip;

@@ -4,11 +4,7 @@
 //! `NM_AGENT_REQUIRE_ALL=1` a missing requirement is a failure, so that a check on a complete
 //! machine cannot pass by skipping.
 
-use std::io::Write as _;
 use std::process::{Command, Stdio};
-
-/// Variable that makes a missing requirement panic when it is `1`.
-pub const REQUIRE_ALL: &str = "NM_AGENT_REQUIRE_ALL";
 
 /// Returns from the test unless each named function of [`requirements`](crate::requirements) is
 /// satisfied.
@@ -23,7 +19,7 @@ macro_rules! require {
                 // The path of a local function names the test; the thread's name does not when
                 // tests run one by one.
                 fn here() {}
-                $crate::requirements::skip(::std::any::type_name_of_val(&here).trim_end_matches("::here"), &why);
+                $crate::skip::skip(::std::any::type_name_of_val(&here).trim_end_matches("::here"), &why);
                 return;
             }
         )+
@@ -128,25 +124,6 @@ fn runs(program: &str, arguments: &str) -> Result<(), String> {
         Ok(status) => Err(format!("`{program} {arguments}` ended with {status}")),
         Err(error) => Err(format!("`{program}` does not run: {error}")),
     }
-}
-
-/// Prints that a test is skipped, to where the test harness does not capture output.
-///
-/// # Panics
-/// When [`REQUIRE_ALL`] is `1`.
-pub fn skip(test: &str, why: &str) {
-    assert!(
-        std::env::var(REQUIRE_ALL).as_deref() != Ok("1"),
-        "{test} would be skipped although {REQUIRE_ALL}=1: {why}"
-    );
-    print_line(&format!("SKIPPED: {test}: {why}"));
-}
-
-/// Prints one line to the real standard error. It begins with a line break, since the test harness
-/// may have left its own line unfinished.
-pub fn print_line(line: &str) {
-    // A closed standard error is no reason to fail a test.
-    drop(writeln!(std::io::stderr().lock(), "\n{line}"));
 }
 
 #[cfg(test)]

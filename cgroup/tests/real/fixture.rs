@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use cgroup::{
     Cgroup, Child, Command, Controller, Delegation, Layout, Parent, Root, RootConfig, spawn,
 };
+use test_support::skip::{print_skipped_by_kernel, skip_by_kernel};
 
 /// Timeout of steps that should take milliseconds, on a machine that is busy building.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,8 +29,8 @@ impl Use {
     /// Reports a skipped test. A machine without legacy hierarchies never fails one.
     fn skip(self, test: &str, why: &dyn std::fmt::Display) {
         match self {
-            Self::All => skip(test, why),
-            Self::Legacy => print_skip(test, why),
+            Self::All => skip_by_kernel(test, why),
+            Self::Legacy => print_skipped_by_kernel(test, why),
         }
     }
 }
@@ -104,21 +105,6 @@ impl Drop for TestRoot {
             drop(std::fs::remove_dir(&path));
         }
     }
-}
-
-pub(crate) fn skip(test: &str, why: &dyn std::fmt::Display) {
-    assert!(
-        std::env::var("NM_AGENT_REQUIRE_CGROUPS").as_deref() != Ok("1"),
-        "{test} would be skipped: {why}"
-    );
-    print_skip(test, why);
-}
-
-pub(crate) fn print_skip(test: &str, why: &dyn std::fmt::Display) {
-    drop(writeln!(
-        std::io::stderr().lock(),
-        "\nSKIPPED BY KERNEL: {test}: {why}"
-    ));
 }
 
 /// A bash script that runs in a cgroup, with a pipe as its output. Killed and reaped when dropped.

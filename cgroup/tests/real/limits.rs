@@ -234,7 +234,7 @@ fn with_unified_memory(test: &str) -> Option<TestRoot> {
     if probe.memory_events().unwrap().high_hits.is_some() {
         return Some(test_root);
     }
-    super::fixture::print_skip(
+    test_support::skip::print_skipped_by_kernel(
         test,
         &"the memory controller is not in the unified hierarchy",
     );

@@ -1,5 +1,5 @@
 //! The crate on this machine's own hierarchies. A test that they do not support, or this user may
-//! not run, prints a line `SKIPPED BY KERNEL`; with `NM_AGENT_REQUIRE_CGROUPS=1` it fails.
+//! not run, prints a line `SKIPPED BY KERNEL`; with `NM_AGENT_REQUIRE_ALL=kernel` it fails.
 //!
 //! Each test works below a path of its own (`nm-agent-test-…`) and removes it. On a machine with
 //! only the unified hierarchy, the same tests run there.

@@ -52,7 +52,7 @@ fn waiting_for_a_cpu_is_seen() {
     };
     let group = test_root.group("c1");
     if group.pressure(Resource::Cpu).unwrap().is_none() {
-        super::fixture::skip(test, &"no pressure is reported");
+        test_support::skip::skip_by_kernel(test, &"no pressure is reported");
         return;
     }
     let class = test_root

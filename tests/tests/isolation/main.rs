@@ -33,7 +33,7 @@ fn all_of_this_holds_in_a_guest_with_systemd_and_the_unified_hierarchy() {
     let own = std::env::current_exe().unwrap();
     let agent = Path::new(env!("CARGO_BIN_EXE_agent-under-test"));
     let command =
-        "export NM_AGENT_REQUIRE_CGROUPS=1 RUST_BACKTRACE=1\nexec ./isolation --test-threads=1";
+        "export NM_AGENT_REQUIRE_ALL=kernel RUST_BACKTRACE=1\nexec ./isolation --test-threads=1";
     let status = guest::run(
         &[("isolation", &own), ("agent", agent)],
         command,

@@ -43,7 +43,7 @@ fn opportunistic_containers_wait_for_a_guaranteed_one_that_burns_and_the_metrics
     let exposition = node.exposition();
     let told = waited(&exposition, "opportunistic");
     if told.is_empty() {
-        crate::kernel::fixture::skip(test, &"no pressure is told of cgroups");
+        test_support::skip::skip_by_kernel(test, &"no pressure is told of cgroups");
         return;
     }
     // Each resource, some and all.

@@ -25,7 +25,7 @@ pub(crate) fn isolated(test: &str, change: impl FnOnce(&mut Properties)) -> Opti
     let hierarchy = match Hierarchy::new() {
         Ok(hierarchy) => hierarchy,
         Err(why) => {
-            crate::kernel::fixture::skip(test, &why);
+            test_support::skip::skip_by_kernel(test, &why);
             return None;
         }
     };

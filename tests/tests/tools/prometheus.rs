@@ -11,7 +11,7 @@ use serde_json::Value;
 use tests::cgroups::Hierarchy;
 use tests::prometheus::{Prometheus, promtool};
 use tests::scripted_cluster::ScriptedCluster;
-use tests::{http, require, requirements, wait};
+use tests::{http, require, skip, wait};
 use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
 
 use crate::AGENT;
@@ -62,9 +62,8 @@ impl Node {
 fn measures_classes(exposition: &str, test: &str) -> bool {
     let measures = exposition.contains(OF_THE_HIERARCHY);
     if !measures {
-        requirements::print_line(&format!(
-            "SKIPPED BY KERNEL: {test}: containers are in no hierarchy that tells {OF_THE_HIERARCHY}"
-        ));
+        let why = format!("containers are in no hierarchy that tells {OF_THE_HIERARCHY}");
+        skip::print_skipped_by_kernel(test, &why);
     }
     measures
 }
