@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use container_runtime::launch::RunningProcess;
 use container_runtime::monitor::{ContainerLimit, ContainerLimits, ContainerSampler, MemoryPolicy};
-use records::{ApplicationId, ContainerId, ExecutionType};
+use records::ExecutionType;
+use test_support::ids::container as container_id;
 
 /// Containers looked at.
 const CONTAINERS: usize = 1_000;
@@ -98,10 +99,6 @@ fn start() -> Outcome<Containers> {
         BufReader::new(output).read_line(&mut line)?;
     }
     Ok(containers)
-}
-
-fn container_id(id: i64) -> ContainerId {
-    ApplicationId::new(1, 1).attempt(1).container(id)
 }
 
 /// Milliseconds of processor time of this thread that it took.

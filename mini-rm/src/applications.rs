@@ -311,7 +311,7 @@ mod tests {
     const WALL: EpochMillis = EpochMillis(0);
 
     fn application(attempts_max: u32) -> Application {
-        let id = ApplicationId::new(1, 1);
+        let id = test_support::ids::application(1);
         let submission = ApplicationSubmissionContextProto::default();
         Application::new(
             id,

@@ -279,20 +279,18 @@ fn bounded(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use test_support::ids;
     use wire::proto::hadoop_yarn::ApplicationAttemptIdProto;
     use wire::token::Token;
 
     use super::*;
 
     fn attempt() -> ApplicationAttemptId {
-        ApplicationId::new(1_700_000_000_000, 7).attempt(1)
+        ids::attempt(7)
     }
 
     fn node() -> NodeId {
-        NodeId {
-            host: "node1".to_owned(),
-            port: 8041,
-        }
+        ids::node("node1")
     }
 
     fn key(key_id: i32) -> MasterKey {

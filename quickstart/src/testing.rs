@@ -1,15 +1,14 @@
 //! Containers and decisions for the tests of the story.
 
-use records::{ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType};
+use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType};
 use sched::{Completion, Note, ShedReason};
+use test_support::ids::container_of;
 
 use super::tally::{Happened, What};
 
 /// This container of the first attempt of this application.
 pub(super) const fn id(application: i32, number: i64) -> ContainerId {
-    ApplicationId::new(1, application)
-        .attempt(1)
-        .container((1 << 40) + number)
+    container_of(application, (1 << 40) + number)
 }
 
 pub(super) const fn happened(at: i64, node: usize, what: What) -> Happened {

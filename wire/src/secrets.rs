@@ -301,7 +301,6 @@ impl SecretManager for AmrmTokenSecretManager {
 
 #[cfg(test)]
 mod tests {
-    use records::ApplicationId;
 
     use super::*;
 
@@ -311,7 +310,7 @@ mod tests {
     };
 
     fn attempt() -> ApplicationAttemptId {
-        ApplicationId::new(1, 1).attempt(1)
+        test_support::ids::attempt(1)
     }
 
     #[test]

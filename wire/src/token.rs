@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
     use crate::proto::hadoop_yarn::RegisterNodeManagerResponseProto;
-    use crate::testing::hex;
+    use crate::testing::{hex, master_key as key};
 
     const AMRM_ID: &str = "0a0d0a0908071080d095ffbc31100110f9d2b4ffffffffffff01";
     const AMRM_PASSWORD: &str = "9d7ae9b99773e0919dfa9319123f991fa67ae91e";
@@ -281,10 +281,6 @@ mod tests {
     const DELEGATION_ID: &str = "0a05616c69636512047961726e2080d095ffbc312880d8c79fbf3130033802";
     const URL_TEXT: &str = "GgoNCgkIBxCA0JX_vDEQARD50rT_______8BFJ166bmXc-CRnfqTGRI_mR-meukeEFlBUk5fQU1fUk1fVE9LRU4O\
         MTI3LjAuMC4xOjgwNDk";
-
-    fn key() -> MasterKey {
-        MasterKey::new(42, Bytes::from_static(&[1, 2, 3, 4, 5, 6, 7, 8]))
-    }
 
     fn am_token() -> Token {
         Token::sign(

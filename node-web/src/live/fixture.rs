@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use amrm_proxy::interceptor::{Gauges, Timing};
 use amrm_proxy::masters::{GivenContainers, MasterNumbers, ProxiedMaster};
-use records::{
-    ApplicationAttemptId, ApplicationId, EpochMillis, ExecutionType, MonoMillis, Now, Resource,
-};
+use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
 
 use super::*;
@@ -82,13 +80,7 @@ pub(crate) fn live_view() -> LiveView {
 /// A master of `carol` that has called for a minute.
 pub(crate) fn master(id: i32) -> ProxiedMaster {
     ProxiedMaster {
-        attempt: ApplicationAttemptId {
-            application_id: ApplicationId {
-                cluster_timestamp: 1_700_000_000_000,
-                id,
-            },
-            attempt_id: 1,
-        },
+        attempt: test_support::ids::attempt(id),
         user: "carol".to_owned(),
         numbers: MasterNumbers {
             calls: 1_200,

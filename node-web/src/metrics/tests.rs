@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType};
+use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
 use super::*;
 
-const ID: ContainerId = ApplicationId::new(1_700_000_000_000, 7)
-    .attempt(1)
-    .container(2);
+const ID: ContainerId = test_support::ids::container_of(7, 2);
 
 /// Series by name and labels, without comments.
 fn values(metrics: &Metrics) -> BTreeMap<String, f64> {

@@ -9,7 +9,7 @@ use crate::proto::hadoop_yarn::{
     ContainerTypeProto, MasterKeyProto, NmTokenIdentifierProto, YarnDelegationTokenIdentifierProto,
 };
 
-const ATTEMPT: ApplicationAttemptId = ApplicationId::new(1_700_000_000_000, 7).attempt(1);
+const ATTEMPT: ApplicationAttemptId = test_support::ids::attempt(7);
 
 fn hex(message: &impl Message) -> String {
     message

@@ -11,8 +11,8 @@ use tests::distributed_shell::ContainerType;
 use tests::gate::Gate;
 use tests::job_client::JobClient;
 use tests::node::NodeKind;
-use tests::requirements;
 use tests::rm::RmKind;
+use tests::skip;
 use tests::wait;
 
 use crate::interop::{is_of_application, start_cluster};
@@ -129,7 +129,7 @@ fn frozen_containers_go_on_where_they_were_and_their_job_succeeds(rm: &RmKind) {
     tests::require!(cgroups);
     if crate::interop::node_kind() == NodeKind::Java {
         // Hadoop's node freezes with a setuid program that is not among Hadoop's jars.
-        requirements::skip("freezing", "Hadoop's node needs its container-executor");
+        skip::skip("freezing", &"Hadoop's node needs its container-executor");
         return;
     }
     // Dropped after the node.
