@@ -10,6 +10,7 @@
 //! The child starts clean: a session and process group of its own, default signal dispositions, an
 //! empty signal mask, no descriptors but the standard three, and only the environment given.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
@@ -17,7 +18,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::fcntl::{FcntlArg, fcntl};
 use thiserror::Error;
@@ -153,9 +153,9 @@ struct Plan {
     open_files: Option<libc::rlimit>,
     joins: *const c_int,
     joins_length: usize,
-    /// Number of the [`Step`] that failed in the child, and its error number. 0: none so far.
-    failed_step: AtomicI32,
-    failed_errno: AtomicI32,
+    /// Step that failed in the child, and the error number. Written by the child while the parent's
+    /// thread waits in the kernel: never by both at a time.
+    failure: Cell<Option<(Step, c_int)>>,
 }
 
 /// Starts a process in a cgroup, or in the cgroup of the calling thread. Returns once the program
@@ -189,8 +189,7 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
                 .map(|(rlim_cur, rlim_max)| libc::rlimit { rlim_cur, rlim_max }),
             joins: joins.as_ptr(),
             joins_length: joins.len(),
-            failed_step: AtomicI32::new(0),
-            failed_errno: AtomicI32::new(0),
+            failure: Cell::new(None),
         };
         match start(&plan, entry.unified.as_ref().map(AsFd::as_fd)) {
             Err(SpawnError::Clone(error)) if made_inside && clone::is_refusal_of_call(&error) => {
@@ -240,23 +239,20 @@ fn start(plan: &Plan, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnErr
         argument: ptr::from_ref(plan).cast_mut().cast(),
         cgroup: unified.map(|unified| unified.as_raw_fd()),
     };
-    // SAFETY: `run_child` only reads the plan, which outlives the child's use of it: this call
-    // returns when the child has executed or exited. The child makes only calls that are allowed
-    // between fork and exec, and never returns to a caller. Signals are blocked, so that no handler
-    // of this process runs in the child on shared memory.
+    // SAFETY: `run_child` reads the plan and sets its failure, and the plan outlives that: this
+    // call returns when the child has executed or exited. The child makes only calls that are
+    // allowed between fork and exec, and never returns to a caller. Signals are blocked, so that no
+    // handler of this process runs in the child on shared memory.
     let cloned = unsafe { clone::clone(&request) };
     drop(blocked);
     let (pid, handle) = cloned.map_err(SpawnError::Clone)?;
-    let step = match plan.failed_step.load(Ordering::Acquire) {
-        0 => return Ok(Child { pid, handle }),
-        1 => Step::Join,
-        2 => Step::Prepare,
-        _ => Step::Execute,
+    let Some((step, errno)) = plan.failure.get() else {
+        return Ok(Child { pid, handle });
     };
     reap(&handle);
     Err(SpawnError::Child {
         step,
-        source: io::Error::from_raw_os_error(plan.failed_errno.load(Ordering::Acquire)),
+        source: io::Error::from_raw_os_error(errno),
     })
 }
 
@@ -309,8 +305,7 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
     // SAFETY: `start` passes a plan that lives until the child has executed or exited.
     let plan = unsafe { &*argument.cast::<Plan>().cast_const() };
     let step = become_program(plan);
-    plan.failed_errno.store(last_errno(), Ordering::Release);
-    plan.failed_step.store(step, Ordering::Release);
+    plan.failure.set(Some((step, last_errno())));
     #[expect(unsafe_code, reason = "a child may not run its parent's exit handlers")]
     // SAFETY: ends this process only, without touching memory.
     unsafe {
@@ -327,22 +322,19 @@ fn last_errno() -> c_int {
     }
 }
 
-/// Executes the program. Returns only on failure: the number of the [`Step`].
+/// Executes the program. Returns only on failure: the step that failed.
 #[expect(unsafe_code, reason = "only direct system calls are allowed here")]
-fn become_program(plan: &Plan) -> c_int {
-    const JOIN: c_int = 1;
-    const PREPARE: c_int = 2;
-    const EXECUTE: c_int = 3;
+fn become_program(plan: &Plan) -> Step {
     default_signals();
     // SAFETY: these take integers only.
     if unsafe { libc::setsid() < 0 || libc::fchdir(plan.directory) < 0 } {
-        return PREPARE;
+        return Step::Prepare;
     }
     if let Some(limit) = &plan.open_files {
         // SAFETY: the kernel reads a structure that the plan keeps alive. The limits are the
         // child's own, not shared with the parent.
         if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, ptr::from_ref(limit)) } != 0 {
-            return PREPARE;
+            return Step::Prepare;
         }
     }
     // As late as possible: from here on the child has only the CPU time of its cgroup, which may be
@@ -353,14 +345,14 @@ fn become_program(plan: &Plan) -> c_int {
         // byte long.
         let written = unsafe { libc::write(*plan.joins.add(index), c"0".as_ptr().cast(), 1) };
         if written != 1 {
-            return JOIN;
+            return Step::Join;
         }
     }
     // SAFETY: these take integers only.
     unsafe {
         let [input, output, error] = plan.stdio;
         if libc::dup2(input, 0) < 0 || libc::dup2(output, 1) < 0 || libc::dup2(error, 2) < 0 {
-            return PREPARE;
+            return Step::Prepare;
         }
         if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {
             for descriptor in 3..CLOSE_MAX {
@@ -376,7 +368,7 @@ fn become_program(plan: &Plan) -> c_int {
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
         libc::execve(plan.program, plan.arguments, plan.environment);
     }
-    EXECUTE
+    Step::Execute
 }
 
 /// Resets all signals to their default. The child has its own table of dispositions, and a signal
