@@ -12,7 +12,7 @@
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
 //! | [`dial`] | TCP connections to a host by its name, over all its addresses |
 //! | [`client`], [`server`] | a connection to a server, and a server of many connections |
-//! | [`failover`] | calls to the active one of several ResourceManagers, repeated until it answers |
+//! | [`failover`] | calls to the active of several ResourceManagers, retried until it answers |
 //! | [`secrets`] | master keys that roll, tokens made with them, verification of AMRMTokens |
 //! | [`raw_message`] | messages edited field by field, unknown fields kept |
 //! | [`convert`] | protobuf to [`records`] values and back |
