@@ -1,0 +1,239 @@
+//! The file, the thread that writes it, and the handles through which subjects write.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use redb::{
+    Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableHandle as _,
+};
+use thiserror::Error;
+
+use crate::pending::{Batch, Pending, Space};
+
+/// Cache of the database, in bytes: a node's records fit, and they are read only at the start.
+const CACHE_BYTES: usize = 1 << 20;
+
+/// Reason for which the store cannot be used.
+#[derive(Debug, Error)]
+#[error("{operation} the node's state in {}", path.display())]
+pub struct StoreError {
+    operation: &'static str,
+    path: PathBuf,
+    #[source]
+    source: Box<redb::Error>,
+}
+
+/// Records of one key space, by key.
+pub type Contents = BTreeMap<String, Vec<u8>>;
+
+/// The open file. When the store and all its handles are dropped, the remaining changes are
+/// committed and the file is closed.
+#[derive(Debug)]
+pub struct StateStore {
+    writer: Arc<Writer>,
+    found: BTreeMap<String, Contents>,
+}
+
+/// The thread that writes, and the changes that wait for it.
+#[derive(Debug)]
+struct Writer {
+    pending: Arc<Pending>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.pending.close();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that writes the node's state panicked");
+        }
+    }
+}
+
+impl StateStore {
+    /// Opens the file and reads all records. Makes the file, and its folder, if they do not exist;
+    /// only this user can read them, because records may be secret.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the file cannot be opened, has another format, or is in use.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |operation: &'static str, source: redb::Error| StoreError {
+            operation,
+            path: path.to_path_buf(),
+            source: Box::new(source),
+        };
+        let file = private_file(path).map_err(|error| failed("opening", error.into()))?;
+        let database = redb::Builder::new()
+            .set_cache_size(CACHE_BYTES)
+            .create_file(file)
+            .map_err(|error| failed("opening", error.into()))?;
+        let found = read_all(&database).map_err(|error| failed("reading", error))?;
+        let pending = Arc::new(Pending::default());
+        let of_thread = Arc::clone(&pending);
+        let thread = thread::Builder::new()
+            .name("state-store".to_owned())
+            .spawn(move || write_until_closed(&of_thread, &database))
+            .map_err(|error| failed("starting the thread that writes", error.into()))?;
+        let thread = Some(thread);
+        Ok(Self {
+            writer: Arc::new(Writer { pending, thread }),
+            found,
+        })
+    }
+
+    /// Takes the records that a key space had when the store was opened. Empty the second time.
+    pub fn take_found(&mut self, space: &str) -> Contents {
+        self.found.remove(space).unwrap_or_default()
+    }
+
+    /// Returns a handle to a key space. Handles of the same name share their records.
+    #[must_use]
+    pub fn key_space(&self, name: Space) -> KeySpace {
+        KeySpace {
+            writer: Arc::clone(&self.writer),
+            name,
+        }
+    }
+
+    /// Waits until all changes so far are on the disk.
+    pub fn flush(&self) {
+        self.writer.pending.flush();
+    }
+}
+
+/// Handle to the records of one subject.
+#[derive(Clone, Debug)]
+pub struct KeySpace {
+    writer: Arc<Writer>,
+    name: Space,
+}
+
+impl KeySpace {
+    /// Stores a record, in place of an earlier one of the same key.
+    pub fn put(&self, key: &str, value: Vec<u8>) {
+        let key = key.to_owned();
+        self.writer.pending.put(self.name, key, Some(value));
+    }
+
+    /// Removes all records whose key begins with `prefix`.
+    pub fn clear(&self, prefix: &str) {
+        self.writer.pending.clear(self.name, prefix);
+    }
+
+    /// Begins a group of records that share the key prefix `prefix` and end together.
+    #[must_use]
+    pub fn records(&self, prefix: String) -> Records {
+        Records {
+            id: self.writer.pending.open_group(),
+            writer: Arc::clone(&self.writer),
+            space: self.name,
+            prefix,
+        }
+    }
+}
+
+/// Group of records with one lifetime. After [`end`](Self::end) its writes are ignored,
+/// so that a late write cannot follow the removal, nor mix with the records of a later group that
+/// has the same prefix.
+#[derive(Debug)]
+pub struct Records {
+    writer: Arc<Writer>,
+    /// Number of the group at the writer.
+    id: u64,
+    space: Space,
+    prefix: String,
+}
+
+impl Records {
+    /// Stores the record `prefix` + `name`, or removes it (`None`).
+    pub fn put(&self, name: &str, value: Option<Vec<u8>>) {
+        let key = format!("{}{name}", self.prefix);
+        let pending = &self.writer.pending;
+        pending.put_in_group(self.id, self.space, key, value);
+    }
+
+    /// Removes all records of the prefix and ends the group.
+    pub fn end(&self) {
+        let pending = &self.writer.pending;
+        pending.end_group(self.id, self.space, &self.prefix);
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        self.writer.pending.close_group(self.id);
+    }
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+const fn table(name: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
+    TableDefinition::new(name)
+}
+
+fn read_all(database: &Database) -> Result<BTreeMap<String, Contents>, redb::Error> {
+    let transaction = database.begin_read()?;
+    let mut found = BTreeMap::new();
+    for handle in transaction.list_tables()? {
+        let mut contents = Contents::new();
+        for entry in transaction.open_table(table(handle.name()))?.iter()? {
+            let (key, value) = entry?;
+            contents.insert(key.value().to_owned(), value.value().to_vec());
+        }
+        found.insert(handle.name().to_owned(), contents);
+    }
+    Ok(found)
+}
+
+fn write_until_closed(pending: &Pending, database: &Database) {
+    while let Some(batch) = pending.take() {
+        if let Err(error) = commit(database, &batch) {
+            // The changes are lost for a restart; the running parts have their state in memory.
+            let records = batch.values.len();
+            tracing::error!(%error, records, "the node's state cannot be written");
+        }
+        pending.written();
+    }
+}
+
+fn commit(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    for (space, prefix) in &batch.cleared {
+        let end = format!("{prefix}{}", char::MAX);
+        let mut table = transaction.open_table(table(space))?;
+        table.retain_in(prefix.as_str()..end.as_str(), |_, _| false)?;
+    }
+    for ((space, key), value) in &batch.values {
+        let mut table = transaction.open_table(table(space))?;
+        match value {
+            Some(value) => table.insert(key.as_str(), value.as_slice())?,
+            None => table.remove(key.as_str())?,
+        };
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

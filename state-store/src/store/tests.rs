@@ -1,0 +1,135 @@
+//! Tests of the store over real files.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn contents(path: &Path, space: &str) -> Contents {
+    StateStore::open(path).unwrap().take_found(space)
+}
+
+fn records(items: &[(&str, u8)]) -> Contents {
+    items
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), vec![*value]))
+        .collect()
+}
+
+#[test]
+fn what_was_put_last_is_found_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    {
+        let store = StateStore::open(&path).unwrap();
+        let space = store.key_space("one");
+        for value in 0..100 {
+            space.put("asks", vec![value]);
+        }
+        space.put("keys", vec![7]);
+        space.put("gone/limits", vec![8]);
+        store.flush();
+        space.clear("gone/");
+        store.key_space("two").put("asks", vec![1]);
+    }
+    assert_eq!(
+        contents(&path, "one"),
+        records(&[("asks", 99), ("keys", 7)])
+    );
+    assert_eq!(contents(&path, "two"), records(&[("asks", 1)]));
+    assert_eq!(contents(&path, "three"), Contents::new());
+}
+
+#[test]
+fn a_group_that_has_ended_writes_nothing_into_its_successor() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    {
+        let store = StateStore::open(&path).unwrap();
+        let space = store.key_space("one");
+        let first = space.records("a/".to_owned());
+        first.put("x", Some(vec![1]));
+        store.flush();
+        first.end();
+        first.put("x", Some(vec![2]));
+        let second = space.records("a/".to_owned());
+        second.put("y", Some(vec![3]));
+        first.put("y", Some(vec![4]));
+        first.end();
+    }
+    assert_eq!(contents(&path, "one"), records(&[("a/y", 3)]));
+}
+
+#[test]
+fn a_file_that_is_no_store_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    std::fs::write(&path, b"something else entirely").unwrap();
+    let error = StateStore::open(&path).unwrap_err();
+    assert!(error.to_string().contains("state.redb"), "{error}");
+}
+
+#[test]
+fn nobody_else_may_read_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").join("state.redb");
+    let _store = StateStore::open(&path).unwrap();
+    for path in [path.as_path(), path.parent().unwrap()] {
+        let mode = std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_store_in_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    let _first = StateStore::open(&path).unwrap();
+    assert!(StateStore::open(&path).is_err());
+}
+
+/// A change to the store and to the model of it.
+#[derive(Clone, Debug)]
+enum Step {
+    Put(String, u8),
+    Clear(String),
+    Flush,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => ("[ab]{1,3}", any::<u8>()).prop_map(|(key, value)| Step::Put(key, value)),
+        1 => "[ab]{1,2}".prop_map(Step::Clear),
+        1 => Just(Step::Flush),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    /// Changes in any order, committed in any grouping, leave what a map would contain.
+    #[test]
+    fn any_grouping_of_changes_ends_like_a_map(steps in prop::collection::vec(step(), 0..40)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.redb");
+        let mut model = Contents::new();
+        {
+            let store = StateStore::open(&path).unwrap();
+            let space = store.key_space("one");
+            for step in steps {
+                match step {
+                    Step::Put(key, value) => {
+                        space.put(&key, vec![value]);
+                        model.insert(key, vec![value]);
+                    }
+                    Step::Clear(prefix) => {
+                        space.clear(&prefix);
+                        model.retain(|key, _| !key.starts_with(&prefix));
+                    }
+                    Step::Flush => store.flush(),
+                }
+            }
+        }
+        prop_assert_eq!(contents(&path, "one"), model);
+    }
+}
