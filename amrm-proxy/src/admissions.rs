@@ -1,7 +1,7 @@
-//! Which attempts have a pipeline, and which of their AMs have started. Pure.
+//! The table of attempts that have a pipeline, and of the AMs among them that have started. Pure.
 //!
 //! ```text
-//!             begin              started
+//!         begin_start         mark_started
 //!   (none) ──────────▶ pending ──────────▶ started: ends the pipelines of lower attempts
 //!      ▲                  │                   │
 //!      └──────────────────┴───────────────────┘
@@ -9,40 +9,41 @@
 //!        was refused         or the application ends
 //! ```
 //!
-//! A start may still be refused after the proxy has seen it, may come twice, and two that came may overtake each other. So
-//! nothing ends because a start has come: only because one has succeeded, or because none is left that could.
+//! A start may still be refused after the proxy has seen it, may arrive twice, and two starts may
+//! overtake each other. So no pipeline ends because a start has arrived: only because another has
+//! succeeded, or because no start is left that could.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use records::{ApplicationAttemptId, ApplicationId};
 
-/// The pipeline of one attempt.
+/// Pipeline of an attempt, and the state of its starts.
 #[derive(Debug)]
 struct Entry<P> {
     pipeline: Arc<P>,
-    /// Starts of its AM whose outcome is open.
+    /// Starts of the AM whose outcome is open.
     starts: usize,
     has_started: bool,
 }
 
-/// Why an attempt gets no pipeline.
+/// Reason for which an attempt gets no pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// As many as there may be.
+pub(crate) enum AdmissionRefusal {
+    /// The table is full.
     Full,
-    /// This later attempt has started.
+    /// This later attempt of the application has started.
     Superseded(ApplicationAttemptId),
 }
 
-/// See the module.
+/// Table of pipelines by attempt. Owns the decision which pipeline begins and which ends.
 #[derive(Debug)]
 pub(crate) struct Admissions<P> {
     by_attempt: BTreeMap<ApplicationAttemptId, Entry<P>>,
     max: usize,
 }
 
-/// The attempts of one application, in their order.
+/// Returns the range of all attempts of one application, in their order.
 fn attempts_of(application_id: ApplicationId) -> std::ops::RangeInclusive<ApplicationAttemptId> {
     let attempt = |attempt_id| ApplicationAttemptId {
         application_id,
@@ -52,7 +53,7 @@ fn attempts_of(application_id: ApplicationId) -> std::ops::RangeInclusive<Applic
 }
 
 impl<P> Admissions<P> {
-    /// None, and never more than `max`.
+    /// Makes an empty table for at most `max` pipelines.
     pub(crate) const fn new(max: usize) -> Self {
         Self {
             by_attempt: BTreeMap::new(),
@@ -60,22 +61,22 @@ impl<P> Admissions<P> {
         }
     }
 
-    /// A start of this attempt's AM has come: [`over`](Self::over) follows in any case. Its pipeline is `make`'s if it has
-    /// none.
-    pub(crate) fn begin(
+    /// Notes a new start of this attempt's AM and returns its pipeline, made by `make` if there is
+    /// none. A call of [`settle_start`](Self::settle_start) follows for each start.
+    pub(crate) fn begin_start(
         &mut self,
         attempt: ApplicationAttemptId,
         make: impl FnOnce() -> Arc<P>,
-    ) -> Result<Arc<P>, Refusal> {
+    ) -> Result<Arc<P>, AdmissionRefusal> {
         if let Some(entry) = self.by_attempt.get_mut(&attempt) {
             entry.starts += 1;
             return Ok(Arc::clone(&entry.pipeline));
         }
         if let Some(later) = self.later_started(attempt) {
-            return Err(Refusal::Superseded(later));
+            return Err(AdmissionRefusal::Superseded(later));
         }
         if self.by_attempt.len() >= self.max {
-            return Err(Refusal::Full);
+            return Err(AdmissionRefusal::Full);
         }
         let pipeline = make();
         let entry = Entry {
@@ -87,9 +88,9 @@ impl<P> Admissions<P> {
         Ok(pipeline)
     }
 
-    /// The AM with this pipeline has started. Answers with what ends by that: the pipelines of earlier attempts, or its
-    /// own, if a later attempt was faster.
-    pub(crate) fn started(
+    /// Marks the AM of this pipeline as started. Removes and returns the pipelines that end by
+    /// that: those of earlier attempts, or its own if a later attempt has started before.
+    pub(crate) fn mark_started(
         &mut self,
         attempt: ApplicationAttemptId,
         pipeline: &Arc<P>,
@@ -100,14 +101,14 @@ impl<P> Admissions<P> {
         entry.has_started = true;
         let last = self.later_started(attempt).unwrap_or(attempt);
         let earlier = attempts_of(attempt.application_id);
-        let over = self.by_attempt.range(*earlier.start()..last);
-        let over: Vec<_> = over.map(|(attempt, _)| *attempt).collect();
-        self.remove(over)
+        let ended = self.by_attempt.range(*earlier.start()..last);
+        let ended: Vec<_> = ended.map(|(attempt, _)| *attempt).collect();
+        self.remove(ended)
     }
 
-    /// The outcome of one start of this pipeline's AM is known. Answers with the pipeline if it ends by that: no start of
-    /// it has succeeded, and none is left.
-    pub(crate) fn over(
+    /// Notes that the outcome of one start is known. Removes and returns the pipeline if no start
+    /// of it has succeeded and none is open.
+    pub(crate) fn settle_start(
         &mut self,
         attempt: ApplicationAttemptId,
         pipeline: &Arc<P>,
@@ -118,24 +119,25 @@ impl<P> Admissions<P> {
         is_over.then(|| self.remove(vec![attempt]).pop())?
     }
 
-    /// The application has ended. Answers with what ends by that.
+    /// Removes and returns the pipelines of an application that has ended.
     pub(crate) fn end(&mut self, id: ApplicationId) -> Vec<Arc<P>> {
         let attempts = self.by_attempt.range(attempts_of(id));
         let attempts = attempts.map(|(attempt, _)| *attempt).collect();
         self.remove(attempts)
     }
 
-    /// The attempt's pipeline, its AM started or about to.
+    /// Returns the pipeline of this attempt, whether its AM has started or is about to.
     pub(crate) fn get(&self, attempt: ApplicationAttemptId) -> Option<&Arc<P>> {
         self.by_attempt.get(&attempt).map(|entry| &entry.pipeline)
     }
 
-    /// Every pipeline.
+    /// Iterates over all pipelines, in the order of their attempts.
     pub(crate) fn pipelines(&self) -> impl Iterator<Item = &Arc<P>> {
         self.by_attempt.values().map(|entry| &entry.pipeline)
     }
 
-    /// `None` as well when the attempt has another pipeline by now.
+    /// Returns the entry of this pipeline; `None` also when the attempt has another pipeline by
+    /// now.
     fn entry(&mut self, attempt: ApplicationAttemptId, pipeline: &Arc<P>) -> Option<&mut Entry<P>> {
         let entry = self.by_attempt.get_mut(&attempt)?;
         Arc::ptr_eq(&entry.pipeline, pipeline).then_some(entry)
@@ -169,7 +171,7 @@ mod tests {
     type Names = Admissions<i32>;
 
     fn begin(admissions: &mut Names, attempt_id: i32) -> Arc<i32> {
-        let made = admissions.begin(attempt(attempt_id), || Arc::new(attempt_id));
+        let made = admissions.begin_start(attempt(attempt_id), || Arc::new(attempt_id));
         made.unwrap()
     }
 
@@ -177,9 +179,9 @@ mod tests {
     fn a_start_that_is_refused_ends_no_other_attempt() {
         let mut admissions = Names::new(10);
         let first = begin(&mut admissions, 1);
-        admissions.started(attempt(1), &first);
+        admissions.mark_started(attempt(1), &first);
         let second = begin(&mut admissions, 2);
-        assert_eq!(admissions.over(attempt(2), &second), Some(second));
+        assert_eq!(admissions.settle_start(attempt(2), &second), Some(second));
         assert_eq!(admissions.get(attempt(1)), Some(&first));
     }
 
@@ -187,11 +189,11 @@ mod tests {
     fn a_start_that_succeeds_ends_the_attempts_before_it() {
         let mut admissions = Names::new(10);
         let first = begin(&mut admissions, 1);
-        admissions.started(attempt(1), &first);
+        admissions.mark_started(attempt(1), &first);
         let second = begin(&mut admissions, 2);
-        assert_eq!(admissions.started(attempt(2), &second), [first]);
-        let late = admissions.begin(attempt(1), || Arc::new(1));
-        assert_eq!(late, Err(Refusal::Superseded(attempt(2))));
+        assert_eq!(admissions.mark_started(attempt(2), &second), [first]);
+        let late = admissions.begin_start(attempt(1), || Arc::new(1));
+        assert_eq!(late, Err(AdmissionRefusal::Superseded(attempt(2))));
     }
 
     #[test]
@@ -200,14 +202,14 @@ mod tests {
         let first = begin(&mut admissions, 1);
         let second = begin(&mut admissions, 2);
         assert_eq!(
-            admissions.started(attempt(2), &second),
+            admissions.mark_started(attempt(2), &second),
             [Arc::clone(&first)]
         );
-        assert_eq!(admissions.started(attempt(1), &first), []);
+        assert_eq!(admissions.mark_started(attempt(1), &first), []);
         let mut admissions = Names::new(10);
         let third = begin(&mut admissions, 3);
-        admissions.started(attempt(3), &third);
-        assert_eq!(admissions.started(attempt(1), &first), []);
+        admissions.mark_started(attempt(3), &third);
+        assert_eq!(admissions.mark_started(attempt(1), &first), []);
     }
 
     #[test]
@@ -216,9 +218,9 @@ mod tests {
         let first = begin(&mut admissions, 1);
         let again = begin(&mut admissions, 1);
         assert!(Arc::ptr_eq(&first, &again));
-        admissions.started(attempt(1), &again);
-        assert_eq!(admissions.over(attempt(1), &again), None);
-        assert_eq!(admissions.over(attempt(1), &first), None);
+        admissions.mark_started(attempt(1), &again);
+        assert_eq!(admissions.settle_start(attempt(1), &again), None);
+        assert_eq!(admissions.settle_start(attempt(1), &first), None);
         assert!(admissions.get(attempt(1)).is_some());
     }
 
@@ -228,7 +230,7 @@ mod tests {
         let old = begin(&mut admissions, 1);
         assert_eq!(admissions.end(attempt(1).application_id).len(), 1);
         let new = begin(&mut admissions, 1);
-        assert_eq!(admissions.over(attempt(1), &old), None);
+        assert_eq!(admissions.settle_start(attempt(1), &old), None);
         assert_eq!(admissions.get(attempt(1)), Some(&new));
     }
 
@@ -237,14 +239,14 @@ mod tests {
         let mut admissions = Names::new(2);
         begin(&mut admissions, 1);
         begin(&mut admissions, 2);
-        let refused = admissions.begin(attempt(3), || Arc::new(3));
-        assert_eq!(refused, Err(Refusal::Full));
+        let refused = admissions.begin_start(attempt(3), || Arc::new(3));
+        assert_eq!(refused, Err(AdmissionRefusal::Full));
         begin(&mut admissions, 2);
     }
 
     proptest! {
-        /// Starts in any order and with any outcome: the latest attempt that started has its pipeline, and when all
-        /// outcomes are known nobody else has one.
+        /// Starts in any order and with any outcome: the latest attempt that started has its
+        /// pipeline, and when all outcomes are known no other attempt has one.
         #[test]
         fn the_latest_attempt_that_started_stays(
             steps in prop::collection::vec((0..6_usize, 1..4_i32, any::<bool>()), 1..40),
@@ -254,23 +256,23 @@ mod tests {
             let mut latest = None;
             for (kind, attempt_id, succeeds) in steps {
                 if kind < 3 || open.is_empty() {
-                    if let Ok(pipeline) = admissions.begin(attempt(attempt_id), || Arc::new(attempt_id)) {
+                    if let Ok(pipeline) = admissions.begin_start(attempt(attempt_id), || Arc::new(attempt_id)) {
                         open.push((attempt_id, pipeline));
                     }
                 } else {
                     let (id, pipeline) = open.swap_remove(kind % open.len());
                     if succeeds {
-                        admissions.started(attempt(id), &pipeline);
+                        admissions.mark_started(attempt(id), &pipeline);
                         latest = latest.max(Some(id));
                     }
-                    admissions.over(attempt(id), &pipeline);
+                    admissions.settle_start(attempt(id), &pipeline);
                 }
                 if let Some(latest) = latest {
                     prop_assert!(admissions.get(attempt(latest)).is_some());
                 }
             }
             for (id, pipeline) in open {
-                admissions.over(attempt(id), &pipeline);
+                admissions.settle_start(attempt(id), &pipeline);
             }
             let left: Vec<i32> = admissions.pipelines().map(|pipeline| **pipeline).collect();
             prop_assert_eq!(left, Vec::from_iter(latest));

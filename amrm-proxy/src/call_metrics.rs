@@ -1,9 +1,10 @@
-//! Counts and times every call. Stands nearest to the AM, so that it sees every outcome as the AM does.
+//! Counts and times every call. Is the interceptor nearest to the AM, so that it sees outcomes as
+//! the AM does.
 
 use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome};
 use crate::observe::{CallResult, Observation};
 
-/// See the module. It keeps nothing itself.
+/// Interceptor that observes every outcome. Keeps no state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallMetrics;
 

@@ -1,4 +1,4 @@
-//! The interceptors of one attempt in their order, without the one that speaks to the ResourceManager.
+//! The interceptors of one attempt in their order, without the forwarder to the ResourceManager.
 
 use records::{ApplicationAttemptId, Now};
 use wire::exception::RemoteException;
@@ -8,23 +8,24 @@ use crate::interceptor::{
 };
 use crate::store::Part;
 
-/// Interceptors, the one nearest to the AM first.
+/// Interceptors of one attempt, the one nearest to the AM first.
 #[derive(Debug, Default)]
 pub struct Chain {
     interceptors: Vec<Box<dyn Interceptor>>,
 }
 
-/// How far a call came.
+/// Result of taking a request through the chain.
 #[derive(Debug)]
 pub struct Inbound {
-    /// The interceptors that let it pass: those see its outcome.
+    /// Number of interceptors that let the request pass. Only those see its outcome.
     pub passed: usize,
-    /// How long to hold it back in all, or why it goes no further.
+    /// Milliseconds to delay the call, summed over all interceptors, or the exception that refuses
+    /// it.
     pub result: Result<u64, RemoteException>,
 }
 
 impl Chain {
-    /// A chain of these, the one nearest to the AM first.
+    /// Makes a chain of these interceptors, the one nearest to the AM first.
     #[must_use]
     pub fn new(interceptors: Vec<Box<dyn Interceptor>>) -> Self {
         Self { interceptors }
@@ -55,7 +56,7 @@ impl Chain {
         }
     }
 
-    /// Shows the outcome to the first `passed` interceptors, the one nearest to the ResourceManager first.
+    /// Shows the outcome to the first `passed` interceptors, starting at the ResourceManager's end.
     pub fn outbound(
         &mut self,
         passed: usize,
@@ -69,9 +70,9 @@ impl Chain {
         }
     }
 
-    /// Tells every interceptor that the attempt was registered again for this request, the one nearest to the
-    /// ResourceManager first.
-    pub fn rejoined(
+    /// Notifies every interceptor that the attempt was registered again for this request, starting
+    /// at the ResourceManager's end.
+    pub fn reregistered(
         &mut self,
         grant: Option<&Response>,
         request: &mut Request,
@@ -79,18 +80,18 @@ impl Chain {
         actions: &mut Vec<Action>,
     ) {
         for interceptor in self.interceptors.iter_mut().rev() {
-            interceptor.on_rejoin(grant, request, context, actions);
+            interceptor.on_reregistered(grant, request, context, actions);
         }
     }
 
-    /// Gives every interceptor what was kept over a restart.
+    /// Passes a record from before the restart to every interceptor; each reads the parts it wrote.
     pub fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
         for interceptor in &mut self.interceptors {
             interceptor.restore(attempt, part, value, now);
         }
     }
 
-    /// What the interceptors say of themselves.
+    /// Returns the gauges of all interceptors, added up.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
         self.interceptors

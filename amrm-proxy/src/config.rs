@@ -1,4 +1,5 @@
-//! What the proxy is told: plain values, and the names of interceptors as Hadoop and this project write them.
+//! Configuration of the proxy as plain values, and the names of interceptors in Hadoop and in this
+//! project.
 
 use std::time::Duration;
 
@@ -8,18 +9,18 @@ use wire::secrets::RollTimes;
 
 use crate::rm_forwarder::RmConfig;
 
-/// A place in the chain.
+/// Kind of interceptor, as named in the configured pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InterceptorKind {
     /// Counts and times every call.
     CallMetrics,
-    /// Holds back AMs that ask too often or too much.
+    /// Delays AMs that call too often and refuses excessive asks.
     Throttle,
     /// Makes asks opportunistic by an operator's rules.
     Relabel,
     /// Answers opportunistic asks on this node.
     DistributedScheduler,
-    /// Speaks to the ResourceManager; always the last.
+    /// Sends calls to the ResourceManager; always the last.
     Forwarder,
 }
 
@@ -33,7 +34,7 @@ impl InterceptorKind {
         Self::Forwarder,
     ];
 
-    /// This project's name.
+    /// Returns the name that this project gives the kind.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +46,7 @@ impl InterceptorKind {
         }
     }
 
-    /// Hadoop's class, where it has one.
+    /// Returns the name of Hadoop's class for this kind, or `None` if Hadoop has none.
     #[must_use]
     pub const fn class_name(self) -> Option<&'static str> {
         match self {
@@ -59,7 +60,7 @@ impl InterceptorKind {
         }
     }
 
-    /// The kind of this name, short or Hadoop's.
+    /// Returns the kind of this name, this project's or Hadoop's.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
@@ -68,28 +69,30 @@ impl InterceptorKind {
     }
 }
 
-/// A chain that cannot be built.
+/// Reason for which a configured pipeline cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PipelineError {
-    /// Neither Hadoop's name nor ours of an interceptor that exists here.
+    /// A name that neither Hadoop nor this project gives to an available interceptor.
     #[error("{name} is no known interceptor; known are {}", known())]
     Unknown {
-        /// As it is written.
+        /// Name as written in the configuration.
         name: String,
     },
-    /// The forwarder is not the last, or not there.
+    /// The forwarder is missing or not the last.
     #[error("the last interceptor must be the forwarder, {}", InterceptorKind::Forwarder.class_name().unwrap_or_default())]
     ForwarderNotLast,
-    /// Twice in the chain.
+    /// An interceptor is listed twice.
     #[error("{} stands twice", .0.as_str())]
     Twice(InterceptorKind),
-    /// The scheduler without what it needs: only DistributedSchedulingAMProtocol grants it containers.
+    /// The distributed scheduler without distributed scheduling: only
+    /// DistributedSchedulingAMProtocol grants it containers.
     #[error(
         "{} needs yarn.nodemanager.distributed-scheduling.enabled",
         InterceptorKind::DistributedScheduler.as_str()
     )]
     SchedulerWithoutScheduling,
-    /// The scheduler would not see what the rules make opportunistic.
+    /// The rules after the distributed scheduler, which would not see the asks that they make
+    /// opportunistic.
     #[error(
         "{} must stand before {}",
         InterceptorKind::Relabel.as_str(),
@@ -106,12 +109,13 @@ fn known() -> String {
     names.join(", ")
 }
 
-/// Reads `yarn.nodemanager.amrmproxy.interceptor-class.pipeline`: names in the order from the AM to the ResourceManager.
-/// What the list does not name and the settings want is put before it: metrics and throttling always, relabelling when
-/// there are rules, the distributed scheduler when distributed scheduling is on, as in Hadoop.
+/// Reads `yarn.nodemanager.amrmproxy.interceptor-class.pipeline`: names in the order from the AM to
+/// the ResourceManager. Interceptors that other settings require and the list does not name are put
+/// before the list: metrics and throttling always, relabelling if there are rules, and the
+/// distributed scheduler if distributed scheduling is on, as in Hadoop.
 ///
 /// # Errors
-/// [`PipelineError`].
+/// [`PipelineError`] for the first problem found.
 pub fn read_pipeline<'a>(
     names: impl IntoIterator<Item = &'a str>,
     has_rules: bool,
@@ -149,22 +153,23 @@ pub fn read_pipeline<'a>(
     Ok(pipeline)
 }
 
-/// What an AM may do before it is held back.
+/// Limits of one attempt's calls and asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleConfig {
-    /// Calls that one attempt may make each second in the long run; 0: any number.
+    /// Sustained rate of one attempt's calls, per second; 0 for no limit.
     pub calls_per_second_max: u32,
-    /// Calls that it may make at once before that counts.
+    /// Calls that the attempt may make in a burst before the rate applies.
     pub calls_burst: u32,
     /// Lines of asks in one call.
     pub asks_per_call_max: usize,
-    /// Containers that one attempt may have asked for and not got.
+    /// Containers that one attempt may have requested and not received.
     pub containers_outstanding_max: u64,
 }
 
 impl Default for ThrottleConfig {
-    /// Far above what AMs do: they call once or twice a second, Spark and MapReduce up to ten times; the largest jobs have
-    /// some hundred thousand tasks; a job that names every host of 10,000 nodes at ten priorities sends 100,000 lines.
+    /// Returns limits far above what AMs do. They call once or twice a second, Spark and MapReduce
+    /// up to ten times. The largest jobs have some hundred thousand tasks. A job that names every
+    /// host of 10,000 nodes at ten priorities sends 100,000 lines.
     fn default() -> Self {
         Self {
             calls_per_second_max: 50,
@@ -175,44 +180,44 @@ impl Default for ThrottleConfig {
     }
 }
 
-/// An operator's rule: whose asks become opportunistic.
+/// An operator's rule that makes asks of some applications opportunistic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelabelRule {
-    /// For logs.
+    /// Name of the rule for log lines.
     pub name: String,
-    /// Only applications of this user; `None`: of anybody.
+    /// User whose applications the rule applies to; `None` for every user.
     pub user: Option<String>,
-    /// Only applications whose AM has this tag in its environment; `None`: with any.
+    /// Tag in the AM's environment that the rule applies to; `None` for any tags.
     pub tag: Option<String>,
-    /// Only asks from this priority on.
+    /// Lowest priority number of the asks that the rule applies to.
     pub priority_min: i32,
-    /// Only asks up to this priority.
+    /// Highest priority number of the asks that the rule applies to.
     pub priority_max: i32,
-    /// How many of a hundred containers become opportunistic, 1 to 100.
+    /// Percentage of containers that become opportunistic, 1 to 100.
     pub percent: u8,
-    /// The promotion of containers that were given out so long ago is asked for; `None`: never. Whether they ran all the time
-    /// nobody on the way of an AM's call knows.
+    /// Age of a container at which its promotion is requested, in milliseconds since the AM got it;
+    /// `None` for never. The proxy cannot know whether the container ran all that time.
     pub promote_after_ms: Option<u64>,
 }
 
-/// Everything the proxy is told.
+/// Configuration of the whole proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyConfig {
-    /// From the AM to the ResourceManager; see [`read_pipeline`].
+    /// Interceptors from the AM to the ResourceManager, as [`read_pipeline`] returns them.
     pub pipeline: Vec<InterceptorKind>,
-    /// The ResourceManagers.
+    /// Addresses of the ResourceManagers, and how they are called.
     pub rm: RmConfig,
-    /// The local key of AMRMTokens.
+    /// Lifetime of the local master key of AMRMTokens.
     pub keys: RollTimes,
-    /// Limits of AMs.
+    /// Limits of each attempt's calls and asks.
     pub throttle: ThrottleConfig,
-    /// Rules, the first that matches counts.
+    /// Rules for opportunistic asks; the first match counts.
     pub relabel: Vec<RelabelRule>,
-    /// How the distributed scheduler gives out containers.
+    /// Settings of the distributed scheduler's allocator.
     pub allocator: DistributedAllocatorConfig,
 }
 
-/// How often the proxy looks whether its key has to roll.
+/// Interval at which the proxy checks whether its key has to roll.
 pub(crate) const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn rules_stand_where_the_scheduler_sees_their_work() {
-        // The second names only the rules, so that the scheduler is put before the list.
+        // The second list names only the rules, so that the scheduler is put before the list.
         for names in [
             &["distributed-scheduler", "relabel", "forwarder"][..],
             &["relabel", "forwarder"],

@@ -1,28 +1,30 @@
-//! Opportunistic asks are answered on this node.
+//! Answers opportunistic asks on this node.
 //!
 //! ```text
-//!  on the way out                                       on the way back
-//!  opportunistic asks leave the request;                the containers join the AM's answer, with NMTokens for nodes
-//!  sched's allocator gives out containers,              that are new to the AM; the list of nodes takes the place
-//!  which go along to the ResourceManager                of the last
+//!  on the way out                             on the way back
+//!  opportunistic asks leave the request;      the containers join the AM's answer, with
+//!  sched's allocator allocates containers,    NMTokens for nodes that are new to the AM;
+//!  which are added to the request             the answer's list of nodes replaces the last
 //! ```
 //!
-//! Who gets what where is [`sched`]'s decision; here is what belongs to calls. The ResourceManager must know of a container
-//! before its node reports it, so the containers go with the call that brings them about, and the AM has them in its answer.
-//! A call that fails takes its containers along the next time, with the same ids. A call that the AM repeats because the
-//! answer did not reach it gets the same containers again. In both cases the AM still counts them as asked for, which is
-//! allowed for when it states its counts.
+//! Allocation decisions are [`sched`]'s; this module maps them onto calls. The ResourceManager must
+//! know of a container before its node reports it, so new containers travel with the call that
+//! causes them, and the AM gets them in that call's answer. After a failed call the same
+//! containers, with the same ids, travel with the next call. A call that the AM repeats because the
+//! answer was lost gets the same containers again. In both cases the AM still counts them as
+//! wanted; its stated counts are lowered accordingly.
 //!
-//! Releases, updates, blacklist and the ends of containers are the ResourceManager's business; here ends are counted only.
+//! Releases, updates, blacklist and completions go to the ResourceManager. Here completions are
+//! only counted.
 //!
 //! Source: `org.apache.hadoop.yarn.server.nodemanager.scheduler.DistributedScheduler`.
 
 mod asks;
 mod containers;
 mod grants;
-mod kept;
 mod nm_tokens;
-mod rejoin;
+mod persisted;
+mod reregistration;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,13 +43,13 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::raw_message::RawMessage;
 
-use self::asks::{BadAsk, BadBlacklist, Unheard};
+use self::asks::{BadAsk, BadBlacklist, Undelivered};
 pub use self::containers::NodeTokenKeys;
 use self::containers::{ContainerWriter, Terms};
 use self::grants::{read_grant, read_node};
-use self::kept::IdFloor;
 use self::nm_tokens::NmTokens;
-use self::rejoin::SigningKeys;
+use self::persisted::IdFloor;
+use self::reregistration::SigningKeys;
 use crate::fields::{allocate_request, allocate_response, distributed_allocate_response};
 use crate::interceptor::{
     Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request, Response,
@@ -55,78 +57,81 @@ use crate::interceptor::{
 use crate::observe::Observation;
 use crate::store::Part;
 
-/// Containers whose end is waited for, for metrics. As many as an attempt may have at the small ResourceManager.
+/// Maximum of containers whose completion is awaited, for metrics. Equals the number that an
+/// attempt may have at the small ResourceManager.
 const LIVE_MAX: usize = 100_000;
 
-/// How long changes of what is outstanding may go unwritten, in milliseconds for each [`WRITE_LINES`] lines that there are:
-/// all of them are written, which takes some milliseconds for so many.
+/// Interval between writes of the outstanding asks, in milliseconds per [`WRITE_LINES`] lines. Each
+/// write contains all lines and takes some milliseconds per so many.
 const WRITE_INTERVAL_MS: u64 = 1_000;
 
-/// See [`WRITE_INTERVAL_MS`]. More than all but the largest jobs have.
+/// Number of lines per [`WRITE_INTERVAL_MS`]. All but the largest jobs have fewer.
 const WRITE_LINES: usize = 10_000;
 
-/// What the answer to a call brought the AM, in case it calls again because it did not get it.
+/// Containers and tokens of the last answer, kept in case the AM did not receive it and repeats the
+/// call.
 #[derive(Debug)]
-struct Round {
+struct LastAnswer {
     request_id: i32,
     given: Vec<DistributedAllocation>,
-    /// The same containers as messages.
+    /// Encoded `ContainerProto` of each container in `given`.
     containers: Vec<Bytes>,
     nm_tokens: Vec<Vec<u8>>,
 }
 
-/// What the call under way is.
+/// Kind of the call in progress.
 #[derive(Debug)]
-enum Underway {
-    /// The AM's next call. With it go, as messages, the containers that the allocator has unconfirmed, or none.
+enum CallInProgress {
+    /// The AM's next call. `containers` are the encoded containers that travel with it: all that
+    /// the allocator has unconfirmed, or none.
     Next {
         request_id: i32,
         containers: Vec<Bytes>,
     },
-    /// The call of the last round again.
+    /// A repetition of the last answered call.
     Repeat,
 }
 
-/// Whether a table has to be written down.
+/// Tables that changed since they were last stored.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dirty {
+struct Unsaved {
     asks: bool,
     blacklist: bool,
     written_at: MonoMillis,
 }
 
-/// See the module.
+/// Interceptor that allocates opportunistic containers for one attempt.
 #[derive(Debug)]
 pub struct DistributedScheduler {
     config: DistributedAllocatorConfig,
     allocator: DistributedOpportunisticContainerAllocator,
-    underway: Option<Underway>,
-    /// The call that went out last, while no answer to it has come.
+    in_progress: Option<CallInProgress>,
+    /// Response id of the last call sent, while no answer to it has arrived.
     unanswered: Option<i32>,
-    last: Option<Round>,
+    last: Option<LastAnswer>,
     nm_tokens: NmTokens,
     signing: SigningKeys,
     live: BTreeSet<i64>,
     id_floor: IdFloor,
-    dirty: Dirty,
+    unsaved: Unsaved,
     restoring: DistributedAllocatorState,
 }
 
 impl DistributedScheduler {
-    /// For an attempt whose AM has not registered.
+    /// Makes the scheduler of an attempt whose AM has not registered.
     #[must_use]
     pub fn new(attempt: ApplicationAttemptId, config: DistributedAllocatorConfig) -> Self {
         Self {
             config,
             allocator: DistributedOpportunisticContainerAllocator::new(attempt, config),
-            underway: None,
+            in_progress: None,
             unanswered: None,
             last: None,
             nm_tokens: NmTokens::default(),
             signing: SigningKeys::default(),
             live: BTreeSet::new(),
             id_floor: IdFloor::default(),
-            dirty: Dirty::default(),
+            unsaved: Unsaved::default(),
             restoring: DistributedAllocatorState::default(),
         }
     }
@@ -137,8 +142,8 @@ impl DistributedScheduler {
             .is_some_and(|last| last.request_id == request_id)
     }
 
-    /// Takes the AM's word of what it wants. Without a grant nothing can be given out here, and the ResourceManager gets the
-    /// asks: its own allocator answers them.
+    /// Adds the AM's opportunistic asks to the allocator. Without a grant nothing can be allocated
+    /// here, so the asks stay in the request for the ResourceManager's own allocator.
     fn take_asks(
         &mut self,
         request: &mut Request,
@@ -154,21 +159,22 @@ impl DistributedScheduler {
         }
         let repeated = self.last.iter().filter(|_| is_repeat);
         let repeated = repeated.flat_map(|last| &last.given);
-        Unheard::of(repeated.chain(self.allocator.unconfirmed())).lower(&mut wanted);
+        Undelivered::of(repeated.chain(self.allocator.unconfirmed())).lower(&mut wanted);
         self.allocator.update_asks(&wanted, now)?;
-        self.dirty.asks = true;
+        self.unsaved.asks = true;
         Ok(())
     }
 
-    /// Takes in a blacklist that was found to be good.
+    /// Applies a blacklist that [`check_blacklist`](Self::check_blacklist) has accepted.
     fn take_blacklist(&mut self, list: &ResourceBlacklistRequestProto) -> Result<(), BadBlacklist> {
         self.allocator
             .update_blacklist(&list.blacklist_additions, &list.blacklist_removals)?;
-        self.dirty.blacklist = true;
+        self.unsaved.blacklist = true;
         Ok(())
     }
 
-    /// Looks at the blacklist, which goes on to the ResourceManager as well. One that it refuses is left to it.
+    /// Checks the blacklist of a request, which is forwarded to the ResourceManager as well.
+    /// Returns `None` for a list that the ResourceManager will refuse.
     fn check_blacklist(
         &self,
         message: &RawMessage,
@@ -185,7 +191,7 @@ impl DistributedScheduler {
         Ok(Some(list))
     }
 
-    /// Gives out containers and sends them along.
+    /// Allocates containers and adds them to the request.
     fn allocate(
         &mut self,
         request_id: i32,
@@ -196,11 +202,12 @@ impl DistributedScheduler {
         let token_life_ms = self.allocator.grant().map(|grant| grant.token_life_ms);
         let is_sent_again = self.unanswered == Some(request_id);
         if is_sent_again && self.allocator.unconfirmed().is_empty() {
-            // The ResourceManager may have carried the call out, and then looks at nothing that is new in it.
+            // The ResourceManager may have executed the call already, and ignores new content in a
+            // repetition.
             return Vec::new();
         }
-        // A node that is not registered cannot sign, and one that is registered with another ResourceManager than gave the
-        // grant must not.
+        // An unregistered node cannot sign, and a node registered with another ResourceManager than
+        // the one that gave the grant must not.
         let keys = self.signing.usable(context.keys, context.now.mono);
         let (Some(keys), Some(token_life_ms)) = (keys, token_life_ms) else {
             return Vec::new();
@@ -222,42 +229,48 @@ impl DistributedScheduler {
             },
         );
         let containers: Vec<Bytes> = given.iter().map(|given| writer.encode(given)).collect();
-        if let Some(record) = self.id_floor.used(lowest) {
+        if let Some(record) = self.id_floor.note_used(lowest) {
             actions.push(Action::Persist(Part::NextId, Some(record)));
         }
-        self.dirty.asks = true;
+        self.unsaved.asks = true;
         request.allocated.extend(containers.iter().cloned());
         containers
     }
 
-    /// The ResourceManager has registered the attempt and says what it may have.
+    /// Applies the grant in the ResourceManager's answer to a registration.
     fn granted(&mut self, scheduling: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
         let answer = RegisterDistributedSchedulingAmResponseProto::decode(scheduling.encode());
         let Some((grant, nodes)) = answer.ok().and_then(read_grant) else {
-            tracing::warn!("the ResourceManager grants no opportunistic containers to this node");
+            tracing::warn!("the ResourceManager grants this node no opportunistic containers");
             return;
         };
         let is_new = self
             .allocator
             .grant()
             .is_none_or(|known| known.container_id_start != grant.container_id_start);
-        // The range goes first: with it alone ids of a range before are none of its own, and none are given out.
-        actions.push(Action::Persist(Part::Limits, Some(kept::limits(&grant))));
+        // The range is stored first: with the new range alone, the stored floor lies outside of
+        // it, and nothing is allocated.
+        actions.push(Action::Persist(
+            Part::Limits,
+            Some(persisted::limits(&grant)),
+        ));
         self.allocator.registered(grant, nodes, now);
         if is_new {
-            let record = self.id_floor.begin(self.allocator.lowest_container_id());
+            let record = self
+                .id_floor
+                .new_range(self.allocator.lowest_container_id());
             actions.push(Action::Persist(Part::NextId, Some(record)));
         }
     }
 
     fn answered(
         &mut self,
-        underway: Underway,
+        in_progress: CallInProgress,
         response: &mut Response,
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
-        self.signing.answered(context.keys);
+        self.signing.note_answer(context.keys);
         self.nm_tokens.note(&response.message);
         self.note_ends(&response.message, actions);
         let nodes = response
@@ -266,31 +279,31 @@ impl DistributedScheduler {
             .filter_map(|node| RemoteNodeProto::decode(node).ok())
             .filter_map(read_node)
             .collect();
-        match underway {
-            Underway::Next {
+        match in_progress {
+            CallInProgress::Next {
                 request_id,
                 containers,
             } => {
                 self.unanswered = None;
                 let given = if containers.is_empty() && !self.allocator.unconfirmed().is_empty() {
-                    // They could not go along with this call.
+                    // The containers could not travel with this call.
                     Vec::new()
                 } else {
                     self.allocator.confirmed(nodes, context.now.mono)
                 };
-                self.last = Some(Round {
+                self.last = Some(LastAnswer {
                     request_id,
                     nm_tokens: self.note_given(&given, context, actions),
                     given,
                     containers,
                 });
             }
-            Underway::Repeat if self.allocator.unconfirmed().is_empty() => {
+            CallInProgress::Repeat if self.allocator.unconfirmed().is_empty() => {
                 self.allocator.confirmed(nodes, context.now.mono);
             }
-            Underway::Repeat => {}
+            CallInProgress::Repeat => {}
         }
-        if let Some(Round {
+        if let Some(LastAnswer {
             containers,
             nm_tokens,
             ..
@@ -302,7 +315,8 @@ impl DistributedScheduler {
         }
     }
 
-    /// Counts containers that the AM gets now, and answers with the NMTokens that it lacks for them.
+    /// Counts the containers that the AM receives now. Returns the NMTokens that the AM lacks for
+    /// them, encoded.
     fn note_given(
         &mut self,
         given: &[DistributedAllocation],
@@ -339,25 +353,28 @@ impl DistributedScheduler {
         }
     }
 
-    /// Writes down what has changed. Only after an answer: until then a call's containers are neither asked for nor
-    /// given, and after a crash the AM states the asks of that call again.
-    fn write_down(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
-        let is_dirty = self.dirty.asks || self.dirty.blacklist;
+    /// Stores changed tables. Called only after an answer: before it, a call's containers count as
+    /// neither requested nor allocated, and after a crash the AM states that call's asks again.
+    fn persist_changes(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
+        let is_unsaved = self.unsaved.asks || self.unsaved.blacklist;
         let size = u64::try_from(1 + self.allocator.asks().lines() / WRITE_LINES);
         let interval_ms = WRITE_INTERVAL_MS.saturating_mul(size.unwrap_or(u64::MAX));
-        if !is_dirty || now.since(self.dirty.written_at) < interval_ms {
+        if !is_unsaved || now.since(self.unsaved.written_at) < interval_ms {
             return;
         }
         let state = self.allocator.state();
-        if self.dirty.asks {
-            actions.push(Action::Persist(Part::Asks, kept::asks(&state)));
+        if self.unsaved.asks {
+            actions.push(Action::Persist(Part::Asks, persisted::asks(&state)));
         }
-        if self.dirty.blacklist {
-            actions.push(Action::Persist(Part::Blacklist, kept::blacklist(&state)));
+        if self.unsaved.blacklist {
+            actions.push(Action::Persist(
+                Part::Blacklist,
+                persisted::blacklist(&state),
+            ));
         }
-        self.dirty = Dirty {
+        self.unsaved = Unsaved {
             written_at: now,
-            ..Dirty::default()
+            ..Unsaved::default()
         };
     }
 }
@@ -369,26 +386,26 @@ impl Interceptor for DistributedScheduler {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) -> Result<Pass, RemoteException> {
-        // What a call that was given up was about is in the allocator.
-        self.underway = None;
+        // The containers of an abandoned call are still in the allocator.
+        self.in_progress = None;
         if request.method == AmMethod::Allocate {
             let request_id = request
                 .message
                 .int32(allocate_request::RESPONSE_ID)
                 .unwrap_or(0);
             let is_repeat = self.is_repeat(request_id);
-            // Of a call that is refused nothing is in force.
+            // A refused call must change nothing, so everything is checked first.
             let blacklist = self.check_blacklist(&request.message)?;
             self.take_asks(request, is_repeat, context.now.mono)?;
             if let Some(list) = blacklist {
                 self.take_blacklist(&list)?;
             }
-            self.underway = Some(if is_repeat {
-                Underway::Repeat
+            self.in_progress = Some(if is_repeat {
+                CallInProgress::Repeat
             } else {
                 let containers = self.allocate(request_id, request, context, actions);
                 self.unanswered = Some(request_id);
-                Underway::Next {
+                CallInProgress::Next {
                     request_id,
                     containers,
                 }
@@ -404,39 +421,39 @@ impl Interceptor for DistributedScheduler {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
-        let underway = self.underway.take();
+        let in_progress = self.in_progress.take();
         let Ok(response) = outcome else {
             return;
         };
-        match (method, underway) {
+        match (method, in_progress) {
             (AmMethod::Register, _) => {
-                self.registered(context);
+                self.on_registered(context);
                 self.granted(&response.scheduling, context.now.mono, actions);
             }
-            (AmMethod::Allocate, Some(underway)) => {
-                self.answered(underway, response, context, actions);
-                self.write_down(context.now.mono, actions);
+            (AmMethod::Allocate, Some(in_progress)) => {
+                self.answered(in_progress, response, context, actions);
+                self.persist_changes(context.now.mono, actions);
             }
             (AmMethod::Allocate, None) | (AmMethod::Finish, _) => {}
         }
     }
 
-    fn on_rejoin(
+    fn on_reregistered(
         &mut self,
         grant: Option<&Response>,
         request: &mut Request,
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
-        self.rejoined(request, context);
+        self.on_new_rm(request, context);
         if let Some(grant) = grant {
             self.granted(&grant.scheduling, context.now.mono, actions);
         }
     }
 
     fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
-        if !kept::add(&mut self.restoring, part, value) {
-            tracing::warn!(%attempt, ?part, "what was kept of opportunistic asks cannot be read");
+        if !persisted::restore_part(&mut self.restoring, part, value) {
+            tracing::warn!(%attempt, ?part, "a stored record of opportunistic asks cannot be read");
             return;
         }
         let state = self.restoring.clone();
@@ -449,7 +466,7 @@ impl Interceptor for DistributedScheduler {
         match restored {
             Ok(allocator) => self.allocator = allocator,
             Err(error) => {
-                tracing::warn!(%attempt, %error, "what was kept of opportunistic asks cannot be used");
+                tracing::warn!(%attempt, %error, "the stored records of opportunistic asks cannot be used");
             }
         }
     }

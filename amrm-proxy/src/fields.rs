@@ -1,6 +1,6 @@
-//! The numbers of the fields that the proxy looks at, by message, as Hadoop's `.proto` files have them.
+//! Numbers of the fields that the proxy reads, by message, from Hadoop's `.proto` files.
 
-/// `AllocateRequestProto`.
+/// Fields of `AllocateRequestProto`.
 pub(crate) mod allocate_request {
     pub(crate) const ASK: u32 = 1;
     pub(crate) const RELEASE: u32 = 2;
@@ -11,7 +11,7 @@ pub(crate) mod allocate_request {
     pub(crate) const TRACKING_URL: u32 = 11;
 }
 
-/// `AllocateResponseProto`.
+/// Fields of `AllocateResponseProto`.
 pub(crate) mod allocate_response {
     pub(crate) const RESPONSE_ID: u32 = 2;
     pub(crate) const ALLOCATED_CONTAINERS: u32 = 3;
@@ -23,71 +23,71 @@ pub(crate) mod allocate_response {
     pub(crate) const REJECTED_SCHEDULING_REQUESTS: u32 = 18;
 }
 
-/// `RegisterApplicationMasterRequestProto`.
+/// Fields of `RegisterApplicationMasterRequestProto`.
 pub(crate) mod register_request {
     pub(crate) const TRACKING_URL: u32 = 3;
 }
 
-/// `RegisterApplicationMasterResponseProto`.
+/// Fields of `RegisterApplicationMasterResponseProto`.
 pub(crate) mod register_response {
     pub(crate) const NM_TOKENS: u32 = 6;
 }
 
-/// `FinishApplicationMasterResponseProto`.
+/// Fields of `FinishApplicationMasterResponseProto`.
 pub(crate) mod finish_response {
     pub(crate) const IS_UNREGISTERED: u32 = 1;
 }
 
-/// `ResourceBlacklistRequestProto`.
+/// Fields of `ResourceBlacklistRequestProto`.
 pub(crate) mod blacklist_request {
     pub(crate) const ADDITIONS: u32 = 1;
     pub(crate) const REMOVALS: u32 = 2;
 }
 
-/// `SchedulingRequestProto`.
+/// Fields of `SchedulingRequestProto`.
 pub(crate) mod scheduling_request {
     pub(crate) const RESOURCE_SIZING: u32 = 5;
 }
 
-/// `ResourceSizingProto`.
+/// Fields of `ResourceSizingProto`.
 pub(crate) mod resource_sizing {
     pub(crate) const NUM_ALLOCATIONS: u32 = 1;
 }
 
-/// `ResourceRequestProto`.
+/// Fields of `ResourceRequestProto`.
 pub(crate) mod resource_request {
     pub(crate) const CAPABILITY: u32 = 3;
     pub(crate) const NUM_CONTAINERS: u32 = 4;
     pub(crate) const EXECUTION_TYPE_REQUEST: u32 = 7;
 }
 
-/// `UpdateContainerRequestProto`.
+/// Fields of `UpdateContainerRequestProto`.
 pub(crate) mod update_container_request {
     pub(crate) const CONTAINER_VERSION: u32 = 1;
 }
 
-/// `ContainerStatusProto`.
+/// Fields of `ContainerStatusProto`.
 pub(crate) mod container_status {
     pub(crate) const EXIT_STATUS: u32 = 4;
 }
 
-/// `ExecutionTypeRequestProto`.
+/// Fields of `ExecutionTypeRequestProto`.
 pub(crate) mod execution_type_request {
     pub(crate) const EXECUTION_TYPE: u32 = 1;
 }
 
-/// `RegisterDistributedSchedulingAMResponseProto`.
+/// Fields of `RegisterDistributedSchedulingAMResponseProto`.
 pub(crate) mod distributed_register_response {
     pub(crate) const REGISTER_RESPONSE: u32 = 1;
 }
 
-/// `DistributedSchedulingAllocateRequestProto`.
+/// Fields of `DistributedSchedulingAllocateRequestProto`.
 pub(crate) mod distributed_allocate_request {
     pub(crate) const ALLOCATE_REQUEST: u32 = 1;
     pub(crate) const ALLOCATED_CONTAINERS: u32 = 2;
 }
 
-/// `DistributedSchedulingAllocateResponseProto`.
+/// Fields of `DistributedSchedulingAllocateResponseProto`.
 pub(crate) mod distributed_allocate_response {
     pub(crate) const ALLOCATE_RESPONSE: u32 = 1;
     pub(crate) const NODES: u32 = 2;

@@ -1,8 +1,10 @@
-//! What an interceptor is: hooks on a call's way to the ResourceManager and on its answer's way back.
+//! The interceptor trait: hooks on a call's way to the ResourceManager and on its answer's way
+//! back.
 //!
-//! Hooks are pure. They see the message and may edit it, are told the time, keep state of their own for one attempt, and
-//! answer with [`Action`]s where something outside has to happen. None of them waits or performs anything, so each can be
-//! tested with values alone. Source: `org.apache.hadoop.yarn.server.nodemanager.amrmproxy.RequestInterceptor`.
+//! Hooks are pure. They read and edit the message, get the time as a value and keep state for one
+//! attempt. For effects outside they return [`Action`]s. No hook waits or performs anything, so
+//! each can be tested with plain values. Source:
+//! `org.apache.hadoop.yarn.server.nodemanager.amrmproxy.RequestInterceptor`.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,19 +23,19 @@ use crate::store::Part;
 /// A method of ApplicationMasterProtocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AmMethod {
-    /// `registerApplicationMaster`.
+    /// The `registerApplicationMaster` call.
     Register,
-    /// `allocate`, the heartbeat.
+    /// The `allocate` call, which is also the AM's heartbeat.
     Allocate,
-    /// `finishApplicationMaster`.
+    /// The `finishApplicationMaster` call.
     Finish,
 }
 
 impl AmMethod {
-    /// Every method.
+    /// Every method, in the order of an AM's life.
     pub const ALL: [Self; 3] = [Self::Register, Self::Allocate, Self::Finish];
 
-    /// Its name on the wire.
+    /// Returns the method's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +45,7 @@ impl AmMethod {
         }
     }
 
-    /// The method of this name.
+    /// Returns the method of this name, or `None` for a name outside the protocol.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == name)
@@ -53,87 +55,90 @@ impl AmMethod {
 /// A call on its way to the ResourceManager.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Which method.
+    /// Method that the AM calls.
     pub method: AmMethod,
-    /// The message of the plain protocol, as the AM sent it but for the edits so far.
+    /// Message of ApplicationMasterProtocol as the AM sent it, with the edits so far.
     pub message: RawMessage,
-    /// Containers that this node has allocated and tells the ResourceManager of, as `ContainerProto`. Only in `allocate`
-    /// and only where scheduling is distributed.
+    /// Containers that this node has allocated and reports to the ResourceManager, each an encoded
+    /// `ContainerProto`. Empty except in `allocate` with distributed scheduling.
     pub allocated: Vec<Bytes>,
 }
 
 /// An answer on its way to the AM.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
-    /// The message of the plain protocol.
+    /// Message of ApplicationMasterProtocol.
     pub message: RawMessage,
-    /// What the ResourceManager told this node beside it: the message of the distributed protocol without the plain one.
-    /// Empty where scheduling is not distributed.
+    /// Fields of the distributed protocol's answer that are meant for this node. Empty without
+    /// distributed scheduling.
     pub scheduling: RawMessage,
 }
 
-/// An answer, or the exception that takes its place.
+/// Answer of a call, or the exception in its place.
 pub type Outcome = Result<Response, RemoteException>;
 
-/// How long a call has taken so far.
+/// Time that a call has taken so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Since the whole request was read.
+    /// Time since the whole request was read.
     pub total: Duration,
-    /// Of that, waiting for the ResourceManager, its tries and pauses included.
+    /// Share of `total` spent on the ResourceManager, with its retries and pauses.
     pub rm: Duration,
 }
 
-/// What every hook is told.
+/// Facts about the call and the node that every hook gets.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// Whose call it is.
+    /// Attempt whose AM makes the call.
     pub attempt: ApplicationAttemptId,
-    /// Who submitted the application.
+    /// User who submitted the application.
     pub user: &'a str,
-    /// When the call came, and on the way back when the answer came.
+    /// Time at which the request arrived; on the way back, time at which the answer arrived.
     pub now: Now,
-    /// What this node signs tokens with; `None` while it is not registered.
+    /// Keys that this node signs tokens with; `None` while the node is not registered.
     pub keys: Option<&'a NodeTokenKeys>,
-    /// On the way back: how long it took.
+    /// Time taken so far; set only on the way back.
     pub timing: Timing,
-    /// A local AMRMToken that replaces the one the AM connected with, because the key has rolled since.
+    /// Local AMRMToken to hand to the AM, set when the key has rolled since the AM's token was
+    /// issued.
     pub renewed_token: Option<&'a Token>,
 }
 
-/// Something that an interceptor wants done. Performed in the order given, before the AM gets its answer.
+/// An effect that an interceptor requests. Actions are performed in order, before the AM gets its
+/// answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// The ResourceManager wants to see this token; it says so until it does.
+    /// Use this AMRMToken towards the ResourceManager, which repeats a renewed token until it is
+    /// used.
     UseRmToken(Token),
-    /// This part of the attempt's state must survive a restart; `None`: it need not any more.
+    /// Store this part of the attempt's state for a restart; `None` removes it from the store.
     Persist(Part, Option<Vec<u8>>),
-    /// A node has to see newer tokens of containers, and the AM will not show them.
+    /// Send newer container tokens to a node. The AM does not know about them and will not.
     UpdateContainers(NodeUpdate),
-    /// Something to count.
+    /// Count or record this observation.
     Observe(Observation),
 }
 
-/// Whether and when a call goes on.
+/// Permission for a call to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pass {
-    /// Hold the call back for so many milliseconds before it goes on.
+    /// Milliseconds to delay the call first; 0 for none.
     pub delay_ms: u64,
 }
 
-/// What the interceptors of one attempt say of themselves, added up.
+/// Current numbers of an attempt's interceptors, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Opportunistic containers asked for and not allocated yet.
+    /// Opportunistic containers requested and not allocated yet.
     pub containers_outstanding: u64,
-    /// When the list of nodes to allocate on came; `None` without one.
+    /// Time at which the current list of nodes arrived; `None` without a list.
     pub nodes_at: Option<MonoMillis>,
-    /// Containers allocated here that have not ended as far as the AM was told.
+    /// Containers allocated here whose completion has not been reported to the AM.
     pub containers_live: u64,
 }
 
 impl Gauges {
-    /// Both together: sums, and the older list of nodes.
+    /// Combines both: sums of the counts, and the older of the two lists of nodes.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -147,12 +152,13 @@ impl Gauges {
     }
 }
 
-/// One interceptor of one attempt. Calls of an attempt come one after the other.
+/// Interceptor of one attempt. Calls of an attempt arrive one at a time.
 pub trait Interceptor: Send + fmt::Debug {
-    /// On the way to the ResourceManager.
+    /// Handles a request on its way to the ResourceManager.
     ///
     /// # Errors
-    /// A refusal: the call goes no further, and interceptors nearer to the AM see the exception as its outcome.
+    /// A refusal: the call goes no further, and interceptors nearer to the AM see the exception as
+    /// its outcome.
     fn on_request(
         &mut self,
         request: &mut Request,
@@ -163,8 +169,8 @@ pub trait Interceptor: Send + fmt::Debug {
         Ok(Pass::default())
     }
 
-    /// On the way back: of every call whose request this interceptor let pass. It does not come when the call was given
-    /// up, for example because the agent stops.
+    /// Handles the outcome of a request that this interceptor let pass. Not called for a call that
+    /// was abandoned, for example because the agent stops.
     fn on_response(
         &mut self,
         method: AmMethod,
@@ -175,10 +181,11 @@ pub trait Interceptor: Send + fmt::Debug {
         let _ = (method, outcome, context, actions);
     }
 
-    /// The ResourceManager had forgotten the attempt, and this node has registered it again with this answer, unless that was
-    /// lost. `request`, which this interceptor let pass, goes to it as the first call, and
-    /// [`on_response`](Self::on_response) comes for its answer. The AM notices nothing.
-    fn on_rejoin(
+    /// Handles a new registration of the attempt, which the ResourceManager had forgotten. `grant`
+    /// is the answer to that registration, or `None` if the answer was lost. `request`, which this
+    /// interceptor let pass, is the first call after it, and [`on_response`](Self::on_response)
+    /// follows with its outcome. The AM notices nothing.
+    fn on_reregistered(
         &mut self,
         grant: Option<&Response>,
         request: &mut Request,
@@ -188,12 +195,13 @@ pub trait Interceptor: Send + fmt::Debug {
         let _ = (grant, request, context, actions);
     }
 
-    /// Takes back what [`Action::Persist`] wrote before a restart.
+    /// Restores a part that [`Action::Persist`] stored before a restart. Parts of other
+    /// interceptors are ignored.
     fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
         let _ = (attempt, part, value, now);
     }
 
-    /// For metrics.
+    /// Returns the current numbers for metrics.
     fn gauges(&self) -> Gauges {
         Gauges::default()
     }

@@ -1,4 +1,4 @@
-//! What the proxy counts, as values: who exports them is the process's business.
+//! Observations of the proxy as plain values. The process that contains the proxy exports them.
 
 use std::time::Duration;
 
@@ -6,76 +6,77 @@ use sched::Locality;
 
 use crate::interceptor::{AmMethod, Gauges, Timing};
 
-/// How a proxied call ended for the AM.
+/// Result of a proxied call as the AM sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallResult {
-    /// With an answer.
+    /// The AM got an answer.
     Answered,
-    /// With an exception of the ResourceManager or of an interceptor.
+    /// The AM got an exception, from the ResourceManager or from an interceptor.
     Refused,
 }
 
-/// Why a call was held back or refused by this node.
+/// Reason for which this node delayed or refused a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThrottleReason {
-    /// More calls than allowed: the call was delayed.
+    /// Rate of calls above the limit: the call was delayed.
     CallRate,
-    /// More calls waiting for their turn than allowed: the call was refused.
+    /// Number of calls waiting for their turn above the limit: the call was refused.
     CallsWaiting,
-    /// More asks in one call than allowed: the call was refused.
+    /// Number of asks in the call above the limit: the call was refused.
     AsksPerCall,
-    /// More containers outstanding than allowed: the call was refused.
+    /// Number of outstanding containers above the limit: the call was refused.
     OutstandingContainers,
 }
 
-/// One thing that happened.
+/// Event that the proxy counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observation {
-    /// A call went through the chain.
+    /// A call passed through the chain and ended.
     Call {
-        /// Which.
+        /// Method that was called.
         method: AmMethod,
-        /// How it ended.
+        /// Result for the AM.
         result: CallResult,
-        /// How long it took.
+        /// Time that the call took, and the ResourceManager's share of it.
         timing: Timing,
     },
-    /// An opportunistic container was allocated on this node's word.
+    /// An opportunistic container was allocated by this node.
     Allocated {
-        /// How near to where it was asked for.
+        /// Distance between the container's node and the requested location.
         locality: Locality,
-        /// Since it was asked for.
+        /// Time since the container was requested.
         latency: Duration,
     },
-    /// A container that was allocated here has ended, as the AM was told now.
+    /// The completion of a container allocated here was reported to the AM.
     AllocatedCompleted,
-    /// A call was held back or refused.
+    /// A call was delayed or refused.
     Throttled(ThrottleReason),
-    /// Containers of asks that a rule made opportunistic.
+    /// A rule made asks opportunistic.
     Relabelled {
-        /// How many.
+        /// Number of containers in those asks.
         containers: u64,
     },
-    /// A promotion that a rule asked for.
+    /// A rule's promotion was requested from the ResourceManager.
     PromotionAsked,
-    /// The ResourceManager had forgotten an attempt, and this node registered it again.
+    /// An attempt that the ResourceManager had forgotten was registered again by this node.
     RegisteredAgain,
-    /// Promotions that were granted have been brought to the containers' node, or given up.
+    /// Granted promotions were delivered to the containers' node, or delivery was given up.
     PromotionsEnded {
-        /// Containers that their node treats as promoted.
+        /// Containers that their node now treats as guaranteed.
         reached: u64,
-        /// Containers that it still treats as opportunistic.
+        /// Containers that their node still treats as opportunistic.
         failed: u64,
     },
 }
 
-/// Takes observations. Called for every proxied call: it must be quick and must not block.
+/// A sink for observations. Called for every proxied call, so an implementation must be quick and
+/// must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// One thing happened.
+    /// Records one observation.
     fn observe(&self, observation: &Observation);
 }
 
-/// Takes nothing.
+/// An observer that discards every observation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -83,12 +84,12 @@ impl Observer for NoObserver {
     fn observe(&self, _: &Observation) {}
 }
 
-/// The proxy at one moment.
+/// State of the proxy at one moment, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxySnapshot {
-    /// Attempts that have a pipeline.
+    /// Number of attempts that have a pipeline.
     pub pipelines: usize,
-    /// Added up over all pipelines, of each as it was when its last call ended. Lists of nodes count only where the AM has
-    /// called for as long as they are used.
+    /// Gauges summed over all pipelines, each as of its last call. A list of nodes counts only
+    /// while its AM calls often enough for the list to be used.
     pub gauges: Gauges,
 }

@@ -1,6 +1,6 @@
-//! One attempt's pipeline: [`Pipeline::call`] is the whole way of a call, top to bottom.
+//! One attempt's pipeline: [`Pipeline::call`] shows the whole path of a call, top to bottom.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,33 +14,33 @@ use wire::raw_message::RawMessage;
 use wire::secrets::AmrmTokenSecretManager;
 use wire::token::Token;
 
+use crate::attempts::{Activity, AttemptNumbers, PublishedNumbers};
 use crate::chain::Chain;
 use crate::distributed_scheduler::NodeTokenKeys;
 use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response, Timing};
-use crate::masters::{Activity, MasterNumbers, NumbersCell};
 use crate::node_updates::{NodeUpdates, Order};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::registration::{Registration, Step};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
-use crate::store::{MasterRecord, Part, Record as _, RecordKey, Store};
+use crate::store::{AttemptRecords, IdentityRecord, Part, Record as _};
 
-/// Calls of one attempt in the pipeline, the one under way included. An AM's library makes one at a time, and one more when
-/// the AM ends during a heartbeat or its connection broke; the calls hold their requests in memory.
+/// Maximum of calls of one attempt in the pipeline, the current one included. An AM's library makes
+/// one at a time, and one more when the AM ends during a heartbeat or its connection broke. Waiting
+/// calls keep their requests in memory.
 const CALLS_WAITING_MAX: usize = 16;
 
-/// Knows what this node signs tokens with.
+/// Source of the keys with which this node signs tokens.
 pub trait NodeKeys: Send + Sync + 'static {
-    /// The keys and the registration they belong to; `None` while the node is not registered.
+    /// Returns the current keys; `None` while the node is not registered.
     fn current(&self) -> Option<NodeTokenKeys>;
 }
 
-/// Reads the clocks.
+/// Function that reads the agent's clocks.
 pub type ReadClock = dyn Fn() -> Now + Send + Sync;
 
-/// What all pipelines use.
+/// Parts of the proxy that all pipelines use.
 pub(crate) struct Shared {
     pub(crate) secrets: Arc<AmrmTokenSecretManager>,
-    pub(crate) store: Arc<dyn Store>,
     pub(crate) node_keys: Arc<dyn NodeKeys>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<ReadClock>,
@@ -48,61 +48,71 @@ pub(crate) struct Shared {
     pub(crate) node_updates: NodeUpdates,
 }
 
-/// Whose pipeline it is.
+/// Attempt that a pipeline belongs to, with its application's user and tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Master {
+pub(crate) struct AttemptIdentity {
     pub(crate) attempt: ApplicationAttemptId,
     pub(crate) user: String,
     pub(crate) tags: Vec<String>,
 }
 
-/// The interceptors and the way to the ResourceManager. Whoever has the lock owns them for one call.
+/// Interceptors, registration and forwarder of an attempt. Owned by the current call.
 pub(crate) struct Work {
     pub(crate) chain: Chain,
     pub(crate) registration: Registration,
     pub(crate) forwarder: RmForwarder,
 }
 
-/// Since when a call is held, and how long at most.
+/// Begin of a call, and the time at which the AM gets an answer at the latest.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HoldTime {
     began: Instant,
     deadline: Instant,
 }
 
-/// See the module.
+/// Pipeline of one attempt.
 pub(crate) struct Pipeline {
-    pub(crate) master: Master,
+    pub(crate) identity: AttemptIdentity,
     shared: Arc<Shared>,
-    /// Calls of one attempt go one after the other, as the ResourceManager also takes them, so a call keeps this while it
-    /// waits for the ResourceManager: nobody else could do anything with it.
+    /// Owned by one call at a time, also while it waits for the ResourceManager, which processes an
+    /// attempt's calls one by one, too. An asynchronous mutex serves waiting calls in their order,
+    /// and passes ownership on when the current call is dropped with its connection. A task per
+    /// attempt would do the same with two more hops per call.
     work: Mutex<Work>,
-    /// What others may see of it while it works.
-    numbers: NumbersCell,
+    /// Numbers for readers, who must not wait for a call.
+    numbers: PublishedNumbers,
+    /// Permits for calls in the pipeline, waiting or current.
     places: Semaphore,
     ended: CancellationToken,
-    /// Whether what was kept has been forgotten. A call may still be on its last steps then, and must not write any more, so
-    /// writing and forgetting take turns.
-    is_forgotten: std::sync::Mutex<bool>,
+    /// Writer of the attempt's records. Ends with the pipeline, so that a call in its last steps
+    /// writes nothing more.
+    records: Box<dyn AttemptRecords>,
 }
 
 impl Pipeline {
-    pub(crate) fn new(master: Master, shared: Arc<Shared>, work: Work) -> Self {
+    pub(crate) fn new(
+        identity: AttemptIdentity,
+        shared: Arc<Shared>,
+        records: Box<dyn AttemptRecords>,
+        work: Work,
+    ) -> Self {
         Self {
-            master,
+            identity,
             shared,
-            numbers: NumbersCell::new(work.chain.gauges()),
+            numbers: PublishedNumbers::new(work.chain.gauges()),
             work: Mutex::new(work),
             places: Semaphore::new(CALLS_WAITING_MAX),
             ended: CancellationToken::new(),
-            is_forgotten: std::sync::Mutex::new(false),
+            records,
         }
     }
 
-    /// Takes a call of the AM to its answer. `presented` is the identifier of the token that the AM connected with.
+    /// Passes a call of the AM to the ResourceManager and returns the answer. `presented` is the
+    /// identifier of the token that the AM connected with.
     ///
     /// # Errors
-    /// The exception that the AM shall see: an interceptor's, the ResourceManager's, or that the attempt has ended.
+    /// The exception for the AM: from an interceptor, from the ResourceManager, or because the
+    /// attempt has ended or too many calls wait.
     pub(crate) async fn call(
         &self,
         method: AmMethod,
@@ -110,22 +120,25 @@ impl Pipeline {
         request: Bytes,
     ) -> Result<Bytes, RemoteException> {
         let began = Instant::now();
-        // For all that a call may have to wait for: its turn, its delay, and the ResourceManager.
+        // Covers all that a call may wait for: its turn, its delay, and the ResourceManager.
         let deadline = began + HOLD_MAX;
         let message = RawMessage::parse(request).map_err(|error| {
             RemoteException::new(HadoopException::InvalidProtocolBuffer, error.to_string())
         })?;
-        let _place = self.places.try_acquire().map_err(|_| self.too_many())?;
+        let _place = self
+            .places
+            .try_acquire()
+            .map_err(|_| self.too_many_calls())?;
         let proxied = async {
             let work = timeout_at(deadline, self.work.lock()).await;
-            let mut work = work.map_err(|_| self.too_many())?;
-            let held = Held { began, deadline };
-            self.proxy(&mut work, method, presented, message, held)
+            let mut work = work.map_err(|_| self.too_many_calls())?;
+            let hold = HoldTime { began, deadline };
+            self.proxy(&mut work, method, presented, message, hold)
                 .await
         };
         tokio::select! {
             biased;
-            () = self.ended.cancelled() => Err(gone(self.master.attempt)),
+            () = self.ended.cancelled() => Err(attempt_not_found(self.identity.attempt)),
             outcome = proxied => outcome.map(|response| response.message.encode()),
         }
     }
@@ -136,7 +149,7 @@ impl Pipeline {
         method: AmMethod,
         presented: &[u8],
         message: RawMessage,
-        held: Held,
+        hold: HoldTime,
     ) -> Outcome {
         let mut actions = Vec::new();
         let keys = self.shared.node_keys.current();
@@ -158,38 +171,38 @@ impl Pipeline {
             Ok(delay_ms) => {
                 if delay_ms > 0 {
                     let until = Instant::now() + Duration::from_millis(delay_ms);
-                    sleep_until(until.min(held.deadline)).await;
+                    sleep_until(until.min(hold.deadline)).await;
                 }
                 let rm_began = Instant::now();
                 let outcome = self
-                    .exchange(work, &mut request, held.deadline, &mut actions)
+                    .exchange(work, &mut request, hold.deadline, &mut actions)
                     .await;
                 rm = rm_began.elapsed();
                 outcome
             }
         };
-        // And back.
+        // From the ResourceManager back to the AM.
         let timing = Timing {
-            total: held.began.elapsed(),
+            total: hold.began.elapsed(),
             rm,
         };
         let renewed = self
             .shared
             .secrets
-            .renewed_token(self.master.attempt, presented);
+            .renewed_token(self.identity.attempt, presented);
         let context = self.context(keys.as_ref(), timing, renewed.as_ref());
         work.chain
             .outbound(inbound.passed, method, &mut outcome, &context, &mut actions);
         self.perform(work, &mut actions);
         let (at, gauges) = (context.now.mono, work.chain.gauges());
         self.numbers
-            .change(|numbers| numbers.ended(at, timing, gauges));
-        self.shared.activity.changed();
+            .change(|numbers| numbers.record_call(at, timing, gauges));
+        self.shared.activity.notify();
         outcome
     }
 
-    /// From the end of the chain to the ResourceManager and back, with a registration in between where the
-    /// ResourceManager has forgotten the attempt.
+    /// Makes the call at the ResourceManager, and registers the attempt again if the
+    /// ResourceManager has forgotten it.
     async fn exchange(
         &self,
         work: &mut Work,
@@ -198,7 +211,7 @@ impl Pipeline {
         actions: &mut Vec<Action>,
     ) -> Outcome {
         if work.registration.on_request(request) {
-            self.rejoined(work, None, request, actions);
+            self.notify_reregistered(work, None, request, actions);
         }
         loop {
             let outcome = work.forwarder.call(request, deadline).await;
@@ -213,12 +226,12 @@ impl Pipeline {
             self.perform(work, actions);
             let granted = work.forwarder.call(&register, deadline).await;
             let granted = work.registration.on_registered(request, granted, actions)?;
-            self.rejoined(work, granted.as_ref(), request, actions);
+            self.notify_reregistered(work, granted.as_ref(), request, actions);
         }
     }
 
-    /// Tells the interceptors of a new ResourceManager before it gets its first call.
-    fn rejoined(
+    /// Notifies the interceptors of a new ResourceManager before its first call.
+    fn notify_reregistered(
         &self,
         work: &mut Work,
         grant: Option<&Response>,
@@ -227,7 +240,7 @@ impl Pipeline {
     ) {
         let keys = self.shared.node_keys.current();
         let context = self.context(keys.as_ref(), Timing::default(), None);
-        work.chain.rejoined(grant, request, &context, actions);
+        work.chain.reregistered(grant, request, &context, actions);
         self.perform(work, actions);
     }
 
@@ -238,8 +251,8 @@ impl Pipeline {
         renewed_token: Option<&'a Token>,
     ) -> Context<'a> {
         Context {
-            attempt: self.master.attempt,
-            user: &self.master.user,
+            attempt: self.identity.attempt,
+            user: &self.identity.user,
             now: (self.shared.clock)(),
             keys,
             timing,
@@ -252,72 +265,55 @@ impl Pipeline {
             match action {
                 Action::UseRmToken(token) => {
                     if work.forwarder.use_token(token.clone()) {
-                        tracing::info!(attempt = %self.master.attempt, "the ResourceManager has renewed the AMRMToken");
-                        self.keep_master(&token);
+                        tracing::info!(attempt = %self.identity.attempt, "the ResourceManager has renewed the AMRMToken");
+                        self.persist_identity(&token);
                     }
                 }
-                Action::Persist(part, value) => self.keep(part, value),
+                Action::Persist(part, value) => self.records.put(part, value),
                 Action::UpdateContainers(update) => {
                     let order = Order {
-                        attempt: self.master.attempt,
-                        user: self.master.user.clone(),
+                        attempt: self.identity.attempt,
+                        user: self.identity.user.clone(),
                         update,
                         ended: self.ended.clone(),
                     };
                     let observer = &*self.shared.observer;
                     self.shared.node_updates.order(order, observer);
                 }
-                Action::Observe(observation) => self.observed(&observation),
+                Action::Observe(observation) => self.record(&observation),
             }
         }
     }
 
-    fn observed(&self, observation: &Observation) {
-        self.numbers.change(|numbers| numbers.observed(observation));
+    fn record(&self, observation: &Observation) {
+        self.numbers.change(|numbers| numbers.record(observation));
         self.shared.observer.observe(observation);
     }
 
-    /// Writes down what it takes to build this pipeline again.
-    pub(crate) fn keep_master(&self, rm_token: &Token) {
-        let record = MasterRecord {
-            user: self.master.user.clone(),
-            tags: self.master.tags.clone(),
+    /// Stores the record from which a restarted agent rebuilds this pipeline.
+    pub(crate) fn persist_identity(&self, rm_token: &Token) {
+        let record = IdentityRecord {
+            user: self.identity.user.clone(),
+            tags: self.identity.tags.clone(),
             rm_token: Some(TokenProto::from(rm_token.clone())),
         };
-        self.keep(Part::Master, Some(record.to_stored()));
+        self.records.put(Part::Identity, Some(record.to_stored()));
     }
 
-    fn keep(&self, part: Part, value: Option<Vec<u8>>) {
-        let is_forgotten = self.is_forgotten();
-        if !*is_forgotten {
-            let key = RecordKey::Attempt(self.master.attempt, part);
-            self.shared.store.put(key, value);
-        }
-    }
-
-    /// Ends calls under way, and every later one at its beginning, and forgets what was kept.
+    /// Ends the current calls, refuses later ones, and removes the attempt's records.
     pub(crate) fn end(&self) {
         self.ended.cancel();
-        let mut is_forgotten = self.is_forgotten();
-        *is_forgotten = true;
-        self.shared.store.forget(self.master.attempt);
+        self.records.end();
     }
 
-    fn is_forgotten(&self) -> MutexGuard<'_, bool> {
-        // It is set once; a panic elsewhere leaves nothing half done.
-        self.is_forgotten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// As they were when the last call ended. Does not wait for a call under way.
-    pub(crate) fn numbers(&self) -> MasterNumbers {
+    /// Returns the numbers published so far. Does not wait for the current call.
+    pub(crate) fn numbers(&self) -> AttemptNumbers {
         self.numbers.read()
     }
 
-    fn too_many(&self) -> RemoteException {
-        self.observed(&Observation::Throttled(ThrottleReason::CallsWaiting));
-        let attempt = self.master.attempt;
+    fn too_many_calls(&self) -> RemoteException {
+        self.record(&Observation::Throttled(ThrottleReason::CallsWaiting));
+        let attempt = self.identity.attempt;
         RemoteException::new(
             HadoopException::Retriable,
             format!(
@@ -327,8 +323,9 @@ impl Pipeline {
     }
 }
 
-/// The exception for an attempt that is not, or no more, this node's: the AM's library shuts the AM down on it.
-pub(crate) fn gone(attempt: ApplicationAttemptId) -> RemoteException {
+/// Makes the exception for an attempt without a pipeline on this node. The AM's library ends the AM
+/// on it.
+pub(crate) fn attempt_not_found(attempt: ApplicationAttemptId) -> RemoteException {
     RemoteException::new(
         HadoopException::ApplicationAttemptNotFound,
         format!("Application attempt {attempt} doesn't exist in the AMRMProxy of this node."),

@@ -1,9 +1,10 @@
-//! The pipelines of this node: made when an AM starts, dropped when its application ends.
+//! The proxy of a node: makes a pipeline when an AM starts, and ends it with the application.
 //!
-//! Source: `AMRMProxyService.processApplicationStartRequest`, `initializePipeline`, `stopApplication`.
+//! Source: `AMRMProxyService.processApplicationStartRequest`, `initializePipeline`,
+//! `stopApplication`.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,71 +17,75 @@ use wire::proto::hadoop_yarn::MasterKeyProto;
 use wire::secrets::{AmrmTokenSecretManager, KeyRing, attempt_of};
 use wire::token::{MasterKey, Token};
 
-use crate::admissions::{Admissions, Refusal};
+use crate::admissions::{AdmissionRefusal, Admissions};
+use crate::attempts::{Activity, AttemptNumbers, ProxiedAttempt, ProxiedAttempts, retain_first};
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
-use crate::masters::{Activity, MasterNumbers, ProxiedMaster, ProxiedMasters, keep_first};
 use crate::node_updates::{Messenger, NodeUpdates};
 use crate::observe::{Observer, ProxySnapshot};
-use crate::pipeline::{Master, NodeKeys, Pipeline, ReadClock, Shared, Work, gone};
+use crate::pipeline::{
+    AttemptIdentity, NodeKeys, Pipeline, ReadClock, Shared, Work, attempt_not_found,
+};
 use crate::registration::Registration;
 use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
-use crate::store::{KeysRecord, MasterRecord, Part, Record as _, RecordKey, Store};
+use crate::store::{
+    AttemptParts, IdentityRecord, KeysRecord, Part, Record as _, Store, StoredState,
+};
 use crate::throttle::Throttle;
 use crate::token_swap::TokenSwap;
 
-/// Pipelines at once, those of AMs that are about to start included. A node runs some hundred AMs at most; the bound is that
-/// of applications on a node.
+/// Maximum of pipelines, including those of AMs that are about to start. A node runs some hundred
+/// AMs at most; the bound equals that of applications on a node.
 pub const PIPELINES_MAX: usize = 10_000;
 
-/// What the proxy uses of the process it is in.
+/// Parts of the agent that the proxy uses.
 pub struct ProxyParts {
-    /// Where state goes that must survive a restart.
+    /// Store for the state that must survive a restart.
     pub store: Arc<dyn Store>,
-    /// What was in it at the start.
-    pub found: BTreeMap<RecordKey, Vec<u8>>,
-    /// What this node signs tokens for other nodes with.
+    /// Records that the store contained at the start.
+    pub found: StoredState,
+    /// Source of the keys with which this node signs tokens for other nodes.
     pub node_keys: Arc<dyn NodeKeys>,
-    /// Where observations go.
+    /// Sink for observations.
     pub observer: Arc<dyn Observer>,
-    /// The clocks.
+    /// Function that reads the clocks.
     pub clock: Arc<ReadClock>,
 }
 
-/// An AM that is about to start.
+/// Start of an AM, as requested from this node.
 #[derive(Clone, Debug)]
-pub struct MasterStart<'a> {
-    /// From its container token.
+pub struct AmStart<'a> {
+    /// Attempt in the AM's container token.
     pub attempt: ApplicationAttemptId,
-    /// From its container token.
+    /// User in the AM's container token.
     pub user: &'a str,
-    /// Of its application, as its environment says.
+    /// Tags of the application, from the AM's environment.
     pub tags: Vec<String>,
-    /// The credentials that it is to be started with.
+    /// Serialized credentials that the AM is to be started with.
     pub credentials: &'a [u8],
 }
 
-/// What the proxy makes of an AM's start.
+/// Decision of the proxy about an AM's start.
 #[derive(Debug)]
 pub enum Admission {
-    /// The AM has no AMRMToken and so speaks to nobody: its start is none of the proxy's business.
+    /// The AM has no AMRMToken and cannot call the ResourceManager, so it is not proxied.
     NoToken,
-    /// The AM is to be started with these credentials instead.
+    /// The AM is proxied, and must be started with other credentials.
     Admitted {
-        /// With the local token in place of the ResourceManager's. Secret.
+        /// Credentials with the local token in place of the ResourceManager's. Secret.
         credentials: SecretBytes,
-        /// To be told of the start's outcome.
+        /// Handle through which the caller reports the outcome of the start.
         start: PendingStart,
     },
 }
 
-/// A start of an AM whose outcome is open. Its pipeline is there from now on, so that the AM can call at once. Dropped
-/// without [`succeeded`](Self::succeeded) it means that the start was refused: the pipeline ends, unless another start of the
-/// same AM has succeeded or still may.
+/// Start of an AM whose outcome is open. The AM's pipeline exists from the beginning, so that the
+/// AM can call at once. If dropped without [`succeeded`](Self::succeeded), the start was refused:
+/// the pipeline ends unless another start of the same AM has succeeded or is open.
 pub struct PendingStart {
     proxy: Arc<AmrmProxy>,
     pipeline: Arc<Pipeline>,
@@ -89,18 +94,18 @@ pub struct PendingStart {
 impl fmt::Debug for PendingStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PendingStart")
-            .field(&self.pipeline.master.attempt)
+            .field(&self.pipeline.identity.attempt)
             .finish()
     }
 }
 
 impl PendingStart {
-    /// The AM has been started. Pipelines of earlier attempts of its application end.
+    /// Reports that the AM has started. Ends the pipelines of earlier attempts of its application.
     pub fn succeeded(self) {
-        let attempt = self.pipeline.master.attempt;
+        let attempt = self.pipeline.identity.attempt;
         let mut pipelines = self.proxy.lock();
-        for pipeline in pipelines.started(attempt, &self.pipeline) {
-            tracing::info!(attempt = %pipeline.master.attempt, by = %attempt, "a later attempt takes the pipeline's place");
+        for pipeline in pipelines.mark_started(attempt, &self.pipeline) {
+            tracing::info!(attempt = %pipeline.identity.attempt, by = %attempt, "a later attempt has started; the pipeline ends");
             self.proxy.end(&pipeline);
         }
     }
@@ -108,36 +113,36 @@ impl PendingStart {
 
 impl Drop for PendingStart {
     fn drop(&mut self) {
-        let attempt = self.pipeline.master.attempt;
+        let attempt = self.pipeline.identity.attempt;
         let mut pipelines = self.proxy.lock();
-        if let Some(pipeline) = pipelines.over(attempt, &self.pipeline) {
-            tracing::info!(%attempt, "the ApplicationMaster was not started and is proxied no more");
+        if let Some(pipeline) = pipelines.settle_start(attempt, &self.pipeline) {
+            tracing::info!(%attempt, "the ApplicationMaster was not started; the pipeline ends");
             self.proxy.end(&pipeline);
         }
     }
 }
 
-/// Why an AM cannot be proxied.
+/// Reason for which an AM cannot be proxied.
 #[derive(Debug, Error)]
 pub enum AdmitError {
-    /// Its credentials cannot be read.
+    /// The AM's credentials cannot be read.
     #[error("the credentials of {attempt} cannot be read")]
     Credentials {
-        /// Whose.
+        /// Attempt of the AM.
         attempt: ApplicationAttemptId,
-        /// Why.
+        /// Problem in the credentials.
         #[source]
         source: CredentialsError,
     },
-    /// As many as there may be.
-    #[error("{PIPELINES_MAX} ApplicationMasters are proxied by this node; no more are taken")]
+    /// The node has the maximum of pipelines.
+    #[error("this node has {PIPELINES_MAX} proxied ApplicationMasters and accepts no more")]
     TooMany,
-    /// It comes too late.
+    /// A later attempt of the application has started on this node.
     #[error("{attempt} is not started: {by} has started on this node")]
     Superseded {
-        /// Which.
+        /// Attempt that is refused.
         attempt: ApplicationAttemptId,
-        /// The later attempt of the same application.
+        /// Later attempt of the same application.
         by: ApplicationAttemptId,
     },
 }
@@ -148,16 +153,21 @@ impl From<AdmitError> for RemoteException {
     }
 }
 
-/// The proxy: everything but its port.
+/// The AMRMProxy without its port.
 pub struct AmrmProxy {
     config: ProxyConfig,
     rms: Arc<ResourceManagers>,
     shared: Arc<Shared>,
+    store: Arc<dyn Store>,
+    /// Table that decides which pipelines exist. Every call looks its pipeline up here, so the
+    /// table is shared under a lock instead of owned by a task: a question to a task would add two
+    /// hops to each call. The lock is held for one method of the table, and for the end of
+    /// pipelines.
     pipelines: Mutex<Admissions<Pipeline>>,
 }
 
 impl AmrmProxy {
-    /// A proxy with the local keys and the pipelines that were found in the store.
+    /// Makes a proxy with the local keys and the pipelines found in the store.
     #[must_use]
     pub fn new(config: ProxyConfig, parts: ProxyParts) -> Self {
         let ProxyParts {
@@ -168,41 +178,43 @@ impl AmrmProxy {
             clock,
         } = parts;
         let now = clock();
-        let secrets = restore_secrets(&config, &found, now);
+        let secrets = restore_secrets(&config, found.keys.as_deref(), now);
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),
             shared: Arc::new(Shared {
                 secrets: Arc::new(secrets),
-                store,
                 node_keys,
                 observer,
                 clock,
                 activity: Activity::default(),
                 node_updates: NodeUpdates::default(),
             }),
+            store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
         };
-        proxy.keep_keys();
-        proxy.restore(&found, now);
+        proxy.persist_keys();
+        proxy.restore(found.attempts, now);
         proxy
     }
 
-    /// Knows the local AMRMTokens, for the port's authentication.
+    /// Returns the local AMRMTokens, with which the port authenticates its callers.
     #[must_use]
     pub fn secrets(&self) -> Arc<AmrmTokenSecretManager> {
         Arc::clone(&self.shared.secrets)
     }
 
-    /// Takes the ResourceManager's AMRMTokens out of an AM's credentials, puts the local one in, and makes the pipeline.
-    /// The same attempt again gets the same. Another attempt of the application keeps its own until this one has started.
+    /// Exchanges the ResourceManager's AMRMToken in an AM's credentials for a local one, and makes
+    /// the attempt's pipeline. The same attempt again gets the same pipeline. Another attempt of
+    /// the application keeps its pipeline until this one has started.
     ///
     /// # Errors
-    /// [`AdmitError`]. Nothing has changed then.
-    pub fn admit(self: &Arc<Self>, start: &MasterStart<'_>) -> Result<Admission, AdmitError> {
+    /// [`AdmitError`]; nothing has changed then.
+    pub fn admit(self: &Arc<Self>, start: &AmStart<'_>) -> Result<Admission, AdmitError> {
         let attempt = start.attempt;
         let secrets = &self.shared.secrets;
-        // An empty alias and service, as the ResourceManager has them: the AM's library fills in the address it connects to.
+        // Alias and service are empty, as in the ResourceManager's token: the AM's library fills in
+        // the address that it connects to.
         let replaced = {
             let token = secrets.token_for(attempt);
             replace_kind(start.credentials, "", &token)
@@ -211,23 +223,24 @@ impl AmrmProxy {
         let Some(rm_token) = replaced.removed.into_iter().next() else {
             return Ok(Admission::NoToken);
         };
-        let begun = self.lock().begin(attempt, || {
-            let master = Master {
+        let begun = self.lock().begin_start(attempt, || {
+            let identity = AttemptIdentity {
                 attempt,
                 user: start.user.to_owned(),
                 tags: start.tags.clone(),
             };
-            let pipeline = self.build(master, rm_token.clone());
-            pipeline.keep_master(&rm_token);
+            let work = self.work(&identity, rm_token.clone());
+            let pipeline = self.pipeline(identity, work);
+            pipeline.persist_identity(&rm_token);
             secrets.activate(attempt);
-            tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied");
+            tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied from now on");
             pipeline
         });
         let pipeline = begun.map_err(|refusal| match refusal {
-            Refusal::Full => AdmitError::TooMany,
-            Refusal::Superseded(by) => AdmitError::Superseded { attempt, by },
+            AdmissionRefusal::Full => AdmitError::TooMany,
+            AdmissionRefusal::Superseded(by) => AdmitError::Superseded { attempt, by },
         })?;
-        self.shared.activity.changed();
+        self.shared.activity.notify();
         Ok(Admission::Admitted {
             credentials: replaced.stream,
             start: PendingStart {
@@ -237,37 +250,38 @@ impl AmrmProxy {
         })
     }
 
-    /// The application has ended on this node.
+    /// Ends the pipelines of an application that has ended on this node.
     pub fn application_ended(&self, id: ApplicationId) {
         let mut pipelines = self.lock();
         for pipeline in pipelines.end(id) {
             self.end(&pipeline);
-            tracing::info!(attempt = %pipeline.master.attempt, "the application has ended and is proxied no more");
+            tracing::info!(attempt = %pipeline.identity.attempt, "the application has ended; the pipeline ends");
         }
     }
 
-    /// The pipeline for a caller who proved to hold this token.
+    /// Returns the pipeline of an authenticated caller, by the identifier of its token.
     pub(crate) fn pipeline_of(&self, identifier: &[u8]) -> Result<Arc<Pipeline>, RemoteException> {
         let attempt = attempt_of(identifier)?;
-        // A connection may be older than the end of its attempt.
+        // The connection may be older than the end of its attempt.
         self.lock()
             .get(attempt)
             .cloned()
-            .ok_or_else(|| gone(attempt))
+            .ok_or_else(|| attempt_not_found(attempt))
     }
 
-    /// For metrics.
+    /// Returns the proxy's numbers for metrics.
     #[must_use]
     pub fn snapshot(&self) -> ProxySnapshot {
         let pipelines = self.all();
         let now = (self.shared.clock)().mono;
         let gauges = pipelines.iter().map(|pipeline| {
-            let MasterNumbers {
+            let AttemptNumbers {
                 last_call_at,
                 gauges,
                 ..
             } = pipeline.numbers();
-            // A list gets old when its AM does not call, which says nothing about the ResourceManager.
+            // A list ages while its AM does not call, which tells nothing about the
+            // ResourceManager.
             let is_silent = last_call_at
                 .is_none_or(|at| now.since(at) > self.config.allocator.nodes_age_max_ms);
             Gauges {
@@ -281,32 +295,32 @@ impl AmrmProxy {
         }
     }
 
-    /// The attempts that called most recently, at most `listed_max`. Costs a look at every pipeline and waits for no call,
-    /// so it is for when somebody looks.
+    /// Returns the `listed_max` attempts that called most recently. Reads the numbers of every
+    /// pipeline without waiting for a call, so it is meant for pages on demand.
     #[must_use]
-    pub fn masters(&self, listed_max: usize) -> ProxiedMasters {
+    pub fn attempts(&self, listed_max: usize) -> ProxiedAttempts {
         let pipelines = self.all();
         let total = pipelines.len();
         let mut listed: Vec<_> = pipelines
             .into_iter()
             .map(|pipeline| (pipeline.numbers(), pipeline))
             .collect();
-        keep_first(&mut listed, listed_max, |(numbers, _)| {
+        retain_first(&mut listed, listed_max, |(numbers, _)| {
             Reverse(numbers.last_call_at)
         });
-        listed.sort_unstable_by_key(|(_, pipeline)| pipeline.master.attempt);
+        listed.sort_unstable_by_key(|(_, pipeline)| pipeline.identity.attempt);
         let most_active = listed
             .into_iter()
-            .map(|(numbers, pipeline)| ProxiedMaster {
-                attempt: pipeline.master.attempt,
-                user: pipeline.master.user.clone(),
+            .map(|(numbers, pipeline)| ProxiedAttempt {
+                attempt: pipeline.identity.attempt,
+                user: pipeline.identity.user.clone(),
                 numbers,
             })
             .collect();
-        ProxiedMasters { most_active, total }
+        ProxiedAttempts { most_active, total }
     }
 
-    /// For those who watch: tells when [`Self::masters`] may say something else than before.
+    /// Returns the notification for changes in what [`Self::attempts`] returns.
     #[must_use]
     pub fn activity(&self) -> Activity {
         self.shared.activity.clone()
@@ -316,7 +330,7 @@ impl AmrmProxy {
         self.lock().pipelines().cloned().collect()
     }
 
-    /// Brings promotions that rules asked for to the containers' nodes, until `stop`.
+    /// Sends promotions that rules requested to the containers' nodes, until `stop`.
     pub async fn update_nodes(&self, stop: CancellationToken) {
         let messenger = Messenger {
             node_keys: Arc::clone(&self.shared.node_keys),
@@ -328,7 +342,7 @@ impl AmrmProxy {
             .await;
     }
 
-    /// Rolls the local key when it is time, until `stop`.
+    /// Rolls the local key when it is due, until `stop`.
     pub async fn roll_keys(&self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -339,23 +353,30 @@ impl AmrmProxy {
             self.shared.secrets.tick((self.shared.clock)().mono);
             if self.shared.secrets.keys() != before {
                 tracing::info!("the AMRMProxy's master key has rolled");
-                self.keep_keys();
+                self.persist_keys();
             }
         }
     }
 
-    fn build(&self, master: Master, rm_token: Token) -> Arc<Pipeline> {
-        let work = Work {
-            chain: Chain::new(self.interceptors(&master)),
+    /// Makes the interceptors, the registration and the forwarder of an attempt.
+    fn work(&self, identity: &AttemptIdentity, rm_token: Token) -> Work {
+        Work {
+            chain: Chain::new(self.interceptors(identity)),
             registration: Registration::default(),
             forwarder: RmForwarder::new(Arc::clone(&self.rms), rm_token),
-        };
-        Arc::new(Pipeline::new(master, Arc::clone(&self.shared), work))
+        }
     }
 
-    /// The chain, from the AM towards the ResourceManager. The swap of tokens stands first whatever the list says: no
-    /// interceptor sees a token that is not its own.
-    fn interceptors(&self, master: &Master) -> Vec<Box<dyn Interceptor>> {
+    fn pipeline(&self, identity: AttemptIdentity, work: Work) -> Arc<Pipeline> {
+        let records = self.store.attempt(identity.attempt);
+        let shared = Arc::clone(&self.shared);
+        Arc::new(Pipeline::new(identity, shared, records, work))
+    }
+
+    /// Makes the interceptors in their order from the AM to the ResourceManager. The exchange of
+    /// tokens is first in every configuration: no other interceptor sees the ResourceManager's
+    /// token.
+    fn interceptors(&self, identity: &AttemptIdentity) -> Vec<Box<dyn Interceptor>> {
         let mut interceptors: Vec<Box<dyn Interceptor>> = vec![Box::new(TokenSwap)];
         for kind in &self.config.pipeline {
             match kind {
@@ -364,92 +385,62 @@ impl AmrmProxy {
                     interceptors.push(Box::new(Throttle::new(self.config.throttle)));
                 }
                 InterceptorKind::Relabel => {
-                    let (user, tags) = (&master.user, &master.tags);
+                    let (user, tags) = (&identity.user, &identity.tags);
                     if let Some(relabel) = Relabel::new(&self.config.relabel, user, tags) {
                         interceptors.push(Box::new(relabel));
                     }
                 }
                 InterceptorKind::DistributedScheduler => {
                     let config = self.config.allocator;
-                    let scheduler = DistributedScheduler::new(master.attempt, config);
+                    let scheduler = DistributedScheduler::new(identity.attempt, config);
                     interceptors.push(Box::new(scheduler));
                 }
-                // A federated cluster's interceptor would stand here, before the forwarder and instead of it.
+                // The interceptor of a federated cluster would be here, in place of the forwarder.
                 InterceptorKind::Forwarder => {}
             }
         }
         interceptors
     }
 
-    /// Ends a pipeline that is no more among those of the node. The caller still has their lock: a new pipeline for the
-    /// same attempt must find the old one's tokens and records gone.
+    /// Ends a pipeline that was removed from the table. The caller still holds the table's lock, so
+    /// that a new pipeline of the same attempt finds the old one's tokens and records removed.
     fn end(&self, pipeline: &Pipeline) {
-        self.shared.secrets.revoke(pipeline.master.attempt);
+        self.shared.secrets.revoke(pipeline.identity.attempt);
         pipeline.end();
-        self.shared.activity.changed();
+        self.shared.activity.notify();
     }
 
-    fn keep_keys(&self) {
+    fn persist_keys(&self) {
         let (current, next) = self.shared.secrets.keys();
         let record = KeysRecord {
             current: Some(MasterKeyProto::from(current)),
             next: next.map(MasterKeyProto::from),
         };
-        self.shared
-            .store
-            .put(RecordKey::Keys, Some(record.to_stored()));
+        self.store.put_keys(record.to_stored());
     }
 
-    /// Builds the pipelines again that were there before a restart. What cannot be read is dropped with a warning.
-    fn restore(&self, found: &BTreeMap<RecordKey, Vec<u8>>, now: Now) {
-        let attempts: BTreeSet<_> = found
-            .keys()
-            .filter_map(|key| match key {
-                RecordKey::Keys => None,
-                RecordKey::Attempt(attempt, _) => Some(*attempt),
-            })
-            .collect();
-        for attempt in attempts {
-            let part = |part| found.get(&RecordKey::Attempt(attempt, part));
-            let master = part(Part::Master).and_then(|stored| MasterRecord::from_stored(stored));
-            let Some(MasterRecord {
-                user,
-                tags,
-                rm_token: Some(token),
-            }) = master
-            else {
+    /// Rebuilds the pipelines of the agent before its restart. Unreadable ones are dropped with a
+    /// warning.
+    fn restore(&self, attempts: BTreeMap<ApplicationAttemptId, AttemptParts>, now: Now) {
+        for (attempt, parts) in attempts {
+            let Some(pipeline) = self.rebuild(attempt, &parts, now) else {
                 tracing::warn!(%attempt, "the pipeline cannot be restored");
-                self.shared.store.forget(attempt);
+                self.store.attempt(attempt).end();
                 continue;
             };
-            let master = Master {
-                attempt,
-                user,
-                tags,
-            };
-            let mut work = Work {
-                chain: Chain::new(self.interceptors(&master)),
-                registration: Registration::default(),
-                forwarder: RmForwarder::new(Arc::clone(&self.rms), Token::from(token)),
-            };
-            for kept in Part::ALL {
-                if let Some(value) = part(kept) {
-                    work.chain.restore(attempt, kept, value, now);
-                    work.registration.restore(attempt, kept, value);
-                }
-            }
-            let shared = Arc::clone(&self.shared);
-            let pipeline = Arc::new(Pipeline::new(master, shared, work));
             let mut pipelines = self.lock();
-            if pipelines.begin(attempt, || Arc::clone(&pipeline)).is_err() {
+            if pipelines
+                .begin_start(attempt, || Arc::clone(&pipeline))
+                .is_err()
+            {
                 drop(pipelines);
                 tracing::warn!(%attempt, "{PIPELINES_MAX} pipelines are restored; this one is not");
-                self.shared.store.forget(attempt);
+                pipeline.end();
                 continue;
             }
             self.shared.secrets.activate(attempt);
-            let older = pipelines.started(attempt, &pipeline);
-            pipelines.over(attempt, &pipeline);
+            let older = pipelines.mark_started(attempt, &pipeline);
+            pipelines.settle_start(attempt, &pipeline);
             for older in older {
                 self.end(&older);
             }
@@ -458,21 +449,41 @@ impl AmrmProxy {
         }
     }
 
+    fn rebuild(
+        &self,
+        attempt: ApplicationAttemptId,
+        parts: &AttemptParts,
+        now: Now,
+    ) -> Option<Arc<Pipeline>> {
+        let stored = parts.get(&Part::Identity)?;
+        let IdentityRecord {
+            user,
+            tags,
+            rm_token,
+        } = IdentityRecord::from_stored(stored)?;
+        let identity = AttemptIdentity {
+            attempt,
+            user,
+            tags,
+        };
+        let mut work = self.work(&identity, Token::from(rm_token?));
+        for (part, value) in parts {
+            work.chain.restore(attempt, *part, value, now);
+            work.registration.restore(attempt, *part, value);
+        }
+        Some(self.pipeline(identity, work))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Admissions<Pipeline>> {
-        // Every change is whole before anything else is done: a panic elsewhere leaves nothing half done.
+        // Every change is complete when the lock is released, so a panic elsewhere breaks nothing.
         self.pipelines
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn restore_secrets(
-    config: &ProxyConfig,
-    found: &BTreeMap<RecordKey, Vec<u8>>,
-    now: Now,
-) -> AmrmTokenSecretManager {
-    let stored = found.get(&RecordKey::Keys);
-    let record = stored.and_then(|stored| KeysRecord::from_stored(stored));
+fn restore_secrets(config: &ProxyConfig, stored: Option<&[u8]>, now: Now) -> AmrmTokenSecretManager {
+    let record = stored.and_then(KeysRecord::from_stored);
     let key = |key: Option<MasterKeyProto>| MasterKey::try_from(key?).ok();
     let keys = record.and_then(|record| Some((key(record.current)?, key(record.next))));
     match keys {

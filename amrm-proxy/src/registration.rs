@@ -1,27 +1,32 @@
-//! An attempt's registration with the ResourceManager, which is made again when the ResourceManager has forgotten it.
+//! An attempt's registration with the ResourceManager, renewed when the ResourceManager has
+//! forgotten the attempt.
 //!
-//! A ResourceManager that was restarted, or that takes over from another, knows an attempt but not that its AM has
-//! registered, nor what it has asked for. In Hadoop the AM's library hears of that by an exception, registers again and
-//! says everything again. Here this node does it, in the middle of the AM's call:
+//! A ResourceManager that was restarted, or that takes over from another, knows the attempt but
+//! neither its AM's registration nor its asks. In Hadoop an exception makes the AM's library
+//! register again and repeat everything. Here this node does both in the middle of the AM's call:
 //!
 //! ```text
 //!  AM                    this node                                ResourceManager
 //!  allocate 17 ────────▶ allocate 17 ───────────────────────────▶ not registered
-//!                        register, as the AM did ───────────────▶ a fresh grant, for the interceptors (on_rejoin)
+//!                        register, as the AM did ───────────────▶ new grant (on_reregistered)
 //!                        allocate 0 with all that is outstanding▶ answer 1
 //!  answer 18 ◀────────── and from now on 17 is 0, 18 is 1, …
 //! ```
 //!
-//! Nearest to the ResourceManager of all, so that what is remembered is what the ResourceManager was told: without the asks
-//! that the node answers itself, and with what the interceptors add. An answer takes effect when the AM has it, which its
-//! next number says: an AM that repeats its call to a new ResourceManager gets what the lost answer had from a new one.
-//! Counts are lowered by what was given until the AM states them anew.
+//! The registration is the part nearest to the ResourceManager, so it remembers exactly what the
+//! ResourceManager received: without the asks that the node answers itself, and with the
+//! interceptors' additions. An answer takes effect when the AM has it, as its next response id
+//! shows: an AM that repeats its call to a new ResourceManager gets from that one what the lost
+//! answer contained. Each received container lowers the remembered counts until the AM states them
+//! anew.
 //!
-//! What is remembered is bounded ([`REGISTER_REQUEST_MAX`], 16 MiB for what is outstanding). Of an AM that goes beyond,
-//! nothing is remembered, and it hears of the restart as without a proxy; so does one whose ResourceManager forgets it
-//! several times within one call. When it registers by itself, all begins anew.
+//! The memory is bounded: by [`REGISTER_REQUEST_MAX`], and by 16 MiB for what is outstanding.
+//! Beyond that nothing is remembered, and the AM sees the restart as it would without a proxy. The
+//! same holds when ResourceManagers forget the attempt several times within one call. When the AM
+//! registers by itself, the memory starts afresh.
 //!
-//! Pure: the pipeline makes the calls. Source: `AMRMClientRelayer`, which Hadoop uses for other clusters of a federation.
+//! Pure: the pipeline makes the calls. Source: `AMRMClientRelayer`, which Hadoop uses for other
+//! clusters of a federation.
 
 mod asks;
 mod outstanding;
@@ -34,8 +39,8 @@ use records::{ApplicationAttemptId, MonoMillis};
 use wire::exception::{HadoopException, RemoteException};
 use wire::raw_message::RawMessage;
 
-use self::outstanding::{ANSWERING, Outstanding, is_lasting};
-use self::response_ids::{Hearing, ResponseIds, wrong};
+use self::outstanding::{Outstanding, REMOVING, is_lasting};
+use self::response_ids::{IdOrder, ResponseIds, unexpected_id};
 use crate::fields::{
     allocate_request, allocate_response, finish_response, register_request, register_response,
 };
@@ -43,66 +48,74 @@ use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response};
 use crate::observe::Observation;
 use crate::store::{OutstandingRecord, Part, Record as _, RegistrationRecord};
 
-/// Longest register request that is remembered, in bytes. It is a host, a port and an address; with placement constraints
-/// for each of a thousand tags it is still shorter.
+/// Largest register request that is remembered, in bytes. The request holds a host, a port and an
+/// address; even with placement constraints for a thousand tags it is shorter.
 pub const REGISTER_REQUEST_MAX: usize = 64 * 1024;
 
-/// Registrations for one call. One is enough unless ResourceManagers fail one after the other.
+/// Maximum of registrations within one call. One suffices unless ResourceManagers fail one after
+/// the other.
 const REGISTRATIONS_PER_CALL_MAX: u8 = 3;
 
-/// How long changes of what is outstanding may go unwritten, in milliseconds. It may be much.
+/// Interval between writes of what is outstanding, in milliseconds. The record may be large.
 const WRITE_INTERVAL_MS: u64 = 1_000;
 
-/// In the text of the exception that refuses a second registration (Hadoop: `AMRMClientUtils.APP_ALREADY_REGISTERED_MESSAGE`).
+/// Part of the exception's text that refuses a second registration (Hadoop:
+/// `AMRMClientUtils.APP_ALREADY_REGISTERED_MESSAGE`).
 const ALREADY_REGISTERED: &str = "is already registered";
 
-/// How a call goes on.
+/// Next step of a call after the ResourceManager's answer.
 #[derive(Debug)]
 pub enum Step {
-    /// This is its outcome.
+    /// The call ends with this outcome.
     Done(Outcome),
-    /// The attempt has to be registered with this request, and then the call made again.
+    /// The attempt must be registered with this request, and then the call be made again.
     Register(Request),
 }
 
-/// What of the table is written down.
+/// State of the stored copy of what is outstanding.
 #[derive(Clone, Copy, Debug, Default)]
-struct Written {
-    is_dirty: bool,
+struct SaveState {
+    is_unsaved: bool,
     is_stored: bool,
     at: MonoMillis,
 }
 
-/// See the module. The way of a call is [`on_request`](Self::on_request), the ResourceManager,
-/// [`on_outcome`](Self::on_outcome), and where that says so a registration, [`on_registered`](Self::on_registered), and the
-/// ResourceManager again.
+/// Memory of one attempt's registration and outstanding requests. A call passes
+/// [`on_request`](Self::on_request), the ResourceManager and [`on_outcome`](Self::on_outcome). If
+/// the latter asks for a registration, the call passes [`on_registered`](Self::on_registered) and
+/// the ResourceManager again.
 #[derive(Default)]
 pub struct Registration {
-    /// The AM's request. Without it the attempt cannot be registered again and nothing need be remembered.
+    /// The AM's register request. Without it the attempt cannot be registered again, and nothing
+    /// else is remembered.
     request: Option<Box<[u8]>>,
     ids: ResponseIds,
-    /// None while nothing is outstanding, as most of the time.
+    /// Requests that the ResourceManager has not fulfilled; `None` most of the time, when there are
+    /// none.
     outstanding: Option<Box<Outstanding>>,
-    /// What the last answer takes off once the AM has it: fields and their contents.
-    unheard: Vec<(u32, Bytes)>,
-    /// NMTokens of the registration that the AM does not have yet. As many as came in one answer.
+    /// Fields of the last answer, with their contents, that complete requests once the AM has the
+    /// answer.
+    unconfirmed: Vec<(u32, Bytes)>,
+    /// NMTokens from the answer to the registration, until the AM has them. Bounded by the length
+    /// of that answer.
     nm_tokens: Vec<Bytes>,
-    /// The ResourceManager has registered the attempt again, or will, and has to be told what is outstanding.
-    is_owed: bool,
-    /// The AM's number of the call under way.
+    /// Whether the next call must state everything outstanding, because the ResourceManager does
+    /// not know it.
+    must_restate: bool,
+    /// Response id of the current call, as the AM sent it.
     id: i32,
     tries: u8,
-    written: Written,
+    saved: SaveState,
 }
 
 impl fmt::Debug for Registration {
-    /// Without tokens.
+    /// Prints no tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registration")
             .field("is_remembered", &self.request.is_some())
             .field("ids", &self.ids)
             .field("outstanding", &self.outstanding)
-            .field("is_owed", &self.is_owed)
+            .field("must_restate", &self.must_restate)
             .finish_non_exhaustive()
     }
 }
@@ -111,7 +124,7 @@ fn response_id(message: &RawMessage) -> i32 {
     message.int32(allocate_request::RESPONSE_ID).unwrap_or(0)
 }
 
-/// A number as it travels.
+/// Encodes a response id as a varint's value.
 fn encoded(id: i32) -> u64 {
     i64::from(id).cast_unsigned()
 }
@@ -122,8 +135,9 @@ fn is_already_registered(exception: &RemoteException) -> bool {
 }
 
 impl Registration {
-    /// A call goes to the ResourceManager. Answers whether it may be the first to one that was not told anything yet: then
-    /// the interceptors have to hear of that before (`on_rejoin`, without a grant).
+    /// Prepares a request for the ResourceManager. Returns whether the ResourceManager may not have
+    /// been told of anything yet. Then the interceptors must be notified first (`on_reregistered`,
+    /// without a grant).
     #[must_use]
     pub fn on_request(&mut self, request: &mut Request) -> bool {
         self.tries = 0;
@@ -131,22 +145,22 @@ impl Registration {
             return false;
         }
         self.id = response_id(&request.message);
-        match self.ids.hearing(self.id) {
-            Hearing::Next => self.heard(),
-            Hearing::Repeat | Hearing::Wrong { .. } => {}
+        match self.ids.classify(self.id) {
+            IdOrder::Next => self.confirm_last_answer(),
+            IdOrder::Repeat | IdOrder::Unexpected { .. } => {}
         }
-        if self.is_owed {
+        if self.must_restate {
             if !self.ids.is_known() {
-                self.ids.begin_again(Some(self.id));
+                self.ids.rebase(Some(self.id));
             }
-            self.say_again(&mut request.message);
+            self.restate(&mut request.message);
         } else if !self.ids.is_plain() {
             self.number(&mut request.message);
         }
-        self.is_owed
+        self.must_restate
     }
 
-    /// The ResourceManager has answered a call, or not.
+    /// Handles the outcome of a call, and decides whether the attempt must be registered.
     pub fn on_outcome(
         &mut self,
         request: &mut Request,
@@ -161,15 +175,15 @@ impl Registration {
         match request.method {
             AmMethod::Register => self.registered(&request.message, actions),
             AmMethod::Allocate => {
-                let is_new = std::mem::take(&mut self.is_owed);
+                let is_new = std::mem::take(&mut self.must_restate);
                 if self.request.is_some() {
-                    self.take_in(&request.message, context.attempt, actions);
+                    self.apply_request(&request.message, context.attempt, actions);
                 }
                 if is_new {
                     actions.push(self.record());
                 }
                 self.answered(&mut response);
-                self.write_down(context.now.mono, actions);
+                self.persist_outstanding(context.now.mono, actions);
             }
             AmMethod::Finish => {
                 if response.message.varint(finish_response::IS_UNREGISTERED) == Some(1) {
@@ -180,11 +194,12 @@ impl Registration {
         Step::Done(Ok(response))
     }
 
-    /// The ResourceManager has answered the registration that [`on_outcome`](Self::on_outcome) wanted. Makes the call ready
-    /// to be made again, and hands out the grant; `None` when the attempt had been registered and only the answer was lost.
+    /// Handles the outcome of the registration that [`on_outcome`](Self::on_outcome) asked for.
+    /// Prepares the call to be made again and returns the grant, or `None` if the attempt was
+    /// already registered and only that answer was lost.
     ///
     /// # Errors
-    /// The ResourceManager's exception, which is the call's.
+    /// The ResourceManager's exception, which also ends the call.
     pub fn on_registered(
         &mut self,
         request: &mut Request,
@@ -201,31 +216,31 @@ impl Registration {
         }
         actions.push(Action::Observe(Observation::RegisteredAgain));
         if request.method == AmMethod::Allocate {
-            self.say_again(&mut request.message);
+            self.restate(&mut request.message);
         }
         Ok(grant)
     }
 
-    /// The AM has the last answer.
-    fn heard(&mut self) {
+    /// Applies the last answer, which the AM has received.
+    fn confirm_last_answer(&mut self) {
         self.nm_tokens = Vec::new();
-        let unheard = std::mem::take(&mut self.unheard);
+        let unconfirmed = std::mem::take(&mut self.unconfirmed);
         let Some(outstanding) = &mut self.outstanding else {
             return;
         };
-        self.written.is_dirty |= !unheard.is_empty();
-        for (field, content) in unheard {
-            outstanding.take_off(field, content);
+        self.saved.is_unsaved |= !unconfirmed.is_empty();
+        for (field, content) in unconfirmed {
+            outstanding.apply_answer(field, content);
         }
         if outstanding.is_empty() {
             self.outstanding = None;
         }
     }
 
-    /// Puts all that is outstanding into a request.
-    fn say_again(&self, message: &mut RawMessage) {
+    /// Adds everything outstanding to a request.
+    fn restate(&self, message: &mut RawMessage) {
         if let Some(outstanding) = &self.outstanding {
-            outstanding.say_again(message);
+            outstanding.restate(message);
         }
         self.number(message);
     }
@@ -260,16 +275,16 @@ impl Registration {
         let Some(message) = register.filter(|_| self.tries < REGISTRATIONS_PER_CALL_MAX) else {
             return Step::Done(Err(exception));
         };
-        // The new ResourceManager could not tell.
+        // A new ResourceManager cannot detect an unexpected id.
         if let Some(received) = id
-            && let Hearing::Wrong { expected } = self.ids.hearing(received)
+            && let IdOrder::Unexpected { expected } = self.ids.classify(received)
         {
-            return Step::Done(Err(wrong(context.attempt, expected, received)));
+            return Step::Done(Err(unexpected_id(context.attempt, expected, received)));
         }
-        tracing::info!(attempt = %context.attempt, "the ResourceManager has forgotten the attempt, which is registered again");
+        tracing::info!(attempt = %context.attempt, "the ResourceManager has forgotten the attempt; registering it again");
         self.tries += 1;
-        self.is_owed = true;
-        self.ids.begin_again(id);
+        self.must_restate = true;
+        self.ids.rebase(id);
         actions.push(self.record());
         Step::Register(Request {
             method: AmMethod::Register,
@@ -278,18 +293,18 @@ impl Registration {
         })
     }
 
-    /// The AM has registered by itself: it says everything anew.
+    /// Starts afresh after a registration by the AM itself, which states everything anew.
     fn registered(&mut self, message: &RawMessage, actions: &mut Vec<Action>) {
         let request = message.encode();
         let is_kept = request.len() <= REGISTER_REQUEST_MAX;
         self.forget_outstanding(actions);
         self.request = is_kept.then(|| Box::from(&request[..]));
         self.ids = ResponseIds::registered();
-        self.is_owed = false;
+        self.must_restate = false;
         actions.push(self.record());
     }
 
-    /// The attempt needs no registration any more.
+    /// Drops the memory of an attempt that needs no registration any more.
     fn forget(&mut self, actions: &mut Vec<Action>) {
         self.forget_outstanding(actions);
         self.request = None;
@@ -298,16 +313,16 @@ impl Registration {
 
     fn forget_outstanding(&mut self, actions: &mut Vec<Action>) {
         self.outstanding = None;
-        self.unheard = Vec::new();
+        self.unconfirmed = Vec::new();
         self.nm_tokens = Vec::new();
-        self.written.is_dirty = false;
-        if std::mem::take(&mut self.written.is_stored) {
+        self.saved.is_unsaved = false;
+        if std::mem::take(&mut self.saved.is_stored) {
             actions.push(Action::Persist(Part::Outstanding, None));
         }
     }
 
-    /// Takes in what a call has said, once it is answered.
-    fn take_in(
+    /// Remembers the lasting requests of a call that was answered.
+    fn apply_request(
         &mut self,
         message: &RawMessage,
         attempt: ApplicationAttemptId,
@@ -320,13 +335,13 @@ impl Registration {
         if !is_lasting(message) {
             return;
         }
-        self.written.is_dirty = true;
+        self.saved.is_unsaved = true;
         let outstanding = self.outstanding.get_or_insert_default();
-        match outstanding.take_in(message) {
+        match outstanding.apply_request(message) {
             Ok(()) if outstanding.is_empty() => self.outstanding = None,
             Ok(()) => {}
             Err(reason) => {
-                tracing::warn!(%attempt, %reason, "what an AM has asked for is not remembered: it will hear of a restart of the ResourceManager");
+                tracing::warn!(%attempt, %reason, "an AM's requests are not remembered: it will have to register again after a restart of the ResourceManager");
                 self.request = None;
                 self.forget_outstanding(actions);
                 actions.push(self.record());
@@ -334,7 +349,7 @@ impl Registration {
         }
     }
 
-    /// An address given later takes the place of the one in the registration.
+    /// Replaces the tracking URL of the remembered register request.
     fn note_tracking_url(&mut self, url: &[u8]) {
         let Some(request) = self.request.as_deref() else {
             return;
@@ -348,7 +363,8 @@ impl Registration {
         }
     }
 
-    /// Gives an answer the AM's number and what it owes the AM, and keeps what it takes off.
+    /// Gives an answer the AM's response id and any outstanding NMTokens, and keeps the fields that
+    /// complete requests.
     fn answered(&mut self, response: &mut Response) {
         let message = &mut response.message;
         let id = message.int32(allocate_response::RESPONSE_ID).unwrap_or(0);
@@ -356,11 +372,11 @@ impl Registration {
         if !self.ids.is_plain() {
             message.set_varint(allocate_response::RESPONSE_ID, encoded(id));
         }
-        self.unheard.clear();
+        self.unconfirmed.clear();
         if self.outstanding.is_some() {
-            let fields = ANSWERING.iter();
+            let fields = REMOVING.iter();
             let contents = fields.flat_map(|field| message.all(*field).map(|all| (*field, all)));
-            self.unheard.extend(contents);
+            self.unconfirmed.extend(contents);
         }
         if !self.nm_tokens.is_empty() {
             message.extend(allocate_response::NM_TOKENS, &self.nm_tokens);
@@ -371,49 +387,50 @@ impl Registration {
         let record = RegistrationRecord {
             request: self.request.as_deref().map(<[u8]>::to_vec),
             response_id_base: self.ids.base(),
-            is_owed: self.is_owed,
+            must_restate: self.must_restate,
         };
         Action::Persist(Part::Registration, Some(record.to_stored()))
     }
 
-    fn write_down(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
-        if !self.written.is_dirty || now.since(self.written.at) < WRITE_INTERVAL_MS {
+    fn persist_outstanding(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
+        if !self.saved.is_unsaved || now.since(self.saved.at) < WRITE_INTERVAL_MS {
             return;
         }
         let stored = self.outstanding.as_deref().map(|outstanding| {
             let mut message = RawMessage::default();
-            outstanding.say_again(&mut message);
+            outstanding.restate(&mut message);
             let request = message.encode().to_vec();
             OutstandingRecord { request }.to_stored()
         });
-        self.written = Written {
-            is_dirty: false,
+        self.saved = SaveState {
+            is_unsaved: false,
             is_stored: stored.is_some(),
             at: now,
         };
         actions.push(Action::Persist(Part::Outstanding, stored));
     }
 
-    /// Takes back what was written down before a restart of the agent. Parts that are others' are left to them.
+    /// Restores a part that was stored before a restart of the agent. Parts of the interceptors are
+    /// ignored.
     pub fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8]) {
         let is_read = match part {
             Part::Registration => RegistrationRecord::from_stored(value).map(|record| {
                 self.request = record.request.map(Vec::into_boxed_slice);
                 self.ids = ResponseIds::restored(record.response_id_base);
-                self.is_owed = record.is_owed;
+                self.must_restate = record.must_restate;
             }),
             Part::Outstanding => OutstandingRecord::from_stored(value).and_then(|record| {
                 let message = RawMessage::parse(record.request.into()).ok()?;
                 let mut outstanding = Box::<Outstanding>::default();
-                outstanding.take_in(&message).ok()?;
+                outstanding.apply_request(&message).ok()?;
                 self.outstanding = Some(outstanding);
-                self.written.is_stored = true;
+                self.saved.is_stored = true;
                 Some(())
             }),
-            Part::Master | Part::Limits | Part::NextId | Part::Asks | Part::Blacklist => Some(()),
+            Part::Identity | Part::Limits | Part::NextId | Part::Asks | Part::Blacklist => Some(()),
         };
         if is_read.is_none() {
-            tracing::warn!(%attempt, ?part, "what was kept of a registration cannot be read");
+            tracing::warn!(%attempt, ?part, "a stored record of the registration cannot be read");
             self.request = None;
             self.outstanding = None;
         }

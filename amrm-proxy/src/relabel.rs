@@ -1,20 +1,23 @@
-//! Asks of AMs that know nothing of execution types become opportunistic by an operator's rule.
+//! Makes asks of AMs opportunistic by an operator's rule, for AMs that do not use execution types.
 //!
-//! An AM such as Spark's asks for guaranteed containers because nobody told it of others. A rule says of which
-//! applications (user, tag) and which asks (priority) how many of a hundred containers are to be opportunistic instead
-//! (`shares`). Left as they are: an ask that names a type and enforces it, or that the AM also has opportunistic ones of, since
-//! its AM knows what it wants; and one for more than memory and virtual cores, which no opportunistic container has.
+//! An AM such as Spark's asks for guaranteed containers because it knows no other type. A rule
+//! selects applications (by user and tag) and asks (by priority), and states which percentage of
+//! their containers becomes opportunistic (`shares`). Three kinds of asks stay unchanged: an ask
+//! that enforces its execution type; an ask under a key for which the AM also requests
+//! opportunistic containers, since that AM uses types deliberately; and an ask for more than memory
+//! and virtual cores, which no opportunistic container has.
 //!
-//! Such an AM is kept from what it does not know:
+//! The proxy shields such an AM from effects that it cannot handle:
 //!
-//! - Containers that it has had for as long as the rule says are promoted (`promotions`): this node asks for it, keeps the
-//!   answer to itself and brings the new token to the container's node. That works whether or not the ResourceManager tells the
-//!   nodes itself (`yarn.resourcemanager.auto-update.containers`).
-//! - One that was evicted or shed ends with exit status -102, preempted, in place of -108: Spark, MapReduce and others know that
-//!   the former is nobody's fault, and count the latter as a failure.
+//! - Containers as old as the rule says are promoted (`promotions`): this node requests the
+//!   promotion, withholds the answer from the AM and sends the new token to the container's node.
+//!   This works whether or not the ResourceManager notifies nodes itself
+//!   (`yarn.resourcemanager.auto-update.containers`).
+//! - An evicted or shed container completes with exit status -102 (preempted) instead of -108.
+//!   Spark, MapReduce and others do not count the former as a failure, but do count the latter.
 //!
-//! An `allocate` that the AM repeats is answered by the ResourceManager as before, without a look at what is new in it. So nothing
-//! new is put into it, and its answer is treated like the first.
+//! The ResourceManager answers a repeated `allocate` as before and ignores any new content. So
+//! nothing new is added to one, and its answer is treated like the first.
 
 mod lines;
 mod promotions;
@@ -44,24 +47,25 @@ use crate::interceptor::{
 use crate::node_updates::NodeUpdate;
 use crate::observe::Observation;
 
-/// Containers of one attempt that are known to be opportunistic because of a rule. Beyond, an AM sees what it sees.
+/// Maximum of containers per attempt that are known to be relabelled. Further ones keep their exit
+/// status.
 const RELABELLED_MAX: usize = 100_000;
 
-/// See the module.
+/// Interceptor that applies the operator's rules to one attempt.
 #[derive(Debug)]
 pub struct Relabel {
-    /// Those that apply to this attempt, in the operator's order.
+    /// Rules that apply to this attempt, in the operator's order.
     rules: Vec<RelabelRule>,
     shares: Shares,
     promotions: Promotions,
-    /// Containers that are opportunistic because of a rule, until their end is told.
+    /// Containers that are opportunistic because of a rule and have not completed.
     relabelled: BTreeSet<ContainerId>,
-    /// Those whose end was told with the last answer, which may have to be told again.
+    /// Relabelled containers that completed with the last answer, which may have to be repeated.
     ended: Vec<ContainerId>,
     calls: Calls,
 }
 
-/// Where the AM is in its calls, by their response ids.
+/// Position of the AM in its sequence of calls, by response ids.
 #[derive(Clone, Copy, Debug, Default)]
 struct Calls {
     answered: Option<i32>,
@@ -70,21 +74,22 @@ struct Calls {
 }
 
 impl Calls {
-    /// An `allocate` goes out. Whether the ResourceManager may have seen it.
-    fn begins(&mut self, id: i32) -> bool {
+    /// Begins an `allocate`. Returns whether the ResourceManager may have seen the same call
+    /// before.
+    fn begin(&mut self, id: i32) -> bool {
         self.is_repeat = self.answered == Some(id);
         let is_retry = self.unanswered == Some(id);
         self.unanswered = Some(id);
         is_retry
     }
 
-    fn ends(&mut self) {
+    fn complete(&mut self) {
         self.answered = self.unanswered.take();
     }
 }
 
 impl Relabel {
-    /// The interceptor of an attempt to which at least one rule applies.
+    /// Makes the interceptor of an attempt, or `None` if no rule applies to it.
     #[must_use]
     pub fn new(rules: &[RelabelRule], user: &str, tags: &[String]) -> Option<Self> {
         let applies = |rule: &&RelabelRule| {
@@ -108,7 +113,7 @@ impl Relabel {
             .find(|rule| (rule.priority_min..=rule.priority_max).contains(&priority))
     }
 
-    /// Changes the lines of the request; how many containers became opportunistic.
+    /// Edits the lines of a request. Returns the number of containers that became opportunistic.
     fn relabel(&mut self, message: &mut RawMessage) -> u64 {
         let lines: Vec<_> = message
             .all(allocate_request::ASK)
@@ -117,8 +122,8 @@ impl Relabel {
         let mut asks: BTreeMap<AskKey, Vec<usize>> = BTreeMap::new();
         for (place, line) in lines.iter().enumerate() {
             match line {
-                Line::NotOurs => {}
-                Line::TheMasters(key) => self.shares.leave_to_master(*key),
+                Line::Ignored => {}
+                Line::OpportunisticByAm(key) => self.shares.leave_to_am(*key),
                 Line::Shared(line) => asks.entry(line.key).or_default().push(place),
             }
         }
@@ -127,7 +132,7 @@ impl Relabel {
         for (key, places) in asks {
             let of_ask = places.iter().filter_map(|place| match &lines[*place] {
                 Line::Shared(line) => Some((*place, line)),
-                Line::NotOurs | Line::TheMasters(_) => None,
+                Line::Ignored | Line::OpportunisticByAm(_) => None,
             });
             relabelled += self.share_out(key, &of_ask.collect::<Vec<_>>(), &mut shares);
         }
@@ -135,7 +140,7 @@ impl Relabel {
         relabelled
     }
 
-    /// Decides about the lines of one ask; how many containers become opportunistic.
+    /// Splits the lines of one ask. Returns the number of containers that become opportunistic.
     fn share_out(
         &mut self,
         key: AskKey,
@@ -145,7 +150,7 @@ impl Relabel {
         let Some(percent) = self.rule_for(key.priority).map(|rule| rule.percent) else {
             return 0;
         };
-        // Of two lines for the same place the last counts, as at the ResourceManager.
+        // Of two lines for the same location the last counts, as at the ResourceManager.
         let total = lines
             .iter()
             .rev()
@@ -179,7 +184,7 @@ impl Relabel {
         total.map_or(0, |_| u64::from(part.opportunistic))
     }
 
-    /// Asks for the promotions that are due; how many it asks for now.
+    /// Adds the requests for promotions that are due. Returns the number of new ones.
     fn ask_promotions(
         &mut self,
         message: &mut RawMessage,
@@ -190,18 +195,18 @@ impl Relabel {
             return 0;
         }
         let requests = if is_retry {
-            self.promotions.asking()
+            self.promotions.requests_in_flight()
         } else {
-            self.promotions.ask(now)
+            self.promotions.next_requests(now)
         };
         let encoded = requests.iter().map(prost::Message::encode_to_vec);
         message.extend(allocate_request::UPDATE_REQUESTS, encoded);
         if is_retry { 0 } else { requests.len() }
     }
 
-    /// What the AM changes itself is its own business from then on. If there was a change that it does not know of, its request
-    /// is brought to the version that the ResourceManager knows.
-    fn leave_updates_to_master(&mut self, message: &mut RawMessage) {
+    /// Stops tracking containers that the AM updates itself. If the proxy changed such a container
+    /// before, the AM's request gets the container version that the ResourceManager expects.
+    fn leave_updates_to_am(&mut self, message: &mut RawMessage) {
         message.edit(allocate_request::UPDATE_REQUESTS, |request| {
             let read = UpdateContainerRequestProto::decode(request.clone()).ok()?;
             let id = ContainerId::try_from(&read.container_id).ok()?;
@@ -216,7 +221,7 @@ impl Relabel {
         });
     }
 
-    /// Notes containers that came.
+    /// Tracks the containers of an answer.
     fn watch(&mut self, message: &RawMessage, now: MonoMillis) {
         for container in message.all(allocate_response::ALLOCATED_CONTAINERS) {
             let Ok(container) = ContainerProto::decode(container) else {
@@ -224,7 +229,7 @@ impl Relabel {
             };
             let id = container.id.as_ref();
             let id = id.and_then(|id| ContainerId::try_from(id).ok());
-            let is_relabelled = self.shares.came(&container);
+            let is_relabelled = self.shares.count_arrival(&container);
             let Some(id) = id.filter(|_| is_relabelled) else {
                 continue;
             };
@@ -239,7 +244,8 @@ impl Relabel {
         }
     }
 
-    /// Notes containers that ended, and says of those of a rule that they were preempted if they had to make way.
+    /// Tracks completed containers, and changes the exit status of those that were relabelled and
+    /// evicted to preempted.
     fn note_ends(&mut self, message: &mut RawMessage) {
         message.edit(allocate_response::COMPLETED_CONTAINERS, |status| {
             let read = ContainerStatusProto::decode(status.clone()).ok()?;
@@ -263,16 +269,16 @@ impl Relabel {
         });
     }
 
-    /// Keeps the answers to requests that the AM did not make; what nodes have to be told.
-    fn keep_answers(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
+    /// Removes answers to requests that the AM did not make. Returns the updates for nodes.
+    fn withhold_answers(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
         let mut granted: BTreeMap<NodeId, NodeUpdate> = BTreeMap::new();
         message.retain(allocate_response::UPDATED_CONTAINERS, |updated| {
             let Ok(updated) = UpdatedContainerProto::decode(updated.clone()) else {
                 return true;
             };
             match self.promotions.granted(&updated) {
-                Answer::Masters => true,
-                Answer::Kept => false,
+                Answer::ForAm => true,
+                Answer::Withheld => false,
                 Answer::Granted(Granted { id, node, token }) => {
                     let update = granted.entry(node.clone());
                     update
@@ -290,18 +296,18 @@ impl Relabel {
         granted.into_values().collect()
     }
 
-    /// An `allocate` was answered.
+    /// Handles the answer to an `allocate`. Returns the updates for nodes.
     fn answered(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
         if !self.calls.is_repeat {
-            self.promotions.arrived();
+            self.promotions.mark_asked();
             for id in self.ended.drain(..) {
                 self.relabelled.remove(&id);
             }
             self.watch(message, now);
         }
         self.note_ends(message);
-        let granted = self.keep_answers(message, now);
-        self.calls.ends();
+        let granted = self.withhold_answers(message, now);
+        self.calls.complete();
         granted
     }
 }
@@ -316,17 +322,17 @@ impl Interceptor for Relabel {
         match request.method {
             AmMethod::Register => {
                 self.calls = Calls::default();
-                self.promotions.registers(context.now.mono);
+                self.promotions.reset_requests(context.now.mono);
             }
             AmMethod::Allocate => {
                 let message = &mut request.message;
                 let id = message.int32(allocate_request::RESPONSE_ID).unwrap_or(0);
-                let is_retry = self.calls.begins(id);
+                let is_retry = self.calls.begin(id);
                 let containers = self.relabel(message);
                 if containers > 0 {
                     actions.push(Action::Observe(Observation::Relabelled { containers }));
                 }
-                self.leave_updates_to_master(message);
+                self.leave_updates_to_am(message);
                 for _ in 0..self.ask_promotions(message, is_retry, context.now.mono) {
                     actions.push(Action::Observe(Observation::PromotionAsked));
                 }
@@ -336,15 +342,16 @@ impl Interceptor for Relabel {
         Ok(Pass::default())
     }
 
-    /// What it asks for on its own is stated again with all else that is outstanding.
-    fn on_rejoin(
+    /// Continues with the same requests: the registration restates them with everything
+    /// outstanding.
+    fn on_reregistered(
         &mut self,
         _grant: Option<&Response>,
         _request: &mut Request,
         _context: &Context<'_>,
         _actions: &mut Vec<Action>,
     ) {
-        // To this ResourceManager the call is new, and so is its answer.
+        // For this ResourceManager the call is new, and so is its answer.
         self.calls.is_repeat = false;
     }
 

@@ -1,4 +1,5 @@
-//! ApplicationMasterProtocol on the proxy's port: who calls is what the local AMRMToken of the connection says.
+//! ApplicationMasterProtocol on the proxy's port. The local AMRMToken of a connection identifies
+//! the calling attempt.
 
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use wire::server::ServerLimits;
 use crate::interceptor::AmMethod;
 use crate::pipelines::AmrmProxy;
 
-/// Longest request of an AM, in bytes: twice the memory that its asks may take.
+/// Largest request of an AM, in bytes: twice the memory that its asks may take.
 const REQUEST_BYTES_MAX: usize = 2 * sched::ASK_BYTES_MAX;
 
-/// Long requests at once, each of another attempt. Calls of an attempt are made one after the other anyway, and nobody has
-/// much to say in each of them.
+/// Number of long requests handled at once, each of another attempt. Calls of one attempt run one
+/// after the other, and few calls of an AM are long.
 const LONG_REQUESTS_MAX: usize = 8;
 
-/// What the port allows its callers.
+/// Returns the limits of the proxy's port for its callers.
 #[must_use]
 pub fn server_limits() -> ServerLimits {
     ServerLimits {
@@ -29,11 +30,11 @@ pub fn server_limits() -> ServerLimits {
     }
 }
 
-/// Hosts the proxy on a port. Messages stay as they came: only interceptors look into them.
+/// RPC service in front of the proxy. Passes messages on unparsed; only interceptors read them.
 pub struct AmrmProxyService(Arc<AmrmProxy>);
 
 impl AmrmProxyService {
-    /// The service of this proxy.
+    /// Makes the service of this proxy.
     #[must_use]
     pub const fn new(proxy: Arc<AmrmProxy>) -> Self {
         Self(proxy)

@@ -1,10 +1,11 @@
-//! What is looked at of a container's size beside memory and virtual cores. Pure.
+//! Resource types beside memory and virtual cores in the size of an ask. Pure.
 
 use wire::convert::{MEMORY_NAME, VCORES_NAME};
 use wire::proto::hadoop_yarn::ResourceRequestProto;
 
-/// Whether an ask is for more than memory and virtual cores, for example GPUs. Opportunistic containers are given without
-/// that, and the nodes on offer for them are not known to have any.
+/// Returns whether an ask is for more than memory and virtual cores, for example GPUs.
+/// Opportunistic containers have no other resources, and the nodes offered for them are not known
+/// to have any.
 pub(crate) fn wants_other_resources(ask: &ResourceRequestProto) -> bool {
     let size = ask.capability.as_ref();
     size.is_some_and(|size| {

@@ -1,54 +1,67 @@
-//! What must survive a restart of the agent, its form, and where it is kept.
+//! Records that a restart of the agent needs: their keys, their form, and the trait that stores
+//! them.
 //!
-//! Every record stands alone under a key, so that a change writes little. The first byte of a value is the version of its
-//! form: a newer agent reads older forms, and what it does not know it drops with a warning. Source of what is kept:
-//! `AMRMProxyService.recover`, `NMStateStoreService.RecoveredAMRMProxyState`; Hadoop's distributed scheduler keeps nothing.
+//! The node's [`state_store`] implements the trait; the proxy has one of its key spaces. Each
+//! record has a key of its own, so that a change writes little. The first byte of a value is the
+//! version of its form: a newer agent reads older forms, and drops unknown ones with a warning.
+//! Source of the selection: `AMRMProxyService.recover`,
+//! `NMStateStoreService.RecoveredAMRMProxyState`; Hadoop's distributed scheduler stores nothing.
 //!
 //! | key | value (version 1) |
 //! |---|---|
 //! | `keys` | current and next local master key |
 //! | `attempt/<attempt id>/master` | user, tags, and the ResourceManager's AMRMToken |
-//! | `attempt/<attempt id>/limits` | sizes, token life and the start of the container ids that the ResourceManager granted |
-//! | `attempt/<attempt id>/next-id` | a container id that has not been used, and none below it |
+//! | `attempt/<attempt id>/limits` | grant: sizes, life of tokens, start of the container ids |
+//! | `attempt/<attempt id>/next-id` | lower bound of the container ids in use |
 //! | `attempt/<attempt id>/asks` | opportunistic asks outstanding |
-//! | `attempt/<attempt id>/blacklist` | hosts not to be used |
-//! | `attempt/<attempt id>/registration` | the AM's register request, and how the numbers of its calls differ from the ResourceManager's |
-//! | `attempt/<attempt id>/outstanding` | what the ResourceManager would have to be told again, as an `allocate` request |
+//! | `attempt/<attempt id>/blacklist` | hosts that must not be used |
+//! | `attempt/<attempt id>/registration` | register request, and offset of the response ids |
+//! | `attempt/<attempt id>/outstanding` | `allocate` request that restates what is outstanding |
 
-mod database;
 mod record;
 
-use ::records::ApplicationAttemptId;
+use std::collections::BTreeMap;
 
-pub use database::{Database, StoreError};
+use ::records::ApplicationAttemptId;
+use state_store::{Contents, KeySpace, Records};
+
 pub use record::{
-    AsksRecord, BlacklistRecord, KeysRecord, LimitsRecord, MasterRecord, NextIdRecord,
+    AsksRecord, BlacklistRecord, IdentityRecord, KeysRecord, LimitsRecord, NextIdRecord,
     OutstandingRecord, Record, RegistrationRecord,
 };
 
-/// One part of an attempt's state.
+/// Name of the proxy's key space in the node's state store.
+pub const KEY_SPACE: &str = "amrm-proxy";
+
+/// Key of the local master keys.
+const KEYS: &str = "keys";
+
+/// First part of the keys of all attempts.
+const ATTEMPTS: &str = "attempt/";
+
+/// Part of an attempt's state that is stored as one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Who it is, and the ResourceManager's token.
-    Master,
-    /// What the ResourceManager granted.
+    /// User, tags, and the ResourceManager's AMRMToken.
+    Identity,
+    /// Grant of the ResourceManager for opportunistic containers.
     Limits,
-    /// Where the container ids stand.
+    /// Lower bound of the container ids in use.
     NextId,
-    /// What is outstanding.
+    /// Opportunistic asks outstanding.
     Asks,
-    /// Hosts not to be used.
+    /// Hosts that must not be used.
     Blacklist,
-    /// What it takes to register the attempt again.
+    /// State needed to register the attempt again.
     Registration,
-    /// What the ResourceManager would have to be told again.
+    /// Requests to restate to a ResourceManager that has forgotten the attempt.
     Outstanding,
 }
 
 impl Part {
-    /// Every part.
+    /// Every part, in the order of the table above.
     pub const ALL: [Self; 7] = [
-        Self::Master,
+        Self::Identity,
         Self::Limits,
         Self::NextId,
         Self::Asks,
@@ -57,9 +70,10 @@ impl Part {
         Self::Outstanding,
     ];
 
+    /// Returns the last part of the record's key.
     const fn as_str(self) -> &'static str {
         match self {
-            Self::Master => "master",
+            Self::Identity => "master",
             Self::Limits => "limits",
             Self::NextId => "next-id",
             Self::Asks => "asks",
@@ -70,72 +84,132 @@ impl Part {
     }
 }
 
-/// What a record is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RecordKey {
-    /// The local master keys.
-    Keys,
-    /// A part of an attempt's state.
-    Attempt(ApplicationAttemptId, Part),
+/// Records of one attempt, by part.
+pub type AttemptParts = BTreeMap<Part, Vec<u8>>;
+
+/// Records that were found at the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredState {
+    /// Record of the local master keys.
+    pub keys: Option<Vec<u8>>,
+    /// Records of each attempt. May be incomplete.
+    pub attempts: BTreeMap<ApplicationAttemptId, AttemptParts>,
 }
 
-impl RecordKey {
-    /// The text it is stored under.
+impl StoredState {
+    /// Sorts the records of the key space. Records of unknown keys are dropped with a warning.
     #[must_use]
-    pub fn to_text(self) -> String {
-        match self {
-            Self::Keys => "keys".to_owned(),
-            Self::Attempt(attempt, part) => format!("attempt/{attempt}/{}", part.as_str()),
+    pub fn from_contents(contents: Contents) -> Self {
+        let mut state = Self::default();
+        for (key, value) in contents {
+            if key == KEYS {
+                state.keys = Some(value);
+            } else if let Some((attempt, part)) = read_key(&key) {
+                state
+                    .attempts
+                    .entry(attempt)
+                    .or_default()
+                    .insert(part, value);
+            } else {
+                tracing::warn!(key, "unknown record of the AMRMProxy");
+            }
         }
-    }
-
-    /// Reads such a text; `None` when it is of another form.
-    #[must_use]
-    pub fn from_text(text: &str) -> Option<Self> {
-        if text == "keys" {
-            return Some(Self::Keys);
-        }
-        let (attempt, part) = text.strip_prefix("attempt/")?.split_once('/')?;
-        let part = Part::ALL.into_iter().find(|known| known.as_str() == part)?;
-        Some(Self::Attempt(attempt.parse().ok()?, part))
+        state
     }
 }
 
-/// Where records go. Writing does not wait: the newest value of a key counts, and what was written last is what
-/// a restart finds, but for the last moments before a crash. Whoever cannot bear that writes ahead.
+fn read_key(key: &str) -> Option<(ApplicationAttemptId, Part)> {
+    let (attempt, part) = key.strip_prefix(ATTEMPTS)?.split_once('/')?;
+    let part = Part::ALL.into_iter().find(|known| known.as_str() == part)?;
+    Some((attempt.parse().ok()?, part))
+}
+
+/// Storage that the proxy needs. Writes never wait. After a restart the last written value of each
+/// key is found, except for changes of the last moments before a crash; a caller that cannot accept
+/// this writes ahead.
 pub trait Store: Send + Sync + 'static {
-    /// Sets a record, or removes it.
-    fn put(&self, key: RecordKey, value: Option<Vec<u8>>);
+    /// Stores the local master keys.
+    fn put_keys(&self, value: Vec<u8>);
 
-    /// Removes all of an attempt.
-    fn forget(&self, attempt: ApplicationAttemptId) {
-        for part in Part::ALL {
-            self.put(RecordKey::Attempt(attempt, part), None);
-        }
+    /// Returns a writer for an attempt's records. Existing records stay.
+    fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords>;
+}
+
+/// Writer of one attempt's records.
+pub trait AttemptRecords: Send + Sync + 'static {
+    /// Stores a part, or removes it (`None`).
+    fn put(&self, part: Part, value: Option<Vec<u8>>);
+
+    /// Removes all parts. Later writes through this writer are ignored, so that a call in its last
+    /// steps cannot write into the records of a successor.
+    fn end(&self);
+}
+
+/// Removes the records of all attempts, for an agent whose AMs have not survived its restart.
+pub fn remove_attempts(space: &KeySpace) {
+    space.clear(ATTEMPTS);
+}
+
+impl Store for KeySpace {
+    fn put_keys(&self, value: Vec<u8>) {
+        self.put(KEYS, value);
+    }
+
+    fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
+        Box::new(self.records(format!("{ATTEMPTS}{attempt}/")))
     }
 }
 
-/// Keeps nothing: for an agent whose containers do not survive its restart either.
+impl AttemptRecords for Records {
+    fn put(&self, part: Part, value: Option<Vec<u8>>) {
+        self.put(part.as_str(), value);
+    }
+
+    fn end(&self) {
+        self.end();
+    }
+}
+
+/// A store without records, for an agent whose containers do not survive its restart either.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoStore;
 
 impl Store for NoStore {
-    fn put(&self, _: RecordKey, _: Option<Vec<u8>>) {}
+    fn put_keys(&self, _: Vec<u8>) {}
+
+    fn attempt(&self, _: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
+        Box::new(Self)
+    }
+}
+
+impl AttemptRecords for NoStore {
+    fn put(&self, _: Part, _: Option<Vec<u8>>) {}
+
+    fn end(&self) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ATTEMPT;
 
     #[test]
     fn keys_survive_their_text() {
-        let attempt = test_support::ids::application(7).attempt(2);
-        let parts = Part::ALL.map(|part| RecordKey::Attempt(attempt, part));
-        for key in parts.into_iter().chain([RecordKey::Keys]) {
-            assert_eq!(RecordKey::from_text(&key.to_text()), Some(key));
+        let key = |part: Part| format!("{ATTEMPTS}{ATTEMPT}/{}", part.as_str());
+        for part in Part::ALL {
+            assert_eq!(read_key(&key(part)), Some((ATTEMPT, part)));
         }
-        for text in ["", "attempt/x/asks", "attempt/", "keys/"] {
-            assert_eq!(RecordKey::from_text(text), None, "{text}");
+        for text in ["", "attempt/x/asks", "attempt/", "keys/", "keys"] {
+            assert_eq!(read_key(text), None, "{text}");
         }
+        let contents = Contents::from([
+            ("keys".to_owned(), vec![1]),
+            (key(Part::Asks), vec![2]),
+            ("other".to_owned(), vec![3]),
+        ]);
+        let state = StoredState::from_contents(contents);
+        assert_eq!(state.keys, Some(vec![1]));
+        let parts = AttemptParts::from([(Part::Asks, vec![2])]);
+        assert_eq!(state.attempts, BTreeMap::from([(ATTEMPT, parts)]));
     }
 }

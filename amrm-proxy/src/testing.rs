@@ -1,4 +1,4 @@
-//! What tests of several interceptors share.
+//! Fixtures shared by the tests of several interceptors.
 
 use prost::Message;
 use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
@@ -7,10 +7,10 @@ use wire::raw_message::RawMessage;
 
 use crate::interceptor::{AmMethod, Context, Request, Response, Timing};
 
-/// The attempt of all such tests.
+/// Attempt that all these tests use.
 pub(crate) const ATTEMPT: ApplicationAttemptId = test_support::ids::attempt(1);
 
-/// What a hook is told at this time.
+/// Makes the context of a hook at this time.
 pub(crate) fn context(at_ms: u64) -> Context<'static> {
     Context {
         attempt: ATTEMPT,
@@ -25,12 +25,12 @@ pub(crate) fn context(at_ms: u64) -> Context<'static> {
     }
 }
 
-/// A message as it comes from the wire.
+/// Parses a message as if it came from the wire.
 pub(crate) fn raw(message: &impl Message) -> RawMessage {
     RawMessage::parse(message.encode_to_vec().into()).unwrap()
 }
 
-/// An `allocate` on its way.
+/// Makes an `allocate` request.
 pub(crate) fn allocate(message: &AllocateRequestProto) -> Request {
     Request {
         method: AmMethod::Allocate,
@@ -39,7 +39,7 @@ pub(crate) fn allocate(message: &AllocateRequestProto) -> Request {
     }
 }
 
-/// Its answer on the way back.
+/// Makes an answer to `allocate`.
 pub(crate) fn answer(message: &AllocateResponseProto) -> Response {
     Response {
         message: raw(message),

@@ -1,9 +1,9 @@
-//! AMs that ask too often or too much are held back; others do not notice.
+//! Delays AMs that call too often and refuses excessive asks. Ordinary AMs are not affected.
 //!
-//! Calls beyond the rate are delayed, never refused: an AM is served one call at a time, so a delay is all that is needed to
-//! slow it down to the rate. A call that makes this node work counts as several: one that says much, or one of an AM with
-//! many asks, all of which are looked at. Asks beyond what any job needs are refused with the exception for bad asks, before anything
-//! keeps them.
+//! Calls above the rate are delayed and never refused: an AM is served one call at a time, so a
+//! delay alone lowers its rate. A call that costs this node work counts as several: a long request,
+//! or a request of an AM with many asks, all of which are examined. Asks beyond what any job needs
+//! are refused with Hadoop's exception for invalid asks, before any interceptor stores them.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +17,38 @@ use crate::fields::{allocate_request, allocate_response};
 use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
 use crate::observe::{Observation, ThrottleReason};
 
-/// Different asks (priority, allocation request id, size) whose counts are remembered. More than that are not counted, rather than
-/// refused: what they may cost is bounded by the lines of a call.
+/// Maximum of different asks (priority, allocation request id, size) whose counts are remembered.
+/// Further asks are left uncounted instead of refused: the limit on lines per call bounds their
+/// cost.
 const ASKS_COUNTED_MAX: usize = 100_000;
 
-/// Bytes of a request that count as one more call: they hold some thousand lines of asks, which take a few milliseconds to
-/// read. The longest request that anything legitimate makes, for every host of a large cluster at many priorities, has some
-/// 10 MB and so is held back once, for a second.
+/// Request length that counts as one more call, in bytes. So many bytes hold some thousand lines of
+/// asks, which take a few milliseconds to read. The longest legitimate request, for every host of a
+/// large cluster at many priorities, has some 10 MB and is delayed once, for a second.
 const BYTES_PER_CALL: usize = 64 * 1024;
 
-/// Different asks outstanding that count as one more call: to look at them takes about a millisecond.
+/// Number of different outstanding asks that counts as one more call: examining them takes about a
+/// millisecond.
 const ASKS_PER_CALL: usize = 5_000;
 
-/// Priority, allocation request id, memory and virtual cores.
+/// Key of an ask: priority, allocation request id, memory, virtual cores.
 type AskKey = (i32, i64, i64, i32);
 
-/// See the module.
+/// Interceptor that limits calls and asks of one attempt: a token bucket for calls and a table of
+/// outstanding containers.
 #[derive(Debug)]
 pub struct Throttle {
     config: ThrottleConfig,
-    /// When the bucket of calls would be full again, in microseconds of the agent's clock.
+    /// Time at which the bucket of calls will be full again, in microseconds of the agent's clock.
     full_at_us: u64,
-    /// Containers asked for and not got, as far as this node sees. The AM's own counts replace it.
+    /// Containers requested and not received, as far as this node sees. The AM's own counts replace
+    /// these.
     outstanding: BTreeMap<AskKey, u64>,
     total: u64,
 }
 
 impl Throttle {
-    /// Nothing has been asked.
+    /// Makes the throttle of an attempt without asks.
     #[must_use]
     pub const fn new(config: ThrottleConfig) -> Self {
         Self {
@@ -55,14 +59,14 @@ impl Throttle {
         }
     }
 
-    /// As how many calls this one counts.
+    /// Returns the number of calls that this request counts as.
     fn weight(&self, request: &Request) -> u64 {
-        let said = request.message.encoded_len() / BYTES_PER_CALL;
-        let looked_at = self.outstanding.len() / ASKS_PER_CALL;
-        u64::try_from(1 + said + looked_at).unwrap_or(u64::MAX)
+        let by_length = request.message.encoded_len() / BYTES_PER_CALL;
+        let by_asks = self.outstanding.len() / ASKS_PER_CALL;
+        u64::try_from(1 + by_length + by_asks).unwrap_or(u64::MAX)
     }
 
-    /// How long a call of this weight that comes now has to wait.
+    /// Returns the delay of a call of this weight that arrives now, in milliseconds.
     fn delay_ms(&mut self, weight: u64, now_us: u64) -> u64 {
         if self.config.calls_per_second_max == 0 {
             return 0;
@@ -89,7 +93,7 @@ impl Throttle {
             .filter_map(read_total)
             .collect();
         let mut total = self.total;
-        // An ask may stand twice in a call, so the sum is made on the way.
+        // An ask may occur twice in a call, so the sum is computed line by line.
         let mut seen: BTreeMap<AskKey, u64> = BTreeMap::new();
         for (key, count) in totals {
             let before = seen
@@ -127,7 +131,8 @@ impl Throttle {
     }
 }
 
-/// Of a `ContainerProto` what tells which ask it answers. The rest is skipped: an answer may bring thousands.
+/// Fields of a `ContainerProto` that identify the answered ask. Other fields are skipped, as an
+/// answer may hold thousands of containers.
 #[derive(Clone, PartialEq, Message)]
 struct Answering {
     #[prost(message, optional, tag = "5")]
@@ -136,8 +141,8 @@ struct Answering {
     allocation_request_id: Option<i64>,
 }
 
-/// The key and count of a line for anywhere, which has the total of an ask. What does not parse is the ResourceManager's to
-/// refuse.
+/// Reads key and count of a line for any location, which holds an ask's total. Returns `None` for
+/// other lines and for unreadable ones, which the ResourceManager refuses.
 fn read_total(ask: Bytes) -> Option<(AskKey, u64)> {
     let ask = ResourceRequestProto::decode(ask).ok()?;
     if ask.resource_name() != "*" {
@@ -175,7 +180,7 @@ impl Interceptor for Throttle {
             )));
         }
         match request.method {
-            // A master that registers again sends its asks again, too.
+            // An AM that registers again also sends its asks again.
             AmMethod::Register => {
                 self.outstanding.clear();
                 self.total = 0;
@@ -211,7 +216,7 @@ impl Interceptor for Throttle {
                 continue;
             };
             let priority = container.priority.map_or(0, |priority| priority.priority());
-            // Its size may have been rounded up, so only the rest of the key tells which ask it answers.
+            // The size may have been rounded up, so only the rest of the key identifies the ask.
             let id = container.allocation_request_id();
             let keys = (priority, id, i64::MIN, i32::MIN)..=(priority, id, i64::MAX, i32::MAX);
             let first = self.outstanding.range(keys).next();

@@ -1,8 +1,9 @@
-//! The local AMRMToken outside, the ResourceManager's inside.
+//! Exchanges AMRMTokens: the AM sees only the local token, the ResourceManager only its own.
 //!
-//! A renewed token of the ResourceManager never reaches the AM: this node signs in with it from then on. When the local
-//! key has rolled and the AM connected with a token of the old one, every answer carries the new local token until the AM
-//! comes back with it. Source: `AMRMProxyService.updateAMRMTokens`.
+//! A renewed token of the ResourceManager never reaches the AM: this node authenticates with it
+//! from then on. When the local key has rolled and the AM connected with a token of the old key,
+//! every answer carries the new local token until the AM connects with it. Source:
+//! `AMRMProxyService.updateAMRMTokens`.
 
 use prost::Message as _;
 use wire::proto::hadoop_common::TokenProto;
@@ -11,7 +12,7 @@ use wire::token::Token;
 use crate::fields::allocate_response::AM_RM_TOKEN;
 use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome};
 
-/// See the module. It keeps nothing itself.
+/// Interceptor that exchanges renewed tokens in answers. Keeps no state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenSwap;
 
@@ -31,7 +32,7 @@ impl Interceptor for TokenSwap {
             match TokenProto::decode(token) {
                 Ok(token) => actions.push(Action::UseRmToken(Token::from(token))),
                 Err(error) => {
-                    tracing::warn!(attempt = %context.attempt, %error, "the ResourceManager's new token does not parse");
+                    tracing::warn!(attempt = %context.attempt, %error, "the ResourceManager's new token cannot be read");
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use amrm_proxy::masters::Activity;
+use amrm_proxy::attempts::Activity;
 use container_runtime::launch::ContainerSignal;
 use node_web::live::LiveView;
 use node_web::view::{Changes, NodeSnapshot, NodeSource};

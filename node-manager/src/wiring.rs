@@ -24,11 +24,11 @@ mod slices;
 
 use std::collections::BTreeMap;
 
-use amrm_proxy::store::StoreError;
 use node_web::admin::AdminError;
 use node_web::live::LiveView;
 use node_web::view::NodeSource as _;
 use records::NodeId;
+use state_store::StoreError;
 use thiserror::Error;
 use time::UtcOffset;
 use tokio::sync::oneshot;
@@ -67,9 +67,9 @@ pub enum AgentError {
     /// A local or log directory cannot be used.
     #[error("preparing the local and log directories")]
     Dirs(#[source] localize::DirsError),
-    /// What the AMRMProxy kept cannot be used.
+    /// The node's state store cannot be opened.
     #[error(transparent)]
-    ProxyStore(StoreError),
+    StateStore(StoreError),
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {

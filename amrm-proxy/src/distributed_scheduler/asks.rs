@@ -1,4 +1,5 @@
-//! The opportunistic part of an AM's asks: found, checked, and brought to what is really still wanted. Pure.
+//! The opportunistic asks of a request: extracted, checked and lowered to the counts still wanted.
+//! Pure.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +15,22 @@ use wire::raw_message::RawMessage;
 use crate::fields::{allocate_request, execution_type_request, resource_request};
 use crate::sizes::wants_other_resources;
 
-/// Why asks are not taken; the AM is told as Hadoop's ResourceManager tells it of guaranteed ones.
+/// Reason for refusing asks. The texts are those of Hadoop's ResourceManager for guaranteed asks.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadAsk {
-    /// No ask, or one for fewer than none.
+    /// A line without required fields, or with a negative count.
     #[error("Invalid resource request, {0}")]
     Unreadable(#[from] ConvertError),
-    /// The message itself.
+    /// A line that is no valid message.
     #[error("Invalid resource request, {0}")]
     Broken(#[from] prost::DecodeError),
-    /// A container that does not exist. Hadoop's node would give a smaller one, which the AM cannot match to its ask.
+    /// A container larger than the maximum. Hadoop's node would allocate a smaller one, which the
+    /// AM cannot match to its ask.
     #[error(
         "Invalid resource request! Cannot allocate containers: requested {asked}, the largest is {max}"
     )]
     TooLarge { asked: Resource, max: Resource },
-    /// More than is kept.
+    /// Asks beyond the allocator's limits.
     #[error("Invalid resource request, {0}")]
     Table(#[from] AskError),
 }
@@ -39,7 +41,7 @@ impl From<BadAsk> for RemoteException {
     }
 }
 
-/// Why a blacklist is not taken.
+/// Reason for refusing a blacklist.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) struct BadBlacklist(#[from] AskError);
@@ -53,8 +55,8 @@ impl From<BadBlacklist> for RemoteException {
     }
 }
 
-/// Whether a line asks for an opportunistic container. Only the type is looked at, so a line without one, and a broken one,
-/// go on to the ResourceManager.
+/// Returns whether a line asks for an opportunistic container. Only the execution type is decoded,
+/// so a line without one and an unreadable line go to the ResourceManager.
 fn is_opportunistic(ask: &Bytes) -> bool {
     let kind = RawMessage::parse(ask.clone())
         .ok()
@@ -64,7 +66,7 @@ fn is_opportunistic(ask: &Bytes) -> bool {
     kind == Some(ExecutionTypeProto::Opportunistic.into())
 }
 
-/// Reads an opportunistic line; `None` if it is the ResourceManager's to answer.
+/// Decodes an opportunistic line; `None` if the ResourceManager has to answer it.
 fn read_line(line: &Bytes, limits: &ResourceLimits) -> Result<Option<ResourceRequest>, BadAsk> {
     let proto = ResourceRequestProto::decode(&**line)?;
     if wants_other_resources(&proto) {
@@ -78,8 +80,8 @@ fn read_line(line: &Bytes, limits: &ResourceLimits) -> Result<Option<ResourceReq
     Ok(Some(ask))
 }
 
-/// Takes the opportunistic lines out of a request that are answered here, in their order. After an error the request is good
-/// for nothing.
+/// Removes and returns the opportunistic lines that this node answers, in their order. After an
+/// error the request must not be used.
 pub(super) fn take(
     message: &mut RawMessage,
     limits: &ResourceLimits,
@@ -107,19 +109,20 @@ pub(super) fn take(
     taken
 }
 
-/// What tells asks apart that a container can be an answer to.
+/// Key of an ask as far as its containers determine it: priority, allocation request id, memory,
+/// virtual cores.
 type AskKey = (Priority, i64, u64, u32);
 
-/// Containers that were allocated and that the AM has not heard of: it still counts them as asked for.
+/// Containers that were allocated but not delivered to the AM, which still counts them as wanted.
 #[derive(Debug, Default)]
-pub(super) struct Unheard {
+pub(super) struct Undelivered {
     totals: BTreeMap<AskKey, u32>,
     hosts: BTreeMap<(AskKey, String), u32>,
 }
 
-impl Unheard {
+impl Undelivered {
     pub(super) fn of<'a>(given: impl Iterator<Item = &'a DistributedAllocation>) -> Self {
-        let mut unheard = Self::default();
+        let mut undelivered = Self::default();
         for DistributedAllocation {
             container, origin, ..
         } in given
@@ -130,32 +133,34 @@ impl Unheard {
                 origin.capability,
             );
             let NodeId { host, .. } = &container.node_id;
-            *unheard.totals.entry(key).or_default() += 1;
-            *unheard.hosts.entry((key, host.clone())).or_default() += 1;
+            *undelivered.totals.entry(key).or_default() += 1;
+            *undelivered.hosts.entry((key, host.clone())).or_default() += 1;
         }
-        unheard
+        undelivered
     }
 
-    /// Lowers the counts that the AM states by what it has not heard of. A line for a rack stays: the total bounds it.
+    /// Lowers the AM's stated counts by the undelivered containers. A line for a rack stays: the
+    /// total bounds it.
     pub(super) fn lower(&self, asks: &mut [ResourceRequest]) {
         if self.totals.is_empty() {
             return;
         }
         for ask in asks {
             let key = key_of(ask.priority, ask.allocation_request_id, ask.capability);
-            let unheard = match &ask.resource_name {
+            let undelivered = match &ask.resource_name {
                 ResourceName::Any => self.totals.get(&key),
                 ResourceName::Host(host) => self.hosts.get(&(key, host.clone())),
                 ResourceName::Rack(_) => None,
             };
             ask.num_containers = ask
                 .num_containers
-                .saturating_sub(unheard.copied().unwrap_or(0));
+                .saturating_sub(undelivered.copied().unwrap_or(0));
         }
     }
 }
 
-/// By the size that is asked for: two that the same containers answer are two asks. The allocator takes none for nothing.
+/// Makes the key from the requested size, so that two sizes answered by equal containers stay two
+/// asks. The allocator treats zero memory or cores as one.
 fn key_of(priority: Priority, allocation_request_id: i64, asked: Resource) -> AskKey {
     let (memory_mb, vcores) = (asked.memory_mb.max(1), asked.vcores.max(1));
     (priority, allocation_request_id, memory_mb, vcores)

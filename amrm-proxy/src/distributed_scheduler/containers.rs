@@ -1,7 +1,9 @@
-//! Containers as AMs, nodes and the ResourceManager read them: messages and tokens. Pure: keys and time are given.
+//! Encodes containers and their tokens for AMs, nodes and the ResourceManager. Pure: keys and time
+//! are arguments.
 //!
-//! The tokens work on other nodes because the ResourceManager gives all of them the same keys. Source:
-//! `OpportunisticContainerAllocator.buildContainer`, `NMTokenSecretManagerInNM.generateNMToken`.
+//! The tokens are valid on other nodes because the ResourceManager gives all nodes the same keys.
+//! Source: `OpportunisticContainerAllocator.buildContainer`,
+//! `NMTokenSecretManagerInNM.generateNMToken`.
 
 use std::fmt::Write as _;
 
@@ -16,18 +18,18 @@ use wire::proto::hadoop_yarn::{
 use wire::secrets::{nm_token, put_container_token};
 use wire::token::{MasterKey, Signer};
 
-/// What a node signs with: as its ResourceManager told it, the same on all nodes.
+/// Master keys with which this node signs tokens. The ResourceManager gives them to all its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTokenKeys {
-    /// Signs container tokens.
+    /// Key that signs container tokens.
     pub container_token: MasterKey,
-    /// Signs NMTokens.
+    /// Key that signs NMTokens.
     pub nm_token: MasterKey,
-    /// Of this node's registration: other nodes of the same ResourceManager have the same.
+    /// Identifier of the ResourceManager that this node is registered with; equal on all its nodes.
     pub rm_identifier: i64,
 }
 
-/// Who a container is for, and until when it must be started.
+/// User and validity of a call's container tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     pub(super) user: &'a str,
@@ -35,13 +37,13 @@ pub(super) struct Terms<'a> {
     pub(super) token_life_ms: u64,
 }
 
-/// Writes the containers of one call, each with its token. What they have in common is made once, and the messages are
-/// filled again and again: a call may bring thousands.
+/// Encoder for the containers of one call, each with its token. Common fields are set once and the
+/// messages are reused, because a call may contain thousands of containers.
 pub(super) struct ContainerWriter {
     signer: Signer,
     identifier: ContainerTokenIdentifierProto,
     container: ContainerProto,
-    /// The size that both messages have.
+    /// Resource size that both messages currently contain.
     size: Option<Resource>,
 }
 
@@ -50,7 +52,7 @@ impl ContainerWriter {
         let life = i64::try_from(terms.token_life_ms).unwrap_or(i64::MAX);
         Self {
             signer: keys.container_token.signer(),
-            // What is absent here is filled in for each container, and where it is signed.
+            // Fields that are absent here are set for each container, or while signing.
             identifier: ContainerTokenIdentifierProto {
                 app_submitter: Some(terms.user.to_owned()),
                 expiry_time_stamp: Some(terms.now.0.saturating_add(life)),
@@ -65,7 +67,7 @@ impl ContainerWriter {
         }
     }
 
-    /// A container with its token, encoded.
+    /// Encodes a container with its token, as `ContainerProto`.
     pub(super) fn encode(&mut self, allocation: &DistributedAllocation) -> Bytes {
         let DistributedAllocation {
             container: given,
@@ -114,7 +116,7 @@ impl ContainerWriter {
     }
 }
 
-/// The right of an attempt to talk to a node, encoded.
+/// Encodes an `NMTokenProto` that allows the attempt to call a node.
 pub(super) fn encode_nm_token(
     attempt: ApplicationAttemptId,
     node: &NodeId,

@@ -1,10 +1,10 @@
-//! What the ResourceManager grants and offers, read from its messages. Pure.
+//! Decodes the ResourceManager's grants and its lists of nodes. Pure.
 
 use records::{NodeId, Resource};
 use sched::{DistributedGrant, RemoteNode, ResourceLimits};
 use wire::proto::hadoop_yarn::{RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto};
 
-/// A node on offer; `None` when it has no id.
+/// Decodes a node of the list; `None` when it has no id.
 pub(super) fn read_node(node: RemoteNodeProto) -> Option<RemoteNode> {
     Some(RemoteNode {
         node_id: NodeId::try_from(node.node_id?).ok()?,
@@ -14,7 +14,8 @@ pub(super) fn read_node(node: RemoteNodeProto) -> Option<RemoteNode> {
     })
 }
 
-/// What a registration grants; an absent increment is the minimum, as in Hadoop.
+/// Decodes the grant and the nodes in the answer to a registration. A missing increment equals the
+/// minimum, as in Hadoop.
 pub(super) fn read_grant(
     answer: RegisterDistributedSchedulingAmResponseProto,
 ) -> Option<(DistributedGrant, Vec<RemoteNode>)> {

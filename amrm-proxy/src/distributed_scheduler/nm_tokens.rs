@@ -1,5 +1,5 @@
-//! Which nodes an AM has NMTokens for. The ResourceManager gives none for containers that this node gave out, so this node does:
-//! one for each node, and again when the key has rolled. Pure.
+//! NMTokens that the AM has, by node. The ResourceManager issues none for containers that this node
+//! allocated, so this node does: once for each node, and again when the key has rolled. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,31 @@ use super::containers;
 use crate::fields::allocate_response;
 use crate::interceptor::Context;
 
-/// Nodes whose NMTokens an attempt is known to have. Beyond, tokens are sent again, which does no harm.
+/// Maximum of nodes per attempt whose NMTokens are remembered. For further nodes tokens are sent
+/// repeatedly, which is harmless.
 const KNOWN_MAX: usize = 20_000;
 
-/// The node that a token of the ResourceManager is for, and the key it was signed with.
+/// Reads the node of a ResourceManager's NMToken and the id of the key that signed it.
 fn read(token: NmTokenProto) -> Option<(NodeId, i32)> {
     let identifier = NmTokenIdentifierProto::decode(&*token.token?.identifier).ok()?;
     Some((NodeId::try_from(&token.node_id?).ok()?, identifier.key_id?))
 }
 
-/// See the module.
+/// Table of the NMTokens that an AM has received.
 #[derive(Debug, Default)]
 pub(super) struct NmTokens {
-    /// The id of the key that the newest token for a node was signed with, here or by the ResourceManager: both use the same
-    /// keys.
+    /// Id of the key that signed the newest token for each node. This node and the ResourceManager
+    /// use the same keys.
     known: BTreeMap<NodeId, i32>,
 }
 
 impl NmTokens {
-    /// The AM has registered anew and may have lost what it had.
+    /// Forgets all tokens. Called when the AM has registered anew and may have lost its tokens.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Remembers which nodes the ResourceManager gives the AM tokens for.
+    /// Remembers the NMTokens in an answer of the ResourceManager.
     pub(super) fn note(&mut self, message: &RawMessage) {
         for token in message.all(allocate_response::NM_TOKENS) {
             if let Some((node, key_id)) = NmTokenProto::decode(token).ok().and_then(read) {
@@ -50,7 +51,8 @@ impl NmTokens {
         }
     }
 
-    /// One token, encoded, for each of these nodes that the AM has none for, or one of a key that is no more.
+    /// Makes one encoded NMToken for each of these nodes for which the AM has none, or one signed
+    /// with an old key.
     pub(super) fn missing(
         &mut self,
         nodes: &BTreeSet<&NodeId>,

@@ -1,4 +1,4 @@
-//! Tests of the interceptor, without a pipeline.
+//! Tests of the interceptor alone, without a pipeline.
 
 mod left_alone;
 
@@ -62,7 +62,7 @@ fn granted(start: i64, node_count: u16) -> Response {
     }
 }
 
-/// An attempt whose calls a test makes and answers.
+/// An attempt whose calls the test makes and answers.
 struct Attempt {
     scheduler: DistributedScheduler,
     keys: Option<NodeTokenKeys>,
@@ -116,7 +116,7 @@ impl Attempt {
         self.take(actions);
     }
 
-    /// The ResourceManager had forgotten the attempt when the call under way came.
+    /// Registers the attempt with a new ResourceManager during the current call.
     fn rejoin(&mut self, start: i64) {
         let mut request = allocate(&AllocateRequestProto::default());
         request.allocated.push(Bytes::new());
@@ -124,17 +124,17 @@ impl Attempt {
         let context = context(self.now_ms);
         let grant = granted(start, 3);
         self.scheduler
-            .on_rejoin(Some(&grant), &mut request, &context, &mut actions);
+            .on_reregistered(Some(&grant), &mut request, &context, &mut actions);
         assert_eq!(request.allocated, Vec::<Bytes>::new());
         self.take(actions);
     }
 
-    /// This node registers with the new ResourceManager.
+    /// Registers this node with the new ResourceManager.
     fn node_registers(&mut self) {
         self.keys.as_mut().unwrap().rm_identifier += 1;
     }
 
-    /// The AM's call as it goes on to the ResourceManager.
+    /// Sends an AM's call and returns it as forwarded to the ResourceManager.
     fn send(
         &mut self,
         response_id: i32,
@@ -165,7 +165,7 @@ impl Attempt {
         ))
     }
 
-    /// The ResourceManager's answer as it goes on to the AM.
+    /// Passes the ResourceManager's answer back and returns it as the AM sees it.
     fn answer(&mut self, message: &AllocateResponseProto) -> AllocateResponseProto {
         let scheduling = DistributedSchedulingAllocateResponseProto {
             allocate_response: None,
@@ -195,7 +195,7 @@ impl Attempt {
         self.take(actions);
     }
 
-    /// A call that goes well.
+    /// Makes a call that succeeds.
     fn call(&mut self, response_id: i32, asks: Vec<ResourceRequestProto>) -> AllocateResponseProto {
         self.send(response_id, asks).unwrap();
         self.answer(&AllocateResponseProto::default())
@@ -222,7 +222,7 @@ fn ask(name: &str, count: i32, execution_type: ExecutionType) -> ResourceRequest
     }
 }
 
-/// What the ResourceManager gives an AM for a node, signed with this key.
+/// Makes the ResourceManager's NMToken for a node, signed with this key.
 fn token_of_the_rm(host: &str, key_id: i32) -> NmTokenProto {
     let node = NodeId {
         host: host.to_owned(),
@@ -303,7 +303,7 @@ fn containers_carry_tokens_that_their_nodes_will_take() {
     assert_eq!(identifier.rm_identifier(), 77);
     assert_eq!(identifier.container_id, container.id);
     let resource = Resource::try_from(identifier.resource.as_ref().unwrap()).unwrap();
-    // The increment is the minimum where the ResourceManager names none.
+    // The increment equals the minimum where the ResourceManager names none.
     assert_eq!(resource, Resource::new(256, 1));
     assert_eq!(
         identifier.expiry_time_stamp() - identifier.creation_time(),
@@ -506,7 +506,8 @@ fn containers_that_a_new_resource_manager_has_not_heard_of_are_given_anew() {
     attempt.rejoin(2 * START);
     let told = attempt.answer(&AllocateResponseProto::default());
     assert_eq!(told.allocated_containers, []);
-    // The node is still registered with the one before, whose tokens would be refused.
+    // The node is still registered with the previous ResourceManager, whose tokens would be
+    // refused.
     assert_eq!(attempt.call(2, Vec::new()).allocated_containers, []);
     attempt.node_registers();
     let told = attempt.call(3, Vec::new());
@@ -548,7 +549,7 @@ fn a_first_call_whose_answer_is_lost_is_sent_again_without_containers() {
     attempt.node_registers();
     attempt.rejoin(2 * START);
     attempt.fail();
-    // The ResourceManager may have answered it, and then looks at nothing new.
+    // The ResourceManager may have answered the call, and then ignores anything new in it.
     let (_, announced) = attempt.send(1, Vec::new()).unwrap();
     assert_eq!(announced, []);
     attempt.answer(&AllocateResponseProto::default());
@@ -662,7 +663,7 @@ fn what_was_kept_and_cannot_be_read_is_dropped() {
     );
 }
 
-/// What becomes of one call.
+/// Fate of one call.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Delivered,
@@ -670,7 +671,7 @@ enum Fate {
     RmFails,
     /// This node's answer does not reach the AM.
     AnswerLost,
-    /// The call is given up half-way.
+    /// The call is abandoned half-way.
     GivenUp,
 }
 
@@ -684,7 +685,8 @@ fn fate() -> impl Strategy<Value = Fate> {
 }
 
 proptest! {
-    /// An AM as Hadoop's library is: counts are absolute, and those of a call without an answer are stated again.
+    /// An AM like Hadoop's library: its counts are absolute, and counts of an unanswered call are
+    /// stated again.
     #[test]
     fn every_container_comes_once_whatever_becomes_of_calls(
         steps in proptest::collection::vec((0..5_i32, fate()), 1..60),

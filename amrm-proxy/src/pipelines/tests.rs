@@ -1,9 +1,10 @@
-//! Tests of what only this module can bring about.
+//! Tests of the proxy's pipelines from inside.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use records::{EpochMillis, MonoMillis};
+use state_store::StateStore;
 use wire::credentials::Credentials;
 use wire::exception::HadoopException;
 use wire::secrets::RollTimes;
@@ -15,30 +16,8 @@ use crate::distributed_scheduler::NodeTokenKeys;
 use crate::interceptor::AmMethod;
 use crate::observe::NoObserver;
 use crate::rm_forwarder::RmConfig;
+use crate::store::{KEY_SPACE, NoStore};
 use crate::testing::ATTEMPT;
-
-/// Keeps records in memory.
-#[derive(Default)]
-struct Records(Mutex<BTreeMap<RecordKey, Vec<u8>>>);
-
-impl Records {
-    fn of(&self, attempt: ApplicationAttemptId) -> usize {
-        let records = self.0.lock().unwrap();
-        let of_attempt =
-            |key: &&RecordKey| matches!(key, RecordKey::Attempt(of, _) if *of == attempt);
-        records.keys().filter(of_attempt).count()
-    }
-}
-
-impl Store for Records {
-    fn put(&self, key: RecordKey, value: Option<Vec<u8>>) {
-        let mut records = self.0.lock().unwrap();
-        match value {
-            Some(value) => records.insert(key, value),
-            None => records.remove(&key),
-        };
-    }
-}
 
 struct Unregistered;
 
@@ -48,7 +27,7 @@ impl NodeKeys for Unregistered {
     }
 }
 
-fn proxy(store: &Arc<Records>) -> Arc<AmrmProxy> {
+fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
     let config = ProxyConfig {
         pipeline: vec![InterceptorKind::Forwarder],
         rm: RmConfig {
@@ -66,8 +45,8 @@ fn proxy(store: &Arc<Records>) -> Arc<AmrmProxy> {
         allocator: DistributedAllocatorConfig::default(),
     };
     let parts = ProxyParts {
-        store: Arc::clone(store) as Arc<_>,
-        found: BTreeMap::new(),
+        store,
+        found: StoredState::default(),
         node_keys: Arc::new(Unregistered),
         observer: Arc::new(NoObserver),
         clock: Arc::new(|| Now {
@@ -89,7 +68,7 @@ fn begin(proxy: &Arc<AmrmProxy>) -> PendingStart {
         tokens: BTreeMap::from([(String::new(), token)]),
         ..Credentials::default()
     };
-    let start = MasterStart {
+    let start = AmStart {
         attempt: ATTEMPT,
         user: "alice",
         tags: Vec::new(),
@@ -103,10 +82,10 @@ fn begin(proxy: &Arc<AmrmProxy>) -> PendingStart {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waited_for_another_is_held_no_longer_than_one_that_did_not() {
-    let proxy = proxy(&Arc::new(Records::default()));
+    let proxy = proxy(Arc::new(NoStore));
     begin(&proxy).succeeded();
     let pipeline = proxy.lock().get(ATTEMPT).cloned().unwrap();
-    let held = async |after: u64| {
+    let hold = async |after: u64| {
         tokio::time::sleep(Duration::from_secs(after)).await;
         let began = tokio::time::Instant::now();
         let call = pipeline.call(AmMethod::Allocate, b"", Bytes::new());
@@ -114,30 +93,56 @@ async fn a_call_that_waited_for_another_is_held_no_longer_than_one_that_did_not(
         assert!(refusal.is(HadoopException::Retriable), "{refusal}");
         began.elapsed().as_secs()
     };
-    // Nobody listens where the ResourceManager should.
-    let (first, second) = tokio::join!(held(0), held(30));
+    // No server listens at the ResourceManager's address.
+    let (first, second) = tokio::join!(hold(0), hold(30));
     assert!((50..=60).contains(&first), "{first}");
     assert!((50..=60).contains(&second), "{second}");
 }
 
-#[test]
-fn a_call_on_its_last_steps_writes_nothing_once_its_attempt_is_forgotten() {
-    let store = Arc::new(Records::default());
-    let proxy = proxy(&store);
-    begin(&proxy).succeeded();
-    assert_eq!(store.of(ATTEMPT), 1);
-    let pipeline = proxy.lock().get(ATTEMPT).cloned().unwrap();
-    proxy.application_ended(ATTEMPT.application_id);
-    let renewed = Token {
-        identifier: Bytes::new(),
+/// Runs a proxy over a store and returns what it stored of the attempt.
+fn stored_after(steps: impl FnOnce(&Arc<AmrmProxy>)) -> Option<AttemptParts> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    {
+        let store = StateStore::open(&path).unwrap();
+        steps(&proxy(Arc::new(store.key_space(KEY_SPACE))));
+    }
+    let found = StateStore::open(&path).unwrap().take_found(KEY_SPACE);
+    StoredState::from_contents(found).attempts.remove(&ATTEMPT)
+}
+
+fn renewed() -> Token {
+    Token {
+        identifier: Bytes::from_static(b"renewed"),
         password: Bytes::new(),
         kind: kind::AM_RM_TOKEN.to_owned(),
         service: String::new(),
+    }
+}
+
+#[test]
+fn a_call_on_its_last_steps_writes_nothing_once_its_attempt_is_forgotten() {
+    let stored = stored_after(|proxy| begin(proxy).succeeded());
+    let first = stored.unwrap();
+    assert_eq!(first.len(), 1);
+    let end_and_write = |proxy: &Arc<AmrmProxy>| {
+        begin(proxy).succeeded();
+        let pipeline = proxy.lock().get(ATTEMPT).cloned().unwrap();
+        proxy.application_ended(ATTEMPT.application_id);
+        pipeline.persist_identity(&renewed());
+        pipeline
     };
-    pipeline.keep_master(&renewed);
-    assert_eq!(store.of(ATTEMPT), 0);
-    // What comes after it for the same attempt has records of its own.
-    begin(&proxy).succeeded();
-    pipeline.keep_master(&renewed);
-    assert_eq!(store.of(ATTEMPT), 1);
+    assert_eq!(
+        stored_after(|proxy| {
+            end_and_write(proxy);
+        }),
+        None
+    );
+    // A later pipeline of the same attempt has records of its own.
+    let stored = stored_after(|proxy| {
+        let old = end_and_write(proxy);
+        begin(proxy).succeeded();
+        old.persist_identity(&renewed());
+    });
+    assert_eq!(stored, Some(first));
 }

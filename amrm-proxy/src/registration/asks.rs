@@ -1,4 +1,5 @@
-//! What an AM asks for line by line, as the ResourceManager has it: the last word on each line, less what was given for it.
+//! The AM's asks line by line, as the ResourceManager knows them: the latest count of each line,
+//! less the containers received.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +14,12 @@ use wire::raw_message::RawMessage;
 
 use crate::fields::{resource_request, resource_sizing, scheduling_request};
 
-/// Sizes of one group that are looked through for the one that a container answers. The ResourceManager itself keeps one for
-/// each group; an AM that asks for more sizes than this keeps too high counts.
+/// Maximum of sizes in one group that are searched for the one that a container answers. The
+/// ResourceManager keeps only one size per group. For an AM that asks for more sizes than this, the
+/// remembered counts may stay too high.
 const SIZES_LOOKED_AT_MAX: usize = 1_000;
 
-/// What the ResourceManager gives containers for, and what a container says of the ask that it answers.
+/// Attributes that an ask shares with the containers that answer it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     priority: i32,
@@ -53,51 +55,52 @@ impl Group {
     }
 }
 
-/// Where a container is wanted. The total of an ask is the line for anywhere.
+/// Requested location of a container. An ask's total is its line for any location.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Anywhere,
-    /// A host, or a rack if it begins with a slash.
+    /// Name of a host, or of a rack if it begins with a slash.
     At(Box<str>),
 }
 
-/// Tells lines apart. The lines for anywhere stand first in their group.
+/// Key of an ask's line. Lines for any location come first in their group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct AskKey {
     group: Group,
     place: Place,
-    /// As the AM writes it, with whatever types of resources there are.
+    /// Encoded capability as the AM wrote it, with all its resource types.
     capability: Box<[u8]>,
 }
 
-/// Tells asks with placement constraints apart (Hadoop: `AMRMClientUtils.isMatchingSchedulingRequests`).
+/// Key of an ask with placement constraints (Hadoop:
+/// `AMRMClientUtils.isMatchingSchedulingRequests`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ConstrainedKey {
     group: Group,
     tags: BTreeSet<String>,
 }
 
-/// A line as it came, and how many containers of it are left.
+/// A line as received, and the number of its containers that are still wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     bytes: Box<[u8]>,
     stated: i32,
     left: i32,
-    /// Memory and virtual cores of a container.
+    /// Memory and virtual cores of one container.
     size: (i64, i32),
-    /// Lines are said again in the order in which they were said: to the ResourceManager a later one can take the place
-    /// of an earlier one.
+    /// Position in the order of statements. Lines are restated in that order, since a later line
+    /// may replace an earlier one at the ResourceManager.
     order: u64,
 }
 
-/// The AM's word on a line.
-struct Said<K> {
+/// Decoded content of a line.
+struct Stated<K> {
     key: K,
     count: i32,
     size: (i64, i32),
 }
 
-/// Lines under their keys. What they weigh is told to whoever changes them.
+/// Lines by key. Methods that change lines adjust the caller's total of used memory.
 #[derive(Clone, Debug)]
 struct Lines<K>(BTreeMap<K, Line>);
 
@@ -107,18 +110,19 @@ impl<K> Default for Lines<K> {
     }
 }
 
-/// Memory that a line takes, about: its bytes, parts of them again in its key, and what maps and allocations add.
+/// Returns the approximate memory of a line: its bytes, the parts repeated in its key, and the
+/// overhead of map and allocations.
 pub(super) const fn weight(bytes: &[u8]) -> usize {
     200 + 2 * bytes.len()
 }
 
 impl<K: Ord> Lines<K> {
-    /// Replaces a line; none wanted removes it.
-    fn state(&mut self, said: Said<K>, bytes: &Bytes, order: u64, used: &mut usize) {
-        let Said { key, count, size } = said;
+    /// Replaces a line; a count of 0 removes it.
+    fn state(&mut self, stated: Stated<K>, bytes: &Bytes, order: u64, used: &mut usize) {
+        let Stated { key, count, size } = stated;
         let replaced = if count > 0 {
             let line = Line {
-                // A copy: the bytes that came are part of a whole request.
+                // Copied, because the received bytes keep the whole request alive.
                 bytes: Box::from(&bytes[..]),
                 stated: count,
                 left: count,
@@ -135,7 +139,7 @@ impl<K: Ord> Lines<K> {
         }
     }
 
-    /// So many containers were given; `false` when there is no such line.
+    /// Lowers a line's count. Returns `false` if there is no such line.
     fn lower(&mut self, key: K, by: i32, used: &mut usize) -> bool {
         let Entry::Occupied(mut line) = self.0.entry(key) else {
             return false;
@@ -149,8 +153,9 @@ impl<K: Ord> Lines<K> {
         true
     }
 
-    /// The lines but for these, in the order in which they were said; `recount` writes a count into one.
-    fn again(
+    /// Returns the lines without those in `but`, in the order in which they were stated. `recount`
+    /// writes the remaining count into a line.
+    fn restated(
         &self,
         but: &BTreeSet<K>,
         recount: impl Fn(&Bytes, u64) -> Option<Bytes>,
@@ -168,22 +173,22 @@ impl<K: Ord> Lines<K> {
                 return bytes;
             }
             let left = u64::from(line.left.unsigned_abs());
-            // It was read before, so that it can be read now.
+            // The line was decoded when it was stored, so it can be decoded now.
             recount(&bytes, left).unwrap_or(bytes)
         };
         lines.into_iter().map(say).collect()
     }
 }
 
-/// See the module.
+/// Table of an attempt's asks, with and without placement constraints.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asks {
     plain: Lines<AskKey>,
     constrained: Lines<ConstrainedKey>,
-    said: u64,
+    stated: u64,
 }
 
-fn read_ask(line: &Bytes) -> Option<Said<AskKey>> {
+fn read_ask(line: &Bytes) -> Option<Stated<AskKey>> {
     let ask = ResourceRequestProto::decode(line.clone()).ok()?;
     let capability = RawMessage::parse(line.clone())
         .ok()?
@@ -199,37 +204,37 @@ fn read_ask(line: &Bytes) -> Option<Said<AskKey>> {
         capability: Box::from(&capability[..]),
     };
     let size = ask.capability.as_ref().map_or((0, 0), size_of);
-    Some(Said {
+    Some(Stated {
         key,
         count: ask.num_containers(),
         size,
     })
 }
 
-/// Memory and virtual cores.
+/// Returns memory and virtual cores of a size.
 fn size_of(size: &ResourceProto) -> (i64, i32) {
     (size.memory(), size.virtual_cores())
 }
 
-fn read_constrained(line: &Bytes) -> Option<Said<ConstrainedKey>> {
+fn read_constrained(line: &Bytes) -> Option<Stated<ConstrainedKey>> {
     SchedulingRequestProto::decode(line.clone())
         .ok()
         .map(constrained)
 }
 
-fn constrained(ask: SchedulingRequestProto) -> Said<ConstrainedKey> {
+fn constrained(ask: SchedulingRequestProto) -> Stated<ConstrainedKey> {
     let kind = ask.execution_type.as_ref();
     let group = Group::of_ask(ask.priority.as_ref(), ask.allocation_request_id(), kind);
     let sizing = ask.resource_sizing.unwrap_or_default();
     let tags = ask.allocation_tags.into_iter().collect();
-    Said {
+    Stated {
         key: ConstrainedKey { group, tags },
         count: sizing.num_allocations(),
         size: sizing.resources.as_ref().map_or((0, 0), size_of),
     }
 }
 
-/// Writes how many containers are left into an ask.
+/// Writes the number of containers that are still wanted into an ask.
 fn recount_ask(line: &Bytes, left: u64) -> Option<Bytes> {
     let mut line = RawMessage::parse(line.clone()).ok()?;
     line.set_varint(resource_request::NUM_CONTAINERS, left);
@@ -250,25 +255,25 @@ impl Asks {
         self.plain.0.is_empty() && self.constrained.0.is_empty()
     }
 
-    /// Takes the AM's word; `None` when the line cannot be read.
+    /// Remembers a line of the AM; `None` if it cannot be read.
     pub(super) fn state(&mut self, line: &Bytes, used: &mut usize) -> Option<()> {
-        let said = read_ask(line)?;
-        self.said += 1;
-        self.plain.state(said, line, self.said, used);
+        let stated = read_ask(line)?;
+        self.stated += 1;
+        self.plain.state(stated, line, self.stated, used);
         Some(())
     }
 
-    /// The same of an ask with placement constraints.
+    /// Remembers an ask with placement constraints; `None` if it cannot be read.
     pub(super) fn state_constrained(&mut self, line: &Bytes, used: &mut usize) -> Option<()> {
-        let said = read_constrained(line)?;
-        self.said += 1;
-        self.constrained.state(said, line, self.said, used);
+        let stated = read_constrained(line)?;
+        self.stated += 1;
+        self.constrained.state(stated, line, self.stated, used);
         Some(())
     }
 
-    /// A container was given: one less is asked for in all, and at its host. Which rack it is on is not known here; a line
-    /// for a rack stays, and the total bounds it.
-    pub(super) fn given(&mut self, container: &ContainerProto, used: &mut usize) {
+    /// Counts a received container: one less is wanted in total and on its host. The host's rack is
+    /// not known here; a line for a rack stays, and the total bounds it.
+    pub(super) fn lower_by_container(&mut self, container: &ContainerProto, used: &mut usize) {
         let group = Group::of_container(container);
         let tags = container.allocation_tags.iter().cloned().collect();
         let key = ConstrainedKey { group, tags };
@@ -287,8 +292,8 @@ impl Asks {
         self.plain.lower(answered, 1, used);
     }
 
-    /// The total that a container is an answer to: of those of its group, the largest that it has room for, since the
-    /// ResourceManager rounds up.
+    /// Finds the total that a container answers: of its group's lines, the largest size that fits
+    /// into the container, since the ResourceManager rounds sizes up.
     fn answered_by(&self, group: Group, container: &ContainerProto) -> Option<AskKey> {
         let room = container.resource.as_ref().map_or((0, 0), size_of);
         let first = AskKey {
@@ -306,23 +311,24 @@ impl Asks {
             .map(|(key, _)| key.clone())
     }
 
-    /// The ResourceManager has given an ask with placement constraints up.
+    /// Removes an ask with placement constraints that the ResourceManager has rejected.
     pub(super) fn rejected(&mut self, ask: SchedulingRequestProto, used: &mut usize) {
-        let Said { key, count, .. } = constrained(ask);
+        let Stated { key, count, .. } = constrained(ask);
         self.constrained.lower(key, count, used);
     }
 
-    /// The lines to say again, but for those that are said now.
-    pub(super) fn again(&self, now: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
+    /// Returns the lines to restate, without those that the current request states itself.
+    pub(super) fn restated(&self, now: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
         let now = now.filter_map(|line| Some(read_ask(&line)?.key)).collect();
-        self.plain.again(&now, recount_ask)
+        self.plain.restated(&now, recount_ask)
     }
 
-    /// The same of asks with placement constraints.
-    pub(super) fn again_constrained(&self, now: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
+    /// Returns the asks with placement constraints to restate, without those of the current
+    /// request.
+    pub(super) fn restated_constrained(&self, now: impl Iterator<Item = Bytes>) -> Vec<Bytes> {
         let now = now
             .filter_map(|line| Some(read_constrained(&line)?.key))
             .collect();
-        self.constrained.again(&now, recount_constrained)
+        self.constrained.restated(&now, recount_constrained)
     }
 }

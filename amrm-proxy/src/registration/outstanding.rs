@@ -1,11 +1,11 @@
-//! What a ResourceManager has to be told again when it has forgotten an attempt: everything that its AM has said and that is
-//! not done.
+//! The AM's requests that are not fulfilled, to be restated to a ResourceManager that has forgotten
+//! the attempt.
 //!
-//! Each call's part is taken in when the ResourceManager has answered the call, so that nothing stays here that it has
-//! refused; what an answer brought is taken off when the AM has it. Lines are kept as they came, with fields that this
-//! version does not know.
+//! A call's requests are added when the ResourceManager has answered the call, so that refused ones
+//! are never remembered. An answer removes what it fulfils when the AM has it. Lines are kept as
+//! received, including fields that this version does not know.
 //!
-//! Source: `AMRMClientRelayer`, `AMRMClientImpl`, of whose tables these are the counterparts.
+//! Source: the tables of `AMRMClientRelayer` and `AMRMClientImpl`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +22,11 @@ use wire::raw_message::RawMessage;
 use super::asks::{Asks, weight};
 use crate::fields::{allocate_request, allocate_response, blacklist_request};
 
-/// Most memory that an attempt's part takes, in bytes, about. An AM that asks for each of 10,000 hosts at five priorities
-/// stays below; a node has AMs by the dozen.
+/// Maximum memory of one attempt's table, in bytes, approximately. An AM that asks for each of
+/// 10,000 hosts at five priorities stays below. A node runs dozens of AMs.
 pub(super) const WEIGHT_MAX: usize = 16 * 1024 * 1024;
 
-/// Fields of a request that say something that lasts.
+/// Request fields that stay in force until they are fulfilled or changed.
 const LASTING: [u32; 5] = [
     allocate_request::ASK,
     allocate_request::RELEASE,
@@ -35,8 +35,8 @@ const LASTING: [u32; 5] = [
     allocate_request::SCHEDULING_REQUESTS,
 ];
 
-/// Fields of an answer that take something off.
-pub(super) const ANSWERING: [u32; 5] = [
+/// Answer fields that fulfil or end a request.
+pub(super) const REMOVING: [u32; 5] = [
     allocate_response::ALLOCATED_CONTAINERS,
     allocate_response::COMPLETED_CONTAINERS,
     allocate_response::UPDATE_ERRORS,
@@ -44,19 +44,19 @@ pub(super) const ANSWERING: [u32; 5] = [
     allocate_response::REJECTED_SCHEDULING_REQUESTS,
 ];
 
-/// Why what an AM has said is not kept whole.
+/// Reason for which an AM's requests cannot all be remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unkept {
+pub(super) enum RememberError {
     #[error("it takes more than {WEIGHT_MAX} bytes")]
     TooMuch,
     #[error("a part of it cannot be read")]
     Unreadable,
 }
 
-/// Messages of the AM about containers, one for each.
+/// Messages of the AM about containers, at most one per container.
 type ByContainer = BTreeMap<ContainerId, Box<[u8]>>;
 
-/// See the module.
+/// Table of the requests that are not fulfilled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     asks: Asks,
@@ -66,7 +66,7 @@ pub(super) struct Outstanding {
     used: usize,
 }
 
-/// Whether a request says something that lasts. Most do not.
+/// Returns whether a request contains a lasting field. Most do not.
 pub(super) fn is_lasting(message: &RawMessage) -> bool {
     LASTING.iter().any(|field| message.count(*field) > 0)
 }
@@ -92,17 +92,17 @@ impl Outstanding {
             && self.blacklist.is_empty()
     }
 
-    /// Whether nothing is counted as used.
+    /// Returns whether the used memory is counted as zero.
     #[cfg(test)]
     pub(super) const fn weighs_nothing(&self) -> bool {
         self.used == 0
     }
 
-    /// Takes in what the AM has said in a request that was answered.
+    /// Adds the requests of a call that was answered.
     ///
     /// # Errors
-    /// [`Unkept`]: what is here is then not all that is outstanding.
-    pub(super) fn take_in(&mut self, message: &RawMessage) -> Result<(), Unkept> {
+    /// [`RememberError`]; the table is then incomplete.
+    pub(super) fn apply_request(&mut self, message: &RawMessage) -> Result<(), RememberError> {
         for line in message.all(allocate_request::ASK) {
             let stated = self.asks.state(&line, &mut self.used);
             self.checked(stated)?;
@@ -112,30 +112,30 @@ impl Outstanding {
             self.checked(stated)?;
         }
         for line in message.all(allocate_request::RELEASE) {
-            let kept = keep(&mut self.releases, released(&line), &line, &mut self.used);
+            let kept = insert_line(&mut self.releases, released(&line), &line, &mut self.used);
             self.checked(kept)?;
         }
         for line in message.all(allocate_request::UPDATE_REQUESTS) {
-            let kept = keep(&mut self.updates, updated(&line), &line, &mut self.used);
+            let kept = insert_line(&mut self.updates, updated(&line), &line, &mut self.used);
             self.checked(kept)?;
         }
         if let Some(list) = message.message(allocate_request::BLACKLIST) {
             let list = ResourceBlacklistRequestProto::decode(list);
-            self.take_blacklist(list.map_err(|_| Unkept::Unreadable)?)?;
+            self.take_blacklist(list.map_err(|_| RememberError::Unreadable)?)?;
         }
         Ok(())
     }
 
-    fn checked(&self, read: Option<()>) -> Result<(), Unkept> {
-        read.ok_or(Unkept::Unreadable)?;
+    fn checked(&self, read: Option<()>) -> Result<(), RememberError> {
+        read.ok_or(RememberError::Unreadable)?;
         if self.used > WEIGHT_MAX {
-            return Err(Unkept::TooMuch);
+            return Err(RememberError::TooMuch);
         }
         Ok(())
     }
 
-    /// The removals last, as the ResourceManager takes them.
-    fn take_blacklist(&mut self, list: ResourceBlacklistRequestProto) -> Result<(), Unkept> {
+    /// Applies a blacklist: additions first, then removals, in the ResourceManager's order.
+    fn take_blacklist(&mut self, list: ResourceBlacklistRequestProto) -> Result<(), RememberError> {
         for host in list.blacklist_additions {
             let host_weight = weight(host.as_bytes());
             if self.blacklist.insert(host.into()) {
@@ -151,12 +151,13 @@ impl Outstanding {
         Ok(())
     }
 
-    /// The AM has a field of an answer. What cannot be read takes nothing off.
-    pub(super) fn take_off(&mut self, field: u32, content: Bytes) {
+    /// Applies one field of an answer that the AM has received. An unreadable field changes
+    /// nothing.
+    pub(super) fn apply_answer(&mut self, field: u32, content: Bytes) {
         match field {
             allocate_response::ALLOCATED_CONTAINERS => {
                 if let Ok(container) = ContainerProto::decode(content) {
-                    self.asks.given(&container, &mut self.used);
+                    self.asks.lower_by_container(&container, &mut self.used);
                 }
             }
             allocate_response::COMPLETED_CONTAINERS => {
@@ -183,7 +184,8 @@ impl Outstanding {
         }
     }
 
-    /// The change of a container is answered, or the container has ended.
+    /// Removes a container's update request, which is answered, and its release if the container
+    /// has ended.
     fn forget(&mut self, id: Option<ContainerId>, has_ended: bool) {
         let Some(id) = id else {
             return;
@@ -194,43 +196,44 @@ impl Outstanding {
         }
     }
 
-    /// Says everything again in a request, before what that says itself, which counts more.
-    pub(super) fn say_again(&self, message: &mut RawMessage) {
+    /// Adds everything outstanding to a request, before the request's own statements, which take
+    /// precedence.
+    pub(super) fn restate(&self, message: &mut RawMessage) {
         use allocate_request::{ASK, BLACKLIST, RELEASE, SCHEDULING_REQUESTS, UPDATE_REQUESTS};
-        let asks = self.asks.again(message.all(ASK));
-        put_before(message, ASK, asks);
+        let asks = self.asks.restated(message.all(ASK));
+        prepend(message, ASK, asks);
         let constrained = self
             .asks
-            .again_constrained(message.all(SCHEDULING_REQUESTS));
-        put_before(message, SCHEDULING_REQUESTS, constrained);
-        let releases = but_for(
+            .restated_constrained(message.all(SCHEDULING_REQUESTS));
+        prepend(message, SCHEDULING_REQUESTS, constrained);
+        let releases = lines_except(
             &self.releases,
             message.all(RELEASE).map(|line| released(&line)),
         );
-        put_before(message, RELEASE, releases);
+        prepend(message, RELEASE, releases);
         let updates = message.all(UPDATE_REQUESTS).map(|line| updated(&line));
-        let updates = but_for(&self.updates, updates);
-        put_before(message, UPDATE_REQUESTS, updates);
+        let updates = lines_except(&self.updates, updates);
+        prepend(message, UPDATE_REQUESTS, updates);
         if self.blacklist.is_empty() {
             return;
         }
-        let said = message.message(BLACKLIST).unwrap_or_default();
-        if let Ok(mut list) = RawMessage::parse(said) {
+        let stated = message.message(BLACKLIST).unwrap_or_default();
+        if let Ok(mut list) = RawMessage::parse(stated) {
             let texts = |field| -> BTreeSet<Bytes> { list.all(field).collect() };
             let now = [
                 texts(blacklist_request::ADDITIONS),
                 texts(blacklist_request::REMOVALS),
             ];
             let hosts = self.blacklist.iter().map(|host| host.as_bytes());
-            let hosts = hosts.filter(|host| !now.iter().any(|said| said.contains(*host)));
+            let hosts = hosts.filter(|host| !now.iter().any(|stated| stated.contains(*host)));
             let hosts = hosts.map(Bytes::copy_from_slice).collect();
-            put_before(&mut list, blacklist_request::ADDITIONS, hosts);
+            prepend(&mut list, blacklist_request::ADDITIONS, hosts);
             message.set(BLACKLIST, &list.encode());
         }
     }
 }
 
-fn keep(
+fn insert_line(
     kept: &mut ByContainer,
     id: Option<ContainerId>,
     line: &Bytes,
@@ -243,8 +246,8 @@ fn keep(
     Some(())
 }
 
-/// The lines of containers that are not spoken of now.
-fn but_for(kept: &ByContainer, now: impl Iterator<Item = Option<ContainerId>>) -> Vec<Bytes> {
+/// Returns the lines of containers that the current request does not mention.
+fn lines_except(kept: &ByContainer, now: impl Iterator<Item = Option<ContainerId>>) -> Vec<Bytes> {
     let now: BTreeSet<_> = now.flatten().collect();
     kept.iter()
         .filter(|(id, _)| !now.contains(id))
@@ -252,8 +255,8 @@ fn but_for(kept: &ByContainer, now: impl Iterator<Item = Option<ContainerId>>) -
         .collect()
 }
 
-/// Puts these before the others of this number.
-fn put_before(message: &mut RawMessage, number: u32, mut lines: Vec<Bytes>) {
+/// Inserts lines before the other occurrences of this field.
+fn prepend(message: &mut RawMessage, number: u32, mut lines: Vec<Bytes>) {
     if lines.is_empty() {
         return;
     }

@@ -1,8 +1,9 @@
-//! The numbers of an attempt's calls, as its AM counts them and as the ResourceManager does.
+//! Response ids of an attempt's calls, as its AM counts them and as the ResourceManager does.
 //!
-//! Both count on from the number in the last answer. A ResourceManager that has registered an attempt anew begins at 0,
-//! while the AM, which knows nothing of that, goes on. From then on one number is the other plus a constant. Numbers wrap
-//! from 2^31 - 1 to 0. The translation maps different numbers to different ones, so that a wrong number stays wrong.
+//! Both sides continue from the id in the last answer. A ResourceManager that has registered an
+//! attempt anew begins at 0, while the AM, unaware of that, continues. From then on the two ids
+//! differ by a constant. Ids wrap from 2^31 - 1 to 0. The translation is one-to-one, so an
+//! unexpected id stays unexpected.
 //!
 //! Source: `ApplicationMasterService.allocate`, `AMRMClientUtils.getNextResponseId`.
 
@@ -11,46 +12,47 @@ use std::borrow::Cow;
 use records::ApplicationAttemptId;
 use wire::exception::{HadoopException, RemoteException};
 
-/// What Hadoop's text for a wrong number says before the number that would be right, and before the one that came. The
-/// library of AMs reads the first out of the text.
+/// Texts in Hadoop's exception for an unexpected id, before the expected and the received id. The
+/// AM's library parses the expected id out of the text.
 const EXPECTED: &str = "expect responseId to be ";
 const RECEIVED: &str = "but get ";
 
-/// The number after this one (Hadoop: `getNextResponseId`).
+/// Returns the id after this one (Hadoop: `getNextResponseId`).
 const fn next(id: i32) -> i32 {
     id.wrapping_add(1) & i32::MAX
 }
 
-/// Counts a number on, or back. What makes it negative, and so one that is never right, stays.
+/// Adds `by` to an id, with wrap-around. A negative id, which is never valid, stays negative.
 const fn shift(id: i32, by: i32) -> i32 {
     (id.wrapping_add(by) & i32::MAX) | (id & i32::MIN)
 }
 
-/// What a number says of the AM.
+/// Position of a received id relative to the last answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hearing {
-    /// It has the last answer; also when it is not known which one that was, after a restart of this node's agent.
+pub(super) enum IdOrder {
+    /// The expected id: the AM has the last answer. Also assumed for every id directly after a
+    /// restart of the agent, when the last answer is not known.
     Next,
-    /// It has not got the last answer and repeats its call.
+    /// The id before: the AM has not received the last answer and repeats its call.
     Repeat,
-    /// It counts in a way of its own.
-    Wrong {
-        /// What would be right.
+    /// Any other id, which no correct AM sends.
+    Unexpected {
+        /// Id that would have been correct.
         expected: i32,
     },
 }
 
-/// See the module.
+/// Translation between the AM's and the ResourceManager's response ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResponseIds {
-    /// The AM's number for the ResourceManager's 0; not negative.
+    /// Id of the AM that corresponds to the ResourceManager's 0; not negative.
     base: i32,
-    /// The number in the last answer to the AM.
+    /// Id in the last answer to the AM; `None` after a restart of the agent.
     answered: Option<i32>,
 }
 
 impl ResponseIds {
-    /// Of an AM that has just registered itself.
+    /// Makes the translation for an AM that has just registered by itself.
     pub(super) const fn registered() -> Self {
         Self {
             base: 0,
@@ -58,7 +60,7 @@ impl ResponseIds {
         }
     }
 
-    /// After a restart of the agent.
+    /// Makes the translation from the stored base, after a restart of the agent.
     pub(super) const fn restored(base: i32) -> Self {
         Self {
             base: base & i32::MAX,
@@ -66,50 +68,50 @@ impl ResponseIds {
         }
     }
 
-    /// What is needed to go on after a restart of the agent.
+    /// Returns the base, to be stored for a restart.
     pub(super) const fn base(&self) -> i32 {
         self.base
     }
 
-    /// Whether both count alike.
+    /// Returns whether both sides use the same ids.
     pub(super) const fn is_plain(&self) -> bool {
         self.base == 0
     }
 
-    /// Whether it is known which number the AM's next call has.
+    /// Returns whether the id of the AM's next call is known.
     pub(super) const fn is_known(&self) -> bool {
         self.answered.is_some()
     }
 
-    pub(super) fn hearing(&self, id: i32) -> Hearing {
+    pub(super) fn classify(&self, id: i32) -> IdOrder {
         match self.answered {
-            Some(expected) if id != expected && next(id) == expected => Hearing::Repeat,
-            Some(expected) if id != expected => Hearing::Wrong { expected },
-            Some(_) | None => Hearing::Next,
+            Some(expected) if id != expected && next(id) == expected => IdOrder::Repeat,
+            Some(expected) if id != expected => IdOrder::Unexpected { expected },
+            Some(_) | None => IdOrder::Next,
         }
     }
 
-    /// The ResourceManager has lost count: to it, the AM's call of this number is number 0. Without one it is the AM's next
-    /// call, as far as that is known.
-    pub(super) fn begin_again(&mut self, id: Option<i32>) {
+    /// Sets the base after the ResourceManager has started at 0 again: the AM's `id` corresponds to
+    /// 0. Without an id, the AM's next expected id is used, if known.
+    pub(super) fn rebase(&mut self, id: Option<i32>) {
         if let Some(id) = id.or(self.answered) {
             self.base = id & i32::MAX;
         }
     }
 
-    /// The number that a call of the AM has at the ResourceManager.
+    /// Translates an id of the AM into the ResourceManager's.
     pub(super) const fn to_rm(self, id: i32) -> i32 {
         shift(id, self.base.wrapping_neg())
     }
 
-    /// The number that an answer of the ResourceManager has for the AM.
+    /// Translates the id in an answer into the AM's, and remembers it as the last one.
     pub(super) fn answer(&mut self, id: i32) -> i32 {
         let id = shift(id, self.base);
         self.answered = Some(id);
         id
     }
 
-    /// The ResourceManager's text for a wrong number, with the numbers as the AM knows them.
+    /// Translates the ids in the ResourceManager's exception text for an unexpected id.
     pub(super) fn translate(self, exception: RemoteException) -> RemoteException {
         if self.is_plain() {
             return exception;
@@ -123,7 +125,7 @@ impl ResponseIds {
     }
 }
 
-/// Changes the number that follows `before`; the text stays when there is none.
+/// Replaces the number that follows `before`; without one the text is unchanged.
 fn replace_number<'a>(text: &'a str, before: &str, change: impl Fn(i32) -> i32) -> Cow<'a, str> {
     let Some((head, tail)) = text.split_once(before) else {
         return Cow::Borrowed(text);
@@ -139,8 +141,8 @@ fn replace_number<'a>(text: &'a str, before: &str, change: impl Fn(i32) -> i32) 
     }
 }
 
-/// Hadoop's exception for a wrong number.
-pub(super) fn wrong(
+/// Makes Hadoop's exception for an unexpected id.
+pub(super) fn unexpected_id(
     attempt: ApplicationAttemptId,
     expected: i32,
     received: i32,
@@ -162,7 +164,7 @@ mod tests {
 
     fn from(base: i32) -> ResponseIds {
         let mut ids = ResponseIds::registered();
-        ids.begin_again(Some(base));
+        ids.rebase(Some(base));
         ids
     }
 
@@ -203,19 +205,23 @@ mod tests {
     #[test]
     fn the_last_number_is_a_repeat_and_others_are_wrong() {
         let mut ids = ResponseIds::registered();
-        assert_eq!(ids.hearing(0), Hearing::Next);
+        assert_eq!(ids.classify(0), IdOrder::Next);
         ids.answer(5);
-        assert_eq!(ids.hearing(5), Hearing::Next);
-        assert_eq!(ids.hearing(4), Hearing::Repeat);
+        assert_eq!(ids.classify(5), IdOrder::Next);
+        assert_eq!(ids.classify(4), IdOrder::Repeat);
         for id in [3, 6, -1, i32::MIN, i32::MAX] {
-            assert_eq!(ids.hearing(id), Hearing::Wrong { expected: 5 }, "{id}");
+            assert_eq!(
+                ids.classify(id),
+                IdOrder::Unexpected { expected: 5 },
+                "{id}"
+            );
         }
-        assert_eq!(ResponseIds::restored(3).hearing(99), Hearing::Next);
+        assert_eq!(ResponseIds::restored(3).classify(99), IdOrder::Next);
     }
 
     #[test]
     fn the_text_names_the_ams_numbers_and_keeps_the_rest() {
-        let mut told = wrong(ATTEMPT, 3, 9);
+        let mut told = unexpected_id(ATTEMPT, 3, 9);
         told.message
             .push_str("\n\tat org.apache.hadoop.Some.java:12");
         let translated = from(40).translate(told);
@@ -223,10 +229,10 @@ mod tests {
             translated.message,
             format!(
                 "{}\n\tat org.apache.hadoop.Some.java:12",
-                wrong(ATTEMPT, 43, 49).message
+                unexpected_id(ATTEMPT, 43, 49).message
             )
         );
-        let plain = wrong(ATTEMPT, 3, 9);
+        let plain = unexpected_id(ATTEMPT, 3, 9);
         assert_eq!(ResponseIds::registered().translate(plain.clone()), plain);
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of an attempt's registration, without a pipeline.
+//! Tests of the registration alone, without a pipeline.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use crate::testing::{ATTEMPT, allocate, answer, context, raw};
 
 mod model;
 
-/// A field that no message of Hadoop has, number 3000, with the text `new`.
+/// A field that no message of Hadoop has: number 3000 with the text `new`.
 const UNKNOWN: &[u8] = &[0xc2, 0xbb, 0x01, 3, b'n', b'e', b'w'];
 
-/// An attempt whose calls a test makes and answers.
+/// An attempt whose calls the test makes and answers.
 struct Attempt {
     registration: Registration,
     persisted: BTreeMap<Part, Option<Vec<u8>>>,
     now_ms: u64,
 }
 
-/// A request of the plain protocol.
+/// Makes a request of ApplicationMasterProtocol.
 fn request(method: AmMethod, message: &impl prost::Message) -> Request {
     Request {
         method,
@@ -68,7 +68,7 @@ fn id(number: i64) -> ContainerId {
     }
 }
 
-/// A container as the ResourceManager gives it: larger than was asked for.
+/// Makes a container as the ResourceManager allocates it: larger than requested.
 fn container(number: i64, priority: i32, host: &str) -> ContainerProto {
     ContainerProto {
         id: Some(id(number).into()),
@@ -149,7 +149,7 @@ impl Attempt {
         ));
     }
 
-    /// A call that goes to the ResourceManager.
+    /// Begins a call and returns the request for the ResourceManager.
     fn begin(&mut self, message: &AllocateRequestProto) -> Request {
         let mut request = allocate(message);
         let _is_owed = self.registration.on_request(&mut request);
@@ -168,7 +168,7 @@ impl Attempt {
         }
     }
 
-    /// A whole call; what the AM gets.
+    /// Makes a whole call and returns the AM's answer.
     fn call(
         &mut self,
         message: &AllocateRequestProto,
@@ -178,7 +178,8 @@ impl Attempt {
         self.done(&mut request, Ok(answer(gives))).unwrap()
     }
 
-    /// The ResourceManager has forgotten the attempt when this call comes; the call as it is made again.
+    /// Makes a call to a ResourceManager that has forgotten the attempt; returns the repeated
+    /// request.
     fn forgotten(&mut self, message: &AllocateRequestProto) -> Request {
         let mut request = self.begin(message);
         let register = self.outcome(&mut request, not_registered());
@@ -200,7 +201,7 @@ impl Attempt {
         admitted
     }
 
-    /// As after a restart of the agent.
+    /// Makes the same attempt as restored after a restart of the agent.
     fn restarted(&self) -> Self {
         let mut attempt = Self::new();
         for (part, value) in &self.persisted {
@@ -248,7 +249,7 @@ fn what_is_outstanding_is_said_again_and_numbers_are_translated_from_then_on() {
     assert_eq!(sent(&again), expected);
     let told = attempt.done(&mut again, Ok(answer(&gives(1, vec![]))));
     assert_eq!(told.unwrap().response_id, Some(3));
-    // Nothing is said twice.
+    // Nothing is stated twice.
     let next = attempt.begin(&says(3, vec![]));
     assert_eq!(sent(&next), says(1, vec![]));
 }
@@ -274,14 +275,14 @@ fn an_empty_call_goes_as_it_came() {
 #[test]
 fn an_answer_that_the_am_did_not_get_takes_nothing_off() {
     let mut attempt = Attempt::registered();
-    let said = says(0, vec![ask(1, "*", 5)]);
+    let stated = says(0, vec![ask(1, "*", 5)]);
     attempt.call(
-        &said,
+        &stated,
         &gives(1, vec![container(1, 1, "h1"), container(2, 1, "h1")]),
     );
-    let mut again = attempt.forgotten(&said);
-    assert_eq!(sent(&again), said);
-    // It is a new answer, which counts once the AM has it.
+    let mut again = attempt.forgotten(&stated);
+    assert_eq!(sent(&again), stated);
+    // A new answer, which counts once the AM has it.
     let new = gives(1, vec![container(3, 1, "h1")]);
     let told = attempt.done(&mut again, Ok(answer(&new))).unwrap();
     assert_eq!(told, new);
@@ -392,7 +393,7 @@ fn releases_changes_and_hosts_to_avoid_are_said_again_until_they_are_done() {
             blacklist_removals: texts(removals),
         })
     };
-    let said = AllocateRequestProto {
+    let stated = AllocateRequestProto {
         release: vec![id(1).into(), id(2).into()],
         update_requests: vec![change(3), change(4), change(5)],
         blacklist_request: list(&["h1", "h2"], &[]),
@@ -410,7 +411,7 @@ fn releases_changes_and_hosts_to_avoid_are_said_again_until_they_are_done() {
         }],
         ..gives(1, vec![])
     };
-    attempt.call(&said, &done);
+    attempt.call(&stated, &done);
     let now = AllocateRequestProto {
         blacklist_request: list(&["h3"], &["h2"]),
         ..says(1, vec![])
@@ -443,7 +444,7 @@ fn asks_with_constraints_are_said_again_less_what_came_and_what_was_rejected() {
         }),
         ..SchedulingRequestProto::default()
     };
-    let said = AllocateRequestProto {
+    let stated = AllocateRequestProto {
         scheduling_requests: vec![constrained("a", 3), constrained("b", 1)],
         ..says(0, vec![])
     };
@@ -460,7 +461,7 @@ fn asks_with_constraints_are_said_again_less_what_came_and_what_was_rejected() {
         rejected_scheduling_requests: vec![rejected],
         ..gives(1, vec![tagged])
     };
-    attempt.call(&said, &response);
+    attempt.call(&stated, &response);
     let again = attempt.forgotten(&says(1, vec![]));
     assert_eq!(sent(&again).scheduling_requests, vec![constrained("a", 2)]);
 }
@@ -494,9 +495,9 @@ fn the_refusal_of_a_wrong_number_names_the_ams_numbers() {
         .unwrap();
     let mut request = attempt.begin(&says(9, vec![]));
     assert_eq!(sent(&request), says(4, vec![]));
-    let refusal = wrong(ATTEMPT, 1, 4);
+    let refusal = unexpected_id(ATTEMPT, 1, 4);
     let told = attempt.done(&mut request, Err(refusal)).unwrap_err();
-    assert_eq!(told, wrong(ATTEMPT, 6, 9));
+    assert_eq!(told, unexpected_id(ATTEMPT, 6, 9));
 }
 
 #[test]
@@ -675,7 +676,7 @@ fn an_am_that_says_too_much_is_told_to_register_by_itself() {
         let mut request = attempt.begin(&says(0, vec![]));
         let told = attempt.done(&mut request, not_registered()).unwrap_err();
         assert!(told.is(HadoopException::ApplicationMasterNotRegistered));
-        // It does, and then is served as any other.
+        // After its own registration the AM is served as any other.
         attempt.register(&register_request());
         attempt.call(&says(0, vec![ask(1, "*", 1)]), &gives(1, vec![]));
         assert_eq!(sent(&attempt.forgotten(&says(1, vec![]))).ask.len(), 1);
@@ -685,7 +686,7 @@ fn an_am_that_says_too_much_is_told_to_register_by_itself() {
 #[test]
 fn what_is_outstanding_weighs_nothing_once_it_is_done() {
     let mut outstanding = Outstanding::default();
-    let said = AllocateRequestProto {
+    let stated = AllocateRequestProto {
         release: vec![id(1).into(), id(1).into()],
         blacklist_request: Some(ResourceBlacklistRequestProto {
             blacklist_additions: vec!["h".to_owned(), "h".to_owned()],
@@ -693,14 +694,14 @@ fn what_is_outstanding_weighs_nothing_once_it_is_done() {
         }),
         ..says(0, vec![ask(1, "*", 1), ask(1, "h1", 1), ask(1, "h1", 1)])
     };
-    outstanding.take_in(&raw(&said)).unwrap();
+    outstanding.apply_request(&raw(&stated)).unwrap();
     let given = container(1, 1, "h1").encode_to_vec();
-    outstanding.take_off(allocate_response::ALLOCATED_CONTAINERS, given.into());
+    outstanding.apply_answer(allocate_response::ALLOCATED_CONTAINERS, given.into());
     let ended = ContainerStatusProto {
         container_id: Some(id(1).into()),
         ..ContainerStatusProto::default()
     };
-    outstanding.take_off(
+    outstanding.apply_answer(
         allocate_response::COMPLETED_CONTAINERS,
         ended.encode_to_vec().into(),
     );
@@ -712,7 +713,7 @@ fn what_is_outstanding_weighs_nothing_once_it_is_done() {
         blacklist_request: Some(removed),
         ..AllocateRequestProto::default()
     };
-    outstanding.take_in(&raw(&removed)).unwrap();
+    outstanding.apply_request(&raw(&removed)).unwrap();
     assert!(outstanding.is_empty(), "{outstanding:?}");
     assert!(outstanding.weighs_nothing(), "{outstanding:?}");
 }
@@ -761,7 +762,7 @@ fn an_attempt_that_wants_nothing_takes_hardly_more_than_its_register_request() {
     attempt.call(&says(1, vec![ask(1, "*", 0)]), &gives(2, vec![]));
     let registration = &attempt.registration;
     assert!(registration.outstanding.is_none());
-    assert_eq!(registration.unheard.capacity(), 0);
+    assert_eq!(registration.unconfirmed.capacity(), 0);
     assert!(size_of::<Registration>() <= 160);
     let request = registration.request.as_deref();
     assert_eq!(request, Some(&*register_request().encode_to_vec()));
@@ -771,6 +772,6 @@ fn an_attempt_that_wants_nothing_takes_hardly_more_than_its_register_request() {
 fn tokens_are_not_shown() {
     let mut attempt = Attempt::registered();
     attempt.registration.nm_tokens = vec![Bytes::from_static(b"hush")];
-    attempt.registration.unheard = vec![(3, Bytes::from_static(b"hush"))];
+    attempt.registration.unconfirmed = vec![(3, Bytes::from_static(b"hush"))];
     assert!(!format!("{:?}", attempt.registration).contains("hush"));
 }

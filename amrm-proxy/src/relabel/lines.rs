@@ -1,4 +1,4 @@
-//! The lines of an ask: read, and rewritten on their bytes. Pure.
+//! Reads the lines of asks and rewrites them on their bytes. Pure.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -9,18 +9,18 @@ use super::shares::AskKey;
 use crate::fields::{allocate_request, execution_type_request, resource_request};
 use crate::sizes::wants_other_resources;
 
-/// What a line of an ask is to a rule.
+/// Classification of an ask's line under the rules.
 #[derive(Clone, Debug)]
 pub(super) enum Line {
-    /// Nothing, or nothing that can be read.
-    NotOurs,
-    /// Of an ask for opportunistic containers.
-    TheMasters(AskKey),
-    /// To be shared out.
+    /// A line that no rule concerns, or that cannot be read.
+    Ignored,
+    /// A line of an ask for opportunistic containers, made by the AM itself.
+    OpportunisticByAm(AskKey),
+    /// A line to be split between both types.
     Shared(SharedLine),
 }
 
-/// A line that a rule may share out.
+/// Content of a line that a rule may split.
 #[derive(Clone, Debug)]
 pub(super) struct SharedLine {
     pub(super) key: AskKey,
@@ -29,22 +29,23 @@ pub(super) struct SharedLine {
     pub(super) level: Level,
 }
 
-/// What the count of a line is of.
+/// Location level of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// The whole ask.
+    /// Total of the ask, for any location.
     Any,
-    /// What is preferred on a rack.
+    /// Share wanted on a rack.
     Rack,
-    /// What is preferred on a host.
+    /// Share wanted on a host.
     Host,
 }
 
-/// What becomes of a line.
+/// Split of a line's count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     opportunistic: u32,
-    /// `None`: there is no guaranteed part at all, so no line is needed for it.
+    /// Remaining guaranteed count; `None` if the whole line becomes opportunistic and no second
+    /// line is needed.
     guaranteed: Option<u32>,
 }
 
@@ -65,7 +66,7 @@ impl Share {
     }
 }
 
-/// Rewrites the lines that are shared out, each in its place, and adds the opportunistic parts.
+/// Rewrites the split lines in place and appends their opportunistic parts.
 pub(super) fn edit(message: &mut RawMessage, shares: &[Option<Share>]) {
     let mut shares = shares.iter();
     let mut added = Vec::new();
@@ -83,7 +84,7 @@ pub(super) fn edit(message: &mut RawMessage, shares: &[Option<Share>]) {
     message.extend(allocate_request::ASK, added);
 }
 
-/// The same line for opportunistic containers, so many.
+/// Copies a line for this number of opportunistic containers.
 fn opportunistic(ask: &RawMessage, count: u32) -> Option<Bytes> {
     let mut ask = ask.clone();
     ask.set_varint(resource_request::NUM_CONTAINERS, u64::from(count));
@@ -100,22 +101,22 @@ fn opportunistic(ask: &RawMessage, count: u32) -> Option<Bytes> {
     Some(ask.encode())
 }
 
-/// Reads a line. `has_rule` says whether there is one for asks of a priority.
+/// Classifies a line. `has_rule` returns whether a rule covers asks of a priority.
 pub(super) fn read(line: Bytes, has_rule: impl FnOnce(i32) -> bool) -> Line {
     let Ok(ask) = ResourceRequestProto::decode(line) else {
-        return Line::NotOurs;
+        return Line::Ignored;
     };
     let key = AskKey::of(&ask);
     let Ok(count) = u32::try_from(ask.num_containers()) else {
-        return Line::NotOurs;
+        return Line::Ignored;
     };
     if !has_rule(key.priority) || wants_other_resources(&ask) {
-        return Line::NotOurs;
+        return Line::Ignored;
     }
     let kind = ask.execution_type_request.unwrap_or_default();
     match kind.execution_type() {
-        ExecutionTypeProto::Opportunistic => Line::TheMasters(key),
-        ExecutionTypeProto::Guaranteed if kind.enforce_execution_type() => Line::NotOurs,
+        ExecutionTypeProto::Opportunistic => Line::OpportunisticByAm(key),
+        ExecutionTypeProto::Guaranteed if kind.enforce_execution_type() => Line::Ignored,
         ExecutionTypeProto::Guaranteed => Line::Shared(SharedLine {
             key,
             count,

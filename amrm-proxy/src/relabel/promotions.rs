@@ -1,14 +1,15 @@
-//! Containers that are opportunistic because of a rule and have been for long: their promotion is asked for, and its answer
-//! kept from the AM, which did not ask. Pure.
+//! Promotes relabelled containers of a certain age: requests the promotions, and withholds the
+//! answers from the AM, which did not ask. Pure.
 //!
 //! ```text
-//!  Due(at) ──at──▶ Asking ──the call is answered──▶ Asked ──granted──▶ Settled: its node is told
+//!  Due(at) ──at──▶ Asking ──the call is answered──▶ Asked ──granted──▶ Settled: node is updated
 //!     ▲              │                                │
-//!     └──────────────┴── the ResourceManager has forgotten, or knows another version
+//!     └──────────────┴── the ResourceManager has forgotten it, or the version differs
 //! ```
 //!
-//! The ResourceManager grants a promotion once the container's node has room for it, and tells the AM, who would take the new
-//! token to the node. An AM that knows nothing of that does not, so the proxy does ([`crate::node_updates`]).
+//! The ResourceManager grants a promotion once the container's node has capacity for it, and sends
+//! the new token to the AM, which is expected to pass it to the node. An AM that did not request
+//! the promotion does not, so the proxy does ([`crate::node_updates`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,39 +20,40 @@ use wire::proto::hadoop_yarn::{
     UpdateContainerRequestProto, UpdatedContainerProto,
 };
 
-/// Containers of one attempt that are watched; more than that stay what they are.
+/// Maximum of tracked containers per attempt; further ones are not promoted.
 const WATCHED_MAX: usize = 100_000;
 
-/// Promotions asked for in one call. Each is some 60 bytes; the rest follows with the next call.
+/// Maximum of promotions requested in one call, at some 60 bytes each. The rest follow with later
+/// calls.
 const PER_CALL_MAX: usize = 1_000;
 
-/// How the ResourceManager says that the container has changed since the version in the request.
+/// Reason in an update error: the container has changed since the version in the request.
 const OTHER_VERSION: &str = "INCORRECT_CONTAINER_VERSION_ERROR";
 
-/// How it says that it has the request already.
+/// Reason in an update error: the ResourceManager has the request already.
 const OUTSTANDING: &str = "UPDATE_OUTSTANDING_ERROR";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Not asked for.
+    /// Not requested; due at this time.
     Due(MonoMillis),
-    /// In a request whose answer has not come.
+    /// Contained in a request that has not been answered.
     Asking,
-    /// The ResourceManager has the request.
+    /// Received by the ResourceManager.
     Asked,
-    /// Granted, or refused for good. Kept, since an AM that repeats its call is told again.
+    /// Granted, or refused for good. Kept because a repeated call of the AM gets the answer again.
     Settled,
 }
 
 /// A container that may be promoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Watched {
-    /// Of the container, as the ResourceManager counts.
+    /// Version of the container at the ResourceManager.
     version: i32,
     stage: Stage,
 }
 
-/// A container's new token and the node that has to see it.
+/// A promoted container's new token, and the node that needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Granted {
     pub(super) id: ContainerId,
@@ -59,18 +61,18 @@ pub(super) struct Granted {
     pub(super) token: TokenProto,
 }
 
-/// Whose an answer is.
+/// Recipient of an update answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Answer {
-    /// The AM's.
-    Masters,
-    /// This node's; there is nothing more to do.
-    Kept,
-    /// This node's, and the container's node has to be told.
+    /// The AM, which made the request.
+    ForAm,
+    /// This node, without further effect.
+    Withheld,
+    /// This node, which has to send the token to the container's node.
     Granted(Granted),
 }
 
-/// See the module.
+/// Table of the containers to promote, with the state of each request.
 #[derive(Debug, Default)]
 pub(super) struct Promotions {
     watched: BTreeMap<ContainerId, Watched>,
@@ -79,7 +81,7 @@ pub(super) struct Promotions {
 }
 
 impl Promotions {
-    /// A container came that is to be promoted from then on.
+    /// Tracks a new container, which is due for promotion at `promote_at`.
     pub(super) fn watch(&mut self, id: ContainerId, version: i32, promote_at: MonoMillis) {
         if self.watched.len() < WATCHED_MAX && !self.watched.contains_key(&id) {
             let stage = Stage::Due(promote_at);
@@ -88,7 +90,8 @@ impl Promotions {
         }
     }
 
-    /// It has ended, or the AM changes it itself. The version that the AM does not know of, if there is one.
+    /// Stops tracking a container that has completed or that the AM updates itself. Returns the
+    /// container's version if a promotion has changed it.
     pub(super) fn forget(&mut self, id: ContainerId) -> Option<i32> {
         let Watched { version, stage } = self.watched.remove(&id)?;
         match stage {
@@ -105,9 +108,9 @@ impl Promotions {
         }
     }
 
-    /// What is to be asked for in the AM's next call.
-    pub(super) fn ask(&mut self, now: MonoMillis) -> Vec<UpdateContainerRequestProto> {
-        self.ask_again(now);
+    /// Returns the requests for the AM's next call.
+    pub(super) fn next_requests(&mut self, now: MonoMillis) -> Vec<UpdateContainerRequestProto> {
+        self.put_back_unanswered(now);
         while self.asking.len() < PER_CALL_MAX
             && let Some((at, id)) = self.due.first().copied()
             && at <= now
@@ -116,11 +119,12 @@ impl Promotions {
             self.set(id, Stage::Asking);
             self.asking.push(id);
         }
-        self.asking()
+        self.requests_in_flight()
     }
 
-    /// What a call asked for that may have arrived although no answer came: for the same call again.
-    pub(super) fn asking(&self) -> Vec<UpdateContainerRequestProto> {
+    /// Returns the requests of a call that may have arrived although no answer did, for its
+    /// repetition.
+    pub(super) fn requests_in_flight(&self) -> Vec<UpdateContainerRequestProto> {
         let requests = self.asking.iter().filter_map(|id| {
             let watched = self.watched.get(id)?;
             Some(UpdateContainerRequestProto {
@@ -134,23 +138,24 @@ impl Promotions {
         requests.collect()
     }
 
-    /// What was asked for in a call that is not made again has to be asked for again.
-    fn ask_again(&mut self, now: MonoMillis) {
+    /// Reschedules the requests of an unanswered call that is not repeated.
+    fn put_back_unanswered(&mut self, now: MonoMillis) {
         for id in std::mem::take(&mut self.asking) {
             self.put_back(id, now);
         }
     }
 
-    /// The call that asked was answered.
-    pub(super) fn arrived(&mut self) {
+    /// Marks the requests of an answered call as received.
+    pub(super) fn mark_asked(&mut self) {
         for id in std::mem::take(&mut self.asking) {
             self.set(id, Stage::Asked);
         }
     }
 
-    /// The AM registers with a ResourceManager that knows of no request.
-    pub(super) fn registers(&mut self, now: MonoMillis) {
-        self.ask_again(now);
+    /// Reschedules all requests. Called when the AM registers with a ResourceManager that knows
+    /// none of them.
+    pub(super) fn reset_requests(&mut self, now: MonoMillis) {
+        self.put_back_unanswered(now);
         let asked = self.watched.iter();
         let asked = asked.filter(|(_, watched)| watched.stage == Stage::Asked);
         let asked: Vec<_> = asked.map(|(id, _)| *id).collect();
@@ -172,20 +177,20 @@ impl Promotions {
         }
     }
 
-    /// Reads a change that the ResourceManager has granted.
+    /// Handles a granted update.
     pub(super) fn granted(&mut self, updated: &UpdatedContainerProto) -> Answer {
         let container = &updated.container;
         let id = container.id.as_ref();
         let Some(id) = id.and_then(|id| ContainerId::try_from(id).ok()) else {
-            return Answer::Masters;
+            return Answer::ForAm;
         };
         let is_promotion = updated.update_type() == ContainerUpdateTypeProto::PromoteExecutionType;
         let Some(watched) = self.watched.get_mut(&id).filter(|_| is_promotion) else {
-            return Answer::Masters;
+            return Answer::ForAm;
         };
         match watched.stage {
-            Stage::Due(_) => return Answer::Masters,
-            Stage::Settled if container.version() <= watched.version => return Answer::Kept,
+            Stage::Due(_) => return Answer::ForAm,
+            Stage::Settled if container.version() <= watched.version => return Answer::Withheld,
             Stage::Asking | Stage::Asked | Stage::Settled => {}
         }
         *watched = Watched {
@@ -197,13 +202,13 @@ impl Promotions {
         match (node, container.container_token.clone()) {
             (Some(node), Some(token)) => Answer::Granted(Granted { id, node, token }),
             (Some(_) | None, _) => {
-                tracing::warn!(container = %id, "a promotion came without a node or a token");
-                Answer::Kept
+                tracing::warn!(container = %id, "a granted promotion has no node or no token");
+                Answer::Withheld
             }
         }
     }
 
-    /// Reads a refusal. Whether it is of a request of this node.
+    /// Handles an update error. Returns whether it belongs to a request of this node.
     pub(super) fn refused(&mut self, error: &UpdateContainerErrorProto, now: MonoMillis) -> bool {
         let Some(request) = &error.update_request else {
             return false;

@@ -1,8 +1,9 @@
-//! Which part of an ask becomes opportunistic. Pure.
+//! Decides which part of an ask becomes opportunistic. Pure.
 //!
-//! An AM states how many containers it *still* wants, again after each that it got. Sharing out that rest each time would
-//! let the part that is served faster take nearly all. So the containers that came count: of all that an ask has got and still
-//! wants, its rule's share is to be opportunistic.
+//! An AM states how many containers it *still* wants, anew after each one that it receives.
+//! Splitting that rest each time would let the type that is served faster take nearly everything.
+//! So received containers count: of all that an ask has received and still wants, the rule's
+//! percentage is to be opportunistic.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,11 @@ use wire::proto::hadoop_yarn::{
     ContainerProto, ExecutionTypeProto, ResourceProto, ResourceRequestProto,
 };
 
-/// Asks whose containers are counted. What an AM asks for beyond that stays guaranteed. MapReduce has two, Spark one for each
-/// of its resource profiles.
+/// Maximum of asks whose containers are counted. Further asks stay guaranteed. MapReduce has two,
+/// Spark one for each resource profile.
 const ASKS_MAX: usize = 10_000;
 
-/// What tells asks of an attempt apart: priority, allocation request id, memory and virtual cores.
+/// Key of an ask: priority, allocation request id, memory and virtual cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AskKey {
     pub(super) priority: i32,
@@ -24,7 +25,7 @@ pub(super) struct AskKey {
 }
 
 impl AskKey {
-    /// Of a line of an ask.
+    /// Makes the key of an ask's line.
     pub(super) fn of(ask: &ResourceRequestProto) -> Self {
         let priority = ask.priority.as_ref();
         Self {
@@ -34,7 +35,7 @@ impl AskKey {
         }
     }
 
-    /// Of a container, in the size that it got.
+    /// Makes the key of a container with its actual size.
     fn of_container(container: &ContainerProto) -> Self {
         let priority = container.priority.as_ref();
         Self {
@@ -58,53 +59,54 @@ impl AskKey {
     }
 }
 
-/// A part of a whole.
+/// A fraction of containers: `opportunistic` out of `whole`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) opportunistic: u32,
     pub(super) whole: u32,
 }
 
-/// One ask.
+/// Counts of one ask.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ask {
-    /// Containers that came, of either type.
+    /// Opportunistic containers received.
     got_opportunistic: u64,
     got_guaranteed: u64,
-    /// How the last total was shared out; `None` while all of it went on as it came.
+    /// Split of the last total; `None` while every total was forwarded unchanged.
     stated: Option<Part>,
-    /// The AM asks for opportunistic containers under this key by itself.
-    is_the_masters: bool,
+    /// Whether the AM itself requests opportunistic containers under this key.
+    is_asked_by_am: bool,
 }
 
-/// See the module.
+/// Table of asks with their received containers.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     asks: BTreeMap<AskKey, Ask>,
-    /// Nothing more is wanted of some of them, as far as is known: they may make room.
-    may_be_over: bool,
+    /// Whether an ask without wanted containers may exist, whose entry could be removed.
+    may_have_finished: bool,
 }
 
-/// What becomes of an ask's lines.
+/// Treatment of an ask's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// They go on as they came.
+    /// Lines are forwarded unchanged.
     Untouched,
     /// Every line becomes opportunistic.
     Whole,
-    /// Every line is shared out like this, and both parts are stated.
+    /// Every line is split in this proportion, and both parts are stated.
     Shared(Part),
 }
 
 impl Shares {
-    /// The AM asks for opportunistic containers itself: its asks of this key are its own business from now on.
-    pub(super) fn leave_to_master(&mut self, key: AskKey) {
+    /// Leaves the asks of this key to the AM, which requests opportunistic containers itself.
+    pub(super) fn leave_to_am(&mut self, key: AskKey) {
         if let Some(ask) = self.entry(key) {
-            ask.is_the_masters = true;
+            ask.is_asked_by_am = true;
         }
     }
 
-    /// What to do with the lines of one ask. `total` is its line for anywhere, if that is among them.
+    /// Decides about the lines of one ask. `total` is the count for any location, if such a line is
+    /// among them.
     pub(super) fn decide(
         &mut self,
         key: AskKey,
@@ -112,7 +114,7 @@ impl Shares {
         total: Option<u32>,
         is_strict: bool,
     ) -> Verdict {
-        let Some(ask) = self.entry(key).filter(|ask| !ask.is_the_masters) else {
+        let Some(ask) = self.entry(key).filter(|ask| !ask.is_asked_by_am) else {
             return Verdict::Untouched;
         };
         if percent >= 100 {
@@ -121,16 +123,17 @@ impl Shares {
                 whole,
             });
             ask.stated = stated.or(ask.stated).or(Some(Part::default()));
-            self.may_be_over |= total == Some(0);
+            self.may_have_finished |= total == Some(0);
             return Verdict::Whole;
         }
         let part = match total {
             Some(whole) => Part {
-                // Which of the places of one part belong together nobody could tell, so those that insist stay together.
+                // Locations of one part cannot be matched to each other, so an ask with strict
+                // locality is not split.
                 opportunistic: if is_strict {
                     0
                 } else {
-                    ask.due(percent, whole)
+                    ask.opportunistic_due(percent, whole)
                 },
                 whole,
             },
@@ -140,12 +143,12 @@ impl Shares {
             return Verdict::Untouched;
         }
         ask.stated = Some(part);
-        self.may_be_over |= total == Some(0);
+        self.may_have_finished |= total == Some(0);
         Verdict::Shared(part)
     }
 
-    /// Counts a container that came. Whether it is opportunistic because of a rule.
-    pub(super) fn came(&mut self, container: &ContainerProto) -> bool {
+    /// Counts a received container. Returns whether it is opportunistic because of a rule.
+    pub(super) fn count_arrival(&mut self, container: &ContainerProto) -> bool {
         let is_opportunistic = container.execution_type() == ExecutionTypeProto::Opportunistic;
         let Some(ask) = self.asked_for(container) else {
             return false;
@@ -155,10 +158,10 @@ impl Shares {
         } else {
             ask.got_guaranteed += 1;
         }
-        is_opportunistic && ask.stated.is_some() && !ask.is_the_masters
+        is_opportunistic && ask.stated.is_some() && !ask.is_asked_by_am
     }
 
-    /// The ask that a container answers: its size may have been rounded up.
+    /// Finds the ask that a container answers; the container may be larger than requested.
     fn asked_for(&mut self, container: &ContainerProto) -> Option<&mut Ask> {
         let size = AskKey::of_container(container);
         if self.asks.contains_key(&size) {
@@ -180,15 +183,15 @@ impl Shares {
             .map(|(_, ask)| ask)
     }
 
-    /// The ask of this key, if it is or can be known.
+    /// Returns the entry of this key, made if there is capacity for it.
     fn entry(&mut self, key: AskKey) -> Option<&mut Ask> {
         if self.asks.len() >= ASKS_MAX && !self.asks.contains_key(&key) {
-            // Looked through only if that may help: an AM may state a hundred thousand asks in one call.
-            if !std::mem::take(&mut self.may_be_over) {
+            // Scanned only if that may help: an AM may state a hundred thousand asks in one call.
+            if !std::mem::take(&mut self.may_have_finished) {
                 return None;
             }
             self.asks.retain(|_, ask| {
-                ask.is_the_masters || ask.stated.is_some_and(|part| part.whole > 0)
+                ask.is_asked_by_am || ask.stated.is_some_and(|part| part.whole > 0)
             });
             if self.asks.len() >= ASKS_MAX {
                 return None;
@@ -199,8 +202,8 @@ impl Shares {
 }
 
 impl Ask {
-    /// How many of `whole` containers that are still wanted are to be opportunistic.
-    fn due(&self, percent: u8, whole: u32) -> u32 {
+    /// Returns how many of `whole` containers still wanted are to be opportunistic.
+    fn opportunistic_due(&self, percent: u8, whole: u32) -> u32 {
         let all = self.got_opportunistic + self.got_guaranteed + u64::from(whole);
         let share = all.saturating_mul(u64::from(percent)).saturating_add(50) / 100;
         let due = share.saturating_sub(self.got_opportunistic);
@@ -208,8 +211,9 @@ impl Ask {
     }
 }
 
-/// Shares out counts of places as `part` says, so that their sum is shared out as it says too: each place gets the whole part
-/// of its share, and the places with the largest rests one more.
+/// Splits the counts of locations in the proportion `part` so that their sum is split in the same
+/// proportion. Each location gets the integral share; the locations with the largest remainders get
+/// one more.
 pub(super) fn apportion(counts: &[u32], part: Part) -> Vec<u32> {
     let Part {
         opportunistic,
@@ -228,12 +232,12 @@ pub(super) fn apportion(counts: &[u32], part: Part) -> Vec<u32> {
     }
     let rest: u64 = rests.iter().map(|(rest, _)| rest).sum();
     let more = usize::try_from((rest + whole / 2) / whole).unwrap_or(usize::MAX);
-    // The largest rest first, and of equal ones the first place.
+    // Largest remainder first; among equal ones the first location.
     rests.sort_unstable_by_key(|(rest, place)| (std::cmp::Reverse(*rest), *place));
     for (_, place) in rests.iter().filter(|(rest, _)| *rest > 0).take(more) {
         shares[*place] += 1;
     }
-    // A share is at most its count, which was 32 bits.
+    // A share is at most its count, which has 32 bits.
     shares
         .into_iter()
         .map(|share| u32::try_from(share).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! Tests of the rules, without a pipeline.
+//! Tests of the rules alone, without a pipeline.
 
 use proptest::prelude::*;
 use wire::proto::hadoop_common::TokenProto;
@@ -36,7 +36,7 @@ fn ask(priority: i32, name: &str, count: i32) -> ResourceRequestProto {
     }
 }
 
-/// Name, count and type of each ask that goes on.
+/// Returns name, count and type of each forwarded ask.
 fn passed(
     relabel: &mut Relabel,
     asks: Vec<ResourceRequestProto>,
@@ -138,7 +138,7 @@ fn asks_outside_the_rule_or_with_a_mind_of_their_own_are_left() {
             (4, Opportunistic),
         ]
     );
-    // Whoever knows of types asks for them under this key.
+    // An AM that uses types asks for opportunistic containers under this key.
     let lines = passed(&mut relabel, vec![ask(3, "*", 4)]);
     assert_eq!(lines, [("*".to_owned(), 4, Guaranteed)]);
 }
@@ -176,7 +176,7 @@ fn places_are_shared_out_so_that_their_sums_match_the_whole() {
     };
     assert_eq!(of(Guaranteed), [("a", 0), ("b", 1), ("/r", 1), ("*", 1)]);
     assert_eq!(of(Opportunistic), [("a", 1), ("b", 0), ("/r", 1), ("*", 1)]);
-    // One place alone, later, by the share of the whole.
+    // One location alone, stated later, gets the share of the whole.
     let lines = passed(&mut relabel, vec![ask(1, "a", 4)]);
     assert_eq!(lines[1], ("a".to_owned(), 2, Opportunistic));
 }
@@ -219,7 +219,7 @@ fn rules_apply_to_their_users_and_tags() {
     assert_eq!(Relabel::new(&rules, "bob", &tags).unwrap().rules.len(), 2);
 }
 
-/// A master that asks, and a ResourceManager that answers.
+/// An AM that makes calls, and a ResourceManager that answers.
 struct Talk {
     relabel: Relabel,
     response_id: i32,
@@ -227,7 +227,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// With ten containers asked for, all of them relabelled.
+    /// Begins with ten requested containers, all of them relabelled.
     fn begin() -> Self {
         let mut talk = Self {
             relabel: relabel(100),
@@ -243,7 +243,7 @@ impl Talk {
         talk
     }
 
-    /// The next call, or the last again if there was no answer; what goes on.
+    /// Makes the next call, or repeats the last if it has no answer; returns the forwarded call.
     fn says(&mut self, at_ms: u64, message: AllocateRequestProto) -> AllocateRequestProto {
         let mut request = allocate(&AllocateRequestProto {
             response_id: Some(self.response_id),
@@ -255,7 +255,7 @@ impl Talk {
         AllocateRequestProto::decode(request.message.encode()).unwrap()
     }
 
-    /// What the master gets of an answer.
+    /// Answers the call; returns the answer as the AM sees it.
     fn hears(&mut self, at_ms: u64, message: &AllocateResponseProto) -> AllocateResponseProto {
         let mut outcome = Ok(answer(message));
         self.relabel.on_response(
@@ -268,18 +268,18 @@ impl Talk {
         AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
     }
 
-    /// The answer was lost on its way to the master, which makes the call again.
+    /// Loses the answer on its way to the AM, which repeats the call.
     fn loses_answer(&mut self) {
         self.response_id -= 1;
     }
 
-    /// The promotions that a heartbeat asks for, and no answer yet.
+    /// Returns the promotions that a heartbeat requests, without answering it.
     fn promotions(&mut self, at_ms: u64) -> Vec<UpdateContainerRequestProto> {
         self.says(at_ms, AllocateRequestProto::default())
             .update_requests
     }
 
-    /// A heartbeat with this answer.
+    /// Makes a heartbeat with this answer.
     fn beat(&mut self, at_ms: u64, message: &AllocateResponseProto) -> AllocateResponseProto {
         self.says(at_ms, AllocateRequestProto::default());
         self.hears(at_ms, message)
@@ -398,7 +398,7 @@ fn what_is_old_is_promoted_once_its_node_is_told_and_the_master_hears_nothing_of
         asked[0].update_type(),
         ContainerUpdateTypeProto::PromoteExecutionType
     );
-    // The grant comes when there is room for it, some heartbeats later.
+    // The grant arrives some heartbeats later, when the node has capacity.
     talk.hears(1000, &AllocateResponseProto::default());
     assert_eq!(talk.promotions(2000), []);
     let told = talk.hears(2000, &with_promoted(&[promoted(7, 1), promoted(9, 1)]));
@@ -447,7 +447,7 @@ fn only_containers_that_a_rule_made_opportunistic_are_promoted() {
     };
     talk.beat(0, &response);
     assert_eq!(talk.promotions(9999), []);
-    // What the master has changed by itself is its own business, answers too.
+    // Containers that the AM itself updates are its own, including the answers.
     let response = with_promoted(&[promoted(9, 1)]);
     assert_eq!(talk.hears(9999, &response), response);
 }
@@ -463,7 +463,7 @@ fn a_promotion_whose_call_failed_is_asked_for_again_and_no_other_in_the_same_cal
     talk.relabel
         .on_response(method, &mut Err(refusal), &context, &mut Vec::new());
     assert_eq!(talk.promotions(1000).len(), 1);
-    // Given up without an answer.
+    // The call is abandoned without an answer.
     assert_eq!(talk.promotions(1000).len(), 1);
     talk.hears(1000, &AllocateResponseProto::default());
     assert_eq!(talk.promotions(1000), []);
@@ -509,7 +509,7 @@ fn refusals_are_kept_and_what_has_another_version_is_asked_for_with_that() {
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].container_id, container_id(7));
     assert_eq!(again[0].container_version, 3);
-    // It has the request already: the answer will come.
+    // The ResourceManager has the request already, and will answer it.
     let told = talk.hears(1001, &refusal(&again[0], "UPDATE_OUTSTANDING_ERROR", 3));
     assert_eq!(told.update_errors, []);
     assert_eq!(talk.promotions(1002), []);

@@ -1,15 +1,16 @@
-//! The form of each record: a version byte and a protobuf message, whose fields may grow within a version.
+//! Form of the stored records: a version byte and a protobuf message. Fields may be added within a
+//! version.
 
 use prost::Message;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{MasterKeyProto, ResourceProto, ResourceRequestProto};
 
-/// The version that is written.
+/// Version that is written.
 const VERSION: u8 = 1;
 
 /// A value in the store.
 pub trait Record: Message + Default {
-    /// The bytes to store.
+    /// Encodes the record with its version byte.
     fn to_stored(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1 + self.encoded_len());
         out.push(VERSION);
@@ -18,102 +19,103 @@ pub trait Record: Message + Default {
         out
     }
 
-    /// Reads stored bytes; `None` when they are of an unknown version or broken.
+    /// Decodes a stored record; `None` when its version is unknown or its message is broken.
     fn from_stored(stored: &[u8]) -> Option<Self> {
         let (&version, message) = stored.split_first()?;
         (version == VERSION).then(|| Self::decode(message).ok())?
     }
 }
 
-/// The local master keys. Secret.
+/// Local master keys. Secret.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct KeysRecord {
-    /// What signed until `next` came.
+    /// Key that signs tokens now.
     #[prost(message, optional, tag = "1")]
     pub current: Option<MasterKeyProto>,
-    /// What replaces it.
+    /// Key that replaces the current one, while a roll is under way.
     #[prost(message, optional, tag = "2")]
     pub next: Option<MasterKeyProto>,
 }
 
-/// Who an attempt is. Secret.
+/// Identity of an attempt. Secret.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
-pub struct MasterRecord {
-    /// Who submitted the application.
+pub struct IdentityRecord {
+    /// User who submitted the application.
     #[prost(string, tag = "1")]
     pub user: String,
-    /// The application's tags from the AM's environment.
+    /// Tags of the application, from the AM's environment.
     #[prost(string, repeated, tag = "2")]
     pub tags: Vec<String>,
-    /// The ResourceManager's AMRMToken.
+    /// AMRMToken of the ResourceManager.
     #[prost(message, optional, tag = "3")]
     pub rm_token: Option<TokenProto>,
 }
 
-/// What the ResourceManager granted for distributed scheduling.
+/// Grant of the ResourceManager for distributed scheduling.
 #[derive(Clone, PartialEq, Message)]
 pub struct LimitsRecord {
-    /// The smallest container.
+    /// Size of the smallest container.
     #[prost(message, optional, tag = "1")]
     pub minimum: Option<ResourceProto>,
-    /// The largest.
+    /// Size of the largest container.
     #[prost(message, optional, tag = "2")]
     pub maximum: Option<ResourceProto>,
-    /// Sizes are multiples of it.
+    /// Step between container sizes.
     #[prost(message, optional, tag = "3")]
     pub increment: Option<ResourceProto>,
     /// Life of a container token, in milliseconds.
     #[prost(int64, tag = "4")]
     pub token_expiry_ms: i64,
-    /// Ids below it may be given out.
+    /// Upper bound (exclusive) of the container ids that may be allocated.
     #[prost(int64, tag = "5")]
     pub container_id_start: i64,
 }
 
-/// Where the container ids stand.
+/// Progress in the range of container ids, which are allocated downwards.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct NextIdRecord {
-    /// No container has an id below it.
+    /// Lower bound of the container ids in use.
     #[prost(int64, tag = "1")]
     pub floor: i64,
 }
 
-/// What is outstanding.
+/// Opportunistic asks outstanding.
 #[derive(Clone, PartialEq, Message)]
 pub struct AsksRecord {
-    /// Line by line.
+    /// Lines of the asks.
     #[prost(message, repeated, tag = "1")]
     pub asks: Vec<ResourceRequestProto>,
 }
 
-/// Hosts not to be used.
+/// Hosts that must not be used.
 #[derive(Clone, PartialEq, Message)]
 pub struct BlacklistRecord {
-    /// By name.
+    /// Names of the hosts.
     #[prost(string, repeated, tag = "1")]
     pub hosts: Vec<String>,
 }
 
-/// What it takes to register an attempt again.
+/// State needed to register an attempt again.
 #[derive(Clone, PartialEq, Message)]
 pub struct RegistrationRecord {
-    /// The AM's `RegisterApplicationMasterRequestProto`; absent when it shall register by itself.
+    /// The AM's `RegisterApplicationMasterRequestProto`; absent if this node must not register the
+    /// attempt.
     #[prost(bytes = "vec", optional, tag = "1")]
     pub request: Option<Vec<u8>>,
-    /// The number that the AM gave the call that was the ResourceManager's number 0.
+    /// Response id of the AM that corresponds to the ResourceManager's 0.
     #[prost(int32, tag = "2")]
     pub response_id_base: i32,
-    /// Whether the ResourceManager has still to be told what is outstanding.
+    /// Whether the ResourceManager does not know yet what is outstanding.
     #[prost(bool, tag = "3")]
-    pub is_owed: bool,
+    pub must_restate: bool,
 }
 
-/// What the ResourceManager would have to be told again.
+/// Requests to restate to a ResourceManager that has forgotten the attempt.
 #[derive(Clone, PartialEq, Message)]
 pub struct OutstandingRecord {
-    /// An `AllocateRequestProto` that says it.
+    /// Requests as an encoded `AllocateRequestProto`.
     #[prost(bytes = "vec", tag = "1")]
     pub request: Vec<u8>,
 }
@@ -121,7 +123,7 @@ pub struct OutstandingRecord {
 impl Record for RegistrationRecord {}
 impl Record for OutstandingRecord {}
 impl Record for KeysRecord {}
-impl Record for MasterRecord {}
+impl Record for IdentityRecord {}
 impl Record for LimitsRecord {}
 impl Record for NextIdRecord {}
 impl Record for AsksRecord {}
@@ -133,9 +135,9 @@ impl std::fmt::Debug for KeysRecord {
     }
 }
 
-impl std::fmt::Debug for MasterRecord {
+impl std::fmt::Debug for IdentityRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MasterRecord")
+        f.debug_struct("IdentityRecord")
             .field("user", &self.user)
             .finish_non_exhaustive()
     }
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let record = MasterRecord {
+        let record = IdentityRecord {
             user: "alice".to_owned(),
             tags: Vec::new(),
             rm_token: Some(TokenProto {

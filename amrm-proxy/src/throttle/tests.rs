@@ -1,4 +1,4 @@
-//! Tests of the throttle, without a pipeline.
+//! Tests of the throttle alone, without a pipeline.
 
 use proptest::prelude::*;
 use wire::proto::hadoop_yarn::{

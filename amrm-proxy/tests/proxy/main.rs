@@ -1,11 +1,11 @@
-//! The proxy over real connections, between AMs and a ResourceManager that does what a test says.
+//! The proxy over real connections, between AMs and a ResourceManager scripted by the test.
 
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, as the tests do"
 )]
 
-mod masters;
+mod attempts;
 mod node;
 mod passing;
 mod promotions;

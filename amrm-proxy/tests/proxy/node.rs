@@ -1,4 +1,4 @@
-//! A proxy on a port, and AMs that it has admitted.
+//! A proxy on a port, and the AMs that it has admitted.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,10 +10,9 @@ use amrm_proxy::config::{InterceptorKind, ProxyConfig, ThrottleConfig};
 use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::rm_forwarder::RmConfig;
-use amrm_proxy::store::{NoStore, RecordKey, Store};
+use amrm_proxy::store::{NoStore, Store, StoredState};
 use amrm_proxy::{
-    Admission, AdmitError, AmrmProxy, AmrmProxyService, MasterStart, NodeKeys, PendingStart,
-    ProxyParts,
+    Admission, AdmitError, AmStart, AmrmProxy, AmrmProxyService, NodeKeys, PendingStart, ProxyParts,
 };
 use bytes::Bytes;
 use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
@@ -33,7 +32,7 @@ pub(crate) async fn start_scheduler(script: Arc<Script>) -> ScriptedScheduler {
     ScriptedScheduler::open(script).await.record_calls()
 }
 
-/// Every interceptor that needs nothing more.
+/// Makes a configuration with every interceptor that needs no further settings.
 pub(crate) fn config(rms: &[SocketAddr]) -> ProxyConfig {
     ProxyConfig {
         pipeline: vec![
@@ -69,7 +68,7 @@ impl Seen {
     }
 }
 
-/// A node that cannot sign.
+/// Keys of a node that cannot sign.
 struct Unregistered;
 
 impl NodeKeys for Unregistered {
@@ -78,7 +77,7 @@ impl NodeKeys for Unregistered {
     }
 }
 
-/// A running proxy.
+/// A running proxy with its port.
 pub(crate) struct Node {
     pub(crate) proxy: Arc<AmrmProxy>,
     pub(crate) address: SocketAddr,
@@ -89,26 +88,26 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) async fn start(config: ProxyConfig) -> Self {
-        Self::start_with(config, Arc::new(NoStore), BTreeMap::new()).await
+        Self::start_with(config, Arc::new(NoStore), StoredState::default()).await
     }
 
     pub(crate) async fn start_with(
         config: ProxyConfig,
         store: Arc<dyn Store>,
-        found: BTreeMap<RecordKey, Vec<u8>>,
+        found: StoredState,
     ) -> Self {
         Self::start_keyed(config, store, found, Arc::new(Unregistered)).await
     }
 
-    /// One that can sign.
+    /// Starts a node that can sign.
     pub(crate) async fn start_signing(config: ProxyConfig, keys: Arc<dyn NodeKeys>) -> Self {
-        Self::start_keyed(config, Arc::new(NoStore), BTreeMap::new(), keys).await
+        Self::start_keyed(config, Arc::new(NoStore), StoredState::default(), keys).await
     }
 
     async fn start_keyed(
         config: ProxyConfig,
         store: Arc<dyn Store>,
-        found: BTreeMap<RecordKey, Vec<u8>>,
+        found: StoredState,
         node_keys: Arc<dyn NodeKeys>,
     ) -> Self {
         let seen = Arc::new(Seen::default());
@@ -149,14 +148,14 @@ impl Node {
         self.clock_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Starts an AM with this token of the ResourceManager; the token it is started with.
+    /// Starts an AM with this token of the ResourceManager; returns the AM's local token.
     pub(crate) fn admit(&self, attempt: ApplicationAttemptId, rm_token: Token) -> Token {
         let (token, start) = self.begin(attempt, rm_token).unwrap();
         start.succeeded();
         token
     }
 
-    /// The beginning of an AM's start, whose outcome is open.
+    /// Begins an AM's start, whose outcome is open.
     pub(crate) fn begin(
         &self,
         attempt: ApplicationAttemptId,
@@ -166,7 +165,7 @@ impl Node {
             tokens: BTreeMap::from([(String::new(), rm_token)]),
             ..Credentials::default()
         };
-        let start = MasterStart {
+        let start = AmStart {
             attempt,
             user: "alice",
             tags: Vec::new(),
@@ -190,14 +189,14 @@ impl Node {
     }
 }
 
-/// Connects to a scheduler port, of a node or of the ResourceManager.
+/// Connects to the scheduler port of a node or of the ResourceManager.
 pub(crate) async fn connect(address: SocketAddr, token: Token) -> Result<Am, RpcError> {
     let auth = ClientAuth::Token(token);
     let client = RpcClient::connect(address, PROTOCOL, auth, &ClientOptions::default()).await?;
     Ok(Am(client))
 }
 
-/// An AM's connection.
+/// Connection of an AM.
 #[derive(Clone, Debug)]
 pub(crate) struct Am(RpcClient);
 

@@ -1,4 +1,4 @@
-//! Calls that pass, and AMs that misbehave.
+//! Calls that pass the proxy, and AMs that misbehave.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::node::{Node, config, connect, start_scheduler};
 use test_support::ids::attempt;
 use test_support::scripted::{Script, always, answering, refuse, silent};
 
-/// A field that no message of Hadoop has, number 3000, with the text `new`.
+/// A field that no message of Hadoop has: number 3000 with the text `new`.
 const UNKNOWN: &[u8] = &[0xc2, 0xbb, 0x01, 3, b'n', b'e', b'w'];
 
 fn with_unknown(message: &impl prost::Message) -> Bytes {
@@ -102,7 +102,8 @@ async fn calls_that_are_none_are_refused() {
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
 }
 
-/// Every host of a large cluster at ten priorities, and the total of each: as long as a table of asks may be.
+/// Asks for every host of a large cluster at ten priorities, with the total of each: the longest
+/// table of asks.
 fn asks_for_a_large_cluster() -> Vec<ResourceRequestProto> {
     let ask = |priority: i32, name: String| ResourceRequestProto {
         priority: Some(priority.into()),
@@ -124,7 +125,7 @@ fn asks_for_a_large_cluster() -> Vec<ResourceRequestProto> {
     (1..=10).flat_map(hosts).collect()
 }
 
-/// Grants everything and has nothing.
+/// Grants every registration and answers every other call with an empty message.
 fn granting() -> Arc<Script> {
     let grant = RegisterDistributedSchedulingAmResponseProto {
         register_response: Some(RegisterApplicationMasterResponseProto::default()),
@@ -160,7 +161,7 @@ async fn more_asks_than_any_job_has_are_refused_and_as_many_as_a_large_one_has_a
     config
         .pipeline
         .insert(2, InterceptorKind::DistributedScheduler);
-    // A request of this length is held back, which is not what is tested.
+    // A request of this length is delayed, which is not tested here.
     config.throttle.calls_per_second_max = 0;
     let node = Node::start(config).await;
     let local = node.admit(attempt(1), rm.token(attempt(1)));
@@ -212,7 +213,7 @@ async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
         let am = am.clone();
         calls.spawn(async move { am.call("allocate", Bytes::new()).await });
     }
-    // Sixteen wait for the silent ResourceManager; the others come back at once.
+    // Sixteen calls wait for the silent ResourceManager; the others are refused at once.
     for _ in 0..24 {
         let refusal = calls.join_next().await.unwrap().unwrap().unwrap_err();
         assert!(refusal.is(HadoopException::Retriable), "{refusal}");
@@ -224,7 +225,7 @@ async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
     assert_eq!(calls.len(), 16);
 }
 
-/// A wire between an AM and the node that lets so many bytes through from the AM, and then none.
+/// A connection between AM and node that passes a limited number of bytes from the AM.
 struct Wire {
     address: SocketAddr,
     left: Arc<AtomicUsize>,
@@ -263,7 +264,8 @@ impl Wire {
 async fn masters_that_stop_in_the_middle_hold_nobody_up() {
     let rm = start_scheduler(always(Bytes::new())).await;
     let node = Node::start(config(&[rm.address])).await;
-    // One that says nothing, and one that has proved who it is and stops in a request of eight megabytes.
+    // One connection sends nothing; the other authenticates and stops within a request of eight
+    // megabytes.
     let silent = TcpStream::connect(node.address).await.unwrap();
     let local = node.admit(attempt(1), rm.token(attempt(1)));
     let wire = Wire::to(node.address).await;
@@ -278,7 +280,8 @@ async fn masters_that_stop_in_the_middle_hold_nobody_up() {
     while wire.left.load(Ordering::Relaxed) > 0 {
         tokio::task::yield_now().await;
     }
-    // Its own heartbeats go on over another connection, and others may say as much as ever.
+    // The AM's own heartbeats continue over another connection, and other AMs may send long
+    // requests.
     let again = node.connect(local).await.unwrap();
     assert!(again.call("allocate", Bytes::new()).await.is_ok());
     let local = node.admit(attempt(2), rm.token(attempt(2)));

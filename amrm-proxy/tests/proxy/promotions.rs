@@ -1,4 +1,4 @@
-//! Promotions that a rule asks for, as the container's node sees them.
+//! Promotions that a rule requests, as the container's node sees them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ use crate::node::{Node, config, start_scheduler};
 use test_support::ids::attempt;
 use test_support::scripted::{Script, answering};
 
-/// Knows the NMTokens of the cluster's key.
+/// NMToken keys of the cluster, for the node's port.
 struct NmTokens(MasterKey);
 
 impl SecretManager for NmTokens {
@@ -49,7 +49,7 @@ impl SecretManager for NmTokens {
     }
 }
 
-/// How the node takes an update, and what it then says of the container.
+/// Behaviour of the node: its answer to the update, and the status that it reports afterwards.
 #[derive(Clone, Copy)]
 enum Taking {
     Well,
@@ -57,10 +57,10 @@ enum Taking {
     Refused,
 }
 
-/// Whose call each was, and the identifiers of the tokens that it showed.
+/// Attempt of each call, and the identifiers of the tokens that it contained.
 type Told = Vec<(String, Vec<Bytes>)>;
 
-/// A node that containers run on.
+/// Node that containers run on.
 struct Host {
     address: SocketAddr,
     told: Arc<Mutex<Told>>,
@@ -173,7 +173,7 @@ fn container() -> ContainerId {
     }
 }
 
-/// Everything becomes opportunistic and is promoted at once.
+/// Configuration in which everything becomes opportunistic and is promoted at once.
 fn ruled(rm: SocketAddr) -> ProxyConfig {
     let mut config = config(&[rm]);
     config.pipeline.insert(0, InterceptorKind::Relabel);
@@ -189,7 +189,7 @@ fn ruled(rm: SocketAddr) -> ProxyConfig {
     config
 }
 
-/// Gives a container to whoever asks, and grants what is asked for it.
+/// Gives each AM a container, and grants every update of it.
 fn granting(host: NodeId) -> Arc<Script> {
     answering(move |call| {
         let request = AllocateRequestProto::decode(call.request.clone()).unwrap();
@@ -225,7 +225,8 @@ fn granting(host: NodeId) -> Arc<Script> {
     })
 }
 
-/// An AM gets a container, and its promotion is brought to its node; what came of it, and what the node was told.
+/// Lets an AM get a container whose promotion is sent to its node. Returns the observed result and
+/// the calls that the node received.
 async fn promoted(taking: Taking) -> (Observation, Told) {
     let host = Host::start(key(), taking).await;
     let rm = start_scheduler(granting(host.id())).await;

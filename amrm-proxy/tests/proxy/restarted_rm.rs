@@ -1,4 +1,4 @@
-//! A ResourceManager that forgets attempts: AMs do not notice.
+//! A ResourceManager that forgets attempts, which AMs must not notice.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,17 +18,17 @@ use crate::node::{Am, Node, config, start_scheduler};
 use test_support::ids::attempt;
 use test_support::scripted::{ScriptedScheduler, answering};
 
-/// What a ResourceManager knows of its one attempt.
+/// Memory of the ResourceManager about its one attempt.
 #[derive(Default)]
 struct Known {
-    /// -1 before the registration.
+    /// Id of the last answer; -1 before the registration.
     response_id: i32,
     last: Bytes,
-    /// What the next answer brings.
+    /// Containers for the next answer.
     gives: Vec<ContainerProto>,
 }
 
-/// A ResourceManager that numbers calls as Hadoop's does.
+/// A ResourceManager that counts calls like Hadoop's.
 struct Rm {
     known: Arc<Mutex<Known>>,
     scripted: ScriptedScheduler,
@@ -134,7 +134,7 @@ impl Rm {
         }
     }
 
-    /// As after a restart.
+    /// Forgets the attempt, as a restart does.
     fn forget(&self) {
         *self.known.lock().unwrap() = Known {
             response_id: -1,
@@ -151,14 +151,14 @@ impl Rm {
         calls.into_iter().map(|call| call.method).collect()
     }
 
-    /// What the last `allocate` said.
+    /// Returns the last `allocate` request.
     fn last_said(&self) -> AllocateRequestProto {
         let call = self.scripted.calls().pop().unwrap();
         assert_eq!(call.method, "allocate");
         AllocateRequestProto::decode(call.request).unwrap()
     }
 
-    /// A node, and an AM on it that has registered.
+    /// Starts a node, and an AM on it that has registered.
     async fn with_am(&self) -> (Node, Am) {
         let node = Node::start(config(&[self.scripted.address])).await;
         let am = self.am_on(&node).await;
@@ -261,7 +261,7 @@ async fn a_call_that_is_repeated_has_the_same_answer_before_and_after_a_restart(
         assert_eq!(allocate(&am, id, Vec::new()).await.unwrap(), first);
         if id == 1 {
             rm.forget();
-            // The answer is lost with the ResourceManager; its number is not.
+            // The answer is lost with the ResourceManager; its response id is not.
             let again = allocate(&am, id, Vec::new()).await.unwrap();
             assert_eq!(again.response_id, Some(id + 1));
             assert_eq!(allocate(&am, id, Vec::new()).await.unwrap(), again);
@@ -361,7 +361,7 @@ async fn a_master_that_says_more_than_is_remembered_registers_by_itself() {
     );
     register(&am).await;
     allocate(&am, 0, vec![ask(1, 2)]).await.unwrap();
-    // From here on it is as any other.
+    // From here on the attempt behaves like any other.
     rm.forget();
     allocate(&am, 1, Vec::new()).await.unwrap();
     assert_eq!(rm.last_said().ask, [ask(1, 2)]);

@@ -1,4 +1,4 @@
-//! ResourceManagers that are elsewhere, away, silent, or not themselves.
+//! ResourceManagers that are on standby, unreachable, silent, or send garbage.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use test_support::scripted::{ScriptedScheduler, always, refuse, silent};
 
 const ANSWER: &[u8] = &[0x10, 7];
 
-/// A port that nobody listens on.
+/// Returns an address on which no server listens.
 async fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
 }
 
-/// Two ResourceManagers of one cluster.
+/// Starts two ResourceManagers of one cluster.
 async fn standby_and_active() -> (ScriptedScheduler, ScriptedScheduler) {
     let exception = RemoteException::new(HadoopException::Standby, "on standby");
     let standby = start_scheduler(refuse(exception)).await;
@@ -46,7 +46,7 @@ async fn a_standby_is_left_for_the_active_one() {
         assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
     }
     assert_eq!(standby.calls().len(), 1);
-    // The next attempt goes to the active one at once.
+    // The next attempt calls the active one at once.
     let local = node.admit(attempt(2), standby.token(attempt(2)));
     let am = node.connect(local).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await.unwrap(), ANSWER);
@@ -85,7 +85,8 @@ async fn a_retriable_refusal_is_tried_again() {
     assert_eq!(calling.await.unwrap().unwrap(), ANSWER);
 }
 
-/// An AM whose ResourceManager does this is told to try again, and another whose ResourceManager is well notices nothing.
+/// Asserts that an AM of this ResourceManager is told to try again, while an AM of a working one is
+/// unaffected.
 async fn assert_told_to_try_again(bad: SocketAddr, token_of: &ScriptedScheduler) {
     let mut config = config(&[bad]);
     config.rm.max_wait = Some(Duration::from_millis(300));

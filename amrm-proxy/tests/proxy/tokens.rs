@@ -1,4 +1,4 @@
-//! Whose token opens which door.
+//! Tokens and the ports that accept them.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -55,7 +55,7 @@ async fn the_rms_new_token_stays_here_and_is_used_at_once() {
         ..renewing
     };
     assert_eq!(answer, expected.encode_to_vec(), "nothing else has changed");
-    // It is sent again until the ResourceManager sees it.
+    // The token is sent again until the ResourceManager sees it.
     for _ in 0..2 {
         am.call("allocate", Bytes::new()).await.unwrap();
     }
@@ -91,7 +91,7 @@ async fn a_roll_of_the_local_key_reaches_the_master_until_it_comes_back_with_it(
     assert_eq!(renewed[0].service, "");
     let again = node.connect(renewed.remove(0)).await.unwrap();
     assert_eq!(again.call("allocate", Bytes::new()).await, Ok(Bytes::new()));
-    // Both count until the overlap is over; then the old one does not.
+    // Both tokens are valid until the overlap ends, and then only the new one.
     assert!(node.connect(local.clone()).await.is_ok());
     secrets.tick(records::MonoMillis(1300));
     assert_invalid_token(node.connect(local).await);
@@ -180,7 +180,7 @@ async fn a_start_that_was_refused_leaves_nothing() {
     let node = Node::start(config(&[rm.address])).await;
     let token = rm.token(attempt(1));
     let (local, start) = node.begin(attempt(1), token).unwrap();
-    // It may speak as soon as it runs.
+    // The AM may call as soon as it runs.
     let am = node.connect(local.clone()).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
     drop(start);

@@ -1,15 +1,16 @@
-//! Many masters, their pipelines without threads or sockets, and a ResourceManager, played from a seed: calls fail before and
-//! after the ResourceManager has carried them out, answers get lost on either side of the node, the ResourceManager is
-//! restarted and its nodes come back one by one, its key and the node's roll. In the end every master has what it asked for,
-//! guaranteed and opportunistic, each container once and fit to be started, the ResourceManager knows of each, and no
-//! master has noticed a restart.
+//! Simulation from a seed: many AMs, their pipelines without threads or sockets, and a
+//! ResourceManager. Calls fail before and after the ResourceManager has executed them, answers are
+//! lost on either side of the node, the ResourceManager restarts and its nodes register again one
+//! by one, and the keys of ResourceManager and node roll. In the end every AM has what it
+//! requested, guaranteed and opportunistic, each container once and able to start, the
+//! ResourceManager knows each container, and no AM has noticed a restart.
 
 #![expect(
     clippy::unwrap_used,
     reason = "functions that tests share are tests too: a panic is a failed test"
 )]
 
-mod master;
+mod am;
 mod rm;
 
 use std::time::Duration;
@@ -18,44 +19,45 @@ use records::MonoMillis;
 use sched::{Draw, SplitMix64};
 use wire::secrets::{AmrmTokenSecretManager, RollTimes};
 
-use crate::master::{Master, Mishap, Trouble};
+use crate::am::{Mishap, SimulatedAm, Trouble};
 use crate::rm::Rm;
 
-/// The node's key: rolls several times, and each time every master has some twenty calls to hear of it.
+/// Lifetime of the node's key, which rolls several times. Each time every AM makes some twenty
+/// calls in which it can get the new token.
 const KEYS: RollTimes = RollTimes {
     interval: 60_000,
     overlap: 25_000,
 };
 
-/// Between two rounds of heartbeats.
+/// Time between two rounds of heartbeats.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Rounds with trouble; after them there is none, and all has to come.
+/// Rounds with faults; in the rounds after them everything must arrive.
 const TROUBLED: u64 = 250;
 
-/// Rounds until everything has to be there.
+/// Rounds after which everything must have arrived.
 const ROUNDS_MAX: u64 = 320;
 
-/// Rounds afterwards in which nothing may come.
+/// Rounds afterwards in which nothing more may arrive.
 const QUIET: u64 = 5;
 
-/// Everybody, and the random choices.
+/// Participants of the simulation, and its random numbers.
 struct World {
     random: SplitMix64,
     secrets: AmrmTokenSecretManager,
     rm: Rm,
-    masters: Vec<Master>,
+    ams: Vec<SimulatedAm>,
     round: u64,
     restarts: u32,
 }
 
 impl World {
-    fn new(seed: u64, masters: i32) -> Self {
+    fn new(seed: u64, ams: i32) -> Self {
         let secrets = AmrmTokenSecretManager::new(KEYS, MonoMillis(0));
         Self {
             random: SplitMix64::new(seed),
-            masters: (1..=masters)
-                .map(|number| Master::new(number, &secrets))
+            ams: (1..=ams)
+                .map(|number| SimulatedAm::new(number, &secrets))
                 .collect(),
             secrets,
             rm: Rm::new(),
@@ -64,7 +66,7 @@ impl World {
         }
     }
 
-    /// One chance in `of`.
+    /// Returns `true` with probability 1 in `of`.
     fn chance(&mut self, of: usize) -> bool {
         self.random.below(of) == 0
     }
@@ -81,7 +83,7 @@ impl World {
             2 => Trouble::AnswerLostByNode,
             _ => Trouble::None,
         };
-        // Most calls are one.
+        // Most AM calls need only one call to the ResourceManager.
         let at = if self.chance(4) {
             1 + self.random.below(2)
         } else {
@@ -90,17 +92,13 @@ impl World {
         Mishap { trouble, at }
     }
 
-    /// Most masters call once, in an order that never matters.
+    /// Lets most AMs call once. Their order never matters.
     fn play_round(&mut self) {
         self.round += 1;
         let now = MonoMillis(self.round * u64::try_from(ROUND.as_millis()).unwrap());
         self.secrets.tick(now);
         if self.is_troubled() && self.chance(50) {
-            let started = self
-                .masters
-                .iter()
-                .map(|master| (master.attempt, master.got()))
-                .collect();
+            let started = self.ams.iter().map(|am| (am.attempt, am.got())).collect();
             self.rm.restart(&started);
             self.restarts += 1;
         }
@@ -109,7 +107,7 @@ impl World {
                 self.rm.node_registers(node);
             }
         }
-        for number in 0..self.masters.len() {
+        for number in 0..self.ams.len() {
             if self.chance(4) {
                 continue;
             }
@@ -118,29 +116,30 @@ impl World {
             let renews = self.chance(40);
             let mishap = self.mishap();
             let is_guaranteed = self.chance(2);
-            let master = &mut self.masters[number];
+            let am = &mut self.ams[number];
             if asks {
                 let count = 1 + i32::try_from(self.random.below(6)).unwrap();
-                master.want(count, is_guaranteed);
+                am.want(count, is_guaranteed);
             }
             if reconnects {
-                master.reconnect(&self.secrets);
+                am.reconnect(&self.secrets);
             }
             self.rm.renews_token = renews;
-            master.call(&mut self.rm, &self.secrets, mishap, now);
+            am.call(&mut self.rm, &self.secrets, mishap, now);
         }
     }
 
     fn is_done(&self) -> bool {
-        !self.is_troubled() && self.masters.iter().all(Master::is_satisfied)
+        !self.is_troubled() && self.ams.iter().all(SimulatedAm::is_satisfied)
     }
 }
 
-/// Of so many containers one may be refused by its node: when a ResourceManager ends right after this node has registered
-/// with it, the node signs for it until it hears of the next.
+/// Share of containers that may be refused by their nodes: one in so many. When a ResourceManager
+/// ends directly after this node has registered with it, the node signs for it until it learns of
+/// the next one.
 const REFUSED_OF: usize = 100;
 
-/// What happened, added up.
+/// Sums of the events.
 #[derive(Default)]
 struct Tally {
     restarts: u32,
@@ -162,34 +161,34 @@ impl Tally {
     }
 }
 
-fn assert_nothing_lost_and_nothing_twice(seed: u64, masters: i32, tally: &mut Tally) {
-    let mut world = World::new(seed, masters);
+fn assert_nothing_lost_and_nothing_twice(seed: u64, ams: i32, tally: &mut Tally) {
+    let mut world = World::new(seed, ams);
     while !world.is_done() {
         assert!(
             world.round < ROUNDS_MAX,
             "seed {seed}: not all came: {:?}",
-            world.masters.iter().find(|master| !master.is_satisfied())
+            world.ams.iter().find(|am| !am.is_satisfied())
         );
         world.play_round();
     }
     for _ in 0..QUIET {
         world.play_round();
     }
-    for master in &world.masters {
-        let (got, told) = (master.got(), world.rm.told(master.attempt));
-        assert_eq!(got.len(), master.wanted(), "seed {seed}: {master:?}");
+    for am in &world.ams {
+        let (got, told) = (am.got(), world.rm.told(am.attempt));
+        assert_eq!(got.len(), am.wanted(), "seed {seed}: {am:?}");
         let unknown: Vec<_> = got.difference(&told).collect();
         assert!(
             unknown.is_empty(),
             "seed {seed}: {} has containers that nobody told the ResourceManager of: {unknown:?}",
-            master.attempt
+            am.attempt
         );
-        assert!(master.renewals() >= 2, "seed {seed}: the key did not roll");
+        assert!(am.renewals() >= 2, "seed {seed}: the key did not roll");
     }
     tally.restarts += world.restarts;
-    for master in &world.masters {
-        tally.refused += master.refused();
-        tally.got += master.wanted();
+    for am in &world.ams {
+        tally.refused += am.refused();
+        tally.got += am.wanted();
     }
 }
 

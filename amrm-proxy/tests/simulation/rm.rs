@@ -1,6 +1,6 @@
-//! A ResourceManager as its contract has it: calls are numbered, a number that comes again gets the last answer again and is
-//! not looked at, and after a restart attempts and nodes have to register. It passes over containers on nodes that it does
-//! not know.
+//! A ResourceManager that follows its contract. Calls have response ids; a repeated id gets the
+//! last answer again, and the call is ignored. After a restart, attempts and nodes must register.
+//! Containers on unknown nodes are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,39 +18,39 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::raw_message::RawMessage;
 
-/// The text that is in every token of the ResourceManager's own.
+/// Text in every token of the ResourceManager itself.
 pub(crate) const RM_TOKEN: &[u8] = b"the ResourceManager's";
 
 const NODES: u16 = 5;
 
-/// Guaranteed containers that one call brings at most.
+/// Maximum of guaranteed containers in one answer.
 const GIVEN_PER_CALL: usize = 2;
 
-/// What it knows of an attempt.
+/// Memory of the ResourceManager about an attempt.
 #[derive(Debug, Default)]
 struct Known {
     is_registered: bool,
     response_id: i32,
     last: Option<Response>,
     told: BTreeSet<i64>,
-    /// Guaranteed containers that are wanted, by priority.
+    /// Guaranteed containers wanted, by priority.
     asks: BTreeMap<i32, i32>,
 }
 
-/// See the module.
+/// A simulated ResourceManager.
 #[derive(Debug)]
 pub(crate) struct Rm {
-    /// Whether the next answer brings a new token.
+    /// Whether the next answer contains a new token.
     pub(crate) renews_token: bool,
-    /// Which one it is, which nodes know after they have registered and sign into tokens.
+    /// Number of restarts. Part of the identifier that registered nodes sign into tokens.
     epoch: i64,
     attempts: BTreeMap<ApplicationAttemptId, Known>,
-    /// For each node, the one that it is registered with.
+    /// Epoch of the ResourceManager with which each node is registered.
     nodes: BTreeMap<u16, i64>,
     given: i64,
 }
 
-/// What an answer of it is made of.
+/// Inputs of one answer.
 struct Moment<'a> {
     renews_token: bool,
     epoch: i64,
@@ -69,12 +69,12 @@ impl Rm {
         }
     }
 
-    /// Which ResourceManager it is now.
+    /// Returns the identifier of the current ResourceManager.
     pub(crate) const fn identifier(&self) -> i64 {
         self.epoch
     }
 
-    /// The nodes that are not registered.
+    /// Returns the nodes that are not registered.
     pub(crate) fn absent(&self) -> Vec<u16> {
         let nodes = self.nodes.iter();
         let absent = nodes.filter(|(_, known)| **known != self.epoch);
@@ -85,12 +85,12 @@ impl Rm {
         self.nodes.insert(node, self.epoch);
     }
 
-    /// The ResourceManager that the masters' node is registered with.
+    /// Returns the identifier of the ResourceManager that the AMs' node is registered with.
     pub(crate) fn known_to_the_node(&self) -> i64 {
         self.nodes[&1]
     }
 
-    /// Comes back knowing of what runs on nodes, and nothing else.
+    /// Restarts: only the containers running on nodes are known afterwards.
     pub(crate) fn restart(&mut self, started: &BTreeMap<ApplicationAttemptId, BTreeSet<i64>>) {
         self.epoch += 1;
         for (attempt, known) in &mut self.attempts {
@@ -104,7 +104,7 @@ impl Rm {
         }
     }
 
-    /// Every container of an attempt that a node told of.
+    /// Returns every container of an attempt that a node has reported.
     pub(crate) fn told(&self, attempt: ApplicationAttemptId) -> BTreeSet<i64> {
         let known = self.attempts.get(&attempt);
         known.map(|known| known.told.clone()).unwrap_or_default()
@@ -188,7 +188,7 @@ impl Known {
         Ok(answer)
     }
 
-    /// Guaranteed containers for what is wanted, on nodes that are there.
+    /// Allocates guaranteed containers on registered nodes.
     fn give(&mut self, attempt: ApplicationAttemptId, moment: &Moment<'_>) -> Vec<ContainerProto> {
         let mut given = Vec::new();
         for (priority, count) in &mut self.asks {

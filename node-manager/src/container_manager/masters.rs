@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use amrm_proxy::{Admission, AdmitError, AmrmProxy, MasterStart, PendingStart};
+use amrm_proxy::{Admission, AdmitError, AmStart, AmrmProxy, PendingStart};
 use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
@@ -43,7 +43,7 @@ impl Masters {
             return Ok(None);
         }
         let attempt = id.attempt;
-        let start = MasterStart {
+        let start = AmStart {
             attempt,
             user: token.app_submitter(),
             tags: tags(context),

@@ -132,7 +132,7 @@ impl Core {
             masters: self
                 .proxy
                 .as_ref()
-                .map(|proxy| proxy.masters(MASTERS_LISTED_MAX)),
+                .map(|proxy| proxy.attempts(MASTERS_LISTED_MAX)),
             history: self.journal.history.clone(),
             decisions: self.journal.decisions.newest_first().cloned().collect(),
         };

@@ -1,12 +1,12 @@
 //! The AMRMProxy: made, listening, served.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use amrm_proxy::store::{Database, NoStore, RecordKey, Store, StoreError};
+use amrm_proxy::store::{self, NoStore, Store, StoredState};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
 use node_web::metrics::Metrics;
+use state_store::{StateStore, StoreError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, ServerAuth};
@@ -31,9 +31,9 @@ pub(super) fn make(
         return Ok(None);
     }
     let (store, found): OpenStore = if config.recovery.enabled {
-        open_store(&config.recovery.dir).map_err(AgentError::ProxyStore)?
+        open_store(&config.recovery.dir).map_err(AgentError::StateStore)?
     } else {
-        (Arc::new(NoStore), BTreeMap::new())
+        (Arc::new(NoStore), StoredState::default())
     };
     let parts = ProxyParts {
         store,
@@ -52,20 +52,20 @@ pub(super) fn make(
     Ok(Some(proxy))
 }
 
-/// A store and what was in it.
-type OpenStore = (Arc<dyn Store>, BTreeMap<RecordKey, Vec<u8>>);
+/// The proxy's part of the node's state store, and the records found in it.
+type OpenStore = (Arc<dyn Store>, StoredState);
 
-/// Keys are taken over. Pipelines are not, since no AM outlives its agent yet.
+/// Opens the node's state store. Keys are taken over; pipelines are not, since no AM outlives its
+/// agent yet.
 fn open_store(folder: &Path) -> Result<OpenStore, StoreError> {
-    let (store, mut found) = Database::open(&folder.join(STORE_FILE))?;
-    found.retain(|key, _| match key {
-        RecordKey::Keys => true,
-        RecordKey::Attempt(..) => {
-            store.put(*key, None);
-            false
-        }
-    });
-    Ok((Arc::new(store), found))
+    let mut state = StateStore::open(&folder.join(STORE_FILE))?;
+    let mut found = StoredState::from_contents(state.take_found(store::KEY_SPACE));
+    let space = state.key_space(store::KEY_SPACE);
+    if !found.attempts.is_empty() {
+        found.attempts.clear();
+        store::remove_attempts(&space);
+    }
+    Ok((Arc::new(space), found))
 }
 
 /// The proxy's port, listening.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use amrm_proxy::attempts::{AttemptNumbers, GivenContainers, ProxiedAttempt};
 use amrm_proxy::interceptor::{Gauges, Timing};
-use amrm_proxy::masters::{GivenContainers, MasterNumbers, ProxiedMaster};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
 
@@ -78,11 +78,11 @@ pub(crate) fn live_view() -> LiveView {
 }
 
 /// A master of `carol` that has called for a minute.
-pub(crate) fn master(id: i32) -> ProxiedMaster {
-    ProxiedMaster {
+pub(crate) fn master(id: i32) -> ProxiedAttempt {
+    ProxiedAttempt {
         attempt: test_support::ids::attempt(id),
         user: "carol".to_owned(),
-        numbers: MasterNumbers {
+        numbers: AttemptNumbers {
             calls: 1_200,
             last_call_at: Some(MonoMillis(119_200)),
             took: Timing {

@@ -1,7 +1,7 @@
 //! One picture of the node for people who watch it, bounded whatever the node holds: lists are cut, with the number of what
 //! they leave out.
 
-use amrm_proxy::masters::ProxiedMasters;
+use amrm_proxy::attempts::ProxiedAttempts;
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, NodeId, Now, Resource};
 use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus};
 
@@ -56,7 +56,7 @@ pub struct LiveNode {
     pub waiting: Listing<WaitingContainer>,
     /// Applications whose masters speak to the RM through this node, at most [`MASTERS_LISTED_MAX`] of them; `None`
     /// without an AMRMProxy.
-    pub masters: Option<ProxiedMasters>,
+    pub masters: Option<ProxiedAttempts>,
     /// The last minutes.
     pub history: History,
     /// Newest first.

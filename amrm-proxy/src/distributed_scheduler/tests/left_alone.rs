@@ -1,4 +1,5 @@
-//! What the scheduler leaves to the ResourceManager, and what a refused call leaves as it was.
+//! Asks that the scheduler leaves to the ResourceManager, and the state that a refused call leaves
+//! unchanged.
 
 use wire::proto::hadoop_yarn::{ResourceInformationProto, ResourceProto};
 

@@ -1,17 +1,18 @@
-//! Against a ResourceManager that is a table: whatever happens to calls, what is said again is what it knew.
+//! Property test against a ResourceManager that is a table: whatever happens to calls, the restated
+//! requests are those that the table held.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What happens to a call.
+/// Fate of one call.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Answered,
-    /// Answered, and the AM does not get it.
+    /// Answered, but the AM does not receive the answer.
     Lost,
     Refused,
-    /// The ResourceManager was restarted before.
+    /// Sent to a ResourceManager that was restarted before.
     Forgotten,
 }
 
@@ -40,8 +41,8 @@ fn lower(table: &mut BTreeMap<Line, i32>, line: Line) {
     }
 }
 
-fn state(table: &mut BTreeMap<Line, i32>, said: &[(Line, i32)]) {
-    for (line, count) in said {
+fn state(table: &mut BTreeMap<Line, i32>, stated: &[(Line, i32)]) {
+    for (line, count) in stated {
         if *count == 0 {
             table.remove(line);
         } else {
@@ -59,8 +60,8 @@ proptest! {
         let mut table = BTreeMap::new();
         let (mut number, mut number_at_rm) = (0, 0);
         let mut next_id = 0;
-        for (fate, said, given) in calls {
-            let asks = said.iter().map(|((priority, place), count)| ask(*priority, place, *count));
+        for (fate, stated, given) in calls {
+            let asks = stated.iter().map(|((priority, place), count)| ask(*priority, place, *count));
             let mut request = attempt.begin(&says(number, asks.collect()));
             match fate {
                 Fate::Refused => {
@@ -78,17 +79,17 @@ proptest! {
                         let place = ["*", "h1", "/r"].into_iter().find(|place| *place == line.resource_name());
                         let priority = line.priority.unwrap().priority();
                         let twice = told.insert((priority, place.unwrap()), line.num_containers());
-                        prop_assert!(twice.is_none() || said.len() > 1);
+                        prop_assert!(twice.is_none() || stated.len() > 1);
                     }
                     told.retain(|_, count| *count > 0);
                     let mut wanted = table.clone();
-                    state(&mut wanted, &said);
+                    state(&mut wanted, &stated);
                     prop_assert_eq!(told, wanted);
                 }
                 Fate::Answered | Fate::Lost => {}
             }
             prop_assert_eq!(sent(&request).response_id(), number_at_rm);
-            state(&mut table, &said);
+            state(&mut table, &stated);
             let containers = given.iter().map(|priority| {
                 next_id += 1;
                 container(next_id, *priority, "h1")
@@ -129,14 +130,14 @@ proptest! {
         }
         let _ = attempt.registration.on_request(&mut asked);
         let mut response = crate::testing::answer(&gives(1, vec![]));
-        for field in ANSWERING {
+        for field in REMOVING {
             response.message.push(field, &answer);
         }
         let _ = attempt.outcome(&mut asked, Ok(response));
         let _ = attempt.begin(&says(1, vec![]));
         let mut outstanding = Outstanding::default();
-        let _ = outstanding.take_in(&raw(&says(0, vec![ask(1, "*", 2)])));
+        let _ = outstanding.apply_request(&raw(&says(0, vec![ask(1, "*", 2)])));
         let mut message = asked.message.clone();
-        outstanding.say_again(&mut message);
+        outstanding.restate(&mut message);
     }
 }

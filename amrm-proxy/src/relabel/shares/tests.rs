@@ -1,4 +1,4 @@
-//! Tests of the shares, without messages.
+//! Tests of the shares alone, without messages.
 
 use proptest::prelude::*;
 
@@ -29,15 +29,15 @@ fn the_share_holds_however_fast_the_parts_are_served() {
     let mut left = 100;
     let mut got = 0;
     while left > 0 {
-        // Opportunistic ones come at once, guaranteed ones one at a time.
+        // Opportunistic containers arrive at once, guaranteed ones one at a time.
         let now = opportunistic(&mut shares, 40, left);
         for _ in 0..now {
-            assert!(shares.came(&container(ExecutionTypeProto::Opportunistic)));
+            assert!(shares.count_arrival(&container(ExecutionTypeProto::Opportunistic)));
         }
         got += now;
         left -= now;
         if left > 0 {
-            assert!(!shares.came(&container(ExecutionTypeProto::Guaranteed)));
+            assert!(!shares.count_arrival(&container(ExecutionTypeProto::Guaranteed)));
             left -= 1;
         }
     }
@@ -49,8 +49,8 @@ fn a_container_that_was_lost_and_is_asked_for_again_is_shared_out_like_the_other
     let mut shares = Shares::default();
     assert_eq!(opportunistic(&mut shares, 50, 10), 5);
     for _ in 0..5 {
-        shares.came(&container(ExecutionTypeProto::Opportunistic));
-        shares.came(&container(ExecutionTypeProto::Guaranteed));
+        shares.count_arrival(&container(ExecutionTypeProto::Opportunistic));
+        shares.count_arrival(&container(ExecutionTypeProto::Guaranteed));
     }
     assert_eq!(opportunistic(&mut shares, 50, 0), 0);
     assert_eq!(opportunistic(&mut shares, 50, 4), 2);
@@ -74,7 +74,7 @@ fn containers_are_counted_for_the_ask_whose_size_was_rounded_up() {
         resource: ask(1_024).capability,
         ..container(ExecutionTypeProto::Opportunistic)
     };
-    shares.came(&got);
+    shares.count_arrival(&got);
     let small = shares.decide(AskKey::of(&ask(1_000)), 50, Some(1), false);
     let large = shares.decide(AskKey::of(&ask(3_000)), 50, Some(2), false);
     let part = |opportunistic, whole| {
@@ -95,17 +95,17 @@ fn what_the_master_asks_for_itself_and_what_must_be_somewhere_is_not_shared_out(
         opportunistic: 0,
         whole: 10,
     };
-    // What had been asked for as opportunistic is taken back.
+    // Containers requested as opportunistic are withdrawn.
     assert_eq!(
         shares.decide(key(), 50, Some(10), true),
         Verdict::Shared(none)
     );
-    shares.leave_to_master(key());
+    shares.leave_to_am(key());
     assert_eq!(
         shares.decide(key(), 100, Some(10), false),
         Verdict::Untouched
     );
-    assert!(!shares.came(&container(ExecutionTypeProto::Opportunistic)));
+    assert!(!shares.count_arrival(&container(ExecutionTypeProto::Opportunistic)));
 }
 
 #[test]
@@ -156,7 +156,7 @@ proptest! {
         let mut ask = Ask::default();
         let mut left = total;
         for (opportunistic, guaranteed) in steps {
-            let due = ask.due(percent, left);
+            let due = ask.opportunistic_due(percent, left);
             prop_assert!(due <= left);
             let opportunistic = opportunistic.min(due);
             let guaranteed = guaranteed.min(left - due);
@@ -165,7 +165,7 @@ proptest! {
             left -= opportunistic + guaranteed;
         }
         let all = u64::from(total) * u64::from(percent);
-        let planned = ask.got_opportunistic + u64::from(ask.due(percent, left));
+        let planned = ask.got_opportunistic + u64::from(ask.opportunistic_due(percent, left));
         prop_assert_eq!(planned, (all + 50) / 100);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use amrm_proxy::masters::{MasterNumbers, ProxiedMaster};
+use amrm_proxy::attempts::{AttemptNumbers, ProxiedAttempt};
 use serde::Serialize;
 
 use crate::live::LiveView;
@@ -69,7 +69,7 @@ pub(super) fn of(view: &LiveView) -> Option<Masters> {
     Some(Masters { attempts, more })
 }
 
-fn attempt(master: &ProxiedMaster, view: &LiveView) -> ProxiedAttempt {
+fn attempt(master: &ProxiedAttempt, view: &LiveView) -> ProxiedAttempt {
     let numbers = &master.numbers;
     let mean = numbers.mean();
     let us = |duration: std::time::Duration| u64::try_from(duration.as_micros()).ok();
@@ -98,7 +98,7 @@ fn attempt(master: &ProxiedMaster, view: &LiveView) -> ProxiedAttempt {
     attempt
 }
 
-fn words(attempt: &ProxiedAttempt, numbers: &MasterNumbers) -> BTreeMap<&'static str, String> {
+fn words(attempt: &ProxiedAttempt, numbers: &AttemptNumbers) -> BTreeMap<&'static str, String> {
     let fine = |us: Option<u64>| us.map_or_else(|| NONE.to_owned(), fine_duration);
     let rm = attempt
         .rm_mean_us
@@ -126,7 +126,7 @@ fn wanted(attempt: &ProxiedAttempt) -> String {
     }
 }
 
-fn given(numbers: &MasterNumbers) -> String {
+fn given(numbers: &AttemptNumbers) -> String {
     let given = numbers.given;
     match given.total() {
         0 => String::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use amrm_proxy::masters::{MasterNumbers, ProxiedMasters};
+use amrm_proxy::attempts::{AttemptNumbers, ProxiedAttempts};
 use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis};
 use sched::Completion;
 
@@ -97,9 +97,9 @@ fn a_queue_of_ten_thousand_shows_its_head_and_says_how_many_follow() {
     assert!(json(&view, UTC).len() < 20_000);
 }
 
-fn masters(total: usize) -> ProxiedMasters {
+fn masters(total: usize) -> ProxiedAttempts {
     let listed = i32::try_from(total.min(MASTERS_LISTED_MAX)).unwrap();
-    ProxiedMasters {
+    ProxiedAttempts {
         most_active: (1..=listed).map(master).collect(),
         total,
     }
@@ -159,7 +159,7 @@ fn a_master_that_has_not_called_has_no_times() {
     let mut view = live_view();
     view.node.masters = Some(masters(1));
     if let Some(masters) = &mut view.node.masters {
-        masters.most_active[0].numbers = MasterNumbers::default();
+        masters.most_active[0].numbers = AttemptNumbers::default();
     }
     let page = html(&view);
     for text in [

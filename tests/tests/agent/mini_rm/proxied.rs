@@ -11,8 +11,8 @@ use amrm_proxy::config::{
 use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::NoObserver;
 use amrm_proxy::rm_forwarder::RmConfig;
-use amrm_proxy::store::NoStore;
-use amrm_proxy::{Admission, AmrmProxy, AmrmProxyService, MasterStart, NodeKeys, ProxyParts};
+use amrm_proxy::store::{NoStore, StoredState};
+use amrm_proxy::{Admission, AmStart, AmrmProxy, AmrmProxyService, NodeKeys, ProxyParts};
 use prost::Message as _;
 use records::{ContainerId, EpochMillis, NodeId, Now, Resource};
 use test_support::scripted::{LaunchRecorder, Launched, ScriptedAmRmClient, submit};
@@ -77,7 +77,7 @@ async fn start_proxy(
     };
     let parts = ProxyParts {
         store: Arc::new(NoStore),
-        found: BTreeMap::new(),
+        found: StoredState::default(),
         node_keys: Arc::new(Keys(keys)),
         observer: Arc::new(NoObserver),
         clock: Arc::new(move || Now {
@@ -103,7 +103,7 @@ fn admit(proxy: &Arc<AmrmProxy>, launched: &Launched) -> Token {
         tokens: BTreeMap::from([(String::new(), launched.token.clone())]),
         ..Credentials::default()
     };
-    let start = MasterStart {
+    let start = AmStart {
         attempt: launched.attempt,
         user: "simulated",
         tags: Vec::new(),

@@ -1,10 +1,11 @@
-//! What whoever looks may know of each attempt, published by its pipeline after every call.
+//! Numbers of each attempt for pages and metrics, published by its pipeline after every call.
 //!
-//! A call keeps its pipeline for as long as the ResourceManager takes to answer, so nobody can look into it meanwhile. What
-//! is to be seen therefore lies beside it, in a cell that is locked for as long as it takes to copy some numbers. Who looks
-//! pays: a call only counts, and asks whether anybody wants to hear of it ([`Activity`]).
+//! A call owns its pipeline for as long as the ResourceManager takes to answer, so a reader cannot
+//! look into the pipeline meanwhile. The numbers are therefore published beside it, as the latest
+//! value of a watch channel. Readers pay the cost: a call only counts, and checks whether
+//! [`Activity`] has a subscriber.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use records::{ApplicationAttemptId, MonoMillis};
 use sched::Locality;
@@ -13,19 +14,19 @@ use tokio::sync::watch;
 use crate::interceptor::{Gauges, Timing};
 use crate::observe::Observation;
 
-/// Opportunistic containers by how near they are to where they were asked for.
+/// Opportunistic containers by distance from the requested location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GivenContainers {
-    /// On a host that was named.
+    /// Containers on a requested host.
     pub node_local: u64,
-    /// On a rack that was named.
+    /// Containers on a requested rack.
     pub rack_local: u64,
-    /// Anywhere.
+    /// Containers on any other node.
     pub off_switch: u64,
 }
 
 impl GivenContainers {
-    /// All together.
+    /// Returns the sum over all distances.
     #[must_use]
     pub const fn total(self) -> u64 {
         self.node_local + self.rack_local + self.off_switch
@@ -43,33 +44,34 @@ impl GivenContainers {
 
 /// Numbers of one attempt since its pipeline was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MasterNumbers {
+pub struct AttemptNumbers {
     /// Calls that have ended, answered or refused.
     pub calls: u64,
-    /// When the last of them ended; `None` before the first.
+    /// End of the last call; `None` before the first.
     pub last_call_at: Option<MonoMillis>,
-    /// How long all of them took together.
+    /// Time that all calls took together.
     pub took: Timing,
     /// Opportunistic containers that this node has allocated.
     pub given: GivenContainers,
-    /// Calls that were delayed or refused by this node.
+    /// Calls that this node delayed or refused.
     pub throttled: u64,
-    /// Containers in asks that a rule made opportunistic, each time they were asked for.
+    /// Containers in asks that a rule made opportunistic, counted at each request.
     pub relabelled: u64,
-    /// Promotions of such containers that were asked for.
+    /// Promotions of relabelled containers that were requested.
     pub promotions_asked: u64,
-    /// What the interceptors said when the last call ended.
+    /// Gauges of the interceptors as of the last call's end.
     pub gauges: Gauges,
 }
 
-impl MasterNumbers {
-    /// Opportunistic containers that were allocated or are still wanted; those that the AM wants no more do not count.
+impl AttemptNumbers {
+    /// Returns the number of opportunistic containers that were allocated or are still wanted.
+    /// Containers that the AM no longer wants do not count.
     #[must_use]
     pub const fn containers_asked(&self) -> u64 {
         self.given.total() + self.gauges.containers_outstanding
     }
 
-    /// How long a call took at the mean; `None` before the first.
+    /// Returns the mean time of a call; `None` before the first.
     #[must_use]
     pub fn mean(&self) -> Option<Timing> {
         let calls = u32::try_from(self.calls).unwrap_or(u32::MAX);
@@ -79,9 +81,9 @@ impl MasterNumbers {
         })
     }
 
-    /// Takes in what an interceptor has observed. Calls are counted where they end ([`Self::ended`]), whether or not an
-    /// interceptor counts them too.
-    pub(crate) fn observed(&mut self, observation: &Observation) {
+    /// Counts an interceptor's observation. Calls are counted by [`Self::record_call`], whether or
+    /// not an interceptor observes them too.
+    pub(crate) fn record(&mut self, observation: &Observation) {
         match observation {
             Observation::Call { .. }
             | Observation::AllocatedCompleted
@@ -94,8 +96,8 @@ impl MasterNumbers {
         }
     }
 
-    /// A call has ended.
-    pub(crate) fn ended(&mut self, at: MonoMillis, took: Timing, gauges: Gauges) {
+    /// Counts a call that has ended.
+    pub(crate) fn record_call(&mut self, at: MonoMillis, took: Timing, gauges: Gauges) {
         self.calls += 1;
         self.last_call_at = Some(at);
         self.took = Timing {
@@ -106,55 +108,52 @@ impl MasterNumbers {
     }
 }
 
-/// Where a pipeline's numbers lie.
+/// Latest numbers of a pipeline, published for readers.
 #[derive(Debug)]
-pub(crate) struct NumbersCell(Mutex<MasterNumbers>);
+pub(crate) struct PublishedNumbers(watch::Sender<AttemptNumbers>);
 
-impl NumbersCell {
-    /// Of an attempt that has not called, or not since a restart.
+impl PublishedNumbers {
+    /// Makes the numbers of an attempt that has not called since its pipeline was made.
     pub(crate) fn new(gauges: Gauges) -> Self {
-        Self(Mutex::new(MasterNumbers {
+        Self(watch::Sender::new(AttemptNumbers {
             gauges,
-            ..MasterNumbers::default()
+            ..AttemptNumbers::default()
         }))
     }
 
-    pub(crate) fn read(&self) -> MasterNumbers {
-        *self.lock()
+    /// Returns the latest numbers.
+    pub(crate) fn read(&self) -> AttemptNumbers {
+        *self.0.borrow()
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut MasterNumbers)) {
-        change(&mut self.lock());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, MasterNumbers> {
-        // Numbers only: each of them is right by itself.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes the numbers in place.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut AttemptNumbers)) {
+        self.0.send_modify(change);
     }
 }
 
-/// An attempt that passes the proxy.
+/// An attempt with a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProxiedMaster {
-    /// Which.
+pub struct ProxiedAttempt {
+    /// Id of the attempt.
     pub attempt: ApplicationAttemptId,
-    /// Who submitted its application. Chosen by a peer: to be escaped wherever it is shown.
+    /// User who submitted the application. Chosen by a peer, so escaped wherever it is shown.
     pub user: String,
-    /// What it has done.
-    pub numbers: MasterNumbers,
+    /// Numbers of its calls and containers.
+    pub numbers: AttemptNumbers,
 }
 
-/// Those that pass the proxy.
+/// Attempts with a pipeline: the most active ones, and the total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProxiedMasters {
-    /// Those that called most recently, in the order of their ids.
-    pub most_active: Vec<ProxiedMaster>,
-    /// How many there are in all.
+pub struct ProxiedAttempts {
+    /// Attempts that called most recently, in the order of their ids.
+    pub most_active: Vec<ProxiedAttempt>,
+    /// Number of all attempts that have a pipeline.
     pub total: usize,
 }
 
 /// Keeps the `max` items that come first by `key`, in no order.
-pub(crate) fn keep_first<T, K: Ord>(items: &mut Vec<T>, max: usize, key: impl Fn(&T) -> K) {
+pub(crate) fn retain_first<T, K: Ord>(items: &mut Vec<T>, max: usize, key: impl Fn(&T) -> K) {
     if items.len() > max {
         if max > 0 {
             items.select_nth_unstable_by_key(max - 1, key);
@@ -163,7 +162,8 @@ pub(crate) fn keep_first<T, K: Ord>(items: &mut Vec<T>, max: usize, key: impl Fn
     }
 }
 
-/// Tells whoever watches that something of the proxy has changed. While nobody watches it costs a look at a number.
+/// Change notification for readers of the numbers. Costs one load of a counter while there is no
+/// subscriber.
 #[derive(Clone, Debug)]
 pub struct Activity(Arc<watch::Sender<()>>);
 
@@ -174,15 +174,15 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Changes from now on. Watching ends when this is dropped.
+    /// Subscribes to changes from now on. Dropping the receiver unsubscribes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<()> {
         self.0.subscribe()
     }
 
-    /// Numbers have changed, and were published before.
-    pub(crate) fn changed(&self) {
-        // Who begins to watch now looks at the numbers afterwards.
+    /// Notifies subscribers of numbers that have been published before.
+    pub(crate) fn notify(&self) {
+        // A subscriber that arrives now reads the numbers afterwards.
         if self.0.receiver_count() > 0 {
             self.0.send_replace(());
         }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn calls_and_observations_add_up() {
-        let mut numbers = MasterNumbers::default();
+        let mut numbers = AttemptNumbers::default();
         assert_eq!(numbers.mean(), None);
         for (locality, count) in [
             (Locality::NodeLocal, 3),
@@ -214,25 +214,25 @@ mod tests {
         ] {
             for _ in 0..count {
                 let latency = Duration::ZERO;
-                numbers.observed(&Observation::Allocated { locality, latency });
+                numbers.record(&Observation::Allocated { locality, latency });
             }
         }
-        numbers.observed(&Observation::Throttled(ThrottleReason::CallRate));
-        numbers.observed(&Observation::Relabelled { containers: 7 });
-        numbers.observed(&Observation::PromotionAsked);
+        numbers.record(&Observation::Throttled(ThrottleReason::CallRate));
+        numbers.record(&Observation::Relabelled { containers: 7 });
+        numbers.record(&Observation::PromotionAsked);
         let gauges = Gauges {
             containers_outstanding: 4,
             nodes_at: Some(MonoMillis(9)),
             containers_live: 6,
         };
-        numbers.ended(MonoMillis(10), took(500, 300), Gauges::default());
-        numbers.ended(MonoMillis(20), took(1_500, 700), gauges);
+        numbers.record_call(MonoMillis(10), took(500, 300), Gauges::default());
+        numbers.record_call(MonoMillis(20), took(1_500, 700), gauges);
         let given = GivenContainers {
             node_local: 3,
             rack_local: 2,
             off_switch: 1,
         };
-        let expected = MasterNumbers {
+        let expected = AttemptNumbers {
             calls: 2,
             last_call_at: Some(MonoMillis(20)),
             took: took(2_000, 1_000),
@@ -250,25 +250,25 @@ mod tests {
     #[test]
     fn the_first_by_a_key_are_kept() {
         let mut items = vec![3, 1, 4, 1, 5, 9, 2, 6];
-        keep_first(&mut items, 3, |item| std::cmp::Reverse(*item));
+        retain_first(&mut items, 3, |item| std::cmp::Reverse(*item));
         items.sort_unstable();
         assert_eq!(items, [5, 6, 9]);
-        keep_first(&mut items, 3, |item| *item);
+        retain_first(&mut items, 3, |item| *item);
         assert_eq!(items.len(), 3);
-        keep_first(&mut items, 0, |item| *item);
+        retain_first(&mut items, 0, |item| *item);
         assert!(items.is_empty());
     }
 
     #[test]
     fn only_who_watches_hears_of_changes() {
         let activity = Activity::default();
-        activity.changed();
+        activity.notify();
         let mut watching = activity.watch();
         assert!(!watching.has_changed().unwrap());
-        activity.changed();
+        activity.notify();
         assert!(watching.has_changed().unwrap());
         watching.mark_unchanged();
         drop(watching);
-        activity.changed();
+        activity.notify();
     }
 }

@@ -1,4 +1,4 @@
-//! What the scheduler keeps over a restart of the agent, as records and back. Pure.
+//! Stored records of the scheduler, encoded and decoded. Pure.
 
 use records::{ExecutionType, Resource};
 use sched::{
@@ -8,27 +8,29 @@ use wire::proto::hadoop_yarn::ResourceRequestProto;
 
 use crate::store::{AsksRecord, BlacklistRecord, LimitsRecord, NextIdRecord, Part, Record as _};
 
-/// Container ids that are written down ahead as used: those of four calls that each take all they may. With half of them
-/// used the record is written anew, so that what a call uses was written down with the call before it at the latest.
+/// Number of container ids that a record reserves ahead: those of four calls of the maximum size.
+/// The record is renewed when half of them are used, so that the ids of a call are covered at the
+/// latest by the record of the call before it.
 const IDS_AHEAD: i64 = 4 * ALLOCATIONS_PER_CALL_MAX as i64;
 
-/// The ids that are taken for used after a restart.
+/// Lower bound of the container ids in use, as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct IdFloor {
     floor: Option<i64>,
 }
 
 impl IdFloor {
-    /// What to write down now that `lowest` is the lowest id in use; `None` when what is written will do.
-    pub(super) fn used(&mut self, lowest: i64) -> Option<Vec<u8>> {
+    /// Returns the new record to store when `lowest` is the lowest id in use; `None` while the
+    /// stored record covers it.
+    pub(super) fn note_used(&mut self, lowest: i64) -> Option<Vec<u8>> {
         let is_enough = self
             .floor
             .is_some_and(|floor| lowest.saturating_sub(floor) > IDS_AHEAD / 2);
         (!is_enough).then(|| self.write(lowest))
     }
 
-    /// What to write down for a new range of ids, which are given out below `lowest`.
-    pub(super) fn begin(&mut self, lowest: i64) -> Vec<u8> {
+    /// Returns the record for a new range of ids, which are allocated downwards from `lowest`.
+    pub(super) fn new_range(&mut self, lowest: i64) -> Vec<u8> {
         self.write(lowest)
     }
 
@@ -50,7 +52,7 @@ pub(super) fn limits(grant: &DistributedGrant) -> Vec<u8> {
     .to_stored()
 }
 
-/// The record of what is outstanding; none when nothing is.
+/// Encodes the outstanding asks; `None` when there are none.
 pub(super) fn asks(state: &DistributedAllocatorState) -> Option<Vec<u8>> {
     let asks: Vec<_> = state.asks.iter().map(ResourceRequestProto::from).collect();
     (!asks.is_empty()).then(|| AsksRecord { asks }.to_stored())
@@ -61,10 +63,15 @@ pub(super) fn blacklist(state: &DistributedAllocatorState) -> Option<Vec<u8>> {
     (!hosts.is_empty()).then(|| BlacklistRecord { hosts }.to_stored())
 }
 
-/// Adds a record to the state; `false` when it cannot be read.
-pub(super) fn add(state: &mut DistributedAllocatorState, part: Part, stored: &[u8]) -> bool {
+/// Adds a stored record to the state. Returns `false` when it cannot be decoded. Parts of others
+/// are ignored.
+pub(super) fn restore_part(
+    state: &mut DistributedAllocatorState,
+    part: Part,
+    stored: &[u8],
+) -> bool {
     let added = match part {
-        Part::Master | Part::Registration | Part::Outstanding => Some(()),
+        Part::Identity | Part::Registration | Part::Outstanding => Some(()),
         Part::Limits => LimitsRecord::from_stored(stored)
             .and_then(|record| read_limits(&record))
             .map(|grant| state.grant = Some(grant)),
@@ -107,16 +114,17 @@ mod tests {
         NextIdRecord::from_stored(record).unwrap().floor
     }
 
-    /// Uses ids in calls of this size; how often the record is written. What a call uses must have been written before it.
+    /// Allocates ids in calls of this size and returns the number of records written. Fails if a
+    /// call uses ids that no earlier record covers.
     fn writes(per_call: i64, calls: i64) -> i64 {
         let mut floor = IdFloor::default();
         let mut lowest = 1 << 40;
-        let mut ahead = written(&floor.begin(lowest));
+        let mut ahead = written(&floor.new_range(lowest));
         let mut writes = 0;
         for _ in 0..calls {
             lowest -= per_call;
             assert!(ahead <= lowest, "id {lowest} is used before it is written");
-            if let Some(record) = floor.used(lowest) {
+            if let Some(record) = floor.note_used(lowest) {
                 ahead = written(&record);
                 writes += 1;
             }

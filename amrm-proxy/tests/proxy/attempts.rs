@@ -1,4 +1,4 @@
-//! What is to be seen of the attempts, also while their calls are under way.
+//! Numbers of the attempts, also read during their calls.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn what_is_known_of_an_attempt_stays_while_the_resource_manager_holds_its_
     let am = node.connect(local).await.unwrap();
     node.set_clock_ms(5_000);
     let _ = am.call("allocate", Bytes::new()).await.unwrap();
-    let before = node.proxy.masters(10);
+    let before = node.proxy.attempts(10);
     let numbers = before.most_active[0].numbers;
     assert_eq!(numbers.calls, 1);
     assert_eq!(numbers.last_call_at.map(|at| at.0), Some(5_000));
@@ -29,7 +29,7 @@ async fn what_is_known_of_an_attempt_stays_while_the_resource_manager_holds_its_
     while rm.calls().len() < 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(node.proxy.masters(10), before);
+    assert_eq!(node.proxy.attempts(10), before);
     held.abort();
 }
 
@@ -46,15 +46,15 @@ async fn those_that_called_most_recently_are_listed_in_the_order_of_their_ids() 
     let silent = attempt(4);
     node.admit(silent, rm.token(silent));
     let listed = |max| {
-        let masters = node.proxy.masters(max);
-        let ids = masters.most_active.iter();
+        let attempts = node.proxy.attempts(max);
+        let ids = attempts.most_active.iter();
         let ids = ids.map(|master| master.attempt.application_id.id);
-        (ids.collect::<Vec<_>>(), masters.total)
+        (ids.collect::<Vec<_>>(), attempts.total)
     };
     assert_eq!(listed(2), (vec![1, 3], 4));
     assert_eq!(listed(3), (vec![1, 2, 3], 4));
     assert_eq!(listed(100), (vec![1, 2, 3, 4], 4));
-    assert_eq!(node.proxy.masters(100).most_active[0].user, "alice");
+    assert_eq!(node.proxy.attempts(100).most_active[0].user, "alice");
 }
 
 #[tokio::test]
@@ -72,5 +72,5 @@ async fn who_watches_hears_of_calls_starts_and_ends() {
     watching.mark_unchanged();
     node.proxy.application_ended(attempt(1).application_id);
     assert!(watching.has_changed().unwrap());
-    assert_eq!(node.proxy.masters(10).total, 0);
+    assert_eq!(node.proxy.attempts(10).total, 0);
 }

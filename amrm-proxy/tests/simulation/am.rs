@@ -1,4 +1,4 @@
-//! A master that does what Hadoop's client library does, and its pipeline.
+//! An AM that behaves like Hadoop's client library, and its pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,23 +28,23 @@ use wire::token::{MasterKey, Token};
 
 use crate::rm::{RM_TOKEN, Rm};
 
-/// The text of exceptions that are not the ResourceManager's own.
+/// Text of exceptions that the simulation causes.
 const TROUBLE: &str = "trouble";
 
-/// What goes wrong with a call.
+/// Fault in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     None,
-    /// The ResourceManager does not carry it out and says so.
+    /// The ResourceManager refuses the call without executing it.
     Refused,
-    /// The ResourceManager carries it out, and the node never hears of that.
+    /// The ResourceManager executes the call, and the node does not get the answer.
     AnswerLostByRm,
-    /// The node has the answer, and the master does not get it.
+    /// The node gets the answer, and the AM does not.
     AnswerLostByNode,
 }
 
-/// What goes wrong, and with which of the calls that the node makes to the ResourceManager for one of the master's: when it
-/// has to register again, there are three.
+/// A fault, and the call of the node to the ResourceManager in which it occurs. One call of the AM
+/// causes three calls of the node when it has to register again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mishap {
     pub(crate) trouble: Trouble,
@@ -58,31 +58,33 @@ impl Mishap {
     };
 }
 
-/// See the module.
+/// A simulated AM with its pipeline.
 #[derive(Debug)]
-pub(crate) struct Master {
+pub(crate) struct SimulatedAm {
     pub(crate) attempt: ApplicationAttemptId,
     chain: Chain,
     registration: Registration,
-    /// Whether it says what is left with the call after it got something, as Hadoop's library does.
+    /// Whether the AM restates what is left with the call after a received container, as Hadoop's
+    /// library does.
     restates: bool,
-    /// The token that it has, and the one that it connected with.
+    /// Token that the AM has, and the token that it connected with.
     token: Token,
     presented: Bytes,
     renewals: usize,
     is_registered: bool,
     response_id: i32,
-    /// By priority, how many it has asked for and not got. Each ask has a priority of its own.
+    /// Containers requested and not received, by priority. Each ask has a priority of its own.
     outstanding: BTreeMap<i32, i32>,
     guaranteed: BTreeSet<i32>,
     unsaid: BTreeSet<i32>,
-    /// What it has said in a call that has no answer. It says the same again, and no more of what is guaranteed: a
-    /// ResourceManager that has carried the call out does not look at it again.
+    /// Priorities stated in a call without an answer. The AM states the same again and nothing new
+    /// of what is guaranteed: a ResourceManager that has executed the call ignores new content.
     unanswered: Option<BTreeSet<i32>>,
     wanted: usize,
     got: BTreeSet<i64>,
     nm_tokens: BTreeSet<NodeId>,
-    /// Containers that their nodes refuse to start, since they are of a ResourceManager that is no more.
+    /// Containers that their nodes refuse to start, because a previous ResourceManager's node
+    /// signed them.
     refused: usize,
 }
 
@@ -94,7 +96,7 @@ fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
     }
 }
 
-impl Master {
+impl SimulatedAm {
     pub(crate) fn new(number: i32, secrets: &AmrmTokenSecretManager) -> Self {
         let attempt = test_support::ids::attempt(number);
         let token = secrets.activate(attempt);
@@ -147,7 +149,7 @@ impl Master {
         self.outstanding.values().all(|count| *count == 0)
     }
 
-    /// Asks for more with its next call.
+    /// Requests more containers with the next call.
     pub(crate) fn want(&mut self, count: i32, is_guaranteed: bool) {
         let priority = i32::try_from(self.outstanding.len()).unwrap() + 1;
         if is_guaranteed {
@@ -158,7 +160,7 @@ impl Master {
         self.wanted += usize::try_from(count).unwrap();
     }
 
-    /// Opens a new connection with the token that it has.
+    /// Opens a new connection with the current token.
     pub(crate) fn reconnect(&mut self, secrets: &AmrmTokenSecretManager) {
         let verified = secrets.retrieve(&self.token.identifier);
         assert!(
@@ -169,7 +171,7 @@ impl Master {
         self.presented = self.token.identifier.clone();
     }
 
-    /// Makes its next call, or registers if it has to.
+    /// Makes the next call, or registers if necessary.
     pub(crate) fn call(
         &mut self,
         rm: &mut Rm,
@@ -179,7 +181,7 @@ impl Master {
     ) {
         if !self.is_registered {
             let message = RegisterApplicationMasterRequestProto::default().encode_to_vec();
-            // Hadoop's ResourceManager refuses a master whose first registration is lost.
+            // Hadoop's ResourceManager refuses an AM whose first registration is lost.
             let none = Mishap::NONE;
             let outcome = self.proxy(AmMethod::Register, message, rm, secrets, none, now);
             outcome.unwrap();
@@ -202,7 +204,7 @@ impl Master {
         }
     }
 
-    /// The way of a call, as the pipeline goes it.
+    /// Follows the path of a call through the pipeline.
     fn proxy(
         &mut self,
         method: AmMethod,
@@ -247,7 +249,7 @@ impl Master {
         outcome
     }
 
-    /// From the end of the chain to the ResourceManager and back.
+    /// Makes the call at the ResourceManager, and registers again if necessary.
     fn exchange(
         &mut self,
         request: &mut Request,
@@ -274,7 +276,7 @@ impl Master {
             }
         };
         if self.registration.on_request(request) {
-            self.chain.rejoined(None, request, context, actions);
+            self.chain.reregistered(None, request, context, actions);
         }
         loop {
             let outcome = forward(request);
@@ -288,11 +290,11 @@ impl Master {
             let granted = forward(&register);
             let granted = self.registration.on_registered(request, granted, actions)?;
             self.chain
-                .rejoined(granted.as_ref(), request, context, actions);
+                .reregistered(granted.as_ref(), request, context, actions);
         }
     }
 
-    /// What it says: all that changed since a call was answered.
+    /// Returns the priorities to state: all that changed since a call was answered.
     fn to_say(&self) -> BTreeSet<i32> {
         let mut said = self.unsaid.clone();
         if let Some(unanswered) = &self.unanswered {
@@ -365,7 +367,8 @@ impl Master {
     }
 }
 
-/// Whether nodes start a container with this token; those that the ResourceManager gives have none here.
+/// Returns whether nodes start a container with this token. The ResourceManager's own containers
+/// have no token here.
 fn can_start(token: Option<TokenProto>, rm: &Rm) -> bool {
     token.is_none_or(|token| {
         let token = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
