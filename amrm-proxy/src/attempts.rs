@@ -134,7 +134,7 @@ impl PublishedNumbers {
 
 /// An attempt with a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProxiedAttempt {
+pub struct AttemptActivity {
     /// Id of the attempt.
     pub attempt: ApplicationAttemptId,
     /// User who submitted the application. Chosen by a peer, so escaped wherever it is shown.
@@ -147,7 +147,7 @@ pub struct ProxiedAttempt {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxiedAttempts {
     /// Attempts that called most recently, in the order of their ids.
-    pub most_active: Vec<ProxiedAttempt>,
+    pub most_active: Vec<AttemptActivity>,
     /// Number of all attempts that have a pipeline.
     pub total: usize,
 }

@@ -18,7 +18,7 @@ use wire::secrets::{AmrmTokenSecretManager, KeyRing, attempt_of};
 use wire::token::{MasterKey, Token};
 
 use crate::admissions::{AdmissionRefusal, Admissions};
-use crate::attempts::{Activity, AttemptNumbers, ProxiedAttempt, ProxiedAttempts, retain_first};
+use crate::attempts::{Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts, retain_first};
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
@@ -311,7 +311,7 @@ impl AmrmProxy {
         listed.sort_unstable_by_key(|(_, pipeline)| pipeline.identity.attempt);
         let most_active = listed
             .into_iter()
-            .map(|(numbers, pipeline)| ProxiedAttempt {
+            .map(|(numbers, pipeline)| AttemptActivity {
                 attempt: pipeline.identity.attempt,
                 user: pipeline.identity.user.clone(),
                 numbers,

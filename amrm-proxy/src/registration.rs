@@ -105,7 +105,7 @@ pub struct Registration {
     /// Response id of the current call, as the AM sent it.
     id: i32,
     tries: u8,
-    saved: SaveState,
+    save_state: SaveState,
 }
 
 impl fmt::Debug for Registration {
@@ -228,7 +228,7 @@ impl Registration {
         let Some(outstanding) = &mut self.outstanding else {
             return;
         };
-        self.saved.is_unsaved |= !unconfirmed.is_empty();
+        self.save_state.is_unsaved |= !unconfirmed.is_empty();
         for (field, content) in unconfirmed {
             outstanding.apply_answer(field, content);
         }
@@ -315,8 +315,8 @@ impl Registration {
         self.outstanding = None;
         self.unconfirmed = Vec::new();
         self.nm_tokens = Vec::new();
-        self.saved.is_unsaved = false;
-        if std::mem::take(&mut self.saved.is_stored) {
+        self.save_state.is_unsaved = false;
+        if std::mem::take(&mut self.save_state.is_stored) {
             actions.push(Action::Persist(Part::Outstanding, None));
         }
     }
@@ -335,7 +335,7 @@ impl Registration {
         if !is_lasting(message) {
             return;
         }
-        self.saved.is_unsaved = true;
+        self.save_state.is_unsaved = true;
         let outstanding = self.outstanding.get_or_insert_default();
         match outstanding.apply_request(message) {
             Ok(()) if outstanding.is_empty() => self.outstanding = None,
@@ -393,7 +393,7 @@ impl Registration {
     }
 
     fn persist_outstanding(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
-        if !self.saved.is_unsaved || now.since(self.saved.at) < WRITE_INTERVAL_MS {
+        if !self.save_state.is_unsaved || now.since(self.save_state.at) < WRITE_INTERVAL_MS {
             return;
         }
         let stored = self.outstanding.as_deref().map(|outstanding| {
@@ -402,7 +402,7 @@ impl Registration {
             let request = message.encode().to_vec();
             OutstandingRecord { request }.to_stored()
         });
-        self.saved = SaveState {
+        self.save_state = SaveState {
             is_unsaved: false,
             is_stored: stored.is_some(),
             at: now,
@@ -424,7 +424,7 @@ impl Registration {
                 let mut outstanding = Box::<Outstanding>::default();
                 outstanding.apply_request(&message).ok()?;
                 self.outstanding = Some(outstanding);
-                self.saved.is_stored = true;
+                self.save_state.is_stored = true;
                 Some(())
             }),
             Part::Identity | Part::Limits | Part::NextId | Part::Asks | Part::Blacklist => Some(()),

@@ -1,6 +1,8 @@
 //! Tests of the interceptor alone, without a pipeline.
 
 mod left_alone;
+mod new_rm;
+mod repeats;
 
 use std::collections::BTreeMap;
 
@@ -344,31 +346,6 @@ fn an_nm_token_is_given_once_for_each_node_and_key() {
 }
 
 #[test]
-fn what_a_failed_call_gave_out_goes_with_the_next_and_is_not_given_again() {
-    let mut attempt = Attempt::registered();
-    let (_, first) = attempt.send(0, opportunistic(2)).unwrap();
-    attempt.fail();
-    // The AM states the asks of a failed call again.
-    let (_, second) = attempt.send(0, opportunistic(2)).unwrap();
-    assert_eq!(ids(&first), ids(&second));
-    let told = attempt.answer(&AllocateResponseProto::default());
-    assert_eq!(ids(&told.allocated_containers), ids(&first));
-    assert_eq!(attempt.call(1, Vec::new()).allocated_containers, []);
-}
-
-#[test]
-fn a_master_that_missed_an_answer_gets_it_again_and_nothing_more() {
-    let mut attempt = Attempt::registered();
-    let first = attempt.call(0, opportunistic(2));
-    let (passed, announced) = attempt.send(0, opportunistic(2)).unwrap();
-    assert_eq!((passed.ask, announced), (Vec::new(), Vec::new()));
-    let again = attempt.answer(&AllocateResponseProto::default());
-    assert_eq!(again, first);
-    assert_eq!(attempt.call(1, Vec::new()).allocated_containers, []);
-    assert_eq!(attempt.scheduler.gauges().containers_live, 2);
-}
-
-#[test]
 fn asks_that_make_no_sense_are_refused_and_change_nothing() {
     let mut attempt = Attempt::registered();
     let too_large = ResourceRequestProto {
@@ -405,18 +382,6 @@ fn a_node_that_is_not_registered_gives_nothing_and_forgets_nothing() {
     assert_eq!(attempt.call(0, opportunistic(2)).allocated_containers, []);
     attempt.keys = Some(keys(1));
     assert_eq!(attempt.call(1, Vec::new()).allocated_containers.len(), 2);
-}
-
-#[test]
-fn containers_that_could_not_go_along_go_with_a_later_call() {
-    let mut attempt = Attempt::registered();
-    let (_, first) = attempt.send(0, opportunistic(2)).unwrap();
-    attempt.fail();
-    attempt.keys = None;
-    assert_eq!(attempt.call(0, opportunistic(2)).allocated_containers, []);
-    attempt.keys = Some(keys(1));
-    let told = attempt.call(1, Vec::new());
-    assert_eq!(ids(&told.allocated_containers), ids(&first));
 }
 
 #[test]
@@ -479,100 +444,6 @@ fn hosts_on_the_blacklist_get_nothing_and_the_list_goes_on() {
 }
 
 #[test]
-fn a_new_epoch_has_its_own_ids_and_the_count_goes_on() {
-    let mut attempt = Attempt::registered();
-    attempt.call(0, opportunistic(1));
-    attempt.register(START, 3);
-    attempt.node_registers();
-    let told = attempt.call(0, opportunistic(1));
-    assert_eq!(ids(&told.allocated_containers), [START - 2]);
-    assert_eq!(
-        told.nm_tokens.len(),
-        1,
-        "the master has lost its tokens' books"
-    );
-    attempt.register(2 * START, 3);
-    attempt.node_registers();
-    let told = attempt.call(0, opportunistic(1));
-    assert_eq!(ids(&told.allocated_containers), [2 * START - 3]);
-}
-
-#[test]
-fn containers_that_a_new_resource_manager_has_not_heard_of_are_given_anew() {
-    let mut attempt = Attempt::registered();
-    attempt.call(0, Vec::new());
-    let (_, first) = attempt.send(1, opportunistic(2)).unwrap();
-    assert_eq!(first.len(), 2);
-    attempt.rejoin(2 * START);
-    let told = attempt.answer(&AllocateResponseProto::default());
-    assert_eq!(told.allocated_containers, []);
-    // The node is still registered with the previous ResourceManager, whose tokens would be
-    // refused.
-    assert_eq!(attempt.call(2, Vec::new()).allocated_containers, []);
-    attempt.node_registers();
-    let told = attempt.call(3, Vec::new());
-    let given = ids(&told.allocated_containers);
-    assert_eq!(given, [2 * START - 3, 2 * START - 4]);
-    for container in &told.allocated_containers {
-        let token = container.container_token.as_ref().unwrap();
-        let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
-        assert_eq!(identifier.rm_identifier(), 78);
-    }
-    assert_eq!(told.nm_tokens.len(), 2);
-    assert_eq!(attempt.call(4, Vec::new()).allocated_containers, []);
-}
-
-#[test]
-fn containers_of_an_answer_that_was_lost_before_a_restart_are_given_anew() {
-    let mut attempt = Attempt::registered();
-    let lost = attempt.call(0, opportunistic(2));
-    attempt.node_registers();
-    attempt.send(0, opportunistic(2)).unwrap();
-    attempt.rejoin(2 * START);
-    let told = attempt.answer(&AllocateResponseProto::default());
-    assert_eq!(told.allocated_containers, []);
-    let told = attempt.call(1, Vec::new());
-    assert_eq!(told.allocated_containers.len(), 2);
-    let (lost, given) = (
-        ids(&lost.allocated_containers),
-        ids(&told.allocated_containers),
-    );
-    assert!(given.iter().all(|id| !lost.contains(id)));
-    assert_eq!(attempt.scheduler.gauges().containers_live, 2);
-}
-
-#[test]
-fn a_first_call_whose_answer_is_lost_is_sent_again_without_containers() {
-    let mut attempt = Attempt::registered();
-    attempt.call(0, Vec::new());
-    attempt.send(1, opportunistic(1)).unwrap();
-    attempt.node_registers();
-    attempt.rejoin(2 * START);
-    attempt.fail();
-    // The ResourceManager may have answered the call, and then ignores anything new in it.
-    let (_, announced) = attempt.send(1, Vec::new()).unwrap();
-    assert_eq!(announced, []);
-    attempt.answer(&AllocateResponseProto::default());
-    assert_eq!(attempt.call(2, Vec::new()).allocated_containers.len(), 1);
-}
-
-#[test]
-fn a_node_whose_resource_manager_stays_the_same_is_not_waited_for_for_ever() {
-    let mut attempt = Attempt::registered();
-    attempt.call(0, Vec::new());
-    attempt.send(1, opportunistic(1)).unwrap();
-    attempt.rejoin(START);
-    attempt.answer(&AllocateResponseProto::default());
-    let calls = (2..100).find(|id| {
-        !attempt
-            .call(*id, Vec::new())
-            .allocated_containers
-            .is_empty()
-    });
-    assert_eq!(calls, Some(61));
-}
-
-#[test]
 fn the_end_of_a_container_is_counted_once() {
     let mut attempt = Attempt::registered();
     let told = attempt.call(0, opportunistic(2));
@@ -598,129 +469,4 @@ fn the_end_of_a_container_is_counted_once() {
         .filter(|observation| **observation == Observation::AllocatedCompleted);
     assert_eq!(ends.count(), 1);
     assert_eq!(attempt.scheduler.gauges().containers_live, 1);
-}
-
-#[test]
-fn a_restarted_agent_goes_on_with_asks_limits_and_unused_ids() {
-    let mut before = Attempt::registered();
-    let used = ids(&before.call(0, opportunistic(8)).allocated_containers);
-    assert_eq!(used.len(), 3, "one for each node");
-    let mut after = Attempt::new();
-    let now = context(0).now;
-    for (part, value) in &before.persisted {
-        if let Some(value) = value {
-            after.scheduler.restore(ATTEMPT, *part, value, now);
-        }
-    }
-    assert_eq!(after.scheduler.gauges().containers_outstanding, 5);
-    // The list of nodes comes with the next answer.
-    assert_eq!(after.call(1, Vec::new()).allocated_containers, []);
-    let told = after.call(2, Vec::new());
-    let next = ids(&told.allocated_containers);
-    assert_eq!(next.len(), 3);
-    let lowest = used.iter().min().unwrap();
-    assert!(next.iter().all(|id| id < lowest), "{used:?} {next:?}");
-    let refusal = after
-        .send(
-            3,
-            vec![ResourceRequestProto {
-                capability: Some(Resource::new(4096, 1).into()),
-                ..ask("*", 1, ExecutionType::Opportunistic)
-            }],
-        )
-        .unwrap_err();
-    assert!(
-        refusal.is(HadoopException::InvalidResourceRequest),
-        "{refusal}"
-    );
-}
-
-#[test]
-fn ids_are_written_down_before_they_are_used() {
-    let mut attempt = Attempt::registered();
-    for response_id in 0..500 {
-        let told = attempt.call(response_id, opportunistic(3));
-        let written = attempt.persisted[&Part::NextId].as_deref().unwrap();
-        let floor = NextIdRecord::from_stored(written).unwrap().floor;
-        assert!(ids(&told.allocated_containers).iter().all(|id| *id > floor));
-    }
-}
-
-#[test]
-fn what_was_kept_and_cannot_be_read_is_dropped() {
-    let mut attempt = Attempt::new();
-    let now = context(0).now;
-    for part in Part::ALL {
-        attempt
-            .scheduler
-            .restore(ATTEMPT, part, &[1, 0xff, 0xff], now);
-        attempt.scheduler.restore(ATTEMPT, part, &[], now);
-    }
-    attempt.register(START, 3);
-    assert_eq!(
-        attempt.call(0, opportunistic(1)).allocated_containers.len(),
-        1
-    );
-}
-
-/// Fate of one call.
-#[derive(Clone, Copy, Debug)]
-enum Fate {
-    Delivered,
-    /// The ResourceManager does not answer this node.
-    RmFails,
-    /// This node's answer does not reach the AM.
-    AnswerLost,
-    /// The call is abandoned half-way.
-    GivenUp,
-}
-
-fn fate() -> impl Strategy<Value = Fate> {
-    prop_oneof![
-        3 => Just(Fate::Delivered),
-        1 => Just(Fate::RmFails),
-        1 => Just(Fate::AnswerLost),
-        1 => Just(Fate::GivenUp),
-    ]
-}
-
-proptest! {
-    /// An AM like Hadoop's library: its counts are absolute, and counts of an unanswered call are
-    /// stated again.
-    #[test]
-    fn every_container_comes_once_whatever_becomes_of_calls(
-        steps in proptest::collection::vec((0..5_i32, fate()), 1..60),
-    ) {
-        let mut attempt = Attempt::registered();
-        let (mut wanted, mut response_id) = (0, 0);
-        let mut received = BTreeSet::new();
-        let mut restate = false;
-        let mut known_to_rm = BTreeSet::new();
-        let settle = std::iter::repeat_n((0, Fate::Delivered), 100);
-        for (more, fate) in steps.into_iter().chain(settle) {
-            wanted += more;
-            let outstanding = wanted - i32::try_from(received.len()).unwrap();
-            let states = restate || more > 0;
-            let asks = if states { opportunistic(outstanding) } else { Vec::new() };
-            let (_, announced) = attempt.send(response_id, asks).unwrap();
-            restate = states && !matches!(fate, Fate::Delivered);
-            match fate {
-                Fate::RmFails => attempt.fail(),
-                Fate::GivenUp => {}
-                Fate::Delivered | Fate::AnswerLost => {
-                    known_to_rm.extend(ids(&announced));
-                    let told = attempt.answer(&AllocateResponseProto::default());
-                    if let Fate::Delivered = fate {
-                        response_id += 1;
-                        for id in ids(&told.allocated_containers) {
-                            prop_assert!(received.insert(id), "{id} twice");
-                            prop_assert!(known_to_rm.contains(&id), "the RM would kill {id}");
-                        }
-                    }
-                }
-            }
-        }
-        prop_assert_eq!(i32::try_from(received.len()).unwrap(), wanted);
-        prop_assert_eq!(attempt.scheduler.gauges().containers_outstanding, 0);
-    }
 }

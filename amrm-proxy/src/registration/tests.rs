@@ -16,7 +16,9 @@ use super::*;
 use crate::store::Record;
 use crate::testing::{ATTEMPT, allocate, answer, context, raw};
 
+mod memory;
 mod model;
+mod outstanding;
 
 /// A field that no message of Hadoop has: number 3000 with the text `new`.
 const UNKNOWN: &[u8] = &[0xc2, 0xbb, 0x01, 3, b'n', b'e', b'w'];
@@ -85,7 +87,7 @@ fn container(number: i64, priority: i32, host: &str) -> ContainerProto {
     }
 }
 
-fn says(response_id: i32, ask: Vec<ResourceRequestProto>) -> AllocateRequestProto {
+fn allocate_with(response_id: i32, ask: Vec<ResourceRequestProto>) -> AllocateRequestProto {
     AllocateRequestProto {
         response_id: Some(response_id),
         ask,
@@ -93,7 +95,7 @@ fn says(response_id: i32, ask: Vec<ResourceRequestProto>) -> AllocateRequestProt
     }
 }
 
-fn gives(response_id: i32, allocated: Vec<ContainerProto>) -> AllocateResponseProto {
+fn answer_with(response_id: i32, allocated: Vec<ContainerProto>) -> AllocateResponseProto {
     AllocateResponseProto {
         response_id: Some(response_id),
         allocated_containers: allocated,
@@ -225,7 +227,7 @@ fn an_attempt_is_registered_again_with_the_same_bytes() {
     };
     let _ = attempt.registration.on_request(&mut register);
     let _ = attempt.outcome(&mut register, Ok(Response::default()));
-    let mut request = attempt.begin(&says(0, Vec::new()));
+    let mut request = attempt.begin(&allocate_with(0, Vec::new()));
     let Step::Register(again) = attempt.outcome(&mut request, not_registered()) else {
         panic!("the attempt can be registered again");
     };
@@ -237,27 +239,27 @@ fn an_attempt_is_registered_again_with_the_same_bytes() {
 fn what_is_outstanding_is_said_again_and_numbers_are_translated_from_then_on() {
     let mut attempt = Attempt::registered();
     attempt.call(
-        &says(0, vec![ask(1, "*", 5), ask(1, "h1", 2)]),
-        &gives(1, vec![]),
+        &allocate_with(0, vec![ask(1, "*", 5), ask(1, "h1", 2)]),
+        &answer_with(1, vec![]),
     );
     attempt.call(
-        &says(1, vec![ask(2, "*", 1)]),
-        &gives(2, vec![container(1, 1, "h1")]),
+        &allocate_with(1, vec![ask(2, "*", 1)]),
+        &answer_with(2, vec![container(1, 1, "h1")]),
     );
-    let mut again = attempt.forgotten(&says(2, vec![ask(2, "*", 3)]));
-    let expected = says(0, vec![ask(1, "*", 4), ask(1, "h1", 1), ask(2, "*", 3)]);
+    let mut again = attempt.forgotten(&allocate_with(2, vec![ask(2, "*", 3)]));
+    let expected = allocate_with(0, vec![ask(1, "*", 4), ask(1, "h1", 1), ask(2, "*", 3)]);
     assert_eq!(sent(&again), expected);
-    let told = attempt.done(&mut again, Ok(answer(&gives(1, vec![]))));
+    let told = attempt.done(&mut again, Ok(answer(&answer_with(1, vec![]))));
     assert_eq!(told.unwrap().response_id, Some(3));
     // Nothing is stated twice.
-    let next = attempt.begin(&says(3, vec![]));
-    assert_eq!(sent(&next), says(1, vec![]));
+    let next = attempt.begin(&allocate_with(3, vec![]));
+    assert_eq!(sent(&next), allocate_with(1, vec![]));
 }
 
 #[test]
 fn an_empty_call_goes_as_it_came() {
     let mut attempt = Attempt::registered();
-    let message = [&says(0, vec![]).encode_to_vec(), UNKNOWN].concat();
+    let message = [&allocate_with(0, vec![]).encode_to_vec(), UNKNOWN].concat();
     let mut request = Request {
         method: AmMethod::Allocate,
         message: RawMessage::parse(message.clone().into()).unwrap(),
@@ -266,213 +268,19 @@ fn an_empty_call_goes_as_it_came() {
     assert!(!attempt.registration.on_request(&mut request));
     assert_eq!(request.message.encode(), message);
     attempt
-        .done(&mut request, Ok(answer(&gives(1, vec![]))))
+        .done(&mut request, Ok(answer(&answer_with(1, vec![]))))
         .unwrap();
     assert!(attempt.registration.outstanding.is_none());
     assert!(!attempt.persisted.contains_key(&Part::Outstanding));
 }
 
 #[test]
-fn an_answer_that_the_am_did_not_get_takes_nothing_off() {
-    let mut attempt = Attempt::registered();
-    let stated = says(0, vec![ask(1, "*", 5)]);
-    attempt.call(
-        &stated,
-        &gives(1, vec![container(1, 1, "h1"), container(2, 1, "h1")]),
-    );
-    let mut again = attempt.forgotten(&stated);
-    assert_eq!(sent(&again), stated);
-    // A new answer, which counts once the AM has it.
-    let new = gives(1, vec![container(3, 1, "h1")]);
-    let told = attempt.done(&mut again, Ok(answer(&new))).unwrap();
-    assert_eq!(told, new);
-    let again = attempt.forgotten(&says(1, vec![]));
-    assert_eq!(sent(&again).ask, vec![ask(1, "*", 4)]);
-}
-
-#[test]
-fn a_call_that_was_refused_is_not_remembered() {
-    let mut attempt = Attempt::registered();
-    let mut request = attempt.begin(&says(0, vec![ask(1, "*", -5)]));
-    let kind = HadoopException::InvalidResourceRequest;
-    let refusal = RemoteException::new(kind, "negative");
-    assert_eq!(
-        attempt.done(&mut request, Err(refusal.clone())),
-        Err(refusal)
-    );
-    let again = attempt.forgotten(&says(0, vec![]));
-    assert_eq!(sent(&again), says(0, vec![]));
-}
-
-#[test]
-fn the_ams_last_word_on_a_line_counts() {
-    let mut attempt = Attempt::registered();
-    attempt.call(
-        &says(0, vec![ask(1, "*", 5), ask(2, "*", 2)]),
-        &gives(1, vec![]),
-    );
-    attempt.call(
-        &says(1, vec![ask(2, "*", 0), ask(1, "*", 7)]),
-        &gives(2, vec![]),
-    );
-    let mut again = attempt.forgotten(&says(2, vec![ask(1, "*", 1)]));
-    assert_eq!(sent(&again).ask, vec![ask(1, "*", 1)]);
-    attempt
-        .done(&mut again, Ok(answer(&gives(1, vec![]))))
-        .unwrap();
-    let again = attempt.forgotten(&says(3, vec![]));
-    assert_eq!(sent(&again).ask, vec![ask(1, "*", 1)]);
-}
-
-#[test]
-fn containers_lower_the_ask_they_answer_and_no_other() {
-    let mut attempt = Attempt::registered();
-    let large = ResourceRequestProto {
-        capability: Some(Resource::new(9000, 1).into()),
-        ..ask(1, "*", 3)
-    };
-    let opportunistic = ResourceRequestProto {
-        execution_type_request: Some(wire::proto::hadoop_yarn::ExecutionTypeRequestProto {
-            execution_type: Some(ExecutionTypeProto::Opportunistic.into()),
-            enforce_execution_type: None,
-        }),
-        ..ask(1, "*", 3)
-    };
-    let numbered = ResourceRequestProto {
-        allocation_request_id: Some(4),
-        ..ask(1, "*", 3)
-    };
-    let asks = vec![
-        ask(1, "*", 3),
-        large.clone(),
-        opportunistic.clone(),
-        numbered.clone(),
-    ];
-    let given = vec![container(1, 1, "h1"), container(2, 9, "h1")];
-    attempt.call(&says(0, asks), &gives(1, given));
-    let again = attempt.forgotten(&says(1, vec![]));
-    assert_eq!(
-        sent(&again).ask,
-        vec![ask(1, "*", 2), large, opportunistic, numbered]
-    );
-}
-
-#[test]
-fn asks_keep_fields_that_nobody_knows_even_when_they_are_lowered() {
-    let mut attempt = Attempt::registered();
-    let line = [&ask(1, "*", 5).encode_to_vec(), UNKNOWN].concat();
-    let mut request = allocate(&says(0, vec![]));
-    request.message.push(allocate_request::ASK, &line);
-    let _ = attempt.registration.on_request(&mut request);
-    attempt
-        .done(
-            &mut request,
-            Ok(answer(&gives(1, vec![container(1, 1, "h")]))),
-        )
-        .unwrap();
-    let again = attempt.forgotten(&says(1, vec![]));
-    let lowered = [&ask(1, "*", 4).encode_to_vec(), UNKNOWN].concat();
-    let lines: Vec<_> = again.message.all(allocate_request::ASK).collect();
-    assert_eq!(lines, [lowered]);
-}
-
-#[test]
-fn releases_changes_and_hosts_to_avoid_are_said_again_until_they_are_done() {
-    let mut attempt = Attempt::registered();
-    let change = |number| UpdateContainerRequestProto {
-        container_version: 0,
-        container_id: id(number).into(),
-        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
-        capability: None,
-        execution_type: None,
-    };
-    let list = |additions: &[&str], removals: &[&str]| {
-        let texts = |of: &[&str]| of.iter().map(|&text| text.to_owned()).collect();
-        Some(ResourceBlacklistRequestProto {
-            blacklist_additions: texts(additions),
-            blacklist_removals: texts(removals),
-        })
-    };
-    let stated = AllocateRequestProto {
-        release: vec![id(1).into(), id(2).into()],
-        update_requests: vec![change(3), change(4), change(5)],
-        blacklist_request: list(&["h1", "h2"], &[]),
-        ..says(0, vec![])
-    };
-    let ended = |number: i64| ContainerStatusProto {
-        container_id: Some(id(number).into()),
-        ..ContainerStatusProto::default()
-    };
-    let done = AllocateResponseProto {
-        completed_container_statuses: vec![ended(1), ended(5)],
-        updated_containers: vec![UpdatedContainerProto {
-            update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
-            container: container(3, 1, "h"),
-        }],
-        ..gives(1, vec![])
-    };
-    attempt.call(&stated, &done);
-    let now = AllocateRequestProto {
-        blacklist_request: list(&["h3"], &["h2"]),
-        ..says(1, vec![])
-    };
-    let mut again = attempt.forgotten(&now);
-    let expected = AllocateRequestProto {
-        release: vec![id(2).into()],
-        update_requests: vec![change(4)],
-        blacklist_request: list(&["h1", "h3"], &["h2"]),
-        ..says(0, vec![])
-    };
-    assert_eq!(sent(&again), expected);
-    attempt
-        .done(&mut again, Ok(answer(&gives(1, vec![]))))
-        .unwrap();
-    let again = attempt.forgotten(&says(2, vec![]));
-    assert_eq!(sent(&again).blacklist_request, list(&["h1", "h3"], &[]));
-}
-
-#[test]
-fn asks_with_constraints_are_said_again_less_what_came_and_what_was_rejected() {
-    let mut attempt = Attempt::registered();
-    let constrained = |tag: &str, count: i32| SchedulingRequestProto {
-        allocation_request_id: Some(1),
-        priority: Some(3.into()),
-        allocation_tags: vec![tag.to_owned()],
-        resource_sizing: Some(ResourceSizingProto {
-            num_allocations: Some(count),
-            resources: Some(Resource::new(64, 1).into()),
-        }),
-        ..SchedulingRequestProto::default()
-    };
-    let stated = AllocateRequestProto {
-        scheduling_requests: vec![constrained("a", 3), constrained("b", 1)],
-        ..says(0, vec![])
-    };
-    let tagged = ContainerProto {
-        allocation_request_id: Some(1),
-        allocation_tags: vec!["a".to_owned()],
-        ..container(1, 3, "h")
-    };
-    let rejected = wire::proto::hadoop_yarn::RejectedSchedulingRequestProto {
-        reason: 1,
-        request: constrained("b", 1),
-    };
-    let response = AllocateResponseProto {
-        rejected_scheduling_requests: vec![rejected],
-        ..gives(1, vec![tagged])
-    };
-    attempt.call(&stated, &response);
-    let again = attempt.forgotten(&says(1, vec![]));
-    assert_eq!(sent(&again).scheduling_requests, vec![constrained("a", 2)]);
-}
-
-#[test]
 fn a_wrong_number_is_not_made_right_by_a_restart() {
     let mut attempt = Attempt::registered();
-    attempt.call(&says(0, vec![]), &gives(1, vec![]));
-    attempt.call(&says(1, vec![]), &gives(2, vec![]));
+    attempt.call(&allocate_with(0, vec![]), &answer_with(1, vec![]));
+    attempt.call(&allocate_with(1, vec![]), &answer_with(2, vec![]));
     for received in [0, 3, 77, -1] {
-        let mut request = attempt.begin(&says(received, vec![]));
+        let mut request = attempt.begin(&allocate_with(received, vec![]));
         let refusal = attempt.done(&mut request, not_registered()).unwrap_err();
         assert!(refusal.is(HadoopException::InvalidApplicationMasterRequest));
         let text = format!(
@@ -480,21 +288,27 @@ fn a_wrong_number_is_not_made_right_by_a_restart() {
         );
         assert_eq!(refusal.message, text);
     }
-    assert_eq!(sent(&attempt.forgotten(&says(2, vec![]))), says(0, vec![]));
+    assert_eq!(
+        sent(&attempt.forgotten(&allocate_with(2, vec![]))),
+        allocate_with(0, vec![])
+    );
 }
 
 #[test]
 fn the_refusal_of_a_wrong_number_names_the_ams_numbers() {
     let mut attempt = Attempt::registered();
     for number in 0..5 {
-        attempt.call(&says(number, vec![]), &gives(number + 1, vec![]));
+        attempt.call(
+            &allocate_with(number, vec![]),
+            &answer_with(number + 1, vec![]),
+        );
     }
-    let mut again = attempt.forgotten(&says(5, vec![]));
+    let mut again = attempt.forgotten(&allocate_with(5, vec![]));
     attempt
-        .done(&mut again, Ok(answer(&gives(1, vec![]))))
+        .done(&mut again, Ok(answer(&answer_with(1, vec![]))))
         .unwrap();
-    let mut request = attempt.begin(&says(9, vec![]));
-    assert_eq!(sent(&request), says(4, vec![]));
+    let mut request = attempt.begin(&allocate_with(9, vec![]));
+    assert_eq!(sent(&request), allocate_with(4, vec![]));
     let refusal = unexpected_id(ATTEMPT, 1, 4);
     let told = attempt.done(&mut request, Err(refusal)).unwrap_err();
     assert_eq!(told, unexpected_id(ATTEMPT, 6, 9));
@@ -503,40 +317,49 @@ fn the_refusal_of_a_wrong_number_names_the_ams_numbers() {
 #[test]
 fn a_lost_answer_to_the_registration_changes_nothing() {
     let mut attempt = Attempt::registered();
-    attempt.call(&says(0, vec![ask(1, "*", 5)]), &gives(1, vec![]));
-    let mut request = attempt.begin(&says(1, vec![]));
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
+    let mut request = attempt.begin(&allocate_with(1, vec![]));
     let _ = attempt.outcome(&mut request, not_registered());
     let kind = HadoopException::InvalidApplicationMasterRequest;
     let already = RemoteException::new(kind, "Application Master is already registered : app");
     assert!(attempt.admit(&mut request, Err(already)).unwrap().is_none());
-    assert_eq!(sent(&request), says(0, vec![ask(1, "*", 5)]));
+    assert_eq!(sent(&request), allocate_with(0, vec![ask(1, "*", 5)]));
 }
 
 #[test]
 fn what_is_owed_goes_with_the_next_call_when_this_one_fails() {
     let mut attempt = Attempt::registered();
-    attempt.call(&says(0, vec![ask(1, "*", 5)]), &gives(1, vec![]));
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
     let retriable = || RemoteException::new(HadoopException::Retriable, "later");
-    let mut request = attempt.begin(&says(1, vec![]));
+    let mut request = attempt.begin(&allocate_with(1, vec![]));
     let _ = attempt.outcome(&mut request, not_registered());
     assert!(attempt.admit(&mut request, Err(retriable())).is_err());
-    let expected = says(0, vec![ask(1, "*", 5)]);
+    let expected = allocate_with(0, vec![ask(1, "*", 5)]);
     for mut attempt in [attempt.restarted(), attempt] {
-        let mut request = allocate(&says(1, vec![]));
+        let mut request = allocate(&allocate_with(1, vec![]));
         assert!(attempt.registration.on_request(&mut request));
         assert_eq!(sent(&request), expected);
         let told = attempt
-            .done(&mut request, Ok(answer(&gives(1, vec![]))))
+            .done(&mut request, Ok(answer(&answer_with(1, vec![]))))
             .unwrap();
         assert_eq!(told.response_id, Some(2));
-        assert_eq!(sent(&attempt.begin(&says(2, vec![]))), says(1, vec![]));
+        assert_eq!(
+            sent(&attempt.begin(&allocate_with(2, vec![]))),
+            allocate_with(1, vec![])
+        );
     }
 }
 
 #[test]
 fn a_resource_manager_that_always_forgets_is_told_to_the_am() {
     let mut attempt = Attempt::registered();
-    let mut request = attempt.begin(&says(0, vec![]));
+    let mut request = attempt.begin(&allocate_with(0, vec![]));
     for _ in 0..REGISTRATIONS_PER_CALL_MAX {
         assert!(matches!(
             attempt.outcome(&mut request, not_registered()),
@@ -553,21 +376,30 @@ fn a_resource_manager_that_always_forgets_is_told_to_the_am() {
 #[test]
 fn an_am_that_registers_by_itself_begins_anew() {
     let mut attempt = Attempt::registered();
-    attempt.call(&says(0, vec![ask(1, "*", 5)]), &gives(1, vec![]));
-    let mut again = attempt.forgotten(&says(1, vec![]));
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
+    let mut again = attempt.forgotten(&allocate_with(1, vec![]));
     attempt
-        .done(&mut again, Ok(answer(&gives(1, vec![]))))
+        .done(&mut again, Ok(answer(&answer_with(1, vec![]))))
         .unwrap();
     attempt.register(&register_request());
     assert_eq!(attempt.persisted[&Part::Outstanding], None);
-    assert_eq!(sent(&attempt.begin(&says(0, vec![]))), says(0, vec![]));
-    assert_eq!(sent(&attempt.forgotten(&says(0, vec![]))), says(0, vec![]));
+    assert_eq!(
+        sent(&attempt.begin(&allocate_with(0, vec![]))),
+        allocate_with(0, vec![])
+    );
+    assert_eq!(
+        sent(&attempt.forgotten(&allocate_with(0, vec![]))),
+        allocate_with(0, vec![])
+    );
 }
 
 #[test]
 fn an_attempt_that_never_registered_hears_so() {
     let mut attempt = Attempt::new();
-    let mut request = attempt.begin(&says(0, vec![]));
+    let mut request = attempt.begin(&allocate_with(0, vec![]));
     let told = attempt.done(&mut request, not_registered()).unwrap_err();
     assert!(told.is(HadoopException::ApplicationMasterNotRegistered));
 }
@@ -575,7 +407,7 @@ fn an_attempt_that_never_registered_hears_so() {
 #[test]
 fn finishing_registers_again_until_it_is_on_record() {
     let mut attempt = Attempt::registered();
-    let finish = request(AmMethod::Finish, &says(0, vec![]));
+    let finish = request(AmMethod::Finish, &allocate_with(0, vec![]));
     let answer = |is_unregistered| {
         Ok(Response {
             message: raw(&FinishApplicationMasterResponseProto {
@@ -617,7 +449,7 @@ fn nm_tokens_of_the_registration_come_with_every_answer_until_the_am_has_one() {
         nm_tokens_from_previous_attempts: vec![token.clone()],
         ..RegisterApplicationMasterResponseProto::default()
     };
-    let mut request = attempt.begin(&says(0, vec![]));
+    let mut request = attempt.begin(&allocate_with(0, vec![]));
     let _ = attempt.outcome(&mut request, not_registered());
     let grant = Response {
         message: raw(&grant),
@@ -625,12 +457,12 @@ fn nm_tokens_of_the_registration_come_with_every_answer_until_the_am_has_one() {
     };
     attempt.admit(&mut request, Ok(grant)).unwrap();
     let told = attempt
-        .done(&mut request, Ok(answer(&gives(1, vec![]))))
+        .done(&mut request, Ok(answer(&answer_with(1, vec![]))))
         .unwrap();
     assert_eq!(told.nm_tokens, vec![token.clone()]);
-    let repeated = attempt.call(&says(0, vec![]), &gives(1, vec![]));
+    let repeated = attempt.call(&allocate_with(0, vec![]), &answer_with(1, vec![]));
     assert_eq!(repeated.nm_tokens, vec![token]);
-    let next = attempt.call(&says(1, vec![]), &gives(2, vec![]));
+    let next = attempt.call(&allocate_with(1, vec![]), &answer_with(2, vec![]));
     assert!(next.nm_tokens.is_empty());
 }
 
@@ -639,10 +471,10 @@ fn an_address_given_later_is_registered_again() {
     let mut attempt = Attempt::registered();
     let moved = AllocateRequestProto {
         tracking_url: Some("http://second".to_owned()),
-        ..says(0, vec![])
+        ..allocate_with(0, vec![])
     };
-    attempt.call(&moved, &gives(1, vec![]));
-    let mut request = attempt.begin(&says(1, vec![]));
+    attempt.call(&moved, &answer_with(1, vec![]));
+    let mut request = attempt.begin(&allocate_with(1, vec![]));
     let Step::Register(again) = attempt.outcome(&mut request, not_registered()) else {
         panic!("the attempt can be registered again");
     };
@@ -651,127 +483,4 @@ fn an_address_given_later_is_registered_again() {
         ..register_request()
     };
     assert_eq!(again.message.encode(), expected.encode_to_vec());
-}
-
-#[test]
-fn an_am_that_says_too_much_is_told_to_register_by_itself() {
-    let mut huge = Attempt::new();
-    huge.register(&RegisterApplicationMasterRequestProto {
-        tracking_url: Some("u".repeat(REGISTER_REQUEST_MAX)),
-        ..register_request()
-    });
-    let mut many = Attempt::registered();
-    let name = |number| format!("{number:0100}");
-    let lines = (0..60_000).map(|number| ask(1, &name(number), 1)).collect();
-    many.call(&says(0, lines), &gives(0, vec![]));
-    let mut broken = Attempt::registered();
-    let mut request = allocate(&says(0, vec![]));
-    request.message.push(allocate_request::RELEASE, b"\xff");
-    let _ = broken.registration.on_request(&mut request);
-    broken
-        .done(&mut request, Ok(answer(&gives(0, vec![]))))
-        .unwrap();
-    for mut attempt in [huge, many, broken] {
-        assert!(attempt.registration.outstanding.is_none());
-        let mut request = attempt.begin(&says(0, vec![]));
-        let told = attempt.done(&mut request, not_registered()).unwrap_err();
-        assert!(told.is(HadoopException::ApplicationMasterNotRegistered));
-        // After its own registration the AM is served as any other.
-        attempt.register(&register_request());
-        attempt.call(&says(0, vec![ask(1, "*", 1)]), &gives(1, vec![]));
-        assert_eq!(sent(&attempt.forgotten(&says(1, vec![]))).ask.len(), 1);
-    }
-}
-
-#[test]
-fn what_is_outstanding_weighs_nothing_once_it_is_done() {
-    let mut outstanding = Outstanding::default();
-    let stated = AllocateRequestProto {
-        release: vec![id(1).into(), id(1).into()],
-        blacklist_request: Some(ResourceBlacklistRequestProto {
-            blacklist_additions: vec!["h".to_owned(), "h".to_owned()],
-            blacklist_removals: vec![],
-        }),
-        ..says(0, vec![ask(1, "*", 1), ask(1, "h1", 1), ask(1, "h1", 1)])
-    };
-    outstanding.apply_request(&raw(&stated)).unwrap();
-    let given = container(1, 1, "h1").encode_to_vec();
-    outstanding.apply_answer(allocate_response::ALLOCATED_CONTAINERS, given.into());
-    let ended = ContainerStatusProto {
-        container_id: Some(id(1).into()),
-        ..ContainerStatusProto::default()
-    };
-    outstanding.apply_answer(
-        allocate_response::COMPLETED_CONTAINERS,
-        ended.encode_to_vec().into(),
-    );
-    let removed = ResourceBlacklistRequestProto {
-        blacklist_removals: vec!["h".to_owned()],
-        blacklist_additions: vec![],
-    };
-    let removed = AllocateRequestProto {
-        blacklist_request: Some(removed),
-        ..AllocateRequestProto::default()
-    };
-    outstanding.apply_request(&raw(&removed)).unwrap();
-    assert!(outstanding.is_empty(), "{outstanding:?}");
-    assert!(outstanding.weighs_nothing(), "{outstanding:?}");
-}
-
-#[test]
-fn a_restarted_agent_registers_again_with_what_was_outstanding() {
-    let mut attempt = Attempt::registered();
-    attempt.call(&says(0, vec![ask(1, "*", 5)]), &gives(1, vec![]));
-    let mut again = attempt.forgotten(&says(1, vec![]));
-    attempt
-        .done(&mut again, Ok(answer(&gives(1, vec![]))))
-        .unwrap();
-    let mut attempt = attempt.restarted();
-    assert_eq!(sent(&attempt.begin(&says(2, vec![]))), says(1, vec![]));
-    assert_eq!(
-        sent(&attempt.forgotten(&says(2, vec![]))),
-        says(0, vec![ask(1, "*", 5)])
-    );
-}
-
-#[test]
-fn records_that_cannot_be_read_leave_it_to_the_am() {
-    let mut attempt = Attempt::registered();
-    attempt
-        .registration
-        .restore(ATTEMPT, Part::Outstanding, &[9, 9]);
-    let mut request = attempt.begin(&says(0, vec![]));
-    assert!(attempt.done(&mut request, not_registered()).is_err());
-    let stored = OutstandingRecord {
-        request: vec![0xff],
-    }
-    .to_stored();
-    let mut attempt = Attempt::registered();
-    attempt
-        .registration
-        .restore(ATTEMPT, Part::Outstanding, &stored);
-    let mut request = attempt.begin(&says(0, vec![]));
-    assert!(attempt.done(&mut request, not_registered()).is_err());
-}
-
-#[test]
-fn an_attempt_that_wants_nothing_takes_hardly_more_than_its_register_request() {
-    let mut attempt = Attempt::registered();
-    attempt.call(&says(0, vec![ask(1, "*", 1)]), &gives(1, vec![]));
-    assert!(attempt.registration.outstanding.is_some());
-    attempt.call(&says(1, vec![ask(1, "*", 0)]), &gives(2, vec![]));
-    let registration = &attempt.registration;
-    assert!(registration.outstanding.is_none());
-    assert_eq!(registration.unconfirmed.capacity(), 0);
-    assert!(size_of::<Registration>() <= 160);
-    let request = registration.request.as_deref();
-    assert_eq!(request, Some(&*register_request().encode_to_vec()));
-}
-
-#[test]
-fn tokens_are_not_shown() {
-    let mut attempt = Attempt::registered();
-    attempt.registration.nm_tokens = vec![Bytes::from_static(b"hush")];
-    attempt.registration.unconfirmed = vec![(3, Bytes::from_static(b"hush"))];
-    assert!(!format!("{:?}", attempt.registration).contains("hush"));
 }

@@ -142,7 +142,7 @@ impl Rm {
         };
     }
 
-    fn gives(&self, containers: Vec<ContainerProto>) {
+    fn set_containers(&self, containers: Vec<ContainerProto>) {
         self.known.lock().unwrap().gives = containers;
     }
 
@@ -225,10 +225,10 @@ async fn a_master_sees_nothing_but_ordinary_answers_and_its_asks_are_said_once_m
     let rm = Rm::start().await;
     let (_node, am) = rm.with_am().await;
     allocate(&am, 0, vec![ask(1, 5), ask(2, 1)]).await.unwrap();
-    rm.gives(vec![container(1)]);
+    rm.set_containers(vec![container(1)]);
     allocate(&am, 1, Vec::new()).await.unwrap();
     rm.forget();
-    rm.gives(vec![container(2)]);
+    rm.set_containers(vec![container(2)]);
     let answer = allocate(&am, 2, vec![ask(3, 4)]).await.unwrap();
     let expected = AllocateResponseProto {
         response_id: Some(3),
@@ -255,7 +255,7 @@ async fn a_call_that_is_repeated_has_the_same_answer_before_and_after_a_restart(
     let rm = Rm::start().await;
     let (_node, am) = rm.with_am().await;
     for id in 0..3 {
-        rm.gives(vec![container(id)]);
+        rm.set_containers(vec![container(id)]);
         let first = allocate(&am, id, Vec::new()).await.unwrap();
         assert_eq!(first.response_id, Some(id + 1));
         assert_eq!(allocate(&am, id, Vec::new()).await.unwrap(), first);

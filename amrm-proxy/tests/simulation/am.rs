@@ -188,7 +188,7 @@ impl SimulatedAm {
             self.is_registered = true;
             return;
         }
-        let said = self.to_say();
+        let said = self.priorities_to_state();
         let message = self.heartbeat(&said).encode_to_vec();
         self.unanswered = Some(said);
         let outcome = self.proxy(AmMethod::Allocate, message, rm, secrets, mishap, now);
@@ -295,7 +295,7 @@ impl SimulatedAm {
     }
 
     /// Returns the priorities to state: all that changed since a call was answered.
-    fn to_say(&self) -> BTreeSet<i32> {
+    fn priorities_to_state(&self) -> BTreeSet<i32> {
         let mut said = self.unsaid.clone();
         if let Some(unanswered) = &self.unanswered {
             said.retain(|priority| {

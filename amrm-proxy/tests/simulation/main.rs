@@ -175,7 +175,7 @@ fn assert_nothing_lost_and_nothing_twice(seed: u64, ams: i32, tally: &mut Tally)
         world.play_round();
     }
     for am in &world.ams {
-        let (got, told) = (am.got(), world.rm.told(am.attempt));
+        let (got, told) = (am.got(), world.rm.reported(am.attempt));
         assert_eq!(got.len(), am.wanted(), "seed {seed}: {am:?}");
         let unknown: Vec<_> = got.difference(&told).collect();
         assert!(

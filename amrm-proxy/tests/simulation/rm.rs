@@ -105,7 +105,7 @@ impl Rm {
     }
 
     /// Returns every container of an attempt that a node has reported.
-    pub(crate) fn told(&self, attempt: ApplicationAttemptId) -> BTreeSet<i64> {
+    pub(crate) fn reported(&self, attempt: ApplicationAttemptId) -> BTreeSet<i64> {
         let known = self.attempts.get(&attempt);
         known.map(|known| known.told.clone()).unwrap_or_default()
     }
@@ -181,7 +181,7 @@ impl Known {
             assert!(self.told.insert(id), "{id} is told twice");
         }
         self.response_id += 1;
-        let given = self.give(attempt, &moment);
+        let given = self.allocate_guaranteed(attempt, &moment);
         *moment.given += i64::try_from(given.len()).unwrap();
         let answer = allocated(self.response_id, &moment, given);
         self.last = Some(answer.clone());
@@ -189,7 +189,11 @@ impl Known {
     }
 
     /// Allocates guaranteed containers on registered nodes.
-    fn give(&mut self, attempt: ApplicationAttemptId, moment: &Moment<'_>) -> Vec<ContainerProto> {
+    fn allocate_guaranteed(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        moment: &Moment<'_>,
+    ) -> Vec<ContainerProto> {
         let mut given = Vec::new();
         for (priority, count) in &mut self.asks {
             while *count > 0 && given.len() < GIVEN_PER_CALL {

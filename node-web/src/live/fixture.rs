@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amrm_proxy::attempts::{AttemptNumbers, GivenContainers, ProxiedAttempt};
+use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers, GivenContainers};
 use amrm_proxy::interceptor::{Gauges, Timing};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
@@ -78,8 +78,8 @@ pub(crate) fn live_view() -> LiveView {
 }
 
 /// A master of `carol` that has called for a minute.
-pub(crate) fn master(id: i32) -> ProxiedAttempt {
-    ProxiedAttempt {
+pub(crate) fn master(id: i32) -> AttemptActivity {
+    AttemptActivity {
         attempt: test_support::ids::attempt(id),
         user: "carol".to_owned(),
         numbers: AttemptNumbers {

@@ -62,7 +62,7 @@ proptest! {
         let mut next_id = 0;
         for (fate, stated, given) in calls {
             let asks = stated.iter().map(|((priority, place), count)| ask(*priority, place, *count));
-            let mut request = attempt.begin(&says(number, asks.collect()));
+            let mut request = attempt.begin(&allocate_with(number, asks.collect()));
             match fate {
                 Fate::Refused => {
                     let refusal = RemoteException::new(HadoopException::YarnException, "no");
@@ -94,16 +94,16 @@ proptest! {
                 next_id += 1;
                 container(next_id, *priority, "h1")
             });
-            let answered = gives(number_at_rm + 1, containers.collect());
+            let answered = answer_with(number_at_rm + 1, containers.collect());
             let told = attempt.done(&mut request, Ok(answer(&answered))).unwrap();
             prop_assert_eq!(told.response_id(), number + 1);
             if matches!(fate, Fate::Lost) {
                 // A restart comes before the repeated call, so that the answer is lost for good.
-                let mut request = attempt.begin(&says(number, vec![]));
+                let mut request = attempt.begin(&allocate_with(number, vec![]));
                 let _ = attempt.outcome(&mut request, not_registered());
                 attempt.admit(&mut request, Ok(Response::default())).unwrap();
                 number_at_rm = 0;
-                let none = gives(1, vec![]);
+                let none = answer_with(1, vec![]);
                 attempt.done(&mut request, Ok(answer(&none))).unwrap();
             } else {
                 for priority in given {
@@ -124,19 +124,19 @@ proptest! {
         answer in prop::collection::vec(any::<u8>(), 0..60),
     ) {
         let mut attempt = Attempt::registered();
-        let mut asked = allocate(&says(0, vec![ask(1, "*", 2)]));
+        let mut asked = allocate(&allocate_with(0, vec![ask(1, "*", 2)]));
         for field in [1, 2, 3, 7, 10] {
             asked.message.push(field, &request);
         }
         let _ = attempt.registration.on_request(&mut asked);
-        let mut response = crate::testing::answer(&gives(1, vec![]));
+        let mut response = crate::testing::answer(&answer_with(1, vec![]));
         for field in REMOVING {
             response.message.push(field, &answer);
         }
         let _ = attempt.outcome(&mut asked, Ok(response));
-        let _ = attempt.begin(&says(1, vec![]));
+        let _ = attempt.begin(&allocate_with(1, vec![]));
         let mut outstanding = Outstanding::default();
-        let _ = outstanding.apply_request(&raw(&says(0, vec![ask(1, "*", 2)])));
+        let _ = outstanding.apply_request(&raw(&allocate_with(0, vec![ask(1, "*", 2)])));
         let mut message = asked.message.clone();
         outstanding.restate(&mut message);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use amrm_proxy::attempts::{AttemptNumbers, ProxiedAttempt};
+use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers};
 use serde::Serialize;
 
 use crate::live::LiveView;
@@ -69,7 +69,7 @@ pub(super) fn of(view: &LiveView) -> Option<Masters> {
     Some(Masters { attempts, more })
 }
 
-fn attempt(master: &ProxiedAttempt, view: &LiveView) -> ProxiedAttempt {
+fn attempt(master: &AttemptActivity, view: &LiveView) -> ProxiedAttempt {
     let numbers = &master.numbers;
     let mean = numbers.mean();
     let us = |duration: std::time::Duration| u64::try_from(duration.as_micros()).ok();

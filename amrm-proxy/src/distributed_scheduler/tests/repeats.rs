@@ -1,0 +1,102 @@
+//! Calls that fail, are repeated, or are abandoned.
+
+use super::*;
+
+#[test]
+fn what_a_failed_call_gave_out_goes_with_the_next_and_is_not_given_again() {
+    let mut attempt = Attempt::registered();
+    let (_, first) = attempt.send(0, opportunistic(2)).unwrap();
+    attempt.fail();
+    // The AM states the asks of a failed call again.
+    let (_, second) = attempt.send(0, opportunistic(2)).unwrap();
+    assert_eq!(ids(&first), ids(&second));
+    let told = attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(ids(&told.allocated_containers), ids(&first));
+    assert_eq!(attempt.call(1, Vec::new()).allocated_containers, []);
+}
+
+#[test]
+fn a_master_that_missed_an_answer_gets_it_again_and_nothing_more() {
+    let mut attempt = Attempt::registered();
+    let first = attempt.call(0, opportunistic(2));
+    let (passed, announced) = attempt.send(0, opportunistic(2)).unwrap();
+    assert_eq!((passed.ask, announced), (Vec::new(), Vec::new()));
+    let again = attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(again, first);
+    assert_eq!(attempt.call(1, Vec::new()).allocated_containers, []);
+    assert_eq!(attempt.scheduler.gauges().containers_live, 2);
+}
+
+#[test]
+fn containers_that_could_not_go_along_go_with_a_later_call() {
+    let mut attempt = Attempt::registered();
+    let (_, first) = attempt.send(0, opportunistic(2)).unwrap();
+    attempt.fail();
+    attempt.keys = None;
+    assert_eq!(attempt.call(0, opportunistic(2)).allocated_containers, []);
+    attempt.keys = Some(keys(1));
+    let told = attempt.call(1, Vec::new());
+    assert_eq!(ids(&told.allocated_containers), ids(&first));
+}
+
+/// Fate of one call.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Delivered,
+    /// The ResourceManager does not answer this node.
+    RmFails,
+    /// This node's answer does not reach the AM.
+    AnswerLost,
+    /// The call is abandoned half-way.
+    GivenUp,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        3 => Just(Fate::Delivered),
+        1 => Just(Fate::RmFails),
+        1 => Just(Fate::AnswerLost),
+        1 => Just(Fate::GivenUp),
+    ]
+}
+
+proptest! {
+    /// An AM like Hadoop's library: its counts are absolute, and counts of an unanswered call are
+    /// stated again.
+    #[test]
+    fn every_container_comes_once_whatever_becomes_of_calls(
+        steps in proptest::collection::vec((0..5_i32, fate()), 1..60),
+    ) {
+        let mut attempt = Attempt::registered();
+        let (mut wanted, mut response_id) = (0, 0);
+        let mut received = BTreeSet::new();
+        let mut restate = false;
+        let mut known_to_rm = BTreeSet::new();
+        let settle = std::iter::repeat_n((0, Fate::Delivered), 100);
+        for (more, fate) in steps.into_iter().chain(settle) {
+            wanted += more;
+            let outstanding = wanted - i32::try_from(received.len()).unwrap();
+            let states = restate || more > 0;
+            let asks = if states { opportunistic(outstanding) } else { Vec::new() };
+            let (_, announced) = attempt.send(response_id, asks).unwrap();
+            restate = states && !matches!(fate, Fate::Delivered);
+            match fate {
+                Fate::RmFails => attempt.fail(),
+                Fate::GivenUp => {}
+                Fate::Delivered | Fate::AnswerLost => {
+                    known_to_rm.extend(ids(&announced));
+                    let told = attempt.answer(&AllocateResponseProto::default());
+                    if let Fate::Delivered = fate {
+                        response_id += 1;
+                        for id in ids(&told.allocated_containers) {
+                            prop_assert!(received.insert(id), "{id} twice");
+                            prop_assert!(known_to_rm.contains(&id), "the RM would kill {id}");
+                        }
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(i32::try_from(received.len()).unwrap(), wanted);
+        prop_assert_eq!(attempt.scheduler.gauges().containers_outstanding, 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! Bounds of what is remembered, and its restoration after a restart of the agent.
+
+use super::*;
+
+#[test]
+fn an_am_that_says_too_much_is_told_to_register_by_itself() {
+    let mut huge = Attempt::new();
+    huge.register(&RegisterApplicationMasterRequestProto {
+        tracking_url: Some("u".repeat(REGISTER_REQUEST_MAX)),
+        ..register_request()
+    });
+    let mut many = Attempt::registered();
+    let name = |number| format!("{number:0100}");
+    let lines = (0..60_000).map(|number| ask(1, &name(number), 1)).collect();
+    many.call(&allocate_with(0, lines), &answer_with(0, vec![]));
+    let mut broken = Attempt::registered();
+    let mut request = allocate(&allocate_with(0, vec![]));
+    request.message.push(allocate_request::RELEASE, b"\xff");
+    let _ = broken.registration.on_request(&mut request);
+    broken
+        .done(&mut request, Ok(answer(&answer_with(0, vec![]))))
+        .unwrap();
+    for mut attempt in [huge, many, broken] {
+        assert!(attempt.registration.outstanding.is_none());
+        let mut request = attempt.begin(&allocate_with(0, vec![]));
+        let told = attempt.done(&mut request, not_registered()).unwrap_err();
+        assert!(told.is(HadoopException::ApplicationMasterNotRegistered));
+        // After its own registration the AM is served as any other.
+        attempt.register(&register_request());
+        attempt.call(
+            &allocate_with(0, vec![ask(1, "*", 1)]),
+            &answer_with(1, vec![]),
+        );
+        assert_eq!(
+            sent(&attempt.forgotten(&allocate_with(1, vec![])))
+                .ask
+                .len(),
+            1
+        );
+    }
+}
+
+#[test]
+fn what_is_outstanding_weighs_nothing_once_it_is_done() {
+    let mut outstanding = Outstanding::default();
+    let stated = AllocateRequestProto {
+        release: vec![id(1).into(), id(1).into()],
+        blacklist_request: Some(ResourceBlacklistRequestProto {
+            blacklist_additions: vec!["h".to_owned(), "h".to_owned()],
+            blacklist_removals: vec![],
+        }),
+        ..allocate_with(0, vec![ask(1, "*", 1), ask(1, "h1", 1), ask(1, "h1", 1)])
+    };
+    outstanding.apply_request(&raw(&stated)).unwrap();
+    let given = container(1, 1, "h1").encode_to_vec();
+    outstanding.apply_answer(allocate_response::ALLOCATED_CONTAINERS, given.into());
+    let ended = ContainerStatusProto {
+        container_id: Some(id(1).into()),
+        ..ContainerStatusProto::default()
+    };
+    outstanding.apply_answer(
+        allocate_response::COMPLETED_CONTAINERS,
+        ended.encode_to_vec().into(),
+    );
+    let removed = ResourceBlacklistRequestProto {
+        blacklist_removals: vec!["h".to_owned()],
+        blacklist_additions: vec![],
+    };
+    let removed = AllocateRequestProto {
+        blacklist_request: Some(removed),
+        ..AllocateRequestProto::default()
+    };
+    outstanding.apply_request(&raw(&removed)).unwrap();
+    assert!(outstanding.is_empty(), "{outstanding:?}");
+    assert!(outstanding.weighs_nothing(), "{outstanding:?}");
+}
+
+#[test]
+fn a_restarted_agent_registers_again_with_what_was_outstanding() {
+    let mut attempt = Attempt::registered();
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
+    let mut again = attempt.forgotten(&allocate_with(1, vec![]));
+    attempt
+        .done(&mut again, Ok(answer(&answer_with(1, vec![]))))
+        .unwrap();
+    let mut attempt = attempt.restarted();
+    assert_eq!(
+        sent(&attempt.begin(&allocate_with(2, vec![]))),
+        allocate_with(1, vec![])
+    );
+    assert_eq!(
+        sent(&attempt.forgotten(&allocate_with(2, vec![]))),
+        allocate_with(0, vec![ask(1, "*", 5)])
+    );
+}
+
+#[test]
+fn records_that_cannot_be_read_leave_it_to_the_am() {
+    let mut attempt = Attempt::registered();
+    attempt
+        .registration
+        .restore(ATTEMPT, Part::Outstanding, &[9, 9]);
+    let mut request = attempt.begin(&allocate_with(0, vec![]));
+    assert!(attempt.done(&mut request, not_registered()).is_err());
+    let stored = OutstandingRecord {
+        request: vec![0xff],
+    }
+    .to_stored();
+    let mut attempt = Attempt::registered();
+    attempt
+        .registration
+        .restore(ATTEMPT, Part::Outstanding, &stored);
+    let mut request = attempt.begin(&allocate_with(0, vec![]));
+    assert!(attempt.done(&mut request, not_registered()).is_err());
+}
+
+#[test]
+fn an_attempt_that_wants_nothing_takes_hardly_more_than_its_register_request() {
+    let mut attempt = Attempt::registered();
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 1)]),
+        &answer_with(1, vec![]),
+    );
+    assert!(attempt.registration.outstanding.is_some());
+    attempt.call(
+        &allocate_with(1, vec![ask(1, "*", 0)]),
+        &answer_with(2, vec![]),
+    );
+    let registration = &attempt.registration;
+    assert!(registration.outstanding.is_none());
+    assert_eq!(registration.unconfirmed.capacity(), 0);
+    assert!(size_of::<Registration>() <= 160);
+    let request = registration.request.as_deref();
+    assert_eq!(request, Some(&*register_request().encode_to_vec()));
+}
+
+#[test]
+fn tokens_are_not_shown() {
+    let mut attempt = Attempt::registered();
+    attempt.registration.nm_tokens = vec![Bytes::from_static(b"hush")];
+    attempt.registration.unconfirmed = vec![(3, Bytes::from_static(b"hush"))];
+    assert!(!format!("{:?}", attempt.registration).contains("hush"));
+}

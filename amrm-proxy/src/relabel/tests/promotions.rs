@@ -1,0 +1,342 @@
+//! Promotions and completions, in the calls of an AM.
+
+use super::*;
+
+/// An AM that makes calls, and a ResourceManager that answers.
+struct Conversation {
+    relabel: Relabel,
+    response_id: i32,
+    actions: Vec<Action>,
+}
+
+impl Conversation {
+    /// Begins with ten requested containers, all of them relabelled.
+    fn begin() -> Self {
+        let mut talk = Self {
+            relabel: relabel(100),
+            response_id: 0,
+            actions: Vec::new(),
+        };
+        let asked = AllocateRequestProto {
+            ask: vec![ask(1, "*", 10)],
+            ..AllocateRequestProto::default()
+        };
+        talk.send(0, asked);
+        talk.answer(0, &AllocateResponseProto::default());
+        talk
+    }
+
+    /// Makes the next call, or repeats the last if it has no answer; returns the forwarded call.
+    fn send(&mut self, at_ms: u64, message: AllocateRequestProto) -> AllocateRequestProto {
+        let mut request = allocate(&AllocateRequestProto {
+            response_id: Some(self.response_id),
+            ..message
+        });
+        self.relabel
+            .on_request(&mut request, &context(at_ms), &mut self.actions)
+            .unwrap();
+        AllocateRequestProto::decode(request.message.encode()).unwrap()
+    }
+
+    /// Answers the call; returns the answer as the AM sees it.
+    fn answer(&mut self, at_ms: u64, message: &AllocateResponseProto) -> AllocateResponseProto {
+        let mut outcome = Ok(answer(message));
+        self.relabel.on_response(
+            AmMethod::Allocate,
+            &mut outcome,
+            &context(at_ms),
+            &mut self.actions,
+        );
+        self.response_id += 1;
+        AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
+    }
+
+    /// Loses the answer on its way to the AM, which repeats the call.
+    fn lose_answer(&mut self) {
+        self.response_id -= 1;
+    }
+
+    /// Returns the promotions that a heartbeat requests, without answering it.
+    fn promotions(&mut self, at_ms: u64) -> Vec<UpdateContainerRequestProto> {
+        self.send(at_ms, AllocateRequestProto::default())
+            .update_requests
+    }
+
+    /// Makes a heartbeat with this answer.
+    fn heartbeat(&mut self, at_ms: u64, message: &AllocateResponseProto) -> AllocateResponseProto {
+        self.send(at_ms, AllocateRequestProto::default());
+        self.answer(at_ms, message)
+    }
+
+    fn node_updates(&mut self) -> Vec<NodeUpdate> {
+        let actions = std::mem::take(&mut self.actions);
+        let update = |action| match action {
+            Action::UpdateContainers(update) => Some(update),
+            Action::UseRmToken(_) | Action::Persist(..) | Action::Observe(_) => None,
+        };
+        actions.into_iter().filter_map(update).collect()
+    }
+}
+
+fn container(id: i64) -> ContainerProto {
+    ContainerProto {
+        id: Some(container_id(id)),
+        priority: Some(1.into()),
+        execution_type: Some(Opportunistic.into()),
+        ..ContainerProto::default()
+    }
+}
+
+fn container_id(id: i64) -> ContainerIdProto {
+    known_as(id).into()
+}
+
+fn known_as(id: i64) -> ContainerId {
+    ContainerId {
+        attempt: ATTEMPT,
+        id,
+    }
+}
+
+fn with_containers(ids: &[i64]) -> AllocateResponseProto {
+    AllocateResponseProto {
+        allocated_containers: ids.iter().map(|id| container(*id)).collect(),
+        ..AllocateResponseProto::default()
+    }
+}
+
+fn node() -> NodeId {
+    NodeId {
+        host: "host".to_owned(),
+        port: 8041,
+    }
+}
+
+fn token() -> TokenProto {
+    TokenProto {
+        identifier: b"newer".as_slice().into(),
+        ..TokenProto::default()
+    }
+}
+
+fn promoted(id: i64, version: i32) -> UpdatedContainerProto {
+    UpdatedContainerProto {
+        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+        container: ContainerProto {
+            node_id: Some((&node()).into()),
+            container_token: Some(token()),
+            version: Some(version),
+            execution_type: Some(Guaranteed.into()),
+            ..container(id)
+        },
+    }
+}
+
+fn with_promoted(updated: &[UpdatedContainerProto]) -> AllocateResponseProto {
+    AllocateResponseProto {
+        updated_containers: updated.to_vec(),
+        ..AllocateResponseProto::default()
+    }
+}
+
+fn with_end(id: i64, exit_status: i32) -> AllocateResponseProto {
+    AllocateResponseProto {
+        completed_container_statuses: vec![ContainerStatusProto {
+            container_id: Some(container_id(id)),
+            exit_status: Some(exit_status),
+            diagnostics: Some("why".to_owned()),
+            ..ContainerStatusProto::default()
+        }],
+        ..AllocateResponseProto::default()
+    }
+}
+
+fn refusal(
+    request: &UpdateContainerRequestProto,
+    reason: &str,
+    current: i32,
+) -> AllocateResponseProto {
+    AllocateResponseProto {
+        update_errors: vec![UpdateContainerErrorProto {
+            reason: Some(reason.to_owned()),
+            update_request: Some(request.clone()),
+            current_container_version: Some(current),
+        }],
+        ..AllocateResponseProto::default()
+    }
+}
+
+#[test]
+fn what_is_old_is_promoted_once_its_node_is_told_and_the_master_hears_nothing_of_it() {
+    let mut talk = Conversation::begin();
+    let response = with_containers(&[7, 8]);
+    assert_eq!(talk.heartbeat(0, &response), response);
+    assert_eq!(talk.promotions(999), []);
+    let ended = with_end(8, 0);
+    assert_eq!(talk.answer(999, &ended), ended);
+    let asked = talk.promotions(1000);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].container_id, container_id(7));
+    assert_eq!(
+        asked[0].update_type(),
+        ContainerUpdateTypeProto::PromoteExecutionType
+    );
+    // The grant arrives some heartbeats later, when the node has capacity.
+    talk.answer(1000, &AllocateResponseProto::default());
+    assert_eq!(talk.promotions(2000), []);
+    let told = talk.answer(2000, &with_promoted(&[promoted(7, 1), promoted(9, 1)]));
+    assert_eq!(told.updated_containers, [promoted(9, 1)]);
+    let update = NodeUpdate {
+        node: node(),
+        containers: vec![(known_as(7), token())],
+    };
+    assert_eq!(talk.node_updates(), [update]);
+    assert_eq!(talk.promotions(3000), []);
+    talk.answer(3000, &with_end(7, 0));
+    assert!(talk.relabel.promotions.is_empty());
+}
+
+#[test]
+fn an_answer_that_the_master_asks_for_again_is_kept_from_it_again_and_no_node_told_twice() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7, 8]));
+    talk.promotions(1000);
+    let mut evicted = with_end(8, -108);
+    evicted.updated_containers = vec![promoted(7, 1)];
+    let first = talk.answer(1000, &evicted);
+    assert_eq!(talk.node_updates().len(), 1);
+    talk.lose_answer();
+    assert_eq!(talk.promotions(5000), []);
+    let again = talk.answer(5000, &evicted);
+    assert_eq!(again, first);
+    assert_eq!(again.updated_containers, []);
+    assert_eq!(talk.node_updates(), []);
+}
+
+#[test]
+fn only_containers_that_a_rule_made_opportunistic_are_promoted() {
+    let mut talk = Conversation::begin();
+    let guaranteed = ContainerProto {
+        execution_type: Some(Guaranteed.into()),
+        ..container(8)
+    };
+    let of_its_own = ContainerProto {
+        priority: Some(2.into()),
+        ..container(9)
+    };
+    let response = AllocateResponseProto {
+        allocated_containers: vec![guaranteed, of_its_own],
+        ..AllocateResponseProto::default()
+    };
+    talk.heartbeat(0, &response);
+    assert_eq!(talk.promotions(9999), []);
+    // Containers that the AM itself updates are its own, including the answers.
+    let response = with_promoted(&[promoted(9, 1)]);
+    assert_eq!(talk.answer(9999, &response), response);
+}
+
+#[test]
+fn a_promotion_whose_call_failed_is_asked_for_again_and_no_other_in_the_same_call() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    assert_eq!(talk.promotions(1000).len(), 1);
+    let refusal = RemoteException::new(wire::exception::HadoopException::YarnException, "no");
+    let context = context(1000);
+    let method = AmMethod::Allocate;
+    talk.relabel
+        .on_response(method, &mut Err(refusal), &context, &mut Vec::new());
+    assert_eq!(talk.promotions(1000).len(), 1);
+    // The call is abandoned without an answer.
+    assert_eq!(talk.promotions(1000).len(), 1);
+    talk.answer(1000, &AllocateResponseProto::default());
+    assert_eq!(talk.promotions(1000), []);
+}
+
+#[test]
+fn a_resource_manager_that_has_forgotten_is_asked_again() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    assert_eq!(talk.promotions(1000).len(), 1);
+    talk.answer(1000, &AllocateResponseProto::default());
+    let mut register = Request {
+        method: AmMethod::Register,
+        ..allocate(&AllocateRequestProto::default())
+    };
+    talk.relabel
+        .on_request(&mut register, &context(2000), &mut Vec::new())
+        .unwrap();
+    talk.response_id = 0;
+    assert_eq!(talk.promotions(2000).len(), 1);
+}
+
+#[test]
+fn refusals_are_kept_and_what_has_another_version_is_asked_for_with_that() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7, 8]));
+    let asked = talk.promotions(1000);
+    let mut response = refusal(&asked[0], "INCORRECT_CONTAINER_VERSION_ERROR", 3);
+    response
+        .update_errors
+        .extend(refusal(&asked[1], "INVALID_CONTAINER_ID", -1).update_errors);
+    let others = UpdateContainerRequestProto {
+        container_id: container_id(99),
+        ..asked[0].clone()
+    };
+    let of_others = refusal(&others, "INVALID_CONTAINER_ID", -1);
+    response
+        .update_errors
+        .extend(of_others.update_errors.clone());
+    let told = talk.answer(1000, &response);
+    assert_eq!(told.update_errors, of_others.update_errors);
+    let again = talk.promotions(1001);
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].container_id, container_id(7));
+    assert_eq!(again[0].container_version, 3);
+    // The ResourceManager has the request already, and will answer it.
+    let told = talk.answer(1001, &refusal(&again[0], "UPDATE_OUTSTANDING_ERROR", 3));
+    assert_eq!(told.update_errors, []);
+    assert_eq!(talk.promotions(1002), []);
+    talk.answer(1002, &with_promoted(&[promoted(7, 4)]));
+    assert_eq!(talk.node_updates().len(), 1);
+}
+
+#[test]
+fn a_master_that_changes_a_promoted_container_is_spared_the_version_that_it_does_not_know() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    talk.promotions(1000);
+    talk.answer(1000, &with_promoted(&[promoted(7, 1)]));
+    let larger = UpdateContainerRequestProto {
+        container_version: 0,
+        container_id: container_id(7),
+        update_type: ContainerUpdateTypeProto::IncreaseResource.into(),
+        capability: Some(ResourceProto::default()),
+        execution_type: None,
+    };
+    let request = AllocateRequestProto {
+        update_requests: vec![larger.clone()],
+        ..AllocateRequestProto::default()
+    };
+    let passed = talk.send(2000, request).update_requests;
+    let newer = UpdateContainerRequestProto {
+        container_version: 1,
+        ..larger
+    };
+    assert_eq!(passed, [newer]);
+}
+
+#[test]
+fn who_has_to_make_way_was_preempted_unless_the_master_knows_of_types() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7, 8]));
+    let told = talk.heartbeat(1, &with_end(7, -108));
+    assert_eq!(told, with_end(7, -102));
+    for response in [with_end(8, 1), with_end(9, -108)] {
+        assert_eq!(talk.heartbeat(2, &response), response);
+    }
+    assert!(
+        talk.relabel.relabelled.len() <= 1,
+        "{:?}",
+        talk.relabel.relabelled
+    );
+}
