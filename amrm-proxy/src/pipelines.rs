@@ -3,20 +3,21 @@
 //! Source: `AMRMProxyService.processApplicationStartRequest`, `initializePipeline`,
 //! `stopApplication`.
 
+mod start;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use records::{ApplicationAttemptId, ApplicationId, Now};
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
-use wire::credentials::{CredentialsError, SecretBytes, replace_kind};
-use wire::exception::{HadoopException, RemoteException};
+use wire::credentials::replace_kind;
+use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::MasterKeyProto;
 use wire::secrets::{AmrmTokenSecretManager, KeyRing, attempt_of};
 use wire::token::{MasterKey, Token};
 
+pub use self::start::{Admission, AdmitError, AmStart, PendingStart};
 use crate::admissions::{AdmissionRefusal, Admissions};
 use crate::attempts::{Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts, retain_first};
 use crate::call_metrics::CallMetrics;
@@ -54,103 +55,6 @@ pub struct ProxyParts {
     pub observer: Arc<dyn Observer>,
     /// Function that reads the clocks.
     pub clock: Arc<ReadClock>,
-}
-
-/// Start of an AM, as requested from this node.
-#[derive(Clone, Debug)]
-pub struct AmStart<'a> {
-    /// Attempt in the AM's container token.
-    pub attempt: ApplicationAttemptId,
-    /// User in the AM's container token.
-    pub user: &'a str,
-    /// Tags of the application, from the AM's environment.
-    pub tags: Vec<String>,
-    /// Serialized credentials that the AM is to be started with.
-    pub credentials: &'a [u8],
-}
-
-/// Decision of the proxy about an AM's start.
-#[derive(Debug)]
-pub enum Admission {
-    /// The AM has no AMRMToken and cannot call the ResourceManager, so it is not proxied.
-    NoToken,
-    /// The AM is proxied, and must be started with other credentials.
-    Admitted {
-        /// Credentials with the local token in place of the ResourceManager's. Secret.
-        credentials: SecretBytes,
-        /// Handle through which the caller reports the outcome of the start.
-        start: PendingStart,
-    },
-}
-
-/// Start of an AM whose outcome is open. The AM's pipeline exists from the beginning, so that the
-/// AM can call at once. If dropped without [`succeeded`](Self::succeeded), the start was refused:
-/// the pipeline ends unless another start of the same AM has succeeded or is open.
-pub struct PendingStart {
-    proxy: Arc<AmrmProxy>,
-    pipeline: Arc<Pipeline>,
-}
-
-impl fmt::Debug for PendingStart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PendingStart")
-            .field(&self.pipeline.identity.attempt)
-            .finish()
-    }
-}
-
-impl PendingStart {
-    /// Reports that the AM has started. Ends the pipelines of earlier attempts of its application.
-    pub fn succeeded(self) {
-        let attempt = self.pipeline.identity.attempt;
-        let mut pipelines = self.proxy.lock();
-        for pipeline in pipelines.mark_started(attempt, &self.pipeline) {
-            tracing::info!(attempt = %pipeline.identity.attempt, by = %attempt, "a later attempt has started; the pipeline ends");
-            self.proxy.end(&pipeline);
-        }
-    }
-}
-
-impl Drop for PendingStart {
-    fn drop(&mut self) {
-        let attempt = self.pipeline.identity.attempt;
-        let mut pipelines = self.proxy.lock();
-        if let Some(pipeline) = pipelines.settle_start(attempt, &self.pipeline) {
-            tracing::info!(%attempt, "the ApplicationMaster was not started; the pipeline ends");
-            self.proxy.end(&pipeline);
-        }
-    }
-}
-
-/// Reason for which an AM cannot be proxied.
-#[derive(Debug, Error)]
-pub enum AdmitError {
-    /// The AM's credentials cannot be read.
-    #[error("the credentials of {attempt} cannot be read")]
-    Credentials {
-        /// Attempt of the AM.
-        attempt: ApplicationAttemptId,
-        /// Problem in the credentials.
-        #[source]
-        source: CredentialsError,
-    },
-    /// The node has the maximum of pipelines.
-    #[error("this node has {PIPELINES_MAX} proxied ApplicationMasters and accepts no more")]
-    TooMany,
-    /// A later attempt of the application has started on this node.
-    #[error("{attempt} is not started: {by} has started on this node")]
-    Superseded {
-        /// Attempt that is refused.
-        attempt: ApplicationAttemptId,
-        /// Later attempt of the same application.
-        by: ApplicationAttemptId,
-    },
-}
-
-impl From<AdmitError> for RemoteException {
-    fn from(error: AdmitError) -> Self {
-        Self::new(HadoopException::YarnException, error.to_string())
-    }
 }
 
 /// The AMRMProxy without its port.
@@ -223,7 +127,7 @@ impl AmrmProxy {
         let Some(rm_token) = replaced.removed.into_iter().next() else {
             return Ok(Admission::NoToken);
         };
-        let begun = self.lock().begin_start(attempt, || {
+        let admitted = self.lock().begin_start(attempt, || {
             let identity = AttemptIdentity {
                 attempt,
                 user: start.user.to_owned(),
@@ -236,7 +140,7 @@ impl AmrmProxy {
             tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied from now on");
             pipeline
         });
-        let pipeline = begun.map_err(|refusal| match refusal {
+        let pipeline = admitted.map_err(|refusal| match refusal {
             AdmissionRefusal::Full => AdmitError::TooMany,
             AdmissionRefusal::Superseded(by) => AdmitError::Superseded { attempt, by },
         })?;
@@ -482,7 +386,11 @@ impl AmrmProxy {
     }
 }
 
-fn restore_secrets(config: &ProxyConfig, stored: Option<&[u8]>, now: Now) -> AmrmTokenSecretManager {
+fn restore_secrets(
+    config: &ProxyConfig,
+    stored: Option<&[u8]>,
+    now: Now,
+) -> AmrmTokenSecretManager {
     let record = stored.and_then(KeysRecord::from_stored);
     let key = |key: Option<MasterKeyProto>| MasterKey::try_from(key?).ok();
     let keys = record.and_then(|record| Some((key(record.current)?, key(record.next))));

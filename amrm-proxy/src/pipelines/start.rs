@@ -1,0 +1,109 @@
+//! Start of an AM: the request, the proxy's decision, and the outcome that the caller reports.
+
+use std::fmt;
+use std::sync::Arc;
+
+use records::ApplicationAttemptId;
+use thiserror::Error;
+use wire::credentials::{CredentialsError, SecretBytes};
+use wire::exception::{HadoopException, RemoteException};
+
+use super::{AmrmProxy, PIPELINES_MAX};
+use crate::pipeline::Pipeline;
+
+/// Start of an AM, as requested from this node.
+#[derive(Clone, Debug)]
+pub struct AmStart<'a> {
+    /// Attempt in the AM's container token.
+    pub attempt: ApplicationAttemptId,
+    /// User in the AM's container token.
+    pub user: &'a str,
+    /// Tags of the application, from the AM's environment.
+    pub tags: Vec<String>,
+    /// Serialized credentials that the AM is to be started with.
+    pub credentials: &'a [u8],
+}
+
+/// Decision of the proxy about an AM's start.
+#[derive(Debug)]
+pub enum Admission {
+    /// The AM has no AMRMToken and cannot call the ResourceManager, so it is not proxied.
+    NoToken,
+    /// The AM is proxied, and must be started with other credentials.
+    Admitted {
+        /// Credentials with the local token in place of the ResourceManager's. Secret.
+        credentials: SecretBytes,
+        /// Handle through which the caller reports the outcome of the start.
+        start: PendingStart,
+    },
+}
+
+/// Start of an AM whose outcome is open. The AM's pipeline exists from the beginning, so that the
+/// AM can call at once. If dropped without [`succeeded`](Self::succeeded), the start was refused:
+/// the pipeline ends unless another start of the same AM has succeeded or is open.
+pub struct PendingStart {
+    pub(super) proxy: Arc<AmrmProxy>,
+    pub(super) pipeline: Arc<Pipeline>,
+}
+
+impl fmt::Debug for PendingStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PendingStart")
+            .field(&self.pipeline.identity.attempt)
+            .finish()
+    }
+}
+
+impl PendingStart {
+    /// Reports that the AM has started. Ends the pipelines of earlier attempts of its application.
+    pub fn succeeded(self) {
+        let attempt = self.pipeline.identity.attempt;
+        let mut pipelines = self.proxy.lock();
+        for pipeline in pipelines.mark_started(attempt, &self.pipeline) {
+            tracing::info!(attempt = %pipeline.identity.attempt, by = %attempt, "a later attempt has started; the pipeline ends");
+            self.proxy.end(&pipeline);
+        }
+    }
+}
+
+impl Drop for PendingStart {
+    fn drop(&mut self) {
+        let attempt = self.pipeline.identity.attempt;
+        let mut pipelines = self.proxy.lock();
+        if let Some(pipeline) = pipelines.settle_start(attempt, &self.pipeline) {
+            tracing::info!(%attempt, "the ApplicationMaster was not started; the pipeline ends");
+            self.proxy.end(&pipeline);
+        }
+    }
+}
+
+/// Reason for which an AM cannot be proxied.
+#[derive(Debug, Error)]
+pub enum AdmitError {
+    /// The AM's credentials cannot be read.
+    #[error("the credentials of {attempt} cannot be read")]
+    Credentials {
+        /// Attempt of the AM.
+        attempt: ApplicationAttemptId,
+        /// Problem in the credentials.
+        #[source]
+        source: CredentialsError,
+    },
+    /// The node has the maximum of pipelines.
+    #[error("this node has {PIPELINES_MAX} proxied ApplicationMasters and accepts no more")]
+    TooMany,
+    /// A later attempt of the application has started on this node.
+    #[error("{attempt} is not started: {by} has started on this node")]
+    Superseded {
+        /// Attempt that is refused.
+        attempt: ApplicationAttemptId,
+        /// Later attempt of the same application.
+        by: ApplicationAttemptId,
+    },
+}
+
+impl From<AdmitError> for RemoteException {
+    fn from(error: AdmitError) -> Self {
+        Self::new(HadoopException::YarnException, error.to_string())
+    }
+}
