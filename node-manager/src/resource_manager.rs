@@ -1,7 +1,7 @@
 //! Toward the ResourceManager's ResourceTracker: the connection, registration, heartbeats (Hadoop:
 //! `NodeStatusUpdaterImpl`).
 //!
-//! - `connection`: one connection at a time, over the configured ResourceManagers in turn
+//! - `connection`: the calls of ResourceTracker, over one connection at a time
 //! - `messages`: requests from what the core reports, duties from what the RM answers (pure)
 //! - `updater`: the loop
 //! - `version`: whether the ResourceManager is new enough (pure)
@@ -11,6 +11,6 @@ mod messages;
 mod updater;
 mod version;
 
-pub use connection::{ResourceTracker, RmConnection, RmConnectionConfig};
+pub use connection::ResourceTracker;
 pub use messages::NodeDescription;
 pub use updater::{Ended, NodeStatusUpdater, UpdaterConfig, UpdaterError, UpdaterParts};

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use node_web::metrics::CallOutcome;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use wire::failover::{CallError, Failed, Failure, Pauses, Plan, Policy, Reaction, Reactions, Step};
+use wire::failover::{
+    CallError, Failed, Failure, Link, Pauses, Plan, Policy, Reaction, Reactions, Step,
+};
 use wire::proto::hadoop_yarn::{
     NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
 
-use super::connection::{ResourceTracker, RmConnection};
+use super::connection::ResourceTracker;
 use super::messages;
 use super::version;
 use crate::core::{Delivery, HeartbeatReport};
@@ -42,7 +44,7 @@ const REACTIONS: Reactions = Reactions {
 };
 
 /// The loop of registration and heartbeats.
-pub struct NodeStatusUpdater<T = RmConnection> {
+pub struct NodeStatusUpdater<T = Link> {
     parts: UpdaterParts<T>,
     plan: Plan,
     /// Paces registrations that bring nothing but the next resync, as with two nodes of one name.
@@ -89,7 +91,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             ..policy
         };
         Self {
-            plan: Plan::new(policy, parts.tracker.endpoints()),
+            plan: Plan::new(policy, parts.tracker.endpoint_count()),
             resyncs: Plan::new(endless, 1),
             interval: parts.config.heartbeat_interval,
             parts,

@@ -14,6 +14,7 @@ use records::ExecutionType;
 use records::PerExecutionType;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use wire::failover::Link;
 
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
@@ -21,7 +22,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::hands::{Effect, NodeHands};
 use crate::node_identity;
-use crate::resource_manager::{NodeDescription, NodeStatusUpdater, RmConnection, UpdaterParts};
+use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
 
 /// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
 const LAUNCH_EVENTS_MAX: usize = 1024;
@@ -56,7 +57,7 @@ pub(super) fn make_updater(
     let updater = NodeStatusUpdater::new(UpdaterParts {
         config: slices::updater(config),
         node,
-        tracker: RmConnection::new(slices::rm_connection(config)),
+        tracker: Link::new(slices::rm_link(config)),
         handle: shared.handle.clone(),
         secrets: Arc::clone(&shared.secrets),
         metrics: Arc::clone(&shared.metrics),

@@ -1,6 +1,7 @@
 //! Each part's slice of the configuration.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::isolation;
@@ -11,14 +12,16 @@ use node_web::admin::AdminOptions;
 use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
-use wire::dial::Dialer;
+use wire::client::{ClientAuth, ClientOptions};
+use wire::failover::{Endpoints, LinkConfig};
+use wire::protocol::resource_tracker;
 
 use super::HADOOP_VERSION;
 use super::shared::NodeAddress;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
-use crate::resource_manager::{NodeDescription, RmConnectionConfig, UpdaterConfig};
+use crate::resource_manager::{NodeDescription, UpdaterConfig};
 
 /// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its name included: 5 s
 /// for each of the two.
@@ -135,18 +138,20 @@ pub(super) fn monitor(config: &Config) -> MonitorOptions {
     }
 }
 
-pub(super) fn rm_connection(config: &Config) -> RmConnectionConfig {
-    RmConnectionConfig {
-        addresses: config
-            .rm
-            .endpoints
-            .iter()
-            .map(|rm| rm.resource_tracker.to_string())
-            .collect(),
-        user: crate::node_identity::own_user(),
-        connect_timeout: RM_CONNECT_TIMEOUT,
-        dialer: Dialer::default(),
-        call_timeout: RM_CALL_TIMEOUT,
+pub(super) fn rm_link(config: &Config) -> LinkConfig {
+    let trackers = config.rm.endpoints.iter();
+    let addresses = trackers.map(|rm| rm.resource_tracker.to_string());
+    LinkConfig {
+        endpoints: Arc::new(Endpoints::new(addresses.collect())),
+        protocol: resource_tracker::PROTOCOL,
+        auth: ClientAuth::Simple {
+            user: crate::node_identity::own_user(),
+        },
+        options: ClientOptions {
+            connect_timeout: RM_CONNECT_TIMEOUT,
+            call_timeout: RM_CALL_TIMEOUT,
+            ..ClientOptions::default()
+        },
     }
 }
 

@@ -96,17 +96,6 @@ impl RpcError {
             | Self::Decode { .. } => None,
         }
     }
-
-    /// Whether the reason is the network or an absent server, so that another try may succeed.
-    #[must_use]
-    pub const fn is_network(&self) -> bool {
-        match self {
-            Self::Dial(_) | Self::ConnectionLost { .. } | Self::Timeout { .. } => true,
-            Self::Remote(_) | Self::Sasl { .. } | Self::RequestTooLong(_) | Self::Decode { .. } => {
-                false
-            }
-        }
-    }
 }
 
 /// The operation that a client waited for.

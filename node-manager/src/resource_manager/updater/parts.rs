@@ -8,9 +8,8 @@ use node_web::metrics::Metrics;
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use wire::failover::CallError;
+use wire::failover::{CallError, Link};
 
-use super::super::connection::RmConnection;
 use super::super::messages::NodeDescription;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
@@ -87,7 +86,7 @@ pub enum UpdaterError {
 }
 
 /// What the loop works with.
-pub struct UpdaterParts<T = RmConnection> {
+pub struct UpdaterParts<T = Link> {
     /// Its slice of the configuration.
     pub config: UpdaterConfig,
     /// What the node says of itself.

@@ -121,7 +121,7 @@ impl ResourceTracker for FakeTracker {
         "rm"
     }
 
-    fn endpoints(&self) -> usize {
+    fn endpoint_count(&self) -> usize {
         self.addresses
     }
 
