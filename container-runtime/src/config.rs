@@ -1,36 +1,39 @@
-//! The configuration of control groups, as plain values: the node manager reads them from Hadoop's properties.
+//! Configuration of control groups, as plain values that the node manager reads from Hadoop's
+//! properties.
 
 use std::path::PathBuf;
 
-/// Limits that the kernel enforces (`yarn.nodemanager.linux-container-executor.cgroups.*` and what enables it).
+/// Limits that the kernel enforces (`yarn.nodemanager.linux-container-executor.cgroups.*`, and the
+/// properties that enable them).
 #[derive(Clone, Debug, PartialEq)]
 pub struct CgroupConfig {
-    /// A property asks for what takes cgroups: then it is worth telling when they cannot be used.
+    /// Whether a property needs cgroups; then it is reported if they cannot be used.
     pub asked_for: bool,
     /// Path below each mount, where no cgroup was delegated to the agent.
     pub hierarchy: String,
-    /// Only hierarchies mounted below this count.
+    /// Path below which hierarchies must be mounted to be used; `None`: any.
     pub mount_path: Option<PathBuf>,
-    /// Processor time by virtual cores.
+    /// Whether CPU time is shared by virtual cores.
     pub cpu: bool,
-    /// No container gets more processor time than its virtual cores, even if nobody else wants it.
+    /// Whether a container's CPU time is limited to its virtual cores even if CPUs are idle.
     pub strict_cpu: bool,
-    /// All containers together get so much of the processors, 1 to 100.
+    /// Share of all CPUs that containers together may use, 1 to 100.
     pub cpu_limit_percent: u32,
-    /// Processors are hardware threads, not cores.
+    /// Whether CPUs are counted as hardware threads instead of cores.
     pub count_logical_processors: bool,
-    /// Memory by what was asked for.
+    /// Whether memory is limited to a container's allocation.
     pub memory: bool,
-    /// This much of a guaranteed container's memory is protected, 0 to 100.
+    /// Share of a guaranteed container's memory that is protected from reclaim, 0 to 100.
     pub memory_soft_limit_percent: f64,
-    /// How readily guaranteed containers are swapped out, 0 to 100 (v1 only).
+    /// Swappiness of guaranteed containers, 0 to 100 (v1 only).
     pub swappiness: u8,
-    /// Guaranteed containers come first at devices.
+    /// Whether I/O of guaranteed containers has priority.
     pub io: bool,
-    /// Most tasks of one container; `None`: no bound (-1).
+    /// Maximum of tasks in one container; `None`: unlimited (-1).
     pub pids_max: Option<u64>,
-    /// How long a container's cgroup is tried to be removed.
+    /// Time for which the removal of a container's cgroup is retried.
     pub delete_timeout_ms: u64,
-    /// How long a container that is frozen to make room may take to stop; then it is killed instead.
+    /// Deadline of a container that is frozen to make room; one that has not stopped by then is
+    /// killed.
     pub freeze_timeout_ms: u64,
 }

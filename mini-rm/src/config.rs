@@ -1,4 +1,4 @@
-//! What this ResourceManager is told: Hadoop's property names and defaults, as plain values.
+//! Configuration of this ResourceManager: Hadoop's properties and defaults, as plain values.
 
 mod keys;
 
@@ -18,76 +18,79 @@ const MASTER_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
 const OPPORTUNISTIC: &str = "yarn.resourcemanager.opportunistic-container-allocation.enabled";
 const COMPARATOR: &str = "yarn.resourcemanager.nm-container-queuing.load-comparator";
 
-/// Opportunistic containers: whether they are given out, and how long queues may become.
+/// Allocation of opportunistic containers, by this ResourceManager and by the nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpportunisticConfig {
-    /// `yarn.resourcemanager.opportunistic-container-allocation.enabled`.
+    /// Whether opportunistic containers are allocated at all
+    /// (`yarn.resourcemanager.opportunistic-container-allocation.enabled`).
     pub is_enabled: bool,
-    /// `yarn.nodemanager.distributed-scheduling.enabled`, which the ResourceManager reads too: whether nodes may give them
-    /// out as well. Only if [`is_enabled`](Self::is_enabled).
+    /// Whether nodes may allocate them as well (`yarn.nodemanager.distributed-scheduling.enabled`,
+    /// which the ResourceManager reads too). Only if [`is_enabled`](Self::is_enabled).
     pub is_distributed: bool,
-    /// Containers given out per call; `None` for no limit.
+    /// Maximum of containers allocated in one call; `None`: unlimited.
     pub max_per_heartbeat: Option<NonZeroU32>,
-    /// How nodes are sorted and their queues limited.
+    /// Sorting of nodes by load, and the limit of their queues.
     pub load: NodeLoadConfig,
 }
 
-/// Everything there is to tell.
+/// The whole configuration, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// For clients (8032).
+    /// Address of the service for clients; Hadoop's port is 8032.
     pub client: HostPort,
-    /// For masters (8030).
+    /// Address of the service for ApplicationMasters; Hadoop's port is 8030.
     pub scheduler: HostPort,
-    /// For nodes (8031).
+    /// Address of the service for nodes; Hadoop's port is 8031.
     pub tracker: HostPort,
-    /// For people (8088).
+    /// Address of the web pages; Hadoop's port is 8088.
     pub web: HostPort,
     /// Milliseconds between two heartbeats of a node.
     pub heartbeat_ms: u64,
-    /// Milliseconds of a node's silence after which it is lost.
+    /// Milliseconds without a heartbeat after which a node is lost.
     pub node_expiry_ms: u64,
-    /// Milliseconds of a master's silence after which it has failed.
+    /// Milliseconds without a call after which a master has failed.
     pub master_expiry_ms: u64,
-    /// Milliseconds in which a container must be started; also the life of its token.
+    /// Milliseconds within which a container must be started; also the lifetime of its token.
     pub container_expiry_ms: u64,
-    /// How often an application's master is started at most.
+    /// Maximum of attempts of an application, each with a master of its own.
     pub master_attempts_max: u32,
-    /// Containers are of this size or a multiple of it.
+    /// Size of the smallest container; every container is a multiple of it.
     pub allocation_min: Resource,
-    /// No container is larger.
+    /// Size of the largest container.
     pub allocation_max: Resource,
-    /// Finished applications that are remembered.
+    /// Maximum of finished applications that are kept for clients.
     pub finished_max: usize,
-    /// Stands in container ids, above the number. At least 1: an allocator on a node counts down from it.
+    /// Upper part of each container id, above its number. At least 1: an allocator on a node counts
+    /// down from it.
     pub epoch: i32,
-    /// The key of container tokens.
+    /// Rolling of the key that signs container tokens.
     pub container_keys: RollTimes,
-    /// The key of NMTokens.
+    /// Rolling of the key that signs NMTokens.
     pub nm_keys: RollTimes,
-    /// The key of AMRMTokens.
+    /// Rolling of the key that signs AMRMTokens.
     pub master_keys: RollTimes,
-    /// Whether updates of containers go to their nodes by themselves (`yarn.resourcemanager.auto-update.containers`).
+    /// Whether updates of containers are sent to their nodes without a call of the master
+    /// (`yarn.resourcemanager.auto-update.containers`).
     pub updates_go_to_nodes: bool,
-    /// The file that says which rack a node is in (`net.topology.table.file.name`), if
-    /// `net.topology.node.switch.mapping.impl` says that there is one.
+    /// File that maps nodes to racks (`net.topology.table.file.name`), if
+    /// `net.topology.node.switch.mapping.impl` asks for such a table.
     pub rack_table: Option<PathBuf>,
-    /// Opportunistic containers.
+    /// Allocation of opportunistic containers.
     pub opportunistic: OpportunisticConfig,
 }
 
 impl Config {
-    /// Reads the properties. What is unset has Hadoop's default.
+    /// Reads the configuration from properties; an unset one has Hadoop's default.
     ///
     /// # Errors
-    /// Everything that is wrong, together.
+    /// [`ConfigProblems`] with every value that cannot be used.
     pub fn read(properties: &Properties) -> Result<Self, ConfigProblems> {
         let mut reader = PropertyReader::new(properties, &TABLE);
         let config = read_all(&mut reader);
         // Every ask would be refused; Hadoop does not start either.
         if !config.allocation_min.fits_in(config.allocation_max) {
             let rule =
-                "and -vcores must be at most yarn.scheduler.maximum-allocation-mb and -vcores";
+                "must, like -vcores, be at most yarn.scheduler.maximum-allocation-mb, and -vcores";
             reader.problem(
                 "yarn.scheduler.minimum-allocation-mb",
                 Expected::Rule(rule.into()),
@@ -96,10 +99,11 @@ impl Config {
         reader.check(config)
     }
 
-    /// The configuration of a program that reads no file: what it sets itself, and Hadoop's defaults.
+    /// Makes the configuration of a program that reads no file, from the properties that it sets
+    /// itself and Hadoop's defaults.
     ///
     /// # Errors
-    /// Everything that is wrong, together.
+    /// [`ConfigProblems`] with every value that cannot be used.
     pub fn of(set: &[(&str, &str)]) -> Result<Self, ConfigProblems> {
         Self::read(&TABLE.properties(set))
     }
@@ -156,18 +160,18 @@ fn read_all(reader: &mut PropertyReader<'_>) -> Config {
     }
 }
 
-/// A number that the reader has found not to be negative.
+/// Converts a number that the reader has checked not to be negative.
 fn count(value: i64) -> usize {
     usize::try_from(value).unwrap_or_default()
 }
 
-/// A number that the reader has found to be in the range of the type.
+/// Converts a number that the reader has checked to be in the range of the type.
 fn bound(value: i64) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
 
-/// How a key rolls. The old and the new one count together until everybody who is alive has heard of the new one: 1.5 times
-/// the expiry of those who use it.
+/// Reads how a key rolls. The old and the new key are both valid for 1.5 times the expiry of their
+/// users: by then each of them has received the new key or is lost.
 fn roll_times(
     reader: &mut PropertyReader<'_>,
     name: &str,
@@ -183,7 +187,8 @@ fn roll_times(
     RollTimes { interval, overlap }
 }
 
-/// Hadoop's default is a script, which is none while its property is not set.
+/// Reads the file of racks. Hadoop's default is a script, which does nothing while its property is
+/// unset.
 fn read_rack_table(reader: &mut PropertyReader<'_>) -> Option<PathBuf> {
     let mapping = reader.text("net.topology.node.switch.mapping.impl")?;
     let is_table = mapping == "org.apache.hadoop.net.TableMapping";
@@ -191,7 +196,7 @@ fn read_rack_table(reader: &mut PropertyReader<'_>) -> Option<PathBuf> {
     file.filter(|_| is_table).map(PathBuf::from)
 }
 
-/// Nodes allocate only where there are opportunistic containers at all, as Hadoop has it too.
+/// Reads whether nodes allocate; only where opportunistic containers are enabled, as in Hadoop.
 fn read_is_distributed(reader: &mut PropertyReader<'_>, is_enabled: bool) -> bool {
     const NAME: &str = "yarn.nodemanager.distributed-scheduling.enabled";
     let is_distributed = reader.flag(NAME);

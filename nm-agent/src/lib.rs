@@ -1,8 +1,9 @@
 //! The `nm-agent` program: its command line, its report on a configuration, and nothing else.
 //!
-//! In: arguments, the environment, standard streams. Out: an exit status. What it runs is in libraries: the node in
-//! `node_manager`, the embedded ResourceManager in `mini_rm`, jobs in `shell`, the trial of all of them in `quickstart`.
-//! It is a library too, so that a test can start the whole program from a binary of its own.
+//! Owns nothing but the process. In: arguments, the environment, standard streams. Out: an exit
+//! status. The libraries do the work: `node_manager` is the node, `mini_rm` the embedded
+//! ResourceManager, `shell` runs jobs, `quickstart` tries all of them out. Is a library too, so
+//! that a test can start the whole program from a binary of its own. No other crate may know it.
 
 pub mod check;
 pub mod cli;

@@ -1,15 +1,19 @@
-//! A whole NodeManager as a library: a test or another program can run one, or several, in its own process.
+//! A whole NodeManager as a library: a test or another program can run one, or several, in its own
+//! process.
 //!
-//! [`start`] starts all parts and [`run`] waits for their end as well. In: a [`config::Config`] and what the process was
-//! started with. Out: a node that is registered with its ResourceManager, or why there is none.
+//! [`start`] starts all parts and [`run`] waits for their end as well. In: a [`config::Config`] and
+//! what the process was started with. Out: a node that is registered with its ResourceManager, or
+//! why there is none.
 //!
 //! - [`config`]: Hadoop's properties, read once into typed values
-//! - [`core`], [`core_task`]: the node's state and its one owner; [`hands`]: what acts for it on files and processes
-//! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and heartbeats
+//! - [`core`], [`core_task`]: the node's state and its one owner; [`hands`]: what acts for it on
+//!   files and processes
+//! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
+//!   heartbeats
 //! - `wiring`: makes every part and ends them in order
 //!
-//! Owns the node's state and the order of start and stop. May not know the command line, signals, where the log goes, or the
-//! embedded ResourceManager. ARCHITECTURE.md draws how the parts fit.
+//! Owns the node's state and the order of start and stop. May not know the command line, signals,
+//! where the log goes, or the embedded ResourceManager. ARCHITECTURE.md draws how the parts fit.
 
 pub mod applications;
 mod audit;
@@ -35,8 +39,8 @@ use tokio_util::sync::CancellationToken;
 /// Runs the agent until `stop` is cancelled or the ResourceManager orders it to end.
 ///
 /// # Errors
-/// [`AgentError`]: a part could not start, the ResourceManager refuses the node, or nobody answered for as long as
-/// configured.
+/// [`AgentError`]: a part could not start, the ResourceManager refuses the node, or nobody answered
+/// for as long as configured.
 pub async fn run(
     config: config::Config,
     process: Process,

@@ -1,9 +1,9 @@
-//! The log: where it goes and what is in it.
+//! Log of the process: its destination and its filter.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Crates that a filter means when it names the program: those that a node and the quick start are made of.
+/// Crates that a filter means when it names the program: those of the node and of the quick start.
 const OF_THE_PROGRAM: [&str; 6] = [
     "container_runtime",
     "hadoop_conf",
@@ -13,10 +13,12 @@ const OF_THE_PROGRAM: [&str; 6] = [
     "quickstart",
 ];
 
-/// Starts it: what `filter` lets through goes to `writer`, with colours if `is_coloured`. Once in a process.
+/// Starts the log: lines that pass `filter` go to `writer`, with colours if `is_coloured`. May be
+/// called once in a process.
 ///
-/// What cannot be written is lost, without a word: a reader that has gone away, or a full disk, ends no part of the agent.
-/// The subscriber would complain on standard error, which panics when that is what cannot be written to.
+/// Lines that cannot be written are lost without a message: a reader that has gone away, or a full
+/// disk, ends no part of the agent. The subscriber would report on standard error, and panic if
+/// standard error is what cannot be written to.
 pub fn start<W>(filter: &str, writer: W, is_coloured: bool)
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
@@ -29,7 +31,8 @@ where
         .init();
 }
 
-/// The filter, with a directive for each crate of the program where it names the program.
+/// Returns the filter with a directive added for each crate of the program where it names the
+/// program.
 fn with_crates(filter: &str) -> String {
     let mut directives: Vec<String> = Vec::new();
     for directive in filter.split(',') {

@@ -1,23 +1,24 @@
-//! The signals that end a program of ours in order.
+//! Signals that end a program in order.
 
 use std::io;
 
 use procfs::process::Process;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Who wants it to end.
+/// A signal that asks the program to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// Ctrl-C.
+    /// SIGINT, as from Ctrl-C.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM, as from a service manager.
     Terminate,
-    /// The terminal is gone.
+    /// SIGHUP: the terminal is gone.
     HangUp,
 }
 
 impl Interruption {
-    /// What shells make of a process that such a signal ended: 128 and its number.
+    /// Returns the exit status that shells report for a process ended by the signal: 128 plus its
+    /// number.
     #[must_use]
     pub const fn exit_status(self) -> u8 {
         match self {
@@ -27,7 +28,7 @@ impl Interruption {
         }
     }
 
-    /// The signal's name.
+    /// Returns the signal's name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,7 +39,7 @@ impl Interruption {
     }
 }
 
-/// Listens from its making on; none is lost between two calls.
+/// Receiver of these signals. Receives from its creation on; none is lost between two calls.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
@@ -47,10 +48,11 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// All three, but SIGHUP where the process was started to ignore it, as by `nohup`: a JVM leaves it ignored then, too.
+    /// Receives all three signals; SIGHUP not where the process was started to ignore it, as by
+    /// `nohup`, which a JVM leaves ignored too.
     ///
     /// # Errors
-    /// The runtime cannot listen.
+    /// An I/O error if the runtime cannot install a handler.
     pub fn listen() -> io::Result<Self> {
         let hang_up = if is_hang_up_ignored() {
             None
@@ -63,10 +65,10 @@ impl Signals {
         })
     }
 
-    /// SIGINT and SIGTERM: a lost terminal means what it means to any program.
+    /// Receives SIGINT and SIGTERM; SIGHUP keeps its default action.
     ///
     /// # Errors
-    /// The runtime cannot listen.
+    /// An I/O error if the runtime cannot install a handler.
     pub fn listen_to_people() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -75,7 +77,7 @@ impl Signals {
         })
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) -> Interruption {
         let Self {
             interrupt,
@@ -98,7 +100,8 @@ impl Signals {
     }
 }
 
-/// To be asked before it is listened to. Where `/proc` does not tell, it is taken for not ignored.
+/// Returns whether SIGHUP is ignored; to be called before a handler is installed. If `/proc` cannot
+/// be read, SIGHUP counts as not ignored.
 fn is_hang_up_ignored() -> bool {
     let status = Process::myself().and_then(|process| process.status());
     // The lowest bit is signal 1, which is SIGHUP.

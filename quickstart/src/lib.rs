@@ -1,13 +1,17 @@
-//! `nm-agent quickstart`: a ResourceManager, some agents and two jobs in one process, and what happens among them, told as
-//! it happens. Everything is real but the size of the nodes: the protocols, the decisions, the containers' processes.
+//! `nm-agent quickstart`: a ResourceManager, some agents and two jobs in one process, and what
+//! happens among them, told as it happens. Everything is real but the size of the nodes: the
+//! protocols, the decisions, the containers' processes.
 //!
-//! In: how many nodes, and the process around it. Out: an exit status and text for people. Knows the node manager, the embedded
-//! ResourceManager and the shell as libraries, each by its public face, and leaves no process and no file behind.
+//! In: how many nodes, and the process around it. Out: an exit status and text for people. Knows
+//! the node manager, the embedded ResourceManager and the shell as libraries, each by its public
+//! face, and leaves no process and no file behind.
 //!
 //! - `plan`: the numbers, and `settings`, the configurations made of them
-//! - `limits`, `folder`, `holder`, `error`: what the machine must give, and what to say when it does not
+//! - `limits`, `folder`, `holder`, `error`: what the machine must give, and what to say when it
+//!   does not
 //! - `cluster`, `jobs`: what runs
-//! - `observe`: looks at it; `tally` adds up what happened; `story` decides, purely, what to say and do next
+//! - `observe`: looks at it; `tally` adds up what happened; `story` decides, purely, what to say
+//!   and do next
 //! - `screen`, `summary`, `logging`: what people see
 //! - `leftovers`: the end, which leaves no process and no file behind
 
@@ -52,24 +56,26 @@ use self::settings::Ports;
 use self::story::{Cue, JobName, JobSight, Sight, Story, Verdict};
 use self::summary::Summary;
 
-/// Between two looks at the cluster: below what people notice, far above what a look costs. A node keeps its last 60
-/// decisions, more than it makes in the longest pause that is likely.
+/// Between two looks at the cluster: below what people notice, far above what a look costs. A node
+/// keeps its last 60 decisions, more than it makes in the longest pause that is likely.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Threads of the runtime: the work is little, and machines with many processors have no use for as many threads here.
+/// Threads of the runtime: the work is little, and machines with many processors have no use for as
+/// many threads here.
 const WORKERS_MAX: usize = 4;
 
 /// For threads that hang in a disk or a name service, when everything has ended in order.
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What somebody asks for.
+/// Options of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many nodes; within [`NODES`].
     pub nodes: u16,
     /// End with the story instead of waiting for Ctrl-C.
     pub once: bool,
-    /// The port of the ResourceManager's pages, followed by those of the nodes; `None` takes free ones. All must exist.
+    /// The port of the ResourceManager's pages, followed by those of the nodes; `None` takes free
+    /// ones. All must exist.
     pub port: Option<u16>,
 }
 
@@ -78,7 +84,7 @@ pub struct Options {
 pub struct Surroundings {
     /// When the process started, as exactly as it knows.
     pub started: SystemTime,
-    /// Its environment.
+    /// Environment of the process.
     pub environment: BTreeMap<String, String>,
     /// Local time's distance from UTC.
     pub utc_offset: UtcOffset,
@@ -90,14 +96,15 @@ pub struct Surroundings {
 enum Ending {
     Told(Verdict),
     Interrupted(Interruption),
-    /// Nobody reads what is told.
+    /// Standard output has been closed by its reader.
     Unread,
 }
 
-/// Runs until the story is over or, unless it is to be told once, until Ctrl-C. Leaves no process and no file.
+/// Runs until the story is over or, unless it is to be told once, until Ctrl-C. Leaves no process
+/// and no file.
 ///
-/// The exit status is 0 when all of the story happened, 1 when not or when it could not begin, and 128 and the signal's
-/// number when a signal came before its end.
+/// The exit status is 0 when all of the story happened, 1 when not or when it could not begin, and
+/// 128 and the signal's number when a signal came before its end.
 #[must_use]
 pub fn run(options: &Options, surroundings: &Surroundings) -> ExitCode {
     let status = start(options, surroundings).unwrap_or_else(|error| {
@@ -141,7 +148,7 @@ fn start(options: &Options, surroundings: &Surroundings) -> Result<u8, Quickstar
     status
 }
 
-/// Where temporary files go.
+/// Returns the folder for temporary files.
 fn temporary_folder(environment: &BTreeMap<String, String>) -> PathBuf {
     let chosen = environment.get("TMPDIR").filter(|path| !path.is_empty());
     chosen.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
@@ -182,7 +189,8 @@ async fn in_folder(
     })
 }
 
-/// Ends the cluster. Further signals change nothing: each step has a bound, and haste would leave containers behind.
+/// Ends the cluster. Further signals change nothing: each step has a bound, and haste would leave
+/// containers behind.
 async fn stop<W: io::Write>(
     cluster: Cluster,
     signals: &mut Signals,
@@ -199,7 +207,7 @@ async fn stop<W: io::Write>(
     problems
 }
 
-/// Where the story is told.
+/// The running story with its cluster's view, screen and jobs.
 struct Stage<'a> {
     options: &'a Options,
     surroundings: &'a Surroundings,
@@ -228,7 +236,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Where to watch, before anything happens.
+    /// Prints the addresses of the pages, before anything happens.
     fn introduce(&mut self, cluster: &Cluster) {
         let screen = &mut self.screen;
         screen.line("Watch it here:");
@@ -369,7 +377,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Colours and overwritten lines are for terminals; colours only for people who have not declined (<https://no-color.org>).
+/// Colours and overwritten lines are for terminals; colours only for people who have not declined
+/// (<https://no-color.org>).
 fn look(environment: &BTreeMap<String, String>) -> Look {
     let is_dumb = environment.get("TERM").is_some_and(|term| term == "dumb");
     let terminal = io::stdout().is_terminal() && !is_dumb;

@@ -1,4 +1,4 @@
-//! Where to run: the addresses of ResourceManagers, who asks, and how patient to be. Hadoop's property names.
+//! The cluster to run on: addresses of ResourceManagers, the user, and for how long to retry.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use hadoop_conf::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How long a ResourceManager that does not answer is tried again.
+/// Limits of the retries of a ResourceManager that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patience {
-    /// After how much time to give up (`yarn.resourcemanager.connect.max-wait.ms`); `None`: never.
+    /// Time after which to give up (`yarn.resourcemanager.connect.max-wait.ms`); `None`: never.
     pub give_up_after: Option<Duration>,
-    /// No pause between two tries is longer (`yarn.resourcemanager.connect.retry-interval.ms`).
+    /// Longest pause between two tries (`yarn.resourcemanager.connect.retry-interval.ms`).
     pub interval_max: Duration,
 }
 
 impl Default for Patience {
-    /// Hadoop's defaults.
+    /// Returns Hadoop's defaults of the two properties.
     fn default() -> Self {
         Self {
             give_up_after: Some(Duration::from_secs(900)),
@@ -29,19 +29,20 @@ impl Default for Patience {
     }
 }
 
-/// Where to run.
+/// A cluster to run a job on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// `host:port` of each ResourceManager for clients (`yarn.resourcemanager.address`); at least one.
+    /// `host:port` of each ResourceManager for clients (`yarn.resourcemanager.address`); never
+    /// empty.
     pub resource_managers: Vec<String>,
-    /// `host:port` of each ResourceManager for masters (`yarn.resourcemanager.scheduler.address`), as the master's node
-    /// reaches them; at least one. The address of an AMRMProxy may stand here.
+    /// `host:port` of each ResourceManager for masters (`yarn.resourcemanager.scheduler.address`),
+    /// as the master's node reaches them; never empty. May be the address of an AMRMProxy.
     pub schedulers: Vec<String>,
-    /// The user to submit as, which a cluster without Kerberos believes.
+    /// User to submit as; a cluster without Kerberos does not verify it.
     pub user: String,
-    /// The program that runs the master, by its path on the nodes.
+    /// Path of the program that runs the master, on the nodes.
     pub program: PathBuf,
-    /// How patient to be.
+    /// Limits of the retries of both services.
     pub patience: Patience,
 }
 
@@ -53,7 +54,7 @@ impl Cluster {
     /// Reads a client's configuration.
     ///
     /// # Errors
-    /// Everything that cannot be used, together.
+    /// [`ConfigProblems`] with every value that cannot be used.
     pub fn read(
         properties: &Properties,
         user: String,
@@ -64,7 +65,7 @@ impl Cluster {
         if security.is_some_and(|value| !value.eq_ignore_ascii_case("simple")) {
             reader.problem(
                 AUTHENTICATION,
-                Expected::Unsupported("only simple authentication is there"),
+                Expected::Unsupported("only simple authentication is"),
             );
         }
         let called = [RmService::Client, RmService::Scheduler];
@@ -100,7 +101,7 @@ impl Cluster {
     }
 }
 
-/// Nobody can be called at port 0, which asks for a free one when listening.
+/// Reports an address with port 0, which asks for a free port when listening and cannot be called.
 fn check_port(
     reader: &mut PropertyReader<'_>,
     service: RmService,

@@ -1,11 +1,11 @@
-//! Properties that only the ResourceManager reads, with Hadoop's defaults.
+//! Table of the ResourceManager's properties with Hadoop's defaults.
 
 use hadoop_conf::DefaultSource::{CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::Honoured;
 use hadoop_conf::Unit::{ClassName, Count, Flag, Mebibytes, Millis, Paths, Ratio, Seconds, Text};
 use hadoop_conf::{Key, KeyTable, key, shared};
 
-/// All properties of the ResourceManager: its own, and those that nodes or clients read too.
+/// Properties of the ResourceManager, with those that nodes or clients read too.
 pub(super) const TABLE: KeyTable = KeyTable {
     keys: &[OWN, shared::KEYS],
     families: &[],

@@ -1,7 +1,8 @@
-//! Every property that Hadoop's NodeManager knows, as one table: name, default, unit, and what this agent makes of it.
+//! Every property that Hadoop's NodeManager knows, as one table: name, default, unit, and what this
+//! agent makes of it.
 //!
-//! The table is the single source of defaults. Names and defaults are those of Hadoop 3.4.2's `core-default.xml` and
-//! `yarn-default.xml`, plus those that stand only in its code.
+//! The table is the single source of defaults. Names and defaults are those of Hadoop 3.4.2's
+//! `core-default.xml` and `yarn-default.xml`, plus those that stand only in its code.
 
 mod honoured;
 mod later;
@@ -10,8 +11,8 @@ mod related;
 
 use hadoop_conf::{Family, Key, KeyClass, KeyTable, shared};
 
-/// The table: honoured, later, not applicable, then those outside `yarn.nodemanager.*` and those that other programs read
-/// too.
+/// The table: honoured, later, not applicable, then those outside `yarn.nodemanager.*` and those
+/// that other programs read too.
 pub const TABLE: KeyTable = KeyTable {
     keys: &[
         honoured::HONOURED,
@@ -35,7 +36,8 @@ const fn family(
     }
 }
 
-/// Names with a part that the operator chooses: what stands before it, what after it, and what this agent makes of them.
+/// Names with a part that the operator chooses: what stands before it, what after it, and what this
+/// agent makes of them.
 const FAMILIES: &[Family] = &[
     family("yarn.nodemanager.admin-env.", &[""], KeyClass::Honoured),
     family("yarn.nodemanager.resource-type.", &[""], KeyClass::Later),
@@ -87,18 +89,18 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
-/// All properties in the table.
+/// Iterates over the properties in the table.
 pub fn all() -> impl Iterator<Item = &'static Key> {
     TABLE.all()
 }
 
-/// The table's entry of this name.
+/// Returns the table's entry of a name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
     TABLE.find(name)
 }
 
-/// What this agent makes of a name, be it in the table or of a family; `None`: unknown.
+/// Returns the class of a name in the table or of a family; `None`: unknown.
 #[must_use]
 pub fn class_of(name: &str) -> Option<KeyClass> {
     TABLE.class_of(name)
