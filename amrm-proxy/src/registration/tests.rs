@@ -13,7 +13,6 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::*;
-use crate::store::Record;
 use crate::testing::{ATTEMPT, allocate, answer, context, raw};
 
 mod memory;
