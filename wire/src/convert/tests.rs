@@ -223,7 +223,7 @@ fn a_container_number_below_zero_is_taken() {
 }
 
 #[test]
-fn ports_that_nobody_can_listen_on_are_refused() {
+fn ports_that_no_server_can_have_are_refused() {
     for port in [i32::MIN, -1, 0, 65_536, i32::MAX] {
         let proto = NodeIdProto {
             host: Some("node".to_owned()),

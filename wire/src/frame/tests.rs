@@ -50,7 +50,7 @@ fn http_shows_after_four_bytes() {
 }
 
 #[test]
-fn other_versions_and_auth_bytes_are_told_apart() {
+fn other_versions_and_auth_bytes_are_distinguished() {
     assert_eq!(
         decoder(b"hrpc\x04\x00\x00").preamble(),
         Err(PreambleError::Version { version: 4 })

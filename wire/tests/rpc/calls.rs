@@ -18,7 +18,7 @@ fn remote(result: Result<Bytes, RpcError>) -> RemoteException {
 }
 
 #[tokio::test]
-async fn simple_caller_is_who_it_says() {
+async fn simple_caller_has_the_claimed_name() {
     let server = start(ServerAuth::Simple).await;
     let client = connect(&server, simple()).await.unwrap();
     assert_eq!(call(&client, "whoami", b"").await.unwrap(), "bob None");
@@ -27,7 +27,7 @@ async fn simple_caller_is_who_it_says() {
 }
 
 #[tokio::test]
-async fn token_caller_is_who_the_token_says() {
+async fn token_caller_has_the_name_in_its_token() {
     for auth in [token_only(), token_or_simple()] {
         let server = start(auth).await;
         let client = connect(&server, ClientAuth::Token(token())).await.unwrap();

@@ -75,7 +75,7 @@ async fn http_request_is_answered_with_404() {
 }
 
 #[tokio::test]
-async fn newer_version_is_told_ours() {
+async fn newer_version_gets_ours() {
     let fatal = fatal_answer(ServerAuth::Simple, &[b"hrpc\x0a\x00\x00"]).await;
     assert_refused(
         fatal,
@@ -86,7 +86,7 @@ async fn newer_version_is_told_ours() {
 }
 
 #[tokio::test]
-async fn older_version_is_told_in_its_own_form() {
+async fn older_version_is_answered_in_its_own_form() {
     let server = start(ServerAuth::Simple).await;
     let mut raw = Raw::connect(server.address).await;
     raw.send(b"hrpc\x07\x00\x00").await;
