@@ -210,6 +210,15 @@ impl Parent {
         Ok(group)
     }
 
+    /// Returns the cgroup `name`, which need not exist. Touches no file.
+    ///
+    /// # Errors
+    /// `name` cannot be the name of a cgroup.
+    pub fn child(&self, name: &str) -> Result<Cgroup, CgroupError> {
+        checked_name(name)?;
+        Ok(Cgroup::new(Arc::clone(&self.dirs), name.to_owned()))
+    }
+
     /// Limits everything below together.
     ///
     /// # Errors
