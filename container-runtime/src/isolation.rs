@@ -1,125 +1,92 @@
-//! Containers in control groups: classes that give way to each other, limits, freezing, and an end that nothing escapes.
+//! Containers in control groups: classes that yield to each other, limits, freezing, and an end
+//! that no process escapes.
 //!
 //! ```text
-//! all containers ── guaranteed ──── CONTAINER …        processor time and memory by what was promised
-//!               └── opportunistic ─ CONTAINER …        together: idle processor time, memory that nobody was promised
+//! all containers ── guaranteed ──── CONTAINER …   CPU time and memory by what was promised
+//!               └── opportunistic ─ CONTAINER …   together: idle CPU time, unpromised memory
+//!
+//! launch threads, watches, core ── events ──▶ owner: state machine, fast jobs ── answers ─▶ core
+//!                                              │ ▲
+//!                                    slow jobs ▼ │ results
+//!                                    threads: limits and moves; reclaim
 //! ```
 //!
-//! The launcher asks for a cgroup (`Isolation::enter`) and starts the process in it; its watch signals and kills through
-//! `Confined`; the core orders freezing, thawing and new limits, which threads carry out and answer with effects.
+//! The launcher makes a cgroup (`Isolation::enter`) on its own thread and starts the process in it;
+//! its watch signals and kills through `Confined`; the core orders freezing, thawing and new limits.
+//! Every decision is made by `state`, on one thread that never blocks. No state is shared.
 //!
-//! - `rules`: what the limits are, pure
-//! - `table`: which containers have cgroups, and the sums over them
-//! - `applied`: what was last written to a class; `hurry`: whom the class of opportunistic ones gets processor time for
-//! - `shared`: cgroups and table together; `confined`: one container as its watch sees it
-//! - `birth`: a process that is being made in its class
-//! - the threads: `freezing` never waits; `changing`, limits and moves, `pressing`, memory of frozen ones, and `leftovers`,
-//!   cgroups that could not be removed, may
-//! - `oom`: what is said of a container that the kernel killed
-//! - `standing`: whether and why cgroups are not used
+//! - `state`: the state machine, pure; `limits`: its arithmetic
+//! - `owner`: the thread that owns it; `executor`: jobs on the kernel's files
+//! - `confined`: one container as its watch sees it
+//! - `leftovers`: cgroups that could not be removed
+//! - `oom`: the message about a container that the kernel killed
+//! - `availability`: whether and why cgroups are not used
 
-mod applied;
-mod birth;
-mod changing;
+mod availability;
 mod confined;
 mod event;
-mod freezing;
-mod hurry;
+mod executor;
 mod leftovers;
+mod limits;
 mod oom;
-mod pressing;
-mod rules;
-mod shared;
-mod standing;
-mod table;
-#[cfg(test)]
-mod tests;
+mod owner;
+mod state;
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cgroup::{
     Cgroup, CgroupError, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
 };
-use crossbeam_channel::{Sender, bounded, unbounded};
 use records::{ContainerId, ExecutionType, Resource};
 use sched::ContainerSpec;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-pub(crate) use birth::Birth;
+pub use availability::Availability;
 pub(crate) use confined::Confined;
 pub use event::IsolationEvent;
 pub(crate) use oom::{is_of_its_limit, message as oom_message};
-pub use standing::Standing;
 
 use crate::config::CgroupConfig;
 use crate::monitor::PressureFiles;
-use changing::{Change, Changer};
-use freezing::{FreezeOrder, Freezer};
+use executor::Places;
 use leftovers::Leftovers;
-use pressing::{RECLAIM_QUEUE_MAX, Reclaimer};
-use rules::Rules;
-use shared::{Places, Shared};
+use limits::Rules;
+use owner::Mailbox;
+use state::{Event, Group};
 
-/// How long the end of what an earlier run left may take, all together.
+/// Deadline for ending all containers that an earlier run left.
 const LEFTOVERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The handle. Cheap to clone; the threads end with the last one.
+/// Handle of the node's cgroups. Cheap to clone; the threads end with the last one.
 #[derive(Clone, Debug)]
 pub struct Isolation {
-    shared: Arc<Shared>,
-    orders: Orders,
-}
-
-/// Orders to the threads. Bounded by the containers that there are: at most one of a kind is under way for each.
-#[derive(Clone, Debug)]
-struct Orders {
-    freeze: Sender<FreezeOrder>,
-    change: Sender<Change>,
+    mailbox: Mailbox,
+    places: Arc<Places>,
+    /// Rules as of the start, for launch threads. The owner corrects a new cgroup if the node's
+    /// capacity has changed since.
+    rules: Arc<Rules>,
     leftovers: Leftovers,
 }
 
-impl Orders {
-    fn freeze(&self, order: FreezeOrder) {
-        // The thread lives as long as somebody can order.
-        if self.freeze.send(order).is_err() {
-            tracing::error!("the thread that freezes has gone");
-        }
-    }
-
-    fn change(&self, change: Change) {
-        if self.change.send(change).is_err() {
-            tracing::error!("the thread for limits has gone");
-        }
-    }
-
-    /// The sums over the classes have changed.
-    fn classes(&self, shared: &Shared) {
-        if shared.classes_due.ask() {
-            self.change(Change::Classes);
-        }
-    }
-}
-
-/// What containers may use together.
+/// Capacity that containers may use together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What the node offers.
+    /// Capacity that the node offers.
     pub total: Resource,
-    /// Processors of the machine.
+    /// CPUs of the machine.
     pub processors: u32,
-    /// Memory in mebibytes that running and frozen containers may hold together, where that is more than the node offers;
-    /// `None`: containers are not frozen to make room.
+    /// Memory in mebibytes that running and frozen containers may hold together, where that
+    /// exceeds the node's capacity; `None`: containers are not frozen to free resources.
     pub memory_ceiling_mb: Option<u64>,
 }
 
 impl Isolation {
-    /// Finds the place for containers, ends what an earlier run left there, and starts the threads. Without a handle the
-    /// agent goes on with process groups, and [`Standing`] says why.
+    /// Opens the place for containers, ends what an earlier run left there, and starts the threads.
+    /// Without a handle the agent goes on with process groups, and [`Availability`] says why.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -127,164 +94,142 @@ impl Isolation {
         config: &CgroupConfig,
         offer: Offer,
         effects: &mpsc::UnboundedSender<IsolationEvent>,
-    ) -> io::Result<(Option<Self>, Standing)> {
+    ) -> io::Result<(Option<Self>, Availability)> {
         let opened = open(config, &layout(config)).and_then(|root| {
             let guaranteed = class(&root, "guaranteed")?;
             let opportunistic = class(&root, "opportunistic")?;
-            Ok((root, guaranteed, opportunistic))
+            Ok(Places {
+                root,
+                guaranteed,
+                opportunistic,
+            })
         });
-        let (root, guaranteed, opportunistic) = match opened {
-            Ok(opened) => opened,
-            Err(reason) => return Ok((None, Standing::without(config, reason))),
+        let places = match opened {
+            Ok(places) => Arc::new(places),
+            Err(reason) => return Ok((None, Availability::without(config, reason))),
         };
-        let standing = Standing::with(config, &root);
+        let availability = Availability::with(config, &places.root);
         let rules = Rules {
             config: config.clone(),
-            total: Mutex::new(offer.total),
+            total: offer.total,
             memory_ceiling_mb: offer.memory_ceiling_mb,
             processors: offer.processors,
         };
-        let places = Places::new(root, guaranteed, opportunistic);
-        let shared = Arc::new(Shared::new(rules, places));
-        shared.apply_classes();
-        let orders = start_threads(&shared, effects)?;
-        // No container has been announced yet: what is there is of an earlier run, and did not go in time.
+        let mailbox = owner::start(rules.clone(), &places, effects.clone())?;
+        let (leftovers, retried) = Leftovers::new();
+        thread::Builder::new()
+            .name("cgroup-leftover".to_owned())
+            .spawn(move || leftovers::serve(&retried))?;
+        // No container has been announced yet: those that exist are of an earlier run, and were not
+        // gone in time.
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
-            for group in shared.parent(class).children().unwrap_or_default() {
-                orders.leftovers.leave(group);
+            for group in places.class(class).children().unwrap_or_default() {
+                leftovers.leave(group);
             }
         }
-        Ok((Some(Self { shared, orders }), standing))
+        let isolation = Self {
+            mailbox,
+            places,
+            rules: Arc::new(rules),
+            leftovers,
+        };
+        Ok((Some(isolation), availability))
     }
 
-    /// A container is about to be launched: what it may use.
+    /// Announces a container whose launch is about to be queued.
     pub fn announce(&self, spec: ContainerSpec) {
-        self.shared.table.announce(spec);
+        self.mailbox.tell(Event::Announced(spec));
     }
 
-    /// It was not even taken for a launch.
+    /// Takes back an announcement whose launch was not queued.
     pub fn withdraw(&self, id: ContainerId) {
-        self.shared.table.remove(id);
+        self.mailbox.tell(Event::Removed(id));
     }
 
-    /// Its launch failed: removes what was made for it.
+    /// Removes what was made for a launch that failed.
     pub(crate) fn forget(&self, id: ContainerId) {
         self.confined(id).finish();
     }
 
-    /// Makes its cgroup, for its process to be started in.
+    /// Makes the cgroup of an announced container, for its process to be started in, on the
+    /// calling thread: neither a lock nor another thread is waited for. The process must be
+    /// started, or the container forgotten, without delay: from now on a start that is late boosts
+    /// its class.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn enter(&self, id: ContainerId) -> Result<Option<Cgroup>, CgroupError> {
-        let made = self.shared.with_groups(id, |spec, groups| {
-            let group = self.shared.make(spec)?;
-            let class = spec.execution_type;
-            groups.current = Some((class, group.clone()));
-            let share = self.shared.rules.share(spec, class, 0);
-            self.shared.table.count(id, share);
-            Ok(group)
-        });
-        let Some(made) = made.transpose()? else {
-            return Ok(None);
+    pub(crate) fn enter(&self, spec: &ContainerSpec) -> Result<Cgroup, CgroupError> {
+        let limits = self.rules.container(spec);
+        let group = Group {
+            class: spec.execution_type,
+            id: spec.id,
         };
-        self.orders.classes(&self.shared);
-        Ok(Some(made))
+        let made = self.places.create_new(group, limits)?;
+        self.mailbox.tell(Event::Created(*spec, limits));
+        Ok(made)
     }
 
-    /// Its process is about to be made in its cgroup. `sooner` ends when it is to end at once; `None`: it gets processor
-    /// time like the agent itself.
-    pub(crate) fn birth(
-        &self,
-        id: ContainerId,
-        runtime: &Handle,
-        sooner: impl Future<Output = ()> + Send + 'static,
-    ) -> Option<Birth> {
-        let class = self.shared.with_groups(id, |_, groups| {
-            groups.current.as_ref().map(|(class, _)| *class)
-        });
-        match class.flatten()? {
-            ExecutionType::Guaranteed => None,
-            ExecutionType::Opportunistic => Some(Birth::begin(&self.shared, runtime, sooner)),
+    /// Records that the process of an entered container executes its program. A guaranteed one was
+    /// never short of CPU time.
+    pub(crate) fn started(&self, spec: &ContainerSpec) {
+        match spec.execution_type {
+            ExecutionType::Guaranteed => {}
+            ExecutionType::Opportunistic => self.mailbox.tell(Event::Started(spec.id)),
         }
     }
 
-    /// Its cgroups, for its watch.
+    /// Boosts the start of a container whose end was ordered. No effect on one that has started.
+    pub(crate) fn end_ordered(&self, id: ContainerId) {
+        self.mailbox.tell(Event::EndOrdered(id));
+    }
+
+    /// Returns the cgroups of a container, for its watch.
     pub(crate) fn confined(&self, id: ContainerId) -> Confined {
         Confined {
-            shared: Arc::clone(&self.shared),
-            orders: self.orders.clone(),
+            isolation: self.clone(),
             id,
         }
     }
 
-    /// Its size or type has changed. Takes effect soon.
+    /// Changes size or type of a container. Takes effect soon.
     pub fn apply(&self, spec: ContainerSpec) {
-        if self.shared.table.changed(spec) {
-            self.orders.change(Change::Container(spec.id));
-        }
+        self.mailbox.tell(Event::Changed(spec));
     }
 
-    /// The node offers more or less from now on. Running containers keep the quota that they have.
+    /// Changes the node's capacity. Running containers keep their CPU quota.
     pub fn node_resource(&self, total: Resource) {
-        *table::locked(&self.shared.rules.total) = total;
-        self.orders.classes(&self.shared);
+        self.mailbox.tell(Event::NodeResource(total));
     }
 
-    /// Freezes it; answers with an effect.
+    /// Freezes a container; answered by an [`IsolationEvent`].
     pub fn pause(&self, id: ContainerId) {
-        self.orders.freeze(FreezeOrder::Pause(id));
+        self.mailbox.tell(Event::Pause(id));
     }
 
-    /// Thaws it; answers with an effect.
+    /// Thaws a container; answered by an [`IsolationEvent`].
     pub fn resume(&self, id: ContainerId) {
-        self.orders.freeze(FreezeOrder::Resume(id));
+        self.mailbox.tell(Event::Resume(id));
     }
 
-    /// Opens what tells for how long containers of a class have waited.
+    /// Directories of all containers, one in each hierarchy; the unified one's first.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.places.root.paths()
+    }
+
+    /// Opens the pressure files of a class: how long its containers have waited.
     #[must_use]
     pub fn pressure(&self, class: ExecutionType) -> Option<PressureFiles> {
-        let opened = PressureFiles::open(self.shared.parent(class));
+        let opened = PressureFiles::open(self.places.class(class));
         opened.unwrap_or_else(|error| {
             let error = crate::error_chain(&error);
-            tracing::warn!(?class, error, "the pressure of a class is not told");
+            tracing::warn!(?class, error, "the pressure of a class cannot be read");
             None
         })
     }
 }
 
-fn start_threads(
-    shared: &Arc<Shared>,
-    effects: &mpsc::UnboundedSender<IsolationEvent>,
-) -> io::Result<Orders> {
-    let (reclaim, frozen) = bounded(RECLAIM_QUEUE_MAX);
-    let (freeze, freeze_orders) = unbounded();
-    let (change, changes) = unbounded();
-    let freezer = Freezer {
-        shared: Arc::clone(shared),
-        effects: effects.clone(),
-        reclaim,
-        stopping: BTreeMap::new(),
-    };
-    let changer = Changer::new(Arc::clone(shared));
-    let reclaimer = Reclaimer {
-        shared: Arc::clone(shared),
-        effects: effects.clone(),
-    };
-    let start = |name: &str| thread::Builder::new().name(name.to_owned());
-    start("cgroup-freeze").spawn(move || freezer.serve(&freeze_orders))?;
-    start("cgroup-limits").spawn(move || changer.serve(&changes))?;
-    start("cgroup-reclaim").spawn(move || reclaimer.serve(&frozen))?;
-    let (leftovers, retried) = Leftovers::new();
-    start("cgroup-leftover").spawn(move || leftovers::serve(&retried))?;
-    Ok(Orders {
-        freeze,
-        change,
-        leftovers,
-    })
-}
-
-/// The hierarchies that the configuration lets be used.
+/// Hierarchies that the configuration permits.
 fn layout(config: &CgroupConfig) -> Layout {
     let layout = Layout::of_this_process();
     match &config.mount_path {
@@ -297,7 +242,8 @@ fn open(config: &CgroupConfig, layout: &Layout) -> Result<Root, Unusable> {
     Root::open(layout, &root_config(config))
 }
 
-/// What is asked of the hierarchies. Where nothing asks for cgroups, they are used only if somebody gave us one.
+/// Requirements on the hierarchies. Without a property that needs cgroups, only a delegated one is
+/// used.
 fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
     const BASIC: [Controller; 5] = [
         Controller::Cpu,
@@ -315,7 +261,7 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
     }
 }
 
-/// Opens a class, without containers and limits of an earlier run.
+/// Opens the cgroup of a class, without containers and limits of an earlier run.
 fn class(root: &Root, name: &str) -> Result<Parent, Unusable> {
     let parent = root.parent(name)?;
     end_leftovers(&parent);
@@ -324,20 +270,20 @@ fn class(root: &Root, name: &str) -> Result<Parent, Unusable> {
         Err(error) => {
             let error = crate::error_chain(&error);
             tracing::warn!(name, error, "limits of an earlier run may still hold");
-            // In some hierarchies it may be gone.
+            // In some hierarchies it may be gone already.
             Ok(root.parent(name)?)
         }
     }
 }
 
-/// Ends and removes what is below a class: nobody knows of it any more.
+/// Kills and removes containers that an earlier run left in a class.
 fn end_leftovers(parent: &Parent) {
     let groups = match parent.children() {
         Ok(groups) => groups,
         Err(error) => {
             tracing::warn!(
                 error = crate::error_chain(&error),
-                "cgroups of an earlier run are not looked for"
+                "cgroups of an earlier run cannot be listed"
             );
             return;
         }

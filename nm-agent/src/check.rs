@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use container_runtime::config::CgroupConfig;
-use container_runtime::isolation::Standing;
+use container_runtime::isolation::Availability;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
@@ -80,7 +80,7 @@ pub trait Machine {
     fn writable(&self, folder: &Path) -> Result<(), ProbeError>;
 
     /// Whether containers would have cgroups.
-    fn cgroups(&self, config: &CgroupConfig) -> Standing;
+    fn cgroups(&self, config: &CgroupConfig) -> Availability;
 
     /// Whether the host has an address.
     ///
@@ -111,8 +111,8 @@ impl Machine for ThisMachine {
         result.map_err(|errno| ProbeError::Folder { path, errno })
     }
 
-    fn cgroups(&self, config: &CgroupConfig) -> Standing {
-        Standing::foreseen(config)
+    fn cgroups(&self, config: &CgroupConfig) -> Availability {
+        Availability::foreseen(config)
     }
 
     fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {
@@ -196,11 +196,11 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
             .filter_map(|folder| machine.writable(folder).err());
         findings.add(name, folders.len(), &errors.collect::<Vec<_>>());
     }
-    let standing = machine.cgroups(&config.cgroups);
-    if standing.lacks() {
-        findings.warnings.push(standing.to_string());
-    } else if standing.is_used() {
-        findings.notes.push(standing.to_string());
+    let availability = machine.cgroups(&config.cgroups);
+    if availability.lacks() {
+        findings.warnings.push(availability.to_string());
+    } else if availability.is_used() {
+        findings.notes.push(availability.to_string());
     }
     if config.amrm_proxy.enabled {
         let schedulers = config
@@ -310,14 +310,14 @@ mod tests {
             }
         }
 
-        fn cgroups(&self, config: &CgroupConfig) -> Standing {
+        fn cgroups(&self, config: &CgroupConfig) -> Availability {
             match (config.asked_for, self.cgroups_broken) {
-                (false, _) => Standing::NotAskedFor,
-                (true, false) => Standing::Used {
+                (false, _) => Availability::NotAskedFor,
+                (true, false) => Availability::Used {
                     version: cgroup::Version::V2,
                     missing: Vec::new(),
                 },
-                (true, true) => Standing::Unusable {
+                (true, true) => Availability::Unusable {
                     reason: "no cgroup hierarchy is mounted".to_owned(),
                 },
             }

@@ -175,7 +175,7 @@ impl Hands for NodeHands {
         localized: Vec<LocalizedResource>,
         localized_in: Duration,
     ) -> Result<(), String> {
-        let id = spec.id;
+        let (id, spec) = (spec.id, *spec);
         let user_name: UserName = user
             .parse()
             .map_err(|error| format!("container {id}: {error}"))?;
@@ -195,12 +195,13 @@ impl Hands for NodeHands {
                 credentials: context.credentials,
                 links: localized.into_iter().map(link).collect(),
                 localization_counters,
+                spec: Some(spec),
                 ..LaunchPlan::new(id, user, places)
             })
         };
-        self.limits.set(id, ContainerLimit::of(spec));
+        self.limits.set(id, ContainerLimit::of(&spec));
         if let Some(isolation) = &self.isolation {
-            isolation.announce(*spec);
+            isolation.announce(spec);
         }
         let launched = self
             .launcher

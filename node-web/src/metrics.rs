@@ -21,7 +21,7 @@ use prometheus::{Registry, TextEncoder};
 use records::MonoMillis;
 use sched::{Completion, Note};
 
-use container_runtime::isolation::Standing;
+use container_runtime::isolation::Availability;
 use container_runtime::monitor::Sample;
 pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 
@@ -129,8 +129,8 @@ impl Metrics {
     }
 
     /// Sets whether containers have cgroups, found out once at start.
-    pub fn set_isolation(&self, standing: &Standing) {
-        self.node.set_isolation(standing);
+    pub fn set_isolation(&self, availability: &Availability) {
+        self.node.set_isolation(availability);
     }
 
     /// Takes in what the monitor measured.

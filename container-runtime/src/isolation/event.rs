@@ -1,26 +1,26 @@
-//! What the threads answer.
+//! Answers of the state machine to the scheduler.
 
 use records::ContainerId;
 
-/// What has become of a container's freezing.
+/// Result of freezing or thawing a container.
 #[derive(Debug)]
 pub enum IsolationEvent {
-    /// Its processes stand still.
+    /// Processes have stopped, every one.
     Paused {
-        /// Which container.
+        /// Id of the frozen container.
         id: ContainerId,
-        /// Mebibytes that they hold; `None`: not known.
+        /// Memory that the processes hold, in mebibytes; `None`: unknown.
         held_mb: Option<u64>,
     },
-    /// Memory of a frozen container was pressed back.
+    /// Memory of a frozen container was reclaimed.
     FrozenMemory {
-        /// Which container.
+        /// Id of the frozen container.
         id: ContainerId,
-        /// Mebibytes that its processes still hold.
+        /// Memory that the processes still hold, in mebibytes.
         held_mb: u64,
     },
-    /// Its processes go on.
+    /// The processes go on.
     Resumed(ContainerId),
-    /// It cannot be frozen, or not thawed.
+    /// The container cannot be frozen, or not thawed.
     PauseFailed(ContainerId),
 }

@@ -1,28 +1,29 @@
-//! Cgroups that could not be removed when their containers ended, or when the agent started: a process of theirs waits for
-//! a device and does not even die. They are tried again from time to time.
+//! Cgroups that could not be removed when their containers ended, or when the agent started: a
+//! process in them waits for a device and does not even die. Their removal is retried.
 
 use std::time::{Duration, Instant};
 
 use cgroup::Cgroup;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 
-/// Cgroups that are remembered. More than a few mean a device that hangs, and then containers stop coming.
+/// Most cgroups to be retried. More than a few mean a device that hangs, and then no containers
+/// start any more.
 const LEFT_MAX: usize = 1_024;
-/// Between two tries.
-const RETRY: Duration = Duration::from_secs(5);
+/// Time between two retries.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Where such cgroups are left.
+/// Queue of cgroups whose removal is retried.
 #[derive(Clone, Debug)]
 pub(super) struct Leftovers(Sender<Cgroup>);
 
 impl Leftovers {
-    /// And what the thread takes them from.
+    /// Makes the queue and its receiving end, for [`serve`].
     pub(super) fn new() -> (Self, Receiver<Cgroup>) {
         let (left, retried) = bounded(LEFT_MAX);
         (Self(left), retried)
     }
 
-    /// Leaves one to be tried again.
+    /// Queues a cgroup.
     pub(super) fn leave(&self, group: Cgroup) {
         match self.0.try_send(group) {
             Ok(()) => {}
@@ -33,13 +34,13 @@ impl Leftovers {
     }
 }
 
-/// Tries again until nobody can leave any more.
+/// Retries until the last [`Leftovers`] is gone.
 pub(super) fn serve(retried: &Receiver<Cgroup>) {
     let mut left = Left::new();
     let mut next_try = Instant::now();
     loop {
         let received = if left.0.is_empty() {
-            next_try = Instant::now() + RETRY;
+            next_try = Instant::now() + RETRY_INTERVAL;
             retried
                 .recv()
                 .map_err(|_gone| RecvTimeoutError::Disconnected)
@@ -54,12 +55,12 @@ pub(super) fn serve(retried: &Receiver<Cgroup>) {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let removed = left.retry(|group| group.destroy(Duration::ZERO).is_ok());
-                next_try = Instant::now() + RETRY;
+                next_try = Instant::now() + RETRY_INTERVAL;
                 if removed > 0 {
                     tracing::info!(
                         removed,
                         left = left.0.len(),
-                        "cgroups that were left behind are gone"
+                        "cgroups that were left behind are removed"
                     );
                 }
             }
@@ -68,7 +69,7 @@ pub(super) fn serve(retried: &Receiver<Cgroup>) {
     }
 }
 
-/// Those that are remembered.
+/// Cgroups to be retried, at most [`LEFT_MAX`].
 struct Left<G>(Vec<G>);
 
 impl<G> Left<G> {
@@ -76,7 +77,7 @@ impl<G> Left<G> {
         Self(Vec::new())
     }
 
-    /// Gives it back if there are too many.
+    /// Adds one, or gives it back if there are too many.
     fn add(&mut self, group: G) -> Option<G> {
         if self.0.len() >= LEFT_MAX {
             return Some(group);
@@ -85,7 +86,7 @@ impl<G> Left<G> {
         None
     }
 
-    /// Forgets those that can be removed now; how many.
+    /// Drops those that can be removed now; returns how many.
     fn retry(&mut self, mut remove: impl FnMut(&G) -> bool) -> usize {
         let before = self.0.len();
         self.0.retain(|group| !remove(group));

@@ -1,15 +1,16 @@
-//! What is said of a container that the kernel killed for its memory: Hadoop's words, which Spark and people search for,
-//! with the limit and the peak (Hadoop: `ContainersMonitorImpl.formatErrorMessage`).
+//! Message about a container that the kernel killed for its memory: Hadoop's words, which Spark and
+//! people search for, with the limit and the peak (Hadoop:
+//! `ContainersMonitorImpl.formatErrorMessage`).
 
 use cgroup::MemoryEvents;
 use records::ContainerId;
 
 use crate::monitor::amount;
 
-/// The message. `pid` is the session leader's.
+/// Returns the message. `pid` is the session leader's.
 pub(crate) fn message(id: ContainerId, pid: i32, events: &MemoryEvents) -> String {
     let limit = events.limit_bytes.unwrap_or(0);
-    // Without a peak (before Linux 5.19) the limit is what it reached, or it would live.
+    // Without a peak (before Linux 5.19) the container has reached its limit, or it would live.
     let peak = events.peak_bytes.unwrap_or(limit);
     let over = peak.saturating_sub(limit);
     format!(
@@ -21,15 +22,15 @@ pub(crate) fn message(id: ContainerId, pid: i32, events: &MemoryEvents) -> Strin
     )
 }
 
-/// Whether it was its own limit that the container ran into. Where the whole machine is short of memory, the kernel kills
-/// whom it likes, and that is not the container's doing.
+/// Whether the container was killed at its own limit. Where the whole machine is short of memory,
+/// the kernel may kill any process, and the container is not at fault.
 pub(crate) fn is_of_its_limit(events: &MemoryEvents) -> bool {
     let Some(limit) = events.limit_bytes else {
         return false;
     };
     let killed_of_it = match events.limit_ooms {
         Some(ooms) => ooms > 0,
-        // Version 1 does not tell. What did not fit any more may have been large.
+        // Version 1 does not count them. The allocation that failed may have been large.
         None => events
             .peak_bytes
             .is_none_or(|peak| peak >= limit - limit / 8),
@@ -59,7 +60,7 @@ mod tests {
         assert!(text.contains("limit of 67108864 bytes"), "{text}");
     }
 
-    /// Killed, with a limit of a gibibyte that it never came near.
+    /// Events of a kill far below the limit of a gibibyte.
     fn far_from_its_limit() -> MemoryEvents {
         MemoryEvents {
             oom_kills: Some(1),

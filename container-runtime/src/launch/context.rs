@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use localize::ContainerDirs;
 use records::{ContainerId, NodeId};
+use sched::ContainerSpec;
 use thiserror::Error;
 
 use crate::isolation::Isolation;
@@ -39,6 +40,8 @@ pub struct LaunchPlan {
     pub service_metadata: BTreeMap<String, Vec<u8>>,
     /// What localization cost: `LOCALIZATION_COUNTERS`.
     pub localization_counters: LocalizationCounters,
+    /// Size and type for the container's cgroup, announced to [`Isolation`]. `None`: no cgroup.
+    pub spec: Option<ContainerSpec>,
 }
 
 impl LaunchPlan {
@@ -55,6 +58,7 @@ impl LaunchPlan {
             dirs,
             service_metadata: BTreeMap::new(),
             localization_counters: LocalizationCounters::default(),
+            spec: None,
         }
     }
 }

@@ -31,7 +31,7 @@ use super::registry::{Order, Registry, RunningProcess};
 use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, ResolvedLink, launch_script, resolve_links};
 use super::spawn::{BASH, Command, Leader, spawn};
-use crate::isolation::Birth;
+use crate::isolation::Isolation;
 
 /// Dead orphans are reaped at most this often. They hold nothing but their number.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -62,6 +62,7 @@ struct Job {
 /// Dropping it fails launches that still wait. Containers that run are watched as long as the runtime lives.
 pub struct Launcher {
     registry: Arc<Registry>,
+    isolation: Option<Isolation>,
     lanes: Lanes<Job>,
     reaper: Option<JoinHandle<()>>,
 }
@@ -108,6 +109,7 @@ impl Launcher {
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
         let (lanes, ends) = Lanes::new(config.launch_threads);
+        let isolation = config.isolation.clone();
         let worker = Arc::new(Worker {
             config,
             shared,
@@ -119,6 +121,7 @@ impl Launcher {
         }
         Ok(Self {
             registry,
+            isolation,
             lanes,
             reaper,
         })
@@ -164,12 +167,19 @@ impl Launcher {
     /// Asks all processes of a container to end (SIGTERM); a launch under way is stopped or its process is
     /// terminated as soon as it exists. Unknown containers are ignored: they have ended.
     pub fn terminate(&self, id: ContainerId) {
-        self.registry.order(id, Order::Terminate);
+        self.order(id, Order::Terminate);
     }
 
     /// Ends all processes of a container (SIGKILL); otherwise like [`Launcher::terminate`].
     pub fn force_kill(&self, id: ContainerId) {
-        self.registry.order(id, Order::ForceKill);
+        self.order(id, Order::ForceKill);
+    }
+
+    fn order(&self, id: ContainerId, order: Order) {
+        self.registry.order(id, order);
+        if let Some(isolation) = &self.isolation {
+            isolation.end_ordered(id);
+        }
     }
 
     /// Signals a container's process group. What to add to the container's diagnostics, or `None` when it has no
@@ -300,13 +310,7 @@ impl Worker {
         // Once more, since the disk may have been slow. After this, an order finds a process to signal.
         unless_ordered_to_end(&orders)?;
         let ready = Instant::now();
-        let group = match &self.config.isolation {
-            Some(isolation) => isolation.enter(id).map_err(LaunchError::from)?,
-            None => None,
-        };
-        let birth = self.birth(id, &orders);
-        let leader = self.spawn(&prepared, group.as_ref())?;
-        drop(birth);
+        let leader = self.spawn_in_cgroup(&plan, &prepared)?;
         let pid = leader.pid();
         let spawned = Instant::now();
         // Before anybody can signal it by its number: a leader that cannot be watched is reaped at once.
@@ -338,15 +342,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Sees to it that a process of little processor time is made soon, and at once if it is to end.
-    fn birth(&self, id: ContainerId, orders: &watch::Receiver<Order>) -> Option<Birth> {
-        let mut orders = orders.clone();
-        let ordered_to_end = async move {
-            // Nobody can order any more only when the launcher is gone, and then everything is to end.
-            let _gone = orders.wait_for(|order| *order > Order::Run).await;
+    /// Makes the container's cgroup, if it is to have one, and starts the process in it.
+    fn spawn_in_cgroup(
+        &self,
+        plan: &LaunchPlan,
+        prepared: &Prepared,
+    ) -> Result<Leader, LaunchError> {
+        let confinement = self.config.isolation.as_ref().zip(plan.spec.as_ref());
+        let Some((isolation, spec)) = confinement else {
+            return self.spawn(prepared, None);
         };
-        let isolation = self.config.isolation.as_ref()?;
-        isolation.birth(id, &self.runtime, ordered_to_end)
+        let group = isolation.enter(spec).map_err(LaunchError::from)?;
+        let leader = self.spawn(prepared, Some(&group))?;
+        isolation.started(spec);
+        Ok(leader)
     }
 
     fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, LaunchError> {

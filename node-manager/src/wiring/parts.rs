@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use container_runtime::isolation::{Isolation, Standing};
+use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use localize::config::LocalizerConfig;
@@ -161,12 +161,12 @@ impl Folders {
 fn start_isolation(
     config: &Config,
     effects: &mpsc::UnboundedSender<Effect>,
-) -> Result<(Option<Isolation>, Standing), AgentError> {
+) -> Result<(Option<Isolation>, Availability), AgentError> {
     let offer = slices::offer(config, node_identity::hardware());
     let (answers, mut answered) = mpsc::unbounded_channel();
-    let (isolation, standing) = Isolation::start(&config.cgroups, offer, &answers)
+    let (isolation, availability) = Isolation::start(&config.cgroups, offer, &answers)
         .map_err(starting("the threads for cgroups"))?;
-    standing.log();
+    availability.log();
     let forward = effects.clone();
     // Ends with the threads that answer.
     tokio::spawn(async move {
@@ -176,7 +176,7 @@ fn start_isolation(
             }
         }
     });
-    Ok((isolation, standing))
+    Ok((isolation, availability))
 }
 
 pub(super) fn make_hands(
@@ -194,8 +194,8 @@ pub(super) fn make_hands(
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;
-    let (isolation, standing) = start_isolation(config, &effects)?;
-    metrics.set_isolation(&standing);
+    let (isolation, availability) = start_isolation(config, &effects)?;
+    metrics.set_isolation(&availability);
     let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
     let launch_config = LaunchConfig {
         isolation: isolation.clone(),

@@ -1,6 +1,6 @@
 //! Gauges of the node: set from a snapshot, never counted along.
 
-use container_runtime::isolation::Standing;
+use container_runtime::isolation::Availability;
 use prometheus::{Gauge, IntGauge};
 use records::Resource;
 
@@ -127,9 +127,9 @@ impl NodeGauges {
             .set(node.started_at.0 as f64 / 1000.0);
     }
 
-    pub(super) fn set_isolation(&self, standing: &Standing) {
-        self.cgroups_in_use.set(i64::from(standing.is_used()));
-        self.cgroups_missing.set(i64::from(standing.lacks()));
+    pub(super) fn set_isolation(&self, availability: &Availability) {
+        self.cgroups_in_use.set(i64::from(availability.is_used()));
+        self.cgroups_missing.set(i64::from(availability.lacks()));
     }
 
     fn set_states(&self, node: &NodeSnapshot) {

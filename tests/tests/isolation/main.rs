@@ -9,6 +9,7 @@
 
 mod classes;
 mod eviction;
+mod launches;
 mod limits;
 mod pressure;
 mod stories;

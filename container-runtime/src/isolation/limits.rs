@@ -1,45 +1,65 @@
-//! What a container, a class of containers and all of them together are limited to. Pure: the scheduler's numbers in,
-//! bytes, weights and quotas out.
-
-use std::sync::Mutex;
+//! Limits of a container, of a class of containers and of all of them together. Pure: the
+//! scheduler's numbers in; bytes, weights and quotas out.
 
 use cgroup::{Bound, CpuQuota, Limits, Weight};
 use records::{ExecutionType, Resource};
 use sched::ContainerSpec;
 
-use super::table::{Sums, locked};
 use crate::config::CgroupConfig;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// The least that opportunistic containers are slowed down at, in bytes. At nothing at all, what is being killed there
-/// could not even end.
+/// Lower bound of `memory.high` for the class of opportunistic containers, in bytes. At zero a
+/// process that is being killed there could not even exit.
 const HIGH_LEAST: u64 = 16 * MIB;
 
-/// What limits follow from.
-#[derive(Debug)]
+/// Memory sums over the containers that have cgroups, in bytes. Each number comes from outside,
+/// and the sum of as many as there can be fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MemorySums {
+    /// Memory of guaranteed containers, plus the charge of demoted ones in that class.
+    pub(super) promised: u128,
+    /// Part of `promised` that is protected from reclaim.
+    pub(super) protected: u128,
+    /// Charge of promoted containers in their former class.
+    pub(super) left_behind: u128,
+}
+
+impl MemorySums {
+    /// Returns the sums after one container's part has changed.
+    pub(super) fn with(self, before: Self, after: Self) -> Self {
+        let change =
+            |sum: u128, before: u128, after: u128| sum.saturating_sub(before).saturating_add(after);
+        Self {
+            promised: change(self.promised, before.promised, after.promised),
+            protected: change(self.protected, before.protected, after.protected),
+            left_behind: change(self.left_behind, before.left_behind, after.left_behind),
+        }
+    }
+}
+
+/// Configuration and capacity that the limits follow from.
+#[derive(Clone, Debug)]
 pub(super) struct Rules {
+    /// Cgroup section of the configuration.
     pub(super) config: CgroupConfig,
-    /// What the node offers; the ResourceManager may change it.
-    pub(super) total: Mutex<Resource>,
-    /// What running and frozen containers may hold together, in mebibytes, if that is more; `None`: none is frozen.
+    /// Capacity that the node offers; the ResourceManager may change it.
+    pub(super) total: Resource,
+    /// Memory in mebibytes that running and frozen containers may hold together, where that
+    /// exceeds the node's capacity; `None`: containers are not frozen.
     pub(super) memory_ceiling_mb: Option<u64>,
-    /// Processors of the machine.
+    /// CPUs of the machine.
     pub(super) processors: u32,
 }
 
 impl Rules {
-    fn total(&self) -> Resource {
-        *locked(&self.total)
-    }
-
-    /// Processors that containers may use together.
+    /// CPUs that all containers may use together.
     fn yarn_processors(&self) -> f64 {
         f64::from(self.processors) * f64::from(self.config.cpu_limit_percent) / 100.0
     }
 
-    /// One container. Opportunistic ones weigh by their virtual cores too: their class as a whole is what gives way
-    /// (Hadoop, without classes: 2 shares each).
+    /// Limits of one container. Opportunistic ones are weighted by their virtual cores too: it is
+    /// their class as a whole that yields (Hadoop, without classes: 2 shares each).
     pub(super) fn container(&self, spec: &ContainerSpec) -> Limits {
         let mut limits = Limits {
             pids_max: Some(self.config.pids_max.map_or(Bound::Unlimited, Bound::At)),
@@ -65,10 +85,11 @@ impl Rules {
         limits
     }
 
-    /// Its share of the processors that containers may use, if it may have no more (Hadoop:
-    /// `CGroupsCpuResourceHandlerImpl.updateContainer`, which sets none for a container of the node's size).
+    /// CPU quota of a container: a share of the CPUs that containers may use (Hadoop:
+    /// `CGroupsCpuResourceHandlerImpl.updateContainer`, which sets none for a container of the
+    /// node's size).
     fn quota(&self, vcores: u32) -> CpuQuota {
-        let total = self.total().vcores;
+        let total = self.total.vcores;
         if !self.config.strict_cpu || vcores == total || total == 0 {
             return CpuQuota::Unlimited;
         }
@@ -76,7 +97,7 @@ impl Rules {
         CpuQuota::of_cpus(share * self.yarn_processors())
     }
 
-    /// Bytes of a container that are reclaimed only when there is nothing else.
+    /// Bytes of a container that the kernel reclaims only as a last resort.
     fn protected(&self, spec: &ContainerSpec, class: ExecutionType) -> u64 {
         if !self.config.memory || class == ExecutionType::Opportunistic {
             return 0;
@@ -91,26 +112,31 @@ impl Rules {
         bytes
     }
 
-    /// What a container adds to the sums as long as it is in `class`, when `held` bytes are still counted in the other
-    /// class, where it was before. What a promoted one holds there must not be pressed back; what a demoted one holds there
-    /// is not to be had for others.
-    pub(super) fn share(&self, spec: &ContainerSpec, class: ExecutionType, held: u64) -> Sums {
+    /// Part of the sums of a container in `class`, while `held` bytes are still charged to the
+    /// class that it has left. The charge of a promoted container must not be reclaimed there;
+    /// the charge of a demoted one is not available to others.
+    pub(super) fn share(
+        &self,
+        spec: &ContainerSpec,
+        class: ExecutionType,
+        held: u64,
+    ) -> MemorySums {
         match class {
-            ExecutionType::Guaranteed => Sums {
+            ExecutionType::Guaranteed => MemorySums {
                 promised: memory_bytes(spec).into(),
                 protected: self.protected(spec, class).into(),
                 left_behind: held.into(),
             },
-            ExecutionType::Opportunistic => Sums {
+            ExecutionType::Opportunistic => MemorySums {
                 promised: held.into(),
-                ..Sums::default()
+                ..MemorySums::default()
             },
         }
     }
 
-    /// All containers. As with Hadoop, a limit of processor time that is not wanted any more goes
-    /// (`CGroupsCpuResourceHandlerImpl.bootstrap`).
-    pub(super) fn root(&self, sums: Sums) -> Limits {
+    /// Limits of all containers together. As with Hadoop, a CPU quota that is no longer
+    /// configured is removed (`CGroupsCpuResourceHandlerImpl.bootstrap`).
+    pub(super) fn root(&self, sums: MemorySums) -> Limits {
         let quota = if self.config.cpu_limit_percent < 100 {
             CpuQuota::of_cpus(self.yarn_processors())
         } else {
@@ -123,8 +149,8 @@ impl Rules {
         }
     }
 
-    /// All guaranteed containers.
-    pub(super) fn guaranteed(&self, sums: Sums) -> Limits {
+    /// Limits of all guaranteed containers together.
+    pub(super) fn guaranteed(&self, sums: MemorySums) -> Limits {
         Limits {
             cpu_idle: Some(false),
             cpu_weight: Some(Weight::MAX),
@@ -134,14 +160,17 @@ impl Rules {
         }
     }
 
-    /// All opportunistic containers but for their processor time: the memory that nobody was promised. Frozen ones hold
-    /// what the scheduler lets them hold. What a promoted container used before stays counted here, and is not for the
-    /// others to make room for.
-    pub(super) fn opportunistic(&self, sums: Sums) -> Limits {
+    /// Limits of all opportunistic containers together, without CPU time: memory that was
+    /// promised to no guaranteed container. Frozen ones hold what the scheduler lets them hold.
+    /// The charge that a promoted container has left here comes on top, so that the others need
+    /// not make room for it.
+    pub(super) fn opportunistic(&self, sums: MemorySums) -> Limits {
         let ceiling_mb = self.memory_ceiling_mb.unwrap_or(0);
-        let room = self.total().memory_mb.max(ceiling_mb).saturating_mul(MIB);
+        let capacity = self.total.memory_mb.max(ceiling_mb).saturating_mul(MIB);
         let left_behind = bytes(sums.left_behind);
-        let left = room.saturating_sub(bytes(sums.promised)).max(HIGH_LEAST);
+        let left = capacity
+            .saturating_sub(bytes(sums.promised))
+            .max(HIGH_LEAST);
         let high = Bound::At(left.saturating_add(left_behind));
         Limits {
             io_weight: self.config.io.then_some(Weight::MIN),
@@ -151,42 +180,49 @@ impl Rules {
         }
     }
 
-    /// The processor time of opportunistic containers: what is left.
-    pub(super) fn idle() -> Limits {
+    /// CPU time of all opportunistic containers together: the remainder, or, while `boosted`,
+    /// as much as guaranteed ones get.
+    pub(super) fn opportunistic_cpu(boosted: bool) -> Limits {
         Limits {
-            cpu_idle: Some(true),
-            cpu_weight: Some(Weight::MIN),
-            ..Limits::default()
-        }
-    }
-
-    /// The same while one of them has to stop or to end: as much as guaranteed ones get.
-    pub(super) fn hurry() -> Limits {
-        Limits {
-            cpu_idle: Some(false),
-            cpu_weight: Some(Weight::MAX),
+            cpu_idle: Some(!boosted),
+            cpu_weight: Some(if boosted { Weight::MAX } else { Weight::MIN }),
             ..Limits::default()
         }
     }
 }
 
-/// What a container may use.
+/// Limit of a container's memory in bytes.
 pub(super) fn memory_bytes(spec: &ContainerSpec) -> u64 {
     spec.resource.memory_mb.saturating_mul(MIB)
 }
 
-/// What a sum is as a limit: more than can be said is as good as the most that can.
+/// Converts a sum to a limit. A sum that exceeds the range becomes the largest limit.
 fn bytes(sum: u128) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
+/// Leaves out limits that a new cgroup has by default (no bound, no protection): each write is a
+/// system call of a launch.
+pub(super) fn of_new_cgroup(mut limits: Limits) -> Limits {
+    limits.cpu_quota = limits
+        .cpu_quota
+        .filter(|quota| *quota != CpuQuota::Unlimited);
+    limits.cpu_weight = limits
+        .cpu_weight
+        .filter(|weight| *weight != Weight::DEFAULT);
+    limits.pids_max = limits.pids_max.filter(|max| *max != Bound::Unlimited);
+    limits.memory_low = limits.memory_low.filter(|low| *low != 0);
+    limits
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 
     use super::*;
 
-    fn rules() -> Rules {
+    /// Rules of a node of 8 GiB and 4 CPUs that limits CPU time and memory.
+    pub(crate) fn rules() -> Rules {
         Rules {
             config: CgroupConfig {
                 asked_for: true,
@@ -204,7 +240,7 @@ mod tests {
                 delete_timeout_ms: 1000,
                 freeze_timeout_ms: 10_000,
             },
-            total: Mutex::new(Resource::new(8192, 8)),
+            total: Resource::new(8192, 8),
             memory_ceiling_mb: None,
             processors: 4,
         }
@@ -248,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_enabled_is_left_alone() {
+    fn disabled_limits_are_not_written() {
         let mut rules = rules();
         rules.config.cpu = false;
         rules.config.memory = false;
@@ -259,7 +295,7 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(limits, expected);
-        let none = Sums::default();
+        let none = MemorySums::default();
         assert_eq!(rules.opportunistic(none).memory_high, None);
         assert_eq!(rules.root(none), Limits::default());
     }
@@ -277,67 +313,67 @@ mod tests {
         assert_eq!(quota(4), Some(CpuQuota::of_cpus(1.0)));
         assert_eq!(quota(1), Some(CpuQuota::of_cpus(0.25)));
         assert_eq!(quota(8), Some(CpuQuota::Unlimited));
-        let limited = rules.root(Sums::default()).cpu_quota;
+        let limited = rules.root(MemorySums::default()).cpu_quota;
         assert_eq!(limited, Some(CpuQuota::of_cpus(2.0)));
     }
 
     #[test]
-    fn a_limit_of_an_earlier_run_that_is_not_wanted_any_more_goes() {
-        let quota = rules().root(Sums::default()).cpu_quota;
+    fn a_quota_that_is_no_longer_configured_is_removed() {
+        let quota = rules().root(MemorySums::default()).cpu_quota;
         assert_eq!(quota, Some(CpuQuota::Unlimited));
     }
 
     fn high(rules: &Rules, promised_mib: u64, left_mib: u64) -> Option<Bound> {
-        let sums = Sums {
+        let sums = MemorySums {
             promised: u128::from(promised_mib * MIB),
             left_behind: u128::from(left_mib * MIB),
-            ..Sums::default()
+            ..MemorySums::default()
         };
         rules.opportunistic(sums).memory_high
     }
 
     #[test]
-    fn opportunistic_containers_together_stay_below_what_others_were_promised() {
+    fn memory_high_of_the_opportunistic_class_excludes_promised_memory() {
         let rules = rules();
         assert_eq!(high(&rules, 0, 0), Some(Bound::At(8192 * MIB)));
         assert_eq!(high(&rules, 6000, 0), Some(Bound::At(2192 * MIB)));
         assert_eq!(high(&rules, 6000, 100), Some(Bound::At(2292 * MIB)));
         assert_eq!(high(&rules, 9000, 0), Some(Bound::At(HIGH_LEAST)));
-        let all = Sums {
+        let all = MemorySums {
             promised: u128::MAX,
-            ..Sums::default()
+            ..MemorySums::default()
         };
         let least = rules.opportunistic(all).memory_high;
         assert_eq!(least, Some(Bound::At(HIGH_LEAST)));
-        assert_eq!(Rules::idle().cpu_idle, Some(true));
+        assert_eq!(Rules::opportunistic_cpu(false).cpu_idle, Some(true));
     }
 
     #[test]
-    fn what_frozen_containers_may_hold_is_not_pressed_out_of_running_ones() {
+    fn memory_of_frozen_containers_is_not_reclaimed_from_running_ones() {
         let mut rules = rules();
         rules.memory_ceiling_mb = Some(12_000);
         assert_eq!(high(&rules, 6000, 0), Some(Bound::At(6000 * MIB)));
-        // Below what the node offers it bounds nothing, for the scheduler neither.
+        // A ceiling below the node's capacity has no effect, as in the scheduler.
         rules.memory_ceiling_mb = Some(4000);
         assert_eq!(high(&rules, 6000, 0), Some(Bound::At(2192 * MIB)));
     }
 
     #[test]
-    fn a_container_counts_where_it_is_and_what_it_left_where_that_is() {
+    fn a_container_counts_in_its_class_and_its_former_charge_in_the_former_one() {
         let rules = rules();
         let spec = spec(ExecutionType::Guaranteed, 1000, 1);
         let mib = |mib: u64| u128::from(mib * MIB);
         let promoted = rules.share(&spec, ExecutionType::Guaranteed, 300 * MIB);
-        let expected = Sums {
+        let expected = MemorySums {
             promised: mib(1000),
             protected: mib(900),
             left_behind: mib(300),
         };
         assert_eq!(promoted, expected);
         let demoted = rules.share(&spec, ExecutionType::Opportunistic, 300 * MIB);
-        let expected = Sums {
+        let expected = MemorySums {
             promised: mib(300),
-            ..Sums::default()
+            ..MemorySums::default()
         };
         assert_eq!(demoted, expected);
     }

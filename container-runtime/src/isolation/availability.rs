@@ -1,4 +1,5 @@
-//! Whether cgroups are used and what is missing: told once at start, in the metrics, and by `nm-agent check`.
+//! Whether cgroups are used and what is missing: reported once at start, in the metrics, and by
+//! `nm-agent check`.
 
 use std::fmt;
 
@@ -7,26 +8,26 @@ use cgroup::{Controller, Missing, Root, Unusable, Version};
 use super::{layout, root_config};
 use crate::config::CgroupConfig;
 
-/// How it stands.
+/// Availability of cgroups on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Availability {
     /// Containers have cgroups.
     Used {
-        /// Of which kind the host is.
+        /// Kind of host.
         version: Version,
-        /// What was asked for and is not to be had, with the reason. Empty: all is there.
+        /// Controllers that are configured but unusable, each with the reason. Empty: all work.
         missing: Vec<String>,
     },
-    /// Nothing asks for them, and none was delegated.
+    /// No property needs cgroups, and none was delegated.
     NotAskedFor,
-    /// They were asked for and cannot be had: containers have process groups only.
+    /// Configured but unusable: containers have process groups only.
     Unusable {
-        /// Why.
+        /// Cause, with the errors behind it.
         reason: String,
     },
 }
 
-impl Standing {
+impl Availability {
     pub(super) fn with(config: &CgroupConfig, root: &Root) -> Self {
         Self::used(config, root.version(), root.missing())
     }
@@ -51,7 +52,8 @@ impl Standing {
         }
     }
 
-    /// What a start would find, without changing anything. Whether a cgroup will be delegated cannot be seen beforehand.
+    /// Returns what a start would find, without changing anything. Whether a cgroup will be
+    /// delegated cannot be known beforehand.
     #[must_use]
     pub fn foreseen(config: &CgroupConfig) -> Self {
         if !config.asked_for {
@@ -73,7 +75,7 @@ impl Standing {
         }
     }
 
-    /// Whether something that was asked for cannot be had.
+    /// Whether something that is configured does not work.
     #[must_use]
     pub fn lacks(&self) -> bool {
         match self {
@@ -83,7 +85,7 @@ impl Standing {
         }
     }
 
-    /// One line for the log.
+    /// Logs one line.
     pub fn log(&self) {
         match self {
             Self::Used { missing, .. } if missing.is_empty() => tracing::info!("{self}"),
@@ -93,7 +95,7 @@ impl Standing {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for Availability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Used { version, missing } if missing.is_empty() => {
@@ -117,7 +119,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// What the configuration does not ask for need not be missed.
+/// Whether the configuration needs one of the missing controllers.
 fn is_asked_for(config: &CgroupConfig, missing: &Missing) -> bool {
     missing
         .controllers
@@ -143,4 +145,36 @@ fn text(missing: &Missing) -> String {
         names.join(", "),
         crate::error_chain(&missing.reason)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits::tests::rules;
+    use super::super::open;
+    use super::*;
+
+    #[test]
+    fn cgroups_that_are_not_configured_are_not_missed() {
+        let mut config = rules().config;
+        config.asked_for = false;
+        let layout = cgroup::Layout::of_this_process().without_unified();
+        let reason = open(&config, &layout).unwrap_err();
+        assert!(matches!(reason, Unusable::NotDelegated), "{reason:?}");
+        let availability = Availability::without(&config, reason);
+        assert_eq!(availability, Availability::NotAskedFor);
+        assert!(!availability.lacks() && !availability.is_used());
+    }
+
+    #[test]
+    fn missing_controllers_are_reported_with_their_reason() {
+        let availability = Availability::without(&rules().config, Unusable::NotMounted);
+        assert!(availability.lacks());
+        let text = availability.to_string();
+        assert!(text.ends_with("no cgroup hierarchy is mounted"), "{text}");
+        let partly = Availability::Used {
+            version: Version::V1,
+            missing: vec!["memory: no right to use it".to_owned()],
+        };
+        assert!(partly.lacks() && partly.is_used());
+    }
 }

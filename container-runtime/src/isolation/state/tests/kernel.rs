@@ -1,0 +1,267 @@
+//! A model of the kernel's files, with refusals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cgroup::{CgroupError, Limits};
+use records::ContainerId;
+use sched::ContainerSpec;
+
+use super::super::super::limits::Rules;
+use super::super::action::{Done, Group, Groups, Job, Progress, Scope};
+
+/// Most processes moved by one job.
+const MOVED_AT_ONCE: usize = 64;
+
+/// Files of one cgroup of a container.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GroupFiles {
+    pub(super) limits: Limits,
+    pub(super) frozen: bool,
+    pub(super) processes: usize,
+    /// Memory charged, in bytes.
+    pub(super) charge: u64,
+    /// The last write was refused: what holds need not be known.
+    uncertain: bool,
+}
+
+/// Files of all cgroups, and refusals to come.
+#[derive(Debug, Default)]
+pub(super) struct Kernel {
+    pub(super) root: Limits,
+    pub(super) guaranteed: Limits,
+    pub(super) opportunistic: Limits,
+    pub(super) groups: BTreeMap<Group, GroupFiles>,
+    /// Containers whose processes have stopped, as far as they are frozen.
+    stopped: BTreeSet<ContainerId>,
+    /// Writes of limits.
+    pub(super) writes: usize,
+    /// Jobs refused next.
+    pub(super) refusals: usize,
+    /// Containers for which a job was refused.
+    pub(super) refused: BTreeSet<ContainerId>,
+    /// Parents for which a write was refused.
+    uncertain_scopes: Vec<Scope>,
+    /// Bytes of a container that reclaim leaves.
+    pub(super) unreclaimable: u64,
+}
+
+fn refusal() -> CgroupError {
+    CgroupError::Unsupported {
+        operation: "be tested",
+    }
+}
+
+impl Kernel {
+    pub(super) fn refuse_next(&mut self, jobs: usize) {
+        self.refusals = jobs;
+    }
+
+    /// Makes a container's cgroup as a launch thread does, with one process.
+    pub(super) fn launch(&mut self, rules: &Rules, spec: &ContainerSpec) -> Limits {
+        let limits = rules.container(spec);
+        let files = GroupFiles {
+            limits,
+            processes: 1,
+            ..GroupFiles::default()
+        };
+        let group = Group {
+            class: spec.execution_type,
+            id: spec.id,
+        };
+        self.groups.insert(group, files);
+        limits
+    }
+
+    /// The processes of a frozen container have stopped.
+    pub(super) fn stop(&mut self, id: ContainerId) {
+        self.stopped.insert(id);
+    }
+
+    pub(super) fn charge(&mut self, group: Group, bytes: u64) {
+        if let Some(files) = self.groups.get_mut(&group) {
+            files.charge = bytes;
+        }
+    }
+
+    /// Whether no write to a parent was ever refused.
+    pub(super) fn is_certain(&self, scope: Scope) -> bool {
+        !self.uncertain_scopes.contains(&scope)
+    }
+
+    fn is_refused(&mut self, id: Option<ContainerId>) -> bool {
+        let is_refused = self.refusals > 0;
+        self.refusals = self.refusals.saturating_sub(1);
+        if is_refused {
+            self.refused.extend(id);
+        }
+        is_refused
+    }
+
+    pub(super) fn run(&mut self, job: Job) -> Option<Done> {
+        Some(match job {
+            Job::WriteScope {
+                scope,
+                part,
+                limits,
+            } => Done::ScopeWritten {
+                scope,
+                part,
+                limits,
+                result: self.write_scope(scope, limits),
+            },
+            Job::Write {
+                group,
+                limits,
+                reason,
+            } => Done::Written {
+                group,
+                limits,
+                reason,
+                result: self.write(group, limits),
+            },
+            Job::SetFrozen {
+                id,
+                groups,
+                frozen,
+                reason,
+            } => Done::FrozenSet {
+                id,
+                reason,
+                result: self.set_frozen(id, groups, frozen),
+            },
+            Job::CheckFrozen { id, groups } => Done::FrozenChecked {
+                id,
+                result: Ok(self.progress(id, groups)),
+            },
+            Job::Create { group, limits } => Done::Created {
+                group,
+                limits,
+                result: self.create(group, limits),
+            },
+            Job::Remove { group } => {
+                let removed = self.groups.remove(&group);
+                assert_eq!(removed.map_or(0, |files| files.processes), 0, "{group:?}");
+                return None;
+            }
+            Job::Move { from, to } => Done::Moved {
+                from,
+                result: self.move_some(from, to),
+            },
+            Job::Measure { former } => {
+                let files = self.groups.get(&former);
+                Done::Measured {
+                    former,
+                    populated: files.is_some_and(|files| files.processes > 0),
+                    held: files.map_or(0, |files| files.charge),
+                }
+            }
+            Job::Reclaim { id, groups, bytes } => Done::Reclaimed {
+                id,
+                result: Ok(self.reclaim(groups, bytes)),
+                held: Some(self.held(groups)),
+            },
+        })
+    }
+
+    fn write_scope(&mut self, scope: Scope, limits: Limits) -> Result<(), CgroupError> {
+        self.writes += 1;
+        if self.is_refused(None) {
+            self.uncertain_scopes.push(scope);
+            return Err(refusal());
+        }
+        let file = match scope {
+            Scope::AllContainers => &mut self.root,
+            Scope::Guaranteed => &mut self.guaranteed,
+            Scope::Opportunistic => &mut self.opportunistic,
+        };
+        assert!(
+            self.uncertain_scopes.contains(&scope)
+                || limits.changes_from(file) != Limits::default(),
+            "written twice: {scope:?} {limits:?}"
+        );
+        *file = limits.written_over(*file);
+        Ok(())
+    }
+
+    fn write(&mut self, group: Group, limits: Limits) -> Result<(), CgroupError> {
+        self.writes += 1;
+        let is_refused = self.is_refused(Some(group.id));
+        let files = self.groups.get_mut(&group).ok_or_else(refusal)?;
+        if is_refused {
+            files.uncertain = true;
+            return Err(refusal());
+        }
+        assert!(
+            files.uncertain || limits.changes_from(&files.limits) != Limits::default(),
+            "written twice: {group:?} {limits:?}"
+        );
+        files.limits = limits.written_over(files.limits);
+        Ok(())
+    }
+
+    fn set_frozen(
+        &mut self,
+        id: ContainerId,
+        groups: Groups,
+        frozen: bool,
+    ) -> Result<(), CgroupError> {
+        if self.is_refused(Some(id)) {
+            return Err(refusal());
+        }
+        for group in groups.all() {
+            self.groups.get_mut(&group).ok_or_else(refusal)?.frozen = frozen;
+        }
+        self.stopped.remove(&id);
+        Ok(())
+    }
+
+    fn progress(&self, id: ContainerId, groups: Groups) -> Progress {
+        let has_stopped = self.stopped.contains(&id);
+        assert!(groups.all().all(|group| self.groups[&group].frozen));
+        if has_stopped {
+            Progress::Stopped(Some(self.held(groups)))
+        } else {
+            Progress::Stopping
+        }
+    }
+
+    fn create(&mut self, group: Group, limits: Limits) -> Result<(), CgroupError> {
+        let is_refused = self.is_refused(Some(group.id));
+        let files = self.groups.entry(group).or_default();
+        if is_refused {
+            files.uncertain = true;
+            return Err(refusal());
+        }
+        files.limits = limits.written_over(files.limits);
+        Ok(())
+    }
+
+    fn move_some(&mut self, from: Group, to: Group) -> Result<usize, CgroupError> {
+        if self.is_refused(Some(from.id)) {
+            return Err(refusal());
+        }
+        let source = self.groups.get_mut(&from).ok_or_else(refusal)?;
+        let moved = source.processes.min(MOVED_AT_ONCE);
+        source.processes -= moved;
+        self.groups.get_mut(&to).ok_or_else(refusal)?.processes += moved;
+        Ok(moved)
+    }
+
+    fn held(&self, groups: Groups) -> u64 {
+        let files = groups.all().filter_map(|group| self.groups.get(&group));
+        files.map(|files| files.charge).sum()
+    }
+
+    fn reclaim(&mut self, groups: Groups, bytes: u64) -> bool {
+        let least = self.unreclaimable;
+        if let Some(group) = groups.current
+            && let Some(files) = self.groups.get_mut(&group)
+        {
+            files.charge = files
+                .charge
+                .saturating_sub(bytes)
+                .max(least.min(files.charge));
+        }
+        true
+    }
+}
