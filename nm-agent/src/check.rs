@@ -1,7 +1,8 @@
-//! `nm-agent check`: every effective value and where it came from, what is worth a warning, what is wrong.
+//! `nm-agent check`: every effective value and where it came from, what is worth a warning, what is
+//! wrong.
 //!
-//! In: a configuration as it was loaded, and the machine to try it on. Out: lines of text and an [`Outcome`]. It makes and
-//! changes nothing on the machine. Secrets are hidden.
+//! In: a configuration as it was loaded, and the machine to try it on. Out: lines of text and an
+//! [`Outcome`]. It makes and changes nothing on the machine. Secrets are hidden.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -29,7 +30,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum Outcome {
     /// Nothing is wrong; there may be warnings.
     Sound,
-    /// Something is wrong.
+    /// A problem: the agent cannot run like this.
     Wrong,
 }
 
@@ -58,7 +59,7 @@ pub enum ProbeError {
     /// The name has no address.
     #[error("{host}: {source}")]
     Name {
-        /// The name.
+        /// Host name that was looked up.
         host: String,
         /// The resolver's reason.
         source: io::Error,
@@ -66,12 +67,13 @@ pub enum ProbeError {
     /// The name server does not answer.
     #[error("{host}: no answer from the name server within {} s", RESOLVE_TIMEOUT.as_secs())]
     Silence {
-        /// The name.
+        /// Host name that was looked up.
         host: String,
     },
 }
 
-/// What a configuration is tried on.
+/// The machine that a configuration is tried on. A trait, so that tests can supply a machine of
+/// their own.
 pub trait Machine {
     /// Whether files can be made in this folder, which is made first if it does not exist.
     ///
@@ -122,7 +124,8 @@ impl Machine for ThisMachine {
         let host = address.host.clone();
         let (answer, answered) = mpsc::channel();
         let query = (address.host.clone(), address.port);
-        // The resolver cannot be given a deadline, so it is left behind when it takes too long; this process ends soon.
+        // The resolver cannot be given a deadline, so it is left behind when it takes too long;
+        // this process ends soon.
         thread::spawn(move || answer.send(query.to_socket_addrs().map(|_| ())));
         match answered.recv_timeout(RESOLVE_TIMEOUT) {
             Ok(Ok(())) => Ok(()),
@@ -175,7 +178,8 @@ struct Findings {
 }
 
 impl Findings {
-    /// One bad thing of many is worth a warning, since the agent goes on with the others; all of them are a problem.
+    /// Adds a finding for the paths that failed: a warning if some of the paths tried are usable,
+    /// since the agent goes on with those, and a problem if none is.
     fn add(&mut self, name: &str, tried: usize, errors: &[ProbeError]) {
         let texts = errors.iter().map(|error| format!("{name}: {error}"));
         if errors.len() < tried {
@@ -260,7 +264,7 @@ fn with_unit(name: &str, text: &str) -> String {
     }
 }
 
-/// Whatever stands in a file must not move the cursor of a terminal.
+/// Replaces control characters, so that text from a file cannot move the terminal's cursor.
 fn on_one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_control() || c == ' ');
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -429,7 +433,8 @@ mod tests {
 
     #[test]
     fn values_cannot_steer_the_terminal() {
-        // The second form is one that `char::is_control` knows: a control sequence in a single character.
+        // The second form is one that `char::is_control` knows: a control sequence in a single
+        // character.
         let (_, text) = checked(&[("a.b", "x\n\u{9b}31my")], &Pretend::default());
         assert!(text.contains("a.b = x 31my"), "{text}");
     }

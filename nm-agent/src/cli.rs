@@ -23,13 +23,14 @@ use crate::check::{self, ThisMachine};
 /// Exit status for a configuration that cannot be used.
 const EXIT_BAD_CONFIGURATION: u8 = 2;
 
-/// What is logged unless `NM_AGENT_LOG` says otherwise.
+/// Log level of the services unless `NM_AGENT_LOG` sets one.
 const LOG_OF_SERVICE: &str = "info";
 
 /// A YARN NodeManager whose speciality is opportunistic containers.
 ///
-/// It registers with an unmodified Hadoop ResourceManager and runs containers for unmodified ApplicationMasters. It reads
-/// Hadoop's own configuration files; its own properties begin with yarn.nodemanager.agent.
+/// It registers with an unmodified Hadoop ResourceManager and runs containers for unmodified
+/// ApplicationMasters. It reads Hadoop's own configuration files; its own properties begin with
+/// yarn.nodemanager.agent.
 #[derive(Debug, Parser)]
 #[command(name = "nm-agent", version, arg_required_else_help = true)]
 struct Arguments {
@@ -41,60 +42,73 @@ struct Arguments {
 enum Command {
     /// Run the NodeManager until it is told to stop.
     ///
-    /// SIGTERM, SIGINT or SIGHUP stops it in order: containers are ended, the ResourceManager is told; a second signal changes
-    /// nothing. Nothing is read anew on SIGHUP, which stays ignored if it was at the start, as with nohup. Any other deadly
-    /// signal, SIGQUIT too, ends the agent at once: its containers run on, and those in cgroups are ended by the next start.
+    /// SIGTERM, SIGINT or SIGHUP stops it in order: containers are ended, the ResourceManager is
+    /// told; a second signal changes nothing. Nothing is read anew on SIGHUP, which stays ignored
+    /// if it was at the start, as with nohup. Any other deadly signal, SIGQUIT too, ends the agent
+    /// at once: its containers run on, and those in cgroups are ended by the next start.
     ///
-    /// Exit status: 0 after an orderly stop (also when the ResourceManager decommissions the node), 2 for bad configuration
-    /// (every problem is listed with its file and property), 1 for any other failure. The level of the log on standard error
-    /// follows NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info); the default is info.
+    /// Exit status: 0 after an orderly stop (also when the ResourceManager decommissions the node),
+    /// 2 for bad configuration (every problem is listed with its file and property), 1 for any
+    /// other failure. The level of the log on standard error follows NM_AGENT_LOG (for example:
+    /// debug, or nm_agent=debug,wire=info); the default is info.
     Run(ConfDir),
     /// Print each effective configuration value and where it came from; report what is wrong.
     ///
-    /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.* names are reported
-    /// with the nearest known one.
+    /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.*
+    /// names are reported with the nearest known one.
     Check(ConfDir),
-    /// Run a small ResourceManager until it is told to stop, on Hadoop's ports or those of the configuration.
+    /// Run a small ResourceManager until it is told to stop, on Hadoop's ports or those of the
+    /// configuration.
     ///
-    /// It is for tests and trials: one queue, no high availability, nothing kept over a restart, no security beyond
-    /// tokens. It reads the same files as the node, which must be valid for both. Exit status: 0 after SIGTERM,
-    /// SIGINT or SIGHUP, 2 for bad configuration, 1 for any other failure, as when a port cannot be had. The level of the log on
-    /// standard error follows NM_AGENT_LOG, as with run.
+    /// It is for tests and trials: one queue, no high availability, nothing kept over a restart, no
+    /// security beyond tokens. It reads the same files as the node, which must be valid for both.
+    /// Exit status: 0 after SIGTERM, SIGINT or SIGHUP, 2 for bad configuration, 1 for any other
+    /// failure, as when a port cannot be had. The level of the log on standard error follows
+    /// NM_AGENT_LOG, as with run.
     Rm(ConfDir),
     /// Run a command in many containers of a cluster and wait for their end.
     ///
-    /// The ResourceManager may be Hadoop's or `nm-agent rm`; the configuration names it. This program has to be on the
-    /// nodes under the path that it has here: one of them runs the job's ApplicationMaster with it. Each container runs
-    /// the command with the number of the container, from 1, as YARN_SHELL_ID; what it writes is on its node, in the
-    /// files stdout and stderr of its logs. A container that is evicted, shed, preempted or lost is asked for again.
+    /// The ResourceManager may be Hadoop's or `nm-agent rm`; the configuration names it. This
+    /// program has to be on the nodes under the path that it has here: one of them runs the job's
+    /// ApplicationMaster with it. Each container runs the command with the number of the container,
+    /// from 1, as YARN_SHELL_ID; what it writes is on its node, in the files stdout and stderr of
+    /// its logs. A container that is evicted, shed, preempted or lost is asked for again.
     ///
-    /// Progress goes to standard error, as a bar on a terminal; a table goes to standard output at the end. Ctrl-C kills
-    /// the job; a terminal that goes away ends this command and leaves the job alone. The level of the
-    /// log on standard error follows NM_AGENT_LOG; the default is warn. A ResourceManager that does not answer is tried again
-    /// for yarn.resourcemanager.connect.max-wait.ms; then the job is stopped, as far as it can be reached.
+    /// Progress goes to standard error, as a bar on a terminal; a table goes to standard output at
+    /// the end. Ctrl-C kills the job; a terminal that goes away ends this command and leaves the
+    /// job alone. The level of the log on standard error follows NM_AGENT_LOG; the default is warn.
+    /// A ResourceManager that does not answer is tried again for
+    /// yarn.resourcemanager.connect.max-wait.ms; then the job is stopped, as far as it can be
+    /// reached.
     ///
-    /// Exit status: 0 when every command ended with 0; 1 when one failed, or the job could not be run or was lost sight
-    /// of; 2 for bad arguments or configuration; 130 after Ctrl-C, 143 after SIGTERM.
+    /// Exit status: 0 when every command ended with 0; 1 when one failed, or the job could not be
+    /// run or was lost sight of; 2 for bad arguments or configuration; 130 after Ctrl-C, 143 after
+    /// SIGTERM.
     ///
-    /// Example: nm-agent shell -n 20 --type mix --guaranteed 5 -- /bin/sh -c 'echo $YARN_SHELL_ID; sleep 10'
+    /// Example: nm-agent shell -n 20 --type mix --guaranteed 5 -- /bin/sh -c 'echo $YARN_SHELL_ID;
+    /// sleep 10'
     Shell(shell::ShellArguments),
     /// The master of a job, which `shell` has a node start.
     #[command(hide = true)]
     ShellMaster,
-    /// Show what opportunistic containers do: a ResourceManager, some nodes and two jobs, all on this machine.
+    /// Show what opportunistic containers do: a ResourceManager, some nodes and two jobs, all on
+    /// this machine.
     ///
-    /// It needs no Java, no root and no configuration, and reads none. Everything listens on 127.0.0.1 and lies in one
-    /// temporary folder (below TMPDIR, or /tmp). First it prints the addresses of the pages to watch, then what happens as it
-    /// happens, at last a summary; then it stays until Ctrl-C, which leaves no process and no file behind. Nodes claim to be of
-    /// one size everywhere; what the containers run is real and light. The log goes to a file in the folder, or to standard error
-    /// if NM_AGENT_LOG names a level. Colours follow NO_COLOR. Exit status: 0 when everything happened and succeeded, 1 when
-    /// not or when it could not start, 2 for bad arguments, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP before the end.
+    /// It needs no Java, no root and no configuration, and reads none. Everything listens on
+    /// 127.0.0.1 and lies in one temporary folder (below TMPDIR, or /tmp). First it prints the
+    /// addresses of the pages to watch, then what happens as it happens, at last a summary; then it
+    /// stays until Ctrl-C, which leaves no process and no file behind. Nodes claim to be of one
+    /// size everywhere; what the containers run is real and light. The log goes to a file in the
+    /// folder, or to standard error if NM_AGENT_LOG names a level. Colours follow NO_COLOR. Exit
+    /// status: 0 when everything happened and succeeded, 1 when not or when it could not start, 2
+    /// for bad arguments, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP before the end.
     Quickstart(quickstart::Arguments),
 }
 
 #[derive(Debug, Args)]
 struct ConfDir {
-    /// Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]
+    /// Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR,
+    /// $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]
     #[arg(long, value_name = "DIR")]
     conf: Option<PathBuf>,
 }
@@ -144,7 +158,8 @@ fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
             return ExitCode::from(EXIT_BAD_CONFIGURATION);
         }
     };
-    // Asked before there are threads: the C library's answer is not safe beside a thread that sets variables.
+    // Asked before there are threads: the C library's answer is not safe beside a thread that sets
+    // variables.
     let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
     let process = Process {
         environment: environment.clone(),
@@ -217,7 +232,8 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
         node_manager::run(config, process, stop).await?;
         Ok(())
     });
-    // Everything has ended in order. A thread that hangs all the same, in a name service or on a disk, is not waited for.
+    // Everything has ended in order. A thread that hangs all the same, in a name service or on a
+    // disk, is not waited for.
     runtime.shutdown_background();
     result
 }
@@ -228,8 +244,8 @@ fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
         let signal = signals.next().await.as_str();
         tracing::info!("{signal}: stopping");
         stop.cancel();
-        // Each step of the stop has a bound, so there is nothing that a second signal could speed up but the loss of
-        // containers: it is only answered in the log.
+        // Each step of the stop has a bound, so there is nothing that a second signal could speed
+        // up but the loss of containers: it is only answered in the log.
         loop {
             let signal = signals.next().await.as_str();
             tracing::info!("{signal}: stopping already");

@@ -30,8 +30,8 @@ struct Rm {
 }
 
 impl Rm {
-    /// Starts one by `env` with this option, and waits until it serves. Under `nohup` these tests ignore SIGHUP, and so would what
-    /// they start.
+    /// Starts one by `env` with this option, and waits until it serves. Under `nohup` these tests
+    /// ignore SIGHUP, and so would what they start.
     fn start(hang_up: &str) -> Self {
         let conf = tempfile::tempdir().unwrap();
         std::fs::write(conf.path().join("yarn-site.xml"), SITE).unwrap();

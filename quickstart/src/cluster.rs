@@ -1,4 +1,5 @@
-//! The ResourceManager and the agents, all in this process: started, looked at, ended in order.
+//! The ResourceManager and the agents of the quick start, in this process: start, access, orderly
+//! stop.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -84,12 +85,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Where the ResourceManager is.
+    /// Addresses of the ResourceManager's services.
     pub(super) const fn addresses(&self) -> &mini_rm::Addresses {
         &self.rm.addresses
     }
 
-    /// Where each node's pages are.
+    /// Web address of each node's pages, in the order of the nodes.
     pub(super) fn pages(&self) -> &[SocketAddr] {
         &self.pages
     }
@@ -104,8 +105,8 @@ impl Cluster {
         self.rm.nodes_offered().await.unwrap_or(0)
     }
 
-    /// Ends all containers, then the nodes, which tell the ResourceManager, then that. Each step has a bound of its own.
-    /// What did not end in order, for people.
+    /// Ends all containers, then the nodes, which tell the ResourceManager, then that. Each step
+    /// has a bound of its own. What did not end in order, for people.
     pub(super) async fn stop(mut self) -> Vec<String> {
         let mut problems = Vec::new();
         self.agents_stop.cancel();
@@ -127,7 +128,7 @@ impl Cluster {
     }
 }
 
-/// What the agents are told of this process.
+/// Returns what an agent must know of this process: its environment and UTC offset.
 pub(super) fn process(environment: &BTreeMap<String, String>, utc_offset: UtcOffset) -> Process {
     Process {
         environment: settings::environment(environment),

@@ -1,4 +1,4 @@
-//! Why the quick start does not start, and what to do about it.
+//! Errors of a quick start, with advice for the user.
 
 use std::error::Error as _;
 use std::io;
@@ -17,9 +17,9 @@ pub(super) enum QuickstartError {
     /// No temporary folder.
     #[error("cannot make a folder in {}", base.display())]
     Folder {
-        /// Where.
+        /// Folder in which the temporary folder was to be created.
         base: PathBuf,
-        /// Why.
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
@@ -49,7 +49,7 @@ pub(super) enum QuickstartError {
     /// The machine refuses something that every process may have.
     #[error("{doing}")]
     System {
-        /// What was being done.
+        /// Step of the start that failed, for the message.
         doing: &'static str,
         /// Why it failed.
         #[source]
@@ -64,21 +64,21 @@ pub(super) enum QuickstartError {
     /// A node does not start.
     #[error("starting node {number}")]
     Node {
-        /// Which, from 1.
+        /// Number of the node, counted from 1.
         number: usize,
-        /// Why.
+        /// Error of the agent.
         #[source]
         source: AgentError,
     },
 }
 
 impl QuickstartError {
-    /// All of it in one line.
-    pub(super) fn told(&self) -> String {
+    /// Returns the error and all its causes in one line.
+    pub(super) fn one_line(&self) -> String {
         error_chain(self)
     }
 
-    /// What to do next; empty when there is nothing to recommend.
+    /// Returns a recommendation for the user; empty when there is nothing to recommend.
     pub(super) fn advice(&self) -> String {
         match self {
             Self::Folder { .. } => {
@@ -122,7 +122,7 @@ impl QuickstartError {
         }
     }
 
-    /// What the system said at the bottom of it.
+    /// Returns the I/O error at the end of the chain of causes, if there is one.
     fn io(&self) -> Option<&io::Error> {
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -197,9 +197,9 @@ mod tests {
             "{advice}"
         );
         assert!(
-            error.told().starts_with("starting node 2"),
+            error.one_line().starts_with("starting node 2"),
             "{}",
-            error.told()
+            error.one_line()
         );
     }
 

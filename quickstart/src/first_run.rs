@@ -1,8 +1,8 @@
-//! When the first opportunistic container ran: what the containers themselves left behind says so, not what the nodes
-//! believe.
+//! The time at which the first opportunistic container ran, read from the containers' own output
+//! and not from the nodes' reports.
 //!
-//! The first thing that each container of the job does is to write a line, and it writes no other. The kernel's time of
-//! that change, which is exact to some milliseconds, is when it ran.
+//! The first thing that each container of the job does is to write a line, and it writes no other.
+//! The kernel's time of that change, which is exact to some milliseconds, is when it ran.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,8 @@ use records::{ApplicationId, ContainerId};
 
 use super::tally::number_of;
 
-/// How long after `start` the first container of this application, its master apart, wrote its line to its log in one of
-/// these folders; `None` when none has.
+/// How long after `start` the first container of this application, its master apart, wrote its line
+/// to its log in one of these folders; `None` when none has.
 pub(super) fn after<'a>(
     start: SystemTime,
     log_dirs: impl IntoIterator<Item = &'a Path>,

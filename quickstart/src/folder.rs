@@ -1,4 +1,4 @@
-//! The one folder that everything lies in, and its end.
+//! The one temporary folder of a quick start, and its removal.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use super::error::QuickstartError;
 
-/// The folder is tried to be removed so often: a process that has just been killed may still have been making a file.
+/// The folder is tried to be removed so often: a process that has just been killed may still have
+/// been making a file.
 const REMOVE_TRIES: u32 = 20;
 
 /// Between two tries.
@@ -35,12 +36,12 @@ impl Folder {
         Ok(Self(folder.map_err(failed)?))
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// What this process logs.
+    /// Path of this process's log file.
     pub(super) fn log(&self) -> PathBuf {
         self.path().join("log")
     }
@@ -50,7 +51,7 @@ impl Folder {
         self.path().join("release")
     }
 
-    /// All that a node writes, nodes counted from 0.
+    /// Folder for every file of a node; nodes are counted from 0.
     pub(super) fn node(&self, index: usize) -> PathBuf {
         self.path().join(format!("node-{}", index + 1))
     }
@@ -92,7 +93,11 @@ mod tests {
     #[test]
     fn a_place_that_is_no_folder_is_named() {
         let error = Folder::make(Path::new("/dev/null/x")).unwrap_err();
-        assert!(error.told().contains("/dev/null/x"), "{}", error.told());
+        assert!(
+            error.one_line().contains("/dev/null/x"),
+            "{}",
+            error.one_line()
+        );
         assert!(error.advice().contains("TMPDIR"));
     }
 }

@@ -1,17 +1,18 @@
-//! Who listens on a port: a look at the sockets of this machine and at whose they are.
+//! Finds the process that listens on a port, from the machine's sockets and their owners.
 
 use procfs::process::{FDTarget, Process};
 
-/// A process.
+/// A process that listens on a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
-    /// Its id.
+    /// Process id.
     pub(super) pid: i32,
-    /// Its name, of 15 characters at most.
+    /// Command name from `/proc/PID/comm`, at most 15 characters.
     pub(super) name: String,
 }
 
-/// Who listens on this TCP port; `None` when nobody does, or it is somebody whose files this user may not see.
+/// Returns the process that listens on this TCP port. `None` when no process does, or when the
+/// process's files are not readable for this user.
 pub(super) fn of_port(port: u16) -> Option<Holder> {
     let inodes: Vec<u64> = [procfs::net::tcp(), procfs::net::tcp6()]
         .into_iter()

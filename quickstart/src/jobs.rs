@@ -1,4 +1,5 @@
-//! The two jobs: submitted through the distributed shell, as anybody would, and followed to their end.
+//! The two jobs of the story: submitted through the distributed shell like any job, and followed to
+//! their end.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use super::story::{JobName, JobSight};
 /// A container that had to go is asked for again as long as it takes.
 const RETRIES_MAX: u32 = shell::job::RETRIES_MAX;
 
-/// One job, once it is submitted. Dropping it ends the following, not the job.
+/// A submitted job. Dropping the value stops following the job; the job goes on.
 #[derive(Debug, Default)]
 pub(super) struct Followed(Option<(watch::Receiver<JobSight>, AbortOnDropHandle<()>)>);
 
@@ -63,7 +64,8 @@ fn failure(summary: &Summary) -> String {
     )
 }
 
-/// What a job of the story runs. The guaranteed one ends when `gate` appears.
+/// Returns the specification of a job of the story. The guaranteed job ends when the file `gate`
+/// appears.
 pub(super) fn job(name: JobName, nodes: u16, gate: &Path) -> Job {
     let script = |script: &str| vec!["bash".to_owned(), "-c".to_owned(), script.to_owned()];
     match name {

@@ -1,9 +1,9 @@
-//! What should not be there when everything has ended.
+//! Processes and files that must not exist when everything has ended.
 
 use procfs::process::ProcState;
 
-/// Processes of containers that still live, in words. Whatever a container leaves behind becomes a child of this process,
-/// which adopts orphans.
+/// Processes of containers that still live, in words. Whatever a container leaves behind becomes a
+/// child of this process, which adopts orphans.
 pub(super) fn processes() -> Vec<String> {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let Ok(all) = procfs::process::all_processes() else {

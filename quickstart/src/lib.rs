@@ -1,5 +1,5 @@
-//! `nm-agent quickstart`: a ResourceManager, some agents and two jobs in one process, and what
-//! happens among them, told as it happens. Everything is real but the size of the nodes: the
+//! `nm-agent quickstart`: a ResourceManager, some agents and two jobs in one process, with a story
+//! of what happens, printed as it happens. Everything is real except the size of the nodes: the
 //! protocols, the decisions, the containers' processes.
 //!
 //! In: how many nodes, and the process around it. Out: an exit status and text for people. Knows
@@ -67,7 +67,7 @@ const WORKERS_MAX: usize = 4;
 /// For threads that hang in a disk or a name service, when everything has ended in order.
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Options of the command line.
+/// Options of a quick start, from the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How many nodes; within [`NODES`].
@@ -84,7 +84,7 @@ pub struct Options {
 pub struct Surroundings {
     /// When the process started, as exactly as it knows.
     pub started: SystemTime,
-    /// Environment of the process.
+    /// Environment of this process.
     pub environment: BTreeMap<String, String>,
     /// Local time's distance from UTC.
     pub utc_offset: UtcOffset,
@@ -96,7 +96,7 @@ pub struct Surroundings {
 enum Ending {
     Told(Verdict),
     Interrupted(Interruption),
-    /// Standard output has been closed by its reader.
+    /// Standard output was closed, so the story has no reader.
     Unread,
 }
 
@@ -108,7 +108,7 @@ enum Ending {
 #[must_use]
 pub fn run(options: &Options, surroundings: &Surroundings) -> ExitCode {
     let status = start(options, surroundings).unwrap_or_else(|error| {
-        eprintln!("nm-agent quickstart: {}", error.told());
+        eprintln!("nm-agent quickstart: {}", error.one_line());
         let advice = error.advice();
         if !advice.is_empty() {
             eprintln!("{advice}");
@@ -148,7 +148,7 @@ fn start(options: &Options, surroundings: &Surroundings) -> Result<u8, Quickstar
     status
 }
 
-/// Returns the folder for temporary files.
+/// Returns the folder for temporary files: `TMPDIR`, or else `/tmp`.
 fn temporary_folder(environment: &BTreeMap<String, String>) -> PathBuf {
     let chosen = environment.get("TMPDIR").filter(|path| !path.is_empty());
     chosen.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
@@ -207,7 +207,7 @@ async fn stop<W: io::Write>(
     problems
 }
 
-/// The running story with its cluster's view, screen and jobs.
+/// Parts that the story's loop works on.
 struct Stage<'a> {
     options: &'a Options,
     surroundings: &'a Surroundings,
@@ -236,7 +236,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Prints the addresses of the pages, before anything happens.
+    /// Prints the addresses of the pages, before the story begins.
     fn introduce(&mut self, cluster: &Cluster) {
         let screen = &mut self.screen;
         screen.line("Watch it here:");
@@ -281,7 +281,7 @@ impl<'a> Stage<'a> {
 
     fn follow(&mut self, cue: Cue, at: Duration, cluster: &Cluster) -> Option<Verdict> {
         match cue {
-            Cue::Say(text) => self.screen.tell(at, &text),
+            Cue::Print(text) => self.screen.print_event(at, &text),
             Cue::Submit(name) => self.submit(name, cluster),
             Cue::ReleaseUrgent => {
                 let gate = self.folder.gate();
@@ -331,7 +331,7 @@ impl<'a> Stage<'a> {
             }
             Ending::Unread => 1,
             Ending::Told(verdict) => {
-                let status = self.tell(verdict);
+                let status = self.print_verdict(verdict);
                 if !self.options.once && !self.screen.is_gone() {
                     self.screen.line("");
                     self.screen.line("The pages stay until Ctrl-C.");
@@ -342,13 +342,13 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn tell(&mut self, verdict: &Verdict) -> u8 {
+    fn print_verdict(&mut self, verdict: &Verdict) -> u8 {
         let took = self.started.elapsed();
         let status = match verdict {
             Verdict::Complete => 0,
             Verdict::Failed(why) => {
                 let text = self.screen.bad(&format!("The story broke off: {why}"));
-                self.screen.tell(took, &text);
+                self.screen.print_event(took, &text);
                 for line in logging::tail(&self.folder.log()) {
                     self.screen.line(&line);
                 }

@@ -1,4 +1,4 @@
-//! What this process may have of the machine: open files and processes, looked at before anything is started.
+//! Limits of this process: open files and processes, checked before anything starts.
 
 use std::path::Path;
 
@@ -7,19 +7,23 @@ use nix::unistd::geteuid;
 
 use super::error::QuickstartError;
 
-/// Open files beside those of the nodes: the runtime, the ResourceManager and its connections, readers of its pages.
+/// Open files beside those of the nodes: the runtime, the ResourceManager and its connections,
+/// readers of its pages.
 const DESCRIPTORS: u64 = 96;
 
-/// Open files for each node: two ports, connections of masters and readers, and a handful for each of six containers.
+/// Open files for each node: two ports, connections of masters and readers, and a handful for each
+/// of six containers.
 const DESCRIPTORS_PER_NODE: u64 = 64;
 
 /// Threads of this process that do not belong to a node: the runtime's.
 const THREADS: u64 = 32;
 
-/// Threads of each node, and processes of its containers: six at a time, each with a shell or the runtime of a master.
+/// Threads of each node, and processes of its containers: six at a time, each with a shell or the
+/// runtime of a master.
 const TASKS_PER_NODE: u64 = 48;
 
-/// Raises the limit of open files if it can be; says no when the machine does not give what is needed.
+/// Raises the limit of open files if it can be; says no when the machine does not give what is
+/// needed.
 pub(super) fn check(nodes: u16) -> Result<(), QuickstartError> {
     if !Path::new("/bin/bash").exists() {
         return Err(QuickstartError::NoBash);

@@ -1,4 +1,4 @@
-//! The log of the agents and the ResourceManager, out of the story's way.
+//! The log of the agents and the ResourceManager, written to a file apart from the story.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

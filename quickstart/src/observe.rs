@@ -1,4 +1,4 @@
-//! Looks at everything and tells the story what is new.
+//! Observes nodes and jobs, and feeds the news to the story.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// One that has seen nothing of so many nodes.
+    /// Returns an observer of this many nodes that has seen no decision yet.
     pub(super) fn new(nodes: usize) -> Self {
         Self {
             seen: vec![0; nodes],

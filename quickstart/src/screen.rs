@@ -1,4 +1,4 @@
-//! What people see: lines with the time they were told at and, on a terminal, one line below them that shows how it stands.
+//! The text output: lines with the time of printing and, on a terminal, one status line below them.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,10 +16,10 @@ const CLEAR: &str = "\r\x1b[2K";
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 
-/// What the output can do.
+/// Capabilities of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Somebody watches: lines may be overwritten.
+    /// The output is a terminal, so lines may be overwritten.
     pub(super) terminal: bool,
     /// Colours are wanted.
     pub(super) colour: bool,
@@ -67,8 +67,8 @@ impl<W: Write> Screen<W> {
         self.write(&format!("{text}\n"));
     }
 
-    /// Something that happened, with when. Long texts go on below, under their begin.
-    pub(super) fn tell(&mut self, at: Duration, text: &str) {
+    /// Prints an event with its time. Long texts continue on the next lines, indented.
+    pub(super) fn print_event(&mut self, at: Duration, text: &str) {
         let time = format!("{:6.2} s  ", at.as_secs_f64());
         let mut block = self.dim(&time);
         for (index, line) in folded(text, COLUMNS).into_iter().enumerate() {
@@ -119,7 +119,8 @@ impl<W: Write> Screen<W> {
         }
         text.push_str(block);
         if let Some(standing) = self.standing {
-            // Cut where the terminal ends: of a line that goes on in the next only the last part could be overwritten.
+            // Cut where the terminal ends: of a line that goes on in the next only the last part
+            // could be overwritten.
             text.push_str(NO_WRAP);
             text.push_str(&bar(standing));
             text.push_str(WRAP);
@@ -146,7 +147,8 @@ fn bar(standing: Standing) -> String {
     format!("          [{bar}] {succeeded} of {tasks} ended, {running} running, {waiting} waiting")
 }
 
-/// Breaks a text at blanks into lines of so many characters; a longer word has a line of its own. Lines of the text stay.
+/// Breaks a text at blanks into lines of so many characters; a longer word has a line of its own.
+/// Lines of the text stay.
 fn folded(text: &str, columns: usize) -> Vec<String> {
     text.lines()
         .flat_map(|line| folded_line(line, columns))
@@ -188,7 +190,7 @@ mod tests {
     fn without_a_terminal_there_are_only_lines() {
         let text = shown(PLAIN, |screen| {
             screen.stand(Some(Standing::default()));
-            screen.tell(Duration::from_millis(1_234), "Something happened.");
+            screen.print_event(Duration::from_millis(1_234), "Something happened.");
             let strong = screen.strong("end");
             screen.line(&strong);
         });
@@ -224,7 +226,7 @@ mod tests {
             terminal: false,
             colour: true,
         };
-        let text = shown(look, |screen| screen.tell(Duration::ZERO, "x"));
+        let text = shown(look, |screen| screen.print_event(Duration::ZERO, "x"));
         assert_eq!(text, "\x1b[2m  0.00 s  \x1b[0mx\n");
     }
 

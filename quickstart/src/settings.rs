@@ -1,5 +1,5 @@
-//! The configurations of the embedded ResourceManager and of each agent. They come from nothing but this file and the
-//! defaults: no site file and no variable of the environment is read.
+//! The configurations of the embedded ResourceManager and of each agent. They come from this file
+//! and the defaults alone: no site file and no environment variable is read.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +11,8 @@ use node_manager::config::{Config, MemoryCapacity, VcoreCapacity};
 
 use super::plan;
 
-/// Everything listens here and nowhere else: anybody who reaches the ResourceManager may run programs.
+/// Address of every listener. Loopback only: a peer that reaches the ResourceManager can run
+/// programs.
 const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// How long a peer on the same machine is waited for.
@@ -23,7 +24,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The pages' ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ports {
-    /// Whatever is free.
+    /// Any free port.
     Free,
     /// This one for the ResourceManager's pages, and those that follow for the nodes'.
     From(u16),
@@ -38,7 +39,8 @@ impl Ports {
         }
     }
 
-    /// The port of a node's pages, nodes counted from 0. The command line sees to it that it exists.
+    /// The port of a node's pages, nodes counted from 0. The command line sees to it that it
+    /// exists.
     pub(super) fn node(self, index: usize) -> u16 {
         match self {
             Self::Free => 0,
@@ -50,7 +52,7 @@ impl Ports {
     }
 }
 
-/// What the ResourceManager is told.
+/// Returns the configuration of the ResourceManager.
 ///
 /// # Errors
 /// None that this file does not make.
@@ -109,7 +111,8 @@ pub(super) fn resource_manager(
     mini_rm::config::Config::of(&set)
 }
 
-/// What the agent whose files lie in `folder` is told; its pages are on `web_port`.
+/// Returns the configuration of the agent whose files are in `folder` and whose pages are on
+/// `web_port`.
 ///
 /// # Errors
 /// None that this file does not make.
@@ -143,18 +146,18 @@ pub(super) fn node(
     config.dirs.local_dirs = vec![folder.join("local")];
     config.dirs.log_dirs = vec![log_dir(folder)];
     config.recovery.dir = folder.join("recovery");
-    // No cgroup: what a container is allowed is a story here, nodes of one process would share one hierarchy, and nothing
-    // outside the folder is to be touched.
+    // No cgroup: what a container is allowed is a story here, nodes of one process would share one
+    // hierarchy, and nothing outside the folder is to be touched.
     config.cgroups.mount_path = Some(folder.join("no-cgroups"));
     Ok(config)
 }
 
-/// Where the containers of the agent whose files lie in `folder` write their logs.
+/// Returns the folder for container logs of the agent whose files are in `folder`.
 pub(super) fn log_dir(folder: &Path) -> PathBuf {
     folder.join("logs")
 }
 
-/// Where jobs are submitted to; `program` runs their masters.
+/// Returns the cluster that jobs are submitted to; `program` runs their ApplicationMasters.
 pub(super) fn cluster(rm: &mini_rm::Addresses, user: String, program: PathBuf) -> shell::Cluster {
     shell::Cluster {
         resource_managers: vec![rm.client.to_string()],
@@ -168,7 +171,8 @@ pub(super) fn cluster(rm: &mini_rm::Addresses, user: String, program: PathBuf) -
     }
 }
 
-/// The environment that containers may see something of: this process's, without what would lead them to another cluster.
+/// The environment that containers may see something of: this process's, without what would lead
+/// them to another cluster.
 pub(super) fn environment(own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let is_foreign = |name: &str| {
         name == "JAVA_HOME" || name.starts_with("HADOOP_") || name.starts_with("YARN_")

@@ -1,4 +1,5 @@
-//! The story as a state machine: looks at the cluster go in, cues come out. Pure: what it says has been seen.
+//! The story as a state machine: observations of the cluster in, cues out. Pure. Every printed
+//! statement was observed.
 //!
 //! ```text
 //!  Gathering ──▶ Filling ──▶ Moving ──▶ Evicting ──▶ Shedding ──▶ PlacingAgain ──▶ Ending ──▶ over
@@ -8,7 +9,8 @@
 //!     └ submit batch           └ submit urgent                       └ release urgent
 //! ```
 //!
-//! Each step waits for a condition, with a time limit; a job that fails, or queues that are empty too early, end the story at once.
+//! Each step waits for a condition, with a time limit; a job that fails, or queues that are empty
+//! too early, end the story at once.
 
 mod words;
 
@@ -19,33 +21,34 @@ use records::{ApplicationId, EpochMillis};
 use super::plan;
 use super::tally::{Happened, Tally};
 
-/// How long one step may take: several times what it takes on a machine that is busy with other things. Nothing in a
-/// story of fifteen seconds is worth a longer wait.
+/// How long one step may take: several times what it takes on a machine that is busy with other
+/// things. Nothing in a story of fifteen seconds is worth a longer wait.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// Opportunistic containers for each node that end well before the guaranteed container may end: about two seconds.
+/// Opportunistic containers for each node that end well before the guaranteed container may end:
+/// about two seconds.
 const WENT_ON_PER_NODE: usize = 2;
 
-/// One of the two jobs.
+/// Name of a job of the story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JobName {
     /// Many opportunistic containers.
     Batch,
-    /// One large guaranteed container.
+    /// The job with one large guaranteed container.
     Urgent,
 }
 
 /// How a job is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum JobSight {
-    /// It has not been submitted, or the ResourceManager has not answered yet.
+    /// Not submitted, or not yet acknowledged by the ResourceManager.
     #[default]
     Unknown,
     /// The ResourceManager has it.
     Submitted(ApplicationId),
     /// Every container of it succeeded.
     Succeeded(ApplicationId),
-    /// It did not: why.
+    /// Ended without success, for this reason.
     Failed(String),
 }
 
@@ -58,7 +61,7 @@ pub(super) struct NodeSight {
     pub(super) waiting: u32,
 }
 
-/// One look at everything.
+/// Result of one observation of nodes and jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sight {
     /// Since the process started.
@@ -75,16 +78,16 @@ pub(super) struct Sight {
     pub(super) urgent: JobSight,
 }
 
-/// What is to be done.
+/// An action for the caller to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cue {
-    /// Tell this.
-    Say(String),
+    /// Print this text.
+    Print(String),
     /// Submit this job.
     Submit(JobName),
     /// Let the guaranteed container end.
     ReleaseUrgent,
-    /// It is over.
+    /// End the story with this verdict.
     End(Verdict),
 }
 
@@ -93,7 +96,7 @@ pub(super) enum Cue {
 pub(super) enum Verdict {
     /// As it should.
     Complete,
-    /// It did not: why.
+    /// A step of the story did not happen, for this reason.
     Failed(String),
 }
 
@@ -119,7 +122,8 @@ enum Step {
     Over,
 }
 
-/// See the module.
+/// The state machine of the story: observations and time in, actions out. Does no I/O and reads no
+/// clock.
 #[derive(Debug)]
 pub(super) struct Story {
     nodes: u32,
@@ -139,7 +143,7 @@ impl Story {
         }
     }
 
-    /// What has happened so far.
+    /// Returns the counts of all observations so far.
     pub(super) const fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -170,7 +174,7 @@ impl Story {
         match self.step {
             Step::Gathering => {
                 (sight.nodes_offered >= sight.nodes.len() && !sight.nodes.is_empty()).then(|| {
-                    cues.push(Cue::Say(words::gathered(self.nodes)));
+                    cues.push(Cue::Print(words::gathered(self.nodes)));
                     cues.push(Cue::Submit(JobName::Batch));
                     Step::Filling
                 })
@@ -181,15 +185,15 @@ impl Story {
                 };
                 let are_placed = tally.placed() >= plan::tasks(self.nodes) as usize;
                 (are_placed && sight.nodes.iter().all(is_full)).then(|| {
-                    cues.push(Cue::Say(words::filled(&sight.nodes)));
+                    cues.push(Cue::Print(words::filled(&sight.nodes)));
                     Step::Moving
                 })
             }
             Step::Moving => {
                 let start = tally.first_from_queue()?;
                 (tally.succeeded() > 0).then(|| {
-                    cues.push(Cue::Say(words::moved(start)));
-                    cues.push(Cue::Say(words::urgent_arrives()));
+                    cues.push(Cue::Print(words::moved(start)));
+                    cues.push(Cue::Print(words::urgent_arrives()));
                     cues.push(Cue::Submit(JobName::Urgent));
                     Step::Evicting
                 })
@@ -199,7 +203,7 @@ impl Story {
                 let evicted = tally.evicted_for(urgent);
                 let start = tally.start_of_task(urgent)?;
                 let first = evicted.first()?;
-                cues.push(Cue::Say(words::evicted(
+                cues.push(Cue::Print(words::evicted(
                     &evicted,
                     tally.are_newest_first(&evicted),
                     start,
@@ -215,7 +219,7 @@ impl Story {
             } => {
                 let shed = tally.shed_since(evicted_at);
                 (!shed.is_empty()).then(|| {
-                    cues.push(Cue::Say(words::shed(&shed)));
+                    cues.push(Cue::Print(words::shed(&shed)));
                     let lost = tally.lost().total();
                     Step::PlacingAgain { succeeded, lost }
                 })
@@ -225,7 +229,7 @@ impl Story {
                 // Long enough to be watched, by what happens and not by a clock.
                 let went_on = tally.succeeded() >= succeeded + WENT_ON_PER_NODE * sight.nodes.len();
                 (went_on && again.len() >= lost).then(|| {
-                    cues.push(Cue::Say(words::placed_again(tally.lost(), &again)));
+                    cues.push(Cue::Print(words::placed_again(tally.lost(), &again)));
                     cues.push(Cue::ReleaseUrgent);
                     Step::Ending { urgent_told: false }
                 })
@@ -239,12 +243,12 @@ impl Story {
     fn end(&self, urgent_told: bool, sight: &Sight, cues: &mut Vec<Cue>) -> Option<Step> {
         if !urgent_told {
             return matches!(sight.urgent, JobSight::Succeeded(_)).then(|| {
-                cues.push(Cue::Say(words::urgent_ended()));
+                cues.push(Cue::Print(words::urgent_ended()));
                 Step::Ending { urgent_told: true }
             });
         }
         matches!(sight.batch, JobSight::Succeeded(_)).then(|| {
-            cues.push(Cue::Say(words::batch_ended(plan::tasks(self.nodes))));
+            cues.push(Cue::Print(words::batch_ended(plan::tasks(self.nodes))));
             cues.push(Cue::End(Verdict::Complete));
             Step::Over
         })

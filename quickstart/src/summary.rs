@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::tally::Tally;
 
-/// What the table shows.
+/// Values of the final table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary<'a> {
-    /// What happened.
+    /// Counts of the whole story.
     pub(super) tally: &'a Tally,
     /// Opportunistic containers that there were to be.
     pub(super) tasks: u32,

@@ -1,4 +1,4 @@
-//! What has happened to the containers of the story, put together from the decisions of all nodes. Pure.
+//! Sums of what happened to the story's containers, computed from the decisions of all nodes. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use sched::{Completion, Note, ShedReason};
 /// Bits of a container id below the ResourceManager's epoch.
 const NUMBER_BITS: u32 = 40;
 
-/// Something that was decided on a node, or the end of a container there.
+/// A decision of a node's scheduler, or the end of a container on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Happened {
-    /// When.
+    /// Time of the decision.
     pub(super) at: EpochMillis,
-    /// Which node, from 0.
+    /// Index of the node, from 0.
     pub(super) node: usize,
-    /// What.
+    /// The decision or end itself.
     pub(super) what: What,
 }
 
-/// What happened.
+/// Kind of a decision or end, with the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// A decision of the node's scheduler.
@@ -31,32 +31,32 @@ pub(super) enum What {
 /// An opportunistic container that had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// Which.
+    /// Container that ended.
     pub(super) id: ContainerId,
     /// On which node, from 0.
     pub(super) node: usize,
     /// When it was decided.
     pub(super) at: EpochMillis,
-    /// Why.
+    /// Cause of the end.
     pub(super) why: Why,
 }
 
 /// Why a container had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It ran, and a guaranteed container needs its room.
+    /// Evicted while running, for a guaranteed container.
     Evicted {
-        /// Which one.
+        /// Guaranteed container that needs the capacity.
         for_container: ContainerId,
         /// Milliseconds for which it had run.
         ran_ms: u64,
     },
-    /// It waited, and the queue is longer than the ResourceManager allows.
+    /// Removed from a queue that exceeds the ResourceManager's limit.
     Shed {
         /// How many may wait; `None` if it is the time that is limited.
         limit: Option<usize>,
     },
-    /// It was not taken into the queue.
+    /// Rejected at admission; never was in the queue.
     Rejected,
 }
 
@@ -65,15 +65,16 @@ pub(super) enum Why {
 pub(super) struct Start {
     /// On which node, from 0.
     pub(super) node: usize,
-    /// When.
+    /// Time of the start.
     pub(super) at: EpochMillis,
     /// Milliseconds for which the container had waited there.
     pub(super) waited_ms: u64,
-    /// Its place among all starts; on one node in the order of the decisions.
+    /// Position among all starts; starts on one node are in the order of its decisions.
     pub(super) order: usize,
 }
 
-/// See the module. It grows by what the story's jobs do, which is a few hundred containers.
+/// Sums up the decisions of all nodes. Its size grows with the containers of the story's jobs, a
+/// few hundred.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// Every opportunistic container that a node has decided about, with its node.
@@ -185,8 +186,8 @@ impl Tally {
         self.losses.iter().filter(is_for).copied().collect()
     }
 
-    /// Whether those that started last had to go first. How long each has run does not say: processes come to be a little
-    /// after their start is decided.
+    /// Whether those that started last had to go first. How long each has run does not say:
+    /// processes come to be a little after their start is decided.
     pub(super) fn are_newest_first(&self, losses: &[Loss]) -> bool {
         let started = losses
             .iter()
@@ -220,8 +221,8 @@ impl Tally {
         self.count(|_| true)
     }
 
-    /// The same without those that ended well all the same: a process may end by itself at the very moment in which
-    /// its container is evicted.
+    /// The same without those that ended well all the same: a process may end by itself at the very
+    /// moment in which its container is evicted.
     pub(super) fn lost(&self) -> Losses {
         self.count(|loss| !self.succeeded.contains(&loss.id))
     }
@@ -238,17 +239,19 @@ impl Tally {
         losses
     }
 
-    /// Containers beyond one for each task of the job: each is for one that had to go. With their nodes.
+    /// Containers beyond one for each task of the job: each is for one that had to go. With their
+    /// nodes.
     ///
-    /// The master is number 1 and containers are numbered as they are given out, so those of the first round are the
-    /// numbers that follow.
+    /// The master is number 1 and containers are numbered as they are given out, so those of the
+    /// first round are the numbers that follow.
     pub(super) fn placed_again(&self, tasks: u32) -> Vec<usize> {
         let is_again = |id: &ContainerId| number_of(*id) > i64::from(tasks) + 1;
         let again = self.placed.iter().filter(|(id, _)| is_again(id));
         again.map(|(_, node)| *node).collect()
     }
 
-    /// For how long opportunistic containers that started had waited, in milliseconds, shortest first.
+    /// For how long opportunistic containers that started had waited, in milliseconds, shortest
+    /// first.
     pub(super) fn queue_waits_ms(&self) -> Vec<u64> {
         let starts = self.opportunistic_starts.iter();
         let waits = starts.filter_map(|id| self.starts.get(id));
@@ -261,16 +264,16 @@ impl Tally {
 /// Opportunistic containers that had to go, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// They ran.
+    /// Containers evicted while they ran.
     pub(super) evicted: usize,
-    /// They waited.
+    /// Containers removed from a queue.
     pub(super) shed: usize,
-    /// They were not let in.
+    /// Containers rejected at admission.
     pub(super) rejected: usize,
 }
 
 impl Losses {
-    /// All of them.
+    /// Returns the sum of all three counts.
     pub(super) const fn total(self) -> usize {
         self.evicted + self.shed + self.rejected
     }

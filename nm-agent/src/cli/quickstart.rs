@@ -17,7 +17,8 @@ pub(super) struct Arguments {
     /// End with the story instead of staying until Ctrl-C
     #[arg(long)]
     once: bool,
-    /// Serve the ResourceManager's page on this port and the nodes' on those that follow [default: free ports]
+    /// Serve the ResourceManager's page on this port and the nodes' on those that follow [default:
+    /// free ports]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }
@@ -65,7 +66,8 @@ pub(super) fn run(
     let surroundings = Surroundings {
         started,
         environment,
-        // Asked before there are threads: the C library's answer is not safe beside a thread that sets variables.
+        // Asked before there are threads: the C library's answer is not safe beside a thread that
+        // sets variables.
         utc_offset: UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC),
         program,
     };

@@ -17,14 +17,14 @@ use tokio::time::timeout;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
 
-/// Longest wait for a submission that is under way when the user interrupts: it may be on record already, and then has to
-/// be killed.
+/// Longest wait for a submission that is under way when the user interrupts: it may be on record
+/// already, and then has to be killed.
 const SUBMISSION_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What of the log a user of this command sees unless `NM_AGENT_LOG` says otherwise: progress tells the rest.
+/// Log level of this command unless `NM_AGENT_LOG` sets one. Progress shows the rest.
 const LOG_OF_CLIENT: &str = "warn";
 
-/// Which execution types a job has.
+/// Mix of execution types of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Type {
     Guaranteed,
@@ -52,13 +52,14 @@ pub(super) struct ShellArguments {
     /// How often each container is asked for again after it was evicted, shed, preempted or lost
     #[arg(long, value_name = "TIMES", default_value_t = 50)]
     retries: u32,
-    /// Have opportunistic containers promoted that have waited on their node for so many milliseconds
+    /// Have opportunistic containers promoted that have waited on their node for so many
+    /// milliseconds
     #[arg(long, value_name = "MS")]
     promote_after: Option<u64>,
     /// A variable of the command's environment; may be given again
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
-    /// What the ResourceManager's pages call the job
+    /// Name of the job on the ResourceManager's pages
     #[arg(long, value_name = "NAME", default_value = "nm-agent shell")]
     name: String,
     /// The queue to submit to
@@ -241,7 +242,8 @@ async fn interrupted(submitted: &Submitted, signals: &mut Signals, code: ExitCod
     code
 }
 
-/// A line for whoever still reads standard error. A terminal that was closed does not change what becomes of the job.
+/// A line for whoever still reads standard error. A terminal that was closed does not change what
+/// becomes of the job.
 fn tell(line: &str) {
     let _unread = writeln!(std::io::stderr(), "{line}");
 }

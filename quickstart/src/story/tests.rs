@@ -26,7 +26,7 @@ impl Drive {
         }
     }
 
-    /// Some milliseconds later.
+    /// Advances time by some milliseconds and feeds the decisions to the story.
     fn look(&mut self, happened: &[Happened]) -> Vec<Cue> {
         self.now_ms += 10;
         self.sight.at += Duration::from_millis(10);
@@ -47,7 +47,8 @@ impl Drive {
         ];
     }
 
-    /// All originals are known to their nodes: 12 started at once, the rest queued.
+    /// Returns decisions in which the nodes accept all 36 containers: 12 start at once, the rest
+    /// are queued.
     fn place_all(&self) -> Vec<Happened> {
         (0..i64::from(plan::tasks(NODES)))
             .map(|task| {
@@ -131,7 +132,7 @@ fn submits(cues: &[Cue], job: JobName) -> bool {
 
 fn said(cues: &[Cue]) -> String {
     let said = cues.iter().filter_map(|cue| match cue {
-        Cue::Say(text) => Some(text.as_str()),
+        Cue::Print(text) => Some(text.as_str()),
         Cue::Submit(_) | Cue::ReleaseUrgent | Cue::End(_) => None,
     });
     said.collect::<Vec<_>>().join("\n")

@@ -110,7 +110,7 @@ pub(super) fn batch_ended(tasks: u32) -> String {
     format!("All {tasks} opportunistic containers have ended well.")
 }
 
-/// What a step waits for.
+/// Returns the description of the event that a step waits for.
 pub(super) fn awaited(step: Step) -> &'static str {
     match step {
         Step::Gathering => "every node has registered and is offered for opportunistic containers",

@@ -17,7 +17,7 @@ const TEMPLATE: &str = "[{elapsed}] [{bar:30}] {msg}";
 /// Redraws in a second, at most.
 const REDRAWS_PER_SECOND: u8 = 10;
 
-/// Where progress goes: standard error, so that standard output holds the result alone.
+/// Destination of progress: standard error, so that standard output holds only the result.
 enum Display {
     Bar(ProgressBar),
     Lines,
