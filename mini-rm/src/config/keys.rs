@@ -1,6 +1,6 @@
 //! Table of the ResourceManager's properties with Hadoop's defaults.
 
-use hadoop_conf::DefaultSource::{CoreDefault, YarnDefault};
+use hadoop_conf::DefaultSource::{Code, CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::Honoured;
 use hadoop_conf::Unit::{ClassName, Count, Flag, Mebibytes, Millis, Paths, Ratio, Seconds, Text};
 use hadoop_conf::{Key, KeyTable, key, shared};
@@ -22,7 +22,7 @@ const OWN: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.scheduler.maximum-allocation-mb", Some("8192"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.scheduler.maximum-allocation-vcores", Some("4"), Count),
     key(Honoured, YarnDefault, "yarn.resourcemanager.max-completed-applications", Some("1000"), Count),
-    key(Honoured, YarnDefault, "yarn.resourcemanager.epoch", Some("1"), Count),
+    key(Honoured, Code, "yarn.resourcemanager.epoch", Some("1"), Count),
     key(Honoured, YarnDefault, "yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
     key(Honoured, YarnDefault, "yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
     key(Honoured, YarnDefault, "yarn.resourcemanager.auto-update.containers", Some("false"), Flag),
