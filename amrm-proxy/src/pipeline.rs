@@ -261,6 +261,7 @@ impl Pipeline {
     }
 
     fn perform(&self, work: &mut Work, actions: &mut Vec<Action>) {
+        self.count(actions);
         for action in actions.drain(..) {
             match action {
                 Action::UseRmToken(token) => {
@@ -280,14 +281,21 @@ impl Pipeline {
                     let observer = &*self.shared.observer;
                     self.shared.node_updates.order(order, observer);
                 }
-                Action::Observe(observation) => self.record(&observation),
+                Action::Observe(observation) => self.shared.observer.observe(&observation),
             }
         }
     }
 
-    fn record(&self, observation: &Observation) {
-        self.numbers.change(|numbers| numbers.record(observation));
-        self.shared.observer.observe(observation);
+    /// Counts all observations among the actions with one change of the published numbers, which
+    /// costs some 0.1 µs: a call may allocate thousands of containers.
+    fn count(&self, actions: &[Action]) {
+        let observations = || actions.iter().filter_map(Action::observation);
+        if observations().next().is_some() {
+            let record = |numbers: &mut AttemptNumbers| {
+                observations().for_each(|observation| numbers.record(observation));
+            };
+            self.numbers.change(record);
+        }
     }
 
     /// Stores the record from which a restarted agent rebuilds this pipeline.
@@ -312,7 +320,9 @@ impl Pipeline {
     }
 
     fn too_many_calls(&self) -> RemoteException {
-        self.record(&Observation::Throttled(ThrottleReason::CallsWaiting));
+        let refused = Observation::Throttled(ThrottleReason::CallsWaiting);
+        self.numbers.change(|numbers| numbers.record(&refused));
+        self.shared.observer.observe(&refused);
         let attempt = self.identity.attempt;
         RemoteException::new(
             HadoopException::Retriable,
