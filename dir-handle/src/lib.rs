@@ -218,8 +218,8 @@ impl DirHandle {
 
     /// Returns the names in the directory, read one by one as the iterator advances.
     pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
-        // A second description: this handle's position does not change, so the directory can be listed
-        // again.
+        // A second description: this handle's position does not change, so the directory can be
+        // listed again.
         let fd = openat(&self.fd, ".", DIRECTORY_FLAGS, Mode::empty())?;
         let entries = nix::dir::Dir::from_fd(fd)?.into_iter();
         Ok(entries.filter_map(|entry| match entry {

@@ -1,29 +1,30 @@
-//! The addresses of the ResourceManagers, one or several that stand in for each other (Hadoop: `HAUtil`).
+//! Addresses of the ResourceManagers: one, or several for high availability (Hadoop: `HAUtil`).
 
 use crate::{Expected, HostPort, PropertyReader};
 
-/// ResourceManagers of one cluster; nobody has more than a handful, and each is tried in turn.
+/// Limit on the ResourceManagers of one cluster. Real clusters have a handful, and each is tried in
+/// turn.
 const RM_IDS_MAX: usize = 16;
 
 const RM_HOSTNAME: &str = "yarn.resourcemanager.hostname";
 const RM_IDS: &str = "yarn.resourcemanager.ha.rm-ids";
 
-/// One ResourceManager.
+/// Addresses of one ResourceManager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RmEndpoint {
-    /// Its id among `yarn.resourcemanager.ha.rm-ids`; `None` without high availability.
+    /// Id in `yarn.resourcemanager.ha.rm-ids`; `None` without high availability.
     pub id: Option<String>,
-    /// Registration and heartbeats, 8031.
+    /// Address for registration and heartbeats of nodes, port 8031 by default.
     pub resource_tracker: HostPort,
-    /// ApplicationMasters, 8030.
+    /// Address for ApplicationMasters, port 8030 by default.
     pub scheduler: HostPort,
-    /// Clients, 8032.
+    /// Address for clients, port 8032 by default.
     pub client: HostPort,
-    /// Web pages, 8088.
+    /// Address of the web pages, port 8088 by default.
     pub webapp: HostPort,
 }
 
-/// What a ResourceManager serves, each at an address of its own.
+/// Service of a ResourceManager, each at an address of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmService {
     /// Registration and heartbeats of nodes.
@@ -37,7 +38,8 @@ pub enum RmService {
 }
 
 impl RmService {
-    /// The property of its address; followed by a dot and an id where several ResourceManagers stand in for each other.
+    /// Returns the property of the service's address, to which a dot and an id are added with high
+    /// availability.
     #[must_use]
     pub const fn property(self) -> &'static str {
         match self {
@@ -48,7 +50,7 @@ impl RmService {
         }
     }
 
-    /// Hadoop's port for it.
+    /// Returns Hadoop's default port of the service.
     #[must_use]
     pub const fn port(self) -> u16 {
         match self {
@@ -59,7 +61,8 @@ impl RmService {
         }
     }
 
-    /// The property of its address at the ResourceManager of this id, or at the only one.
+    /// Returns the property of the service's address at the ResourceManager of this id, or at the
+    /// only one.
     #[must_use]
     pub fn property_of(self, id: Option<&str>) -> String {
         match id {
@@ -71,8 +74,9 @@ impl RmService {
 
 /// Reads the addresses of all ResourceManagers, in the order of their ids; never empty.
 ///
-/// `called` are the services that the caller calls, the most important first: where there are several ResourceManagers,
-/// each must have an address for them, or a host name. The rest may be left out and then stands beside the first.
+/// `called` lists the services that the caller calls, the most important first: with several
+/// ResourceManagers, each must have an address for them, or a host name. The other addresses may be
+/// missing and default to the host of the first.
 pub fn resource_managers(reader: &mut PropertyReader<'_>, called: &[RmService]) -> Vec<RmEndpoint> {
     let alone = only_resource_manager(reader);
     let ids = reader.list(RM_IDS);
@@ -89,7 +93,7 @@ pub fn resource_managers(reader: &mut PropertyReader<'_>, called: &[RmService]) 
     }
     let endpoints = ids.into_iter().filter_map(|id| one_of(reader, called, id));
     let endpoints: Vec<RmEndpoint> = endpoints.collect();
-    // Then a problem says why.
+    // Empty only after a problem, which states the reason.
     if endpoints.is_empty() {
         vec![alone]
     } else {
@@ -99,7 +103,8 @@ pub fn resource_managers(reader: &mut PropertyReader<'_>, called: &[RmService]) 
 
 /// Reads the addresses of a ResourceManager without high availability.
 pub fn only_resource_manager(reader: &mut PropertyReader<'_>) -> RmEndpoint {
-    // The defaults of the addresses refer to it, so it is asked for only to say that it is honoured.
+    // The defaults of the addresses refer to this property, so it is read only to mark it as
+    // honoured.
     let _ = reader.resolved_text(RM_HOSTNAME);
     let mut address = |service: RmService| reader.address(service.property(), service.port());
     RmEndpoint {
@@ -111,7 +116,7 @@ pub fn only_resource_manager(reader: &mut PropertyReader<'_>) -> RmEndpoint {
     }
 }
 
-/// One of several; `None` after a problem.
+/// Reads the addresses of one of several ResourceManagers; `None` after a problem.
 fn one_of(reader: &mut PropertyReader<'_>, called: &[RmService], id: String) -> Option<RmEndpoint> {
     let mut host: Option<String> = None;
     for service in called {
@@ -136,7 +141,8 @@ fn one_of(reader: &mut PropertyReader<'_>, called: &[RmService], id: String) -> 
     })
 }
 
-/// An address of one ResourceManager: its own, else its host name with the usual port.
+/// Reads an address of one ResourceManager: the configured one, else its host name with the default
+/// port.
 fn address_of(reader: &mut PropertyReader<'_>, service: RmService, id: &str) -> Option<HostPort> {
     let own = service.property_of(Some(id));
     if reader.resolved_text(&own).is_some() {

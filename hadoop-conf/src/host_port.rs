@@ -1,34 +1,34 @@
-//! Addresses as Hadoop writes them.
+//! Addresses in Hadoop's form.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A host and a port as Hadoop writes an address (`host:port`). The host is not resolved.
+/// Host and port in Hadoop's form of an address (`host:port`). The host is not resolved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// Name or address; IPv6 addresses without their brackets.
+    /// Host name or IP address; IPv6 addresses without their brackets.
     pub host: String,
-    /// 0 asks the kernel for a free port when listening.
+    /// Port number; 0 asks the kernel for a free port when listening.
     pub port: u16,
 }
 
-/// A text that is no `host:port`.
+/// Text that is not a `host:port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParseHostPortError {
-    /// Nothing stands before the port.
+    /// Text that starts with the port.
     #[error("has no host")]
     NoHost,
-    /// The host has a character that no host name has.
+    /// Host with a character that host names cannot have.
     #[error("has a host with characters that no host name has")]
     BadHost,
-    /// The port is not a number from 0 to 65535.
+    /// Port that is not a number from 0 to 65535.
     #[error("has a port that is not a number from 0 to 65535")]
     BadPort,
 }
 
 impl HostPort {
-    /// A host and a port.
+    /// Returns an address of a host and a port.
     #[must_use]
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self {
@@ -37,10 +37,11 @@ impl HostPort {
         }
     }
 
-    /// Reads what `NetUtils.createSocketAddr` reads: `host`, `host:port`, `[v6]:port`, a URI scheme before it ignored.
+    /// Parses an address as `NetUtils.createSocketAddr` does: `host`, `host:port`, or `[v6]:port`;
+    /// ignores a URI scheme before it.
     ///
     /// # Errors
-    /// When the text has no usable host or port.
+    /// A text without a usable host or port.
     pub fn parse(text: &str, default_port: u16) -> Result<Self, ParseHostPortError> {
         let text = text.trim();
         let authority = match text.split_once("://") {
@@ -78,7 +79,7 @@ impl HostPort {
         Ok(Self::new(host, port))
     }
 
-    /// Whether the host stands for every interface of this machine.
+    /// Returns whether the host is the wildcard for every interface of this machine.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         self.host == "0.0.0.0" || self.host == "::"
@@ -99,7 +100,7 @@ impl fmt::Display for HostPort {
 mod tests {
     use super::*;
 
-    /// Texts and what Hadoop 3.4.2's `Configuration.getSocketAddr` makes of them with default port 7.
+    /// Asserts the readings of Hadoop 3.4.2's `Configuration.getSocketAddr` with default port 7.
     #[test]
     fn addresses_are_read_as_hadoop_reads_them() {
         for (text, host, port) in [

@@ -1,68 +1,69 @@
-//! What a program knows of the properties that it reads: name, default, unit, and what it makes of them.
+//! Properties that a program knows: name, default, unit, and whether the program honours them.
 
-/// What a program makes of a property.
+/// Effect of a property in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyClass {
-    /// It is read and obeyed.
+    /// Read and honoured.
     Honoured,
-    /// It is not obeyed yet; setting it away from its default is worth a warning.
+    /// Not honoured yet; a value other than the default is worth a warning.
     Later,
-    /// It means something only to Java, to Windows or to plug-ins.
+    /// Relevant only to Java, Windows or plug-ins.
     NotApplicable,
 }
 
-/// What states a property's default. It matters: a value in `core-site.xml` loses against one in `yarn-default.xml`.
+/// Source of a property's default. The order of the sources matters: a value in `core-site.xml` is
+/// overridden by one in `yarn-default.xml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultSource {
     /// Hadoop's `core-default.xml`.
     CoreDefault,
     /// Hadoop's `yarn-default.xml`.
     YarnDefault,
-    /// Only the code that reads it.
+    /// Default in the code of the reader only.
     Code,
 }
 
-/// What a value counts or is.
+/// Unit or form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Free text.
+    /// Text without a fixed form.
     Text,
     /// `true` or `false`.
     Flag,
-    /// A whole number of things.
+    /// Whole number of things.
     Count,
-    /// A whole number of milliseconds.
+    /// Whole number of milliseconds.
     Millis,
-    /// A whole number of seconds.
+    /// Whole number of seconds.
     Seconds,
-    /// A time with a unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`.
+    /// Time with a unit: `ns`, `us`, `ms`, `s`, `m`, `h` or `d`.
     Duration,
-    /// A whole number of mebibytes.
+    /// Whole number of mebibytes.
     Mebibytes,
-    /// A whole number of bytes.
+    /// Whole number of bytes.
     Bytes,
-    /// A whole number of characters.
+    /// Whole number of characters.
     Characters,
-    /// A whole number of megabits per second.
+    /// Whole number of megabits per second.
     MegabitsPerSecond,
-    /// 0 to 100.
+    /// Percentage from 0 to 100.
     Percent,
-    /// A number without unit.
+    /// Number without a unit.
     Ratio,
-    /// `host:port`.
+    /// Address, `host:port`.
     Address,
-    /// Paths with commas between them.
+    /// Paths separated by commas.
     Paths,
-    /// Words with commas between them.
+    /// Words separated by commas.
     List,
-    /// A Java class.
+    /// Name of a Java class.
     ClassName,
-    /// An octal file mode.
+    /// File mode in octal digits.
     Octal,
 }
 
 impl Unit {
-    /// What to print after a value; empty where the value says it all.
+    /// Returns the text to print after a value; empty for units that the value's own form states.
     #[must_use]
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -87,22 +88,22 @@ impl Unit {
     }
 }
 
-/// One property.
+/// A property that a program knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Hadoop's full name.
+    /// Full name, as in Hadoop.
     pub name: &'static str,
-    /// What it is when nothing sets it; may refer to other properties. `None`: unset.
+    /// Value when the property is not set; may refer to other properties. `None`: unset.
     pub default: Option<&'static str>,
-    /// Who states that default.
+    /// Source of the default.
     pub source: DefaultSource,
-    /// What the program makes of it.
+    /// Effect in the program.
     pub class: KeyClass,
-    /// What its value counts.
+    /// Unit or form of the value.
     pub unit: Unit,
 }
 
-/// One line of a table.
+/// Returns one line of a table.
 #[must_use]
 pub const fn key(
     class: KeyClass,
@@ -120,18 +121,18 @@ pub const fn key(
     }
 }
 
-/// Names with a part that the operator chooses.
+/// Properties whose names have a part that the operator chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// What stands before the chosen part.
+    /// Text before the chosen part.
     pub prefix: &'static str,
-    /// What may stand after it.
+    /// Texts that may follow the chosen part.
     pub suffixes: &'static [&'static str],
-    /// What the program makes of them.
+    /// Effect in the program.
     pub class: KeyClass,
 }
 
-/// All properties of a program. The single source of their defaults.
+/// Properties that a program knows, and the single source of their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyTable {
     /// Properties with a fixed name, each in one list only.
@@ -141,18 +142,18 @@ pub struct KeyTable {
 }
 
 impl KeyTable {
-    /// All properties with a fixed name, list by list.
+    /// Returns all properties with a fixed name, list by list.
     pub fn all(&self) -> impl Iterator<Item = &'static Key> + use<> {
         self.keys.iter().copied().flatten()
     }
 
-    /// The property of this name.
+    /// Returns the property of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static Key> {
         self.all().find(|key| key.name == name)
     }
 
-    /// What the program makes of a name, be it in a list or of a family; `None`: unknown.
+    /// Returns the effect of a property, be it in a list or of a family; `None`: unknown.
     #[must_use]
     pub fn class_of(&self, name: &str) -> Option<KeyClass> {
         if let Some(key) = self.find(name) {
@@ -169,7 +170,7 @@ impl KeyTable {
         family.map(|family| family.class)
     }
 
-    /// Names and values of the defaults that one source states.
+    /// Returns names and values of the defaults of one source.
     pub fn defaults(
         &self,
         source: DefaultSource,

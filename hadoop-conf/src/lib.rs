@@ -1,15 +1,17 @@
-//! Hadoop's configuration, as every program of a cluster reads it: files, `${…}`, units, addresses, ResourceManagers.
+//! Hadoop's configuration, as every program of a cluster reads it: files, `${…}`, units, addresses,
+//! ResourceManagers.
 //!
 //! ```text
-//! folders ─▶ site_xml ─▶ Properties ─▶ PropertyReader ─▶ values, and every problem and warning in the order found
+//! folders ─▶ site_xml ─▶ Properties ─▶ PropertyReader ─▶ values, problems and warnings
 //!                            ▲               ▲
 //!                 defaults of a KeyTable   units, defaults
 //! ```
 //!
-//! Owns the rules by which Hadoop reads its files and values, and the [keys](shared) that several programs read. In: folders,
-//! an environment as a map, the caller's [`KeyTable`]. Out: typed values, or what is wrong with each property, where it is
-//! set and what would be right. May not know any program or what a property of its own is for. Reads nothing but the named
-//! files: not the process's environment, no name server, no socket.
+//! Owns the rules by which Hadoop reads its files and values, and the [keys](shared) that several
+//! programs read. In: folders, an environment as a map, the caller's [`KeyTable`]. Out: typed
+//! values, or the defect of each property, its place, and the values allowed. May not know any
+//! program, nor the purpose of a property. Reads only the named files: not the process's
+//! environment, no name server, no socket.
 
 mod endpoints;
 mod host_port;

@@ -1,12 +1,14 @@
-//! Values as Java's `Configuration` reads them: numbers, times, lists. Pure.
+//! Values as Java's `Configuration` parses them: numbers, times, lists. Pure.
 
-/// Characters that Java's `String.trim` takes away, which `Configuration` uses everywhere: all up to the blank.
+/// Removes the characters that Java's `String.trim` removes, which `Configuration` uses everywhere:
+/// all up to the blank.
 #[must_use]
 pub fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c <= ' ')
 }
 
-/// A whole number as `Configuration.getLong` reads it: a sign, then decimal digits or `0x` and hexadecimal ones.
+/// Parses a whole number as `Configuration.getLong` does: a sign, then decimal digits or `0x` and
+/// hexadecimal ones.
 #[must_use]
 pub fn integer(text: &str) -> Option<i64> {
     let text = trim(text);
@@ -17,11 +19,11 @@ pub fn integer(text: &str) -> Option<i64> {
     let hexadecimal = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
     let (digits, radix) = match hexadecimal {
         Some(rest) => (rest, 16),
-        // Java takes one plus before decimal digits, and none after a minus.
+        // Java accepts one plus before decimal digits, and none after a minus.
         None if !negative => (digits.strip_prefix('+').unwrap_or(digits), 10),
         None => (digits, 10),
     };
-    // `from_str_radix` would take another sign.
+    // `from_str_radix` would accept another sign.
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
@@ -29,7 +31,8 @@ pub fn integer(text: &str) -> Option<i64> {
     i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
-/// A number as `Configuration.getFloat` reads it, except what is not finite: no property means that.
+/// Parses a number as `Configuration.getFloat` does, but only a finite one: no property has a use
+/// for others.
 #[must_use]
 pub fn number(text: &str) -> Option<f64> {
     let text = trim(text);
@@ -41,11 +44,12 @@ pub fn number(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().filter(|value| value.is_finite())
 }
 
-/// A time as `Configuration.getTimeDuration` reads it, in whole milliseconds; without a unit it is milliseconds.
+/// Parses a time as `Configuration.getTimeDuration` does, to whole milliseconds; a number without a
+/// unit is milliseconds.
 #[must_use]
 pub fn duration_ms(text: &str) -> Option<i64> {
     let text = trim(text).to_ascii_lowercase();
-    // The longer ones first, since all end in `s`. Nanoseconds per unit.
+    // Longer units first, since all end in `s`. The numbers are nanoseconds per unit.
     const UNITS: [(&str, i128); 7] = [
         ("ns", 1),
         ("us", 1_000),
@@ -59,7 +63,7 @@ pub fn duration_ms(text: &str) -> Option<i64> {
         .iter()
         .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
     let (digits, nanos) = with_unit.unwrap_or((&text, 1_000_000));
-    // `0x` is not for times in Hadoop, and no blank before the unit.
+    // Hadoop accepts no `0x` in times, and no blank before the unit.
     let unsigned = digits.strip_prefix(['-', '+']).unwrap_or(digits);
     if unsigned.is_empty() || !unsigned.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -68,7 +72,7 @@ pub fn duration_ms(text: &str) -> Option<i64> {
     i64::try_from(i128::from(count) * nanos / 1_000_000).ok()
 }
 
-/// `true` or `false` in any case of letters, as `Configuration.getBoolean` knows them.
+/// Parses `true` or `false` in any case of letters, as `Configuration.getBoolean` does.
 #[must_use]
 pub fn flag(text: &str) -> Option<bool> {
     let text = trim(text);
@@ -81,7 +85,8 @@ pub fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Words between commas or line ends, trimmed, as `Configuration.getTrimmedStrings` reads them; empty ones left out.
+/// Splits words at commas and line ends and trims them, as `Configuration.getTrimmedStrings` does;
+/// omits empty ones.
 #[must_use]
 pub fn list(text: &str) -> Vec<String> {
     let words = text.split([',', '\n']).map(trim);
@@ -91,7 +96,7 @@ pub fn list(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a shell takes this for the name of a variable.
+/// Returns whether a shell accepts this as the name of a variable.
 #[must_use]
 pub fn is_variable_name(name: &str) -> bool {
     let mut chars = name.chars();
@@ -107,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Right: what Hadoop 3.4.2's `Configuration.getLong` answered.
+    /// Asserts the answers of Hadoop 3.4.2's `Configuration.getLong`.
     #[test]
     fn whole_numbers_are_read_as_hadoop_reads_them() {
         for (text, hadoop) in [
@@ -134,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Right: what Hadoop 3.4.2's `Configuration.getTimeDuration(…, MILLISECONDS)` answered.
+    /// Asserts the answers of Hadoop 3.4.2's `Configuration.getTimeDuration(…, MILLISECONDS)`.
     #[test]
     fn times_are_read_as_hadoop_reads_them() {
         for (text, hadoop) in [

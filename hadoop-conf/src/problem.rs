@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and what is worth a warning. All of it is collected and told together.
+//! Problems and warnings of a configuration. All are collected and reported together.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,78 +8,79 @@ use thiserror::Error;
 use crate::ParseHostPortError;
 use crate::site_xml::{ExpandError, Origin, SiteXmlError};
 
-/// What a value would have to be.
+/// Requirement that a value does not meet.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Expected {
-    /// Hadoop takes its default for anything else; here a typing error is told.
+    /// A flag. Hadoop uses its default for any other text; here it is a problem, as it may be a
+    /// typing error.
     #[error("must be true or false")]
     Flag,
-    /// A whole number; Hadoop also takes `0x` before hexadecimal digits.
+    /// A whole number; Hadoop also accepts `0x` before hexadecimal digits.
     #[error("must be a whole number from {min} to {max}{unit}")]
     Integer {
-        /// Least.
+        /// Lowest value allowed.
         min: i64,
-        /// Most.
+        /// Highest value allowed.
         max: i64,
-        /// What it counts, with a blank before it; may be empty.
+        /// Unit, with a blank before it; may be empty.
         unit: Suffix,
     },
     /// A number with a decimal point.
     #[error("must be a number from {min} to {max}{unit}")]
     Number {
-        /// Least.
+        /// Lowest value allowed.
         min: f64,
-        /// Most.
+        /// Highest value allowed.
         max: f64,
-        /// What it counts, with a blank before it; may be empty.
+        /// Unit, with a blank before it; may be empty.
         unit: Suffix,
     },
     /// A time with a unit.
     #[error("must be a time such as 500ms, 10s, 5m, 1h or 1d")]
     Duration,
-    /// `host:port`.
+    /// An address, `host:port`.
     #[error("{0}; must be host:port")]
     Address(#[source] ParseHostPortError),
-    /// One of a few words.
+    /// A word of a fixed list.
     #[error("must be one of {}", .0.join(", "))]
     OneOf(Vec<&'static str>),
-    /// Folders of this machine.
+    /// Absolute paths of folders on this machine.
     #[error("must be absolute paths or file: URIs, without ..")]
     Paths,
-    /// At least something.
+    /// A text that is not empty.
     #[error("must not be empty")]
     NotEmpty,
-    /// Not more than so many.
+    /// A limit on the number of entries.
     #[error("must not have more than {0} entries")]
     AtMost(usize),
     /// A bound between two properties.
     #[error("must not be {relation} {other}, which is {other_value}")]
     Relation {
-        /// `above` or `below`.
+        /// Relation that is not allowed, `above` or `below`.
         relation: &'static str,
-        /// The other property.
+        /// Name of the other property.
         other: &'static str,
-        /// Its value.
+        /// Value of the other property.
         other_value: f64,
     },
-    /// A rule of the program that reads it, as the end of a sentence that begins with the property.
+    /// A rule of the reading program, as the end of a sentence that begins with the property.
     #[error("{0}")]
     Rule(Cow<'static, str>),
-    /// Another property must be set with it.
+    /// Another property, which must be set as well.
     #[error("needs {0} to be set too")]
     Needs(String),
-    /// Hadoop has this; the agent does not.
+    /// A value that Hadoop supports and the agent does not.
     #[error("is not supported by this agent: {0}")]
     Unsupported(&'static str),
-    /// `${…}` that stands for nothing.
+    /// A `${…}` that refers to no property or variable.
     #[error("contains ${{{0}}}, which stands for nothing")]
     Unresolved(String),
-    /// `${…}` that cannot be put in place.
+    /// A `${…}` that cannot be expanded.
     #[error("{0}")]
     Expansion(#[source] ExpandError),
 }
 
-/// A unit's name after a number; prints with a blank before it unless empty.
+/// Unit after a number; printed with a blank before it unless empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suffix(pub &'static str);
 
@@ -92,49 +93,49 @@ impl fmt::Display for Suffix {
     }
 }
 
-/// One thing that is wrong.
+/// A problem that makes the configuration unusable.
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// A folder of the configuration is not there.
+    /// Configuration folder that does not exist.
     #[error("{}: is not a folder", .0.display())]
     NoFolder(std::path::PathBuf),
-    /// A file cannot be used.
+    /// File that cannot be read or parsed.
     #[error(transparent)]
     File(#[from] SiteXmlError),
-    /// A value cannot be used.
+    /// Value that cannot be used.
     #[error("{origin}: {name} = {value}: {expected}")]
     Value {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// Its value, hidden if it may be a secret, cut to a length that fits a line.
+        /// Value, hidden if it may be a secret, cut to a length that fits a line.
         value: String,
-        /// Where it is set.
+        /// Place where the value is set.
         origin: Origin,
-        /// What would be right.
+        /// Requirement that the value does not meet.
         expected: Expected,
     },
-    /// A value is missing.
+    /// Required property that is not set.
     #[error("{name} is not set: {why}")]
     Missing {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// What needs it.
+        /// Reason for which it is required.
         why: &'static str,
     },
 }
 
-/// Everything that is wrong, in the order found; never empty.
+/// Problems of a configuration, in the order found; never empty.
 #[derive(Debug, Error)]
 pub struct ConfigProblems(Vec<Problem>);
 
 impl ConfigProblems {
-    /// `None` if there are none.
+    /// Returns `None` for an empty list.
     #[must_use]
     pub fn new(problems: Vec<Problem>) -> Option<Self> {
         (!problems.is_empty()).then_some(Self(problems))
     }
 
-    /// The problems, in the order found.
+    /// Returns the problems, in the order found.
     #[must_use]
     pub fn list(&self) -> &[Problem] {
         &self.0
@@ -142,7 +143,7 @@ impl ConfigProblems {
 }
 
 impl fmt::Display for ConfigProblems {
-    /// One problem a line.
+    /// Formats one problem per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         let noun = if count == 1 { "problem" } else { "problems" };
@@ -154,77 +155,78 @@ impl fmt::Display for ConfigProblems {
     }
 }
 
-/// Something that works, though perhaps not as its author meant. `Display` is a sentence for a log.
+/// A setting that is accepted, though perhaps not as its author meant. `Display` is a sentence for
+/// a log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Warning {
-    /// Nothing reads a property of this name.
+    /// Property that no program reads.
     #[error(
         "{origin}: {name} is not a property of the NodeManager{}",
         did_you_mean(suggestion)
     )]
     UnknownName {
-        /// As written.
+        /// Name as written.
         name: String,
-        /// Where it is set.
+        /// Place where the property is set.
         origin: Origin,
-        /// A name that it resembles.
+        /// Known name that resembles it.
         suggestion: Option<&'static str>,
     },
-    /// The property is known, but not obeyed yet.
+    /// Known property that is not honoured yet.
     #[error("{origin}: {name} = {value} has no effect: not supported yet")]
     NotYet {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// Its value, hidden if it may be a secret.
+        /// Value, hidden if it may be a secret.
         value: String,
-        /// Where it is set.
+        /// Place where the value is set.
         origin: Origin,
     },
-    /// The value is obeyed otherwise than in Hadoop.
+    /// Value with another effect than in Hadoop.
     #[error("{origin}: {name} = {value}: {how}")]
     Otherwise {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// Its value, hidden if it may be a secret.
+        /// Value, hidden if it may be a secret.
         value: String,
-        /// Where it is set.
+        /// Place where the value is set.
         origin: Origin,
-        /// In what way.
+        /// Description of the difference.
         how: &'static str,
     },
-    /// An auxiliary service that does not run here.
+    /// Auxiliary service that does not run here.
     #[error(
         "{origin}: auxiliary service {service} ({class}) is not available: containers that need it are refused"
     )]
     NoService {
-        /// Its name.
+        /// Name of the service.
         service: String,
-        /// Its class, as configured.
+        /// Class of the service, as configured.
         class: String,
-        /// Where it is named.
+        /// Place where the service is named.
         origin: Origin,
     },
-    /// A later file cannot change a final value.
+    /// Value in a later file that cannot override a final one.
     #[error("{refused}: {name} has no effect: it is final in {kept}")]
     FinalKept {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// The value that stays.
+        /// Place of the final value.
         kept: Origin,
-        /// The value that does not count.
+        /// Place of the value without effect.
         refused: Origin,
     },
-    /// A YARN property in `core-site.xml`.
+    /// YARN property in `core-site.xml`, which the defaults hide.
     #[error(
         "{hidden}: {name} has no effect: yarn-default.xml comes later and sets it; it belongs in yarn-site.xml"
     )]
     HiddenByDefault {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// The value that does not count.
+        /// Place of the value without effect.
         hidden: Origin,
     },
-    /// No `yarn-site.xml` was found.
+    /// Configuration without a `yarn-site.xml`.
     #[error("no yarn-site.xml in {0}: all values are defaults")]
     NoYarnSite(String),
 }

@@ -1,4 +1,4 @@
-//! Typed access to properties, which collects what is wrong instead of stopping at it.
+//! Typed access to properties that collects problems rather than stopping at the first.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,26 +9,27 @@ use crate::{
     ConfigProblems, Expected, HostPort, KeyTable, Problem, Secrets, Suffix, Unit, Warning, parse,
 };
 
-/// A value in a message, at most.
+/// Limit on the characters of a value in a message.
 const SHOWN_CHARS_MAX: usize = 200;
-/// Folders of one property. Machines with more disks than this do not exist, and each one costs work for each container.
+/// Limit on the folders of one property. No machine has more disks, and each one costs work for
+/// each container.
 const PATHS_MAX: usize = 128;
-/// A hundred years. People write the largest number there is to say "never".
+/// A hundred years in milliseconds. Operators write the largest possible number to say "never".
 const MILLIS_MAX: i64 = 100 * 366 * 24 * 3_600_000;
 
-/// Reads properties; every problem and warning is kept in the order found.
+/// Reader of properties; keeps every problem and warning in the order found.
 pub struct PropertyReader<'a> {
     properties: &'a Properties,
     table: &'a KeyTable,
     secrets: Secrets,
     problems: Vec<Problem>,
     warnings: Vec<Warning>,
-    /// Names asked for: a property in the table as honoured that is never asked for would be a lie.
+    /// Names that were read, to check that every property that the table calls honoured is.
     asked: BTreeSet<String>,
 }
 
 impl<'a> PropertyReader<'a> {
-    /// Reads `properties` with the defaults and units of `table`.
+    /// Returns a reader of `properties` with the defaults and units of `table`.
     #[must_use]
     pub fn new(properties: &'a Properties, table: &'a KeyTable) -> Self {
         Self {
@@ -41,10 +42,10 @@ impl<'a> PropertyReader<'a> {
         }
     }
 
-    /// What was read, if nothing is wrong. Warnings are dropped.
+    /// Returns `read` if there are no problems. Drops warnings.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All problems found.
     pub fn check<T>(self, read: T) -> Result<T, ConfigProblems> {
         match ConfigProblems::new(self.problems) {
             Some(problems) => Err(problems),
@@ -52,25 +53,26 @@ impl<'a> PropertyReader<'a> {
         }
     }
 
-    /// Problems, warnings and the names asked for.
+    /// Returns the problems, the warnings and the names that were read.
     #[must_use]
     pub fn finish(self) -> (Vec<Problem>, Vec<Warning>, BTreeSet<String>) {
         (self.problems, self.warnings, self.asked)
     }
 
-    /// What is read.
+    /// Returns the properties that are read.
     #[must_use]
     pub fn properties(&self) -> &'a Properties {
         self.properties
     }
 
-    /// The value with its `${…}` in place; a value that cannot be had is a problem and then counts as unset.
+    /// Returns the value with its `${…}` expanded; a value that cannot be expanded is a problem and
+    /// then counts as unset.
     fn value(&mut self, name: &str) -> Option<Value> {
         let first = self.asked.insert(name.to_owned());
         match self.properties.get_or(name, self.default_of(name)) {
             Ok(value) => value,
             Err(error) => {
-                // Told once, however often it is asked for.
+                // Reported once, however often the property is read.
                 if first {
                     self.problem(name, Expected::Expansion(error));
                 }
@@ -79,14 +81,14 @@ impl<'a> PropertyReader<'a> {
         }
     }
 
-    /// What the property says, trimmed; `None` if it is unset or empty.
+    /// Returns the value, trimmed; `None` if it is unset or empty.
     pub fn text(&mut self, name: &str) -> Option<String> {
         let value = self.value(name)?;
         let text = parse::trim(&value.text);
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Like [`Self::text`], but `${…}` must not remain.
+    /// Returns the value as [`Self::text`] does; a remaining `${…}` is a problem.
     pub fn resolved_text(&mut self, name: &str) -> Option<String> {
         let unresolved = self.value(name)?.unresolved;
         if let Some(unresolved) = unresolved {
@@ -96,7 +98,7 @@ impl<'a> PropertyReader<'a> {
         self.text(name)
     }
 
-    /// `true` or `false`, the default when it is unset; `false` stands in after a problem.
+    /// Returns a flag, the default when it is unset, and `false` after a problem.
     pub fn flag(&mut self, name: &str) -> bool {
         match self.text(name) {
             None => self.default_of(name).and_then(parse::flag).unwrap_or(false),
@@ -107,7 +109,7 @@ impl<'a> PropertyReader<'a> {
         }
     }
 
-    /// A whole number; `None` if it is unset. Out of range is a problem.
+    /// Returns a whole number; `None` if it is unset. A value out of range is a problem.
     pub fn integer_if_set(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let text = self.text(name)?;
         let value = parse::integer(&text).filter(|value| range.contains(value));
@@ -119,7 +121,8 @@ impl<'a> PropertyReader<'a> {
         value.map(|value| value.min(self.longest(name)))
     }
 
-    /// Times beyond any use are cut, so that adding one to a clock cannot overflow.
+    /// Returns the highest useful value. Longer times are cut, so that adding one to a clock cannot
+    /// overflow.
     fn longest(&self, name: &str) -> i64 {
         let unit = self.table.find(name).map(|key| key.unit);
         match unit {
@@ -130,7 +133,7 @@ impl<'a> PropertyReader<'a> {
         }
     }
 
-    /// A whole number; the least one allowed stands in after a problem.
+    /// Returns a whole number; after a problem the lowest one allowed.
     pub fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> i64 {
         let least = *range.start();
         self.integer_if_set(name, range).unwrap_or_else(|| {
@@ -139,29 +142,31 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// A whole number of at least `min` that fits the type.
+    /// Returns a whole number of at least `min` that fits the type.
     pub fn u32(&mut self, name: &str, min: u32) -> u32 {
         let value = self.integer(name, i64::from(min)..=i64::from(i32::MAX));
         u32::try_from(value).unwrap_or(min)
     }
 
-    /// A whole number of at least `min`.
+    /// Returns a whole number of at least `min`.
     pub fn u64(&mut self, name: &str, min: u32) -> u64 {
         let value = self.integer(name, i64::from(min)..=i64::MAX);
         u64::try_from(value).unwrap_or(u64::from(min))
     }
 
-    /// A whole number of at least 0 that fits the type, or `None` for -1, which says "no limit".
+    /// Returns a whole number of at least 0 that fits the type, or `None` for -1, which stands for
+    /// no limit.
     pub fn u32_or_minus_one(&mut self, name: &str) -> Option<u32> {
         u32::try_from(self.integer(name, -1..=i64::from(i32::MAX))).ok()
     }
 
-    /// A whole number of at least 0, or `None` for -1, which in Hadoop says "no limit" or "find out".
+    /// Returns a whole number of at least 0, or `None` for -1, which in Hadoop stands for no limit
+    /// or for automatic detection.
     pub fn u64_or_minus_one(&mut self, name: &str) -> Option<u64> {
         u64::try_from(self.integer(name, -1..=i64::MAX)).ok()
     }
 
-    /// A number; `None` if it is unset. Out of range is a problem.
+    /// Returns a number; `None` if it is unset. A value out of range is a problem.
     pub fn number_if_set(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
         let text = self.text(name)?;
         let value = parse::number(&text).filter(|value| range.contains(value));
@@ -173,19 +178,19 @@ impl<'a> PropertyReader<'a> {
         value
     }
 
-    /// A number; the least one allowed stands in when it is unset or wrong.
+    /// Returns a number; the lowest one allowed when it is unset or wrong.
     pub fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> f64 {
         let least = *range.start();
         self.number_if_set(name, range).unwrap_or(least)
     }
 
-    /// Words between commas; empty if unset.
+    /// Returns the words between commas; empty if unset.
     pub fn list(&mut self, name: &str) -> Vec<String> {
         self.value(name)
             .map_or_else(Vec::new, |value| parse::list(&value.text))
     }
 
-    /// `host:port`; without a port the given one.
+    /// Returns an address; one without a port gets the default port.
     pub fn address(&mut self, name: &str, default_port: u16) -> HostPort {
         let Some(text) = self.resolved_text(name) else {
             return HostPort::new("0.0.0.0", default_port);
@@ -196,7 +201,8 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// One of a few words, written exactly so; the first stands in after a problem.
+    /// Returns the choice of a word, which must be written exactly so; after a problem the first
+    /// choice.
     pub fn choice<T: Copy>(
         &mut self,
         name: &str,
@@ -217,7 +223,7 @@ impl<'a> PropertyReader<'a> {
         first.1
     }
 
-    /// Folders of this machine, absolute, each once; at least one, else a problem.
+    /// Returns absolute folders of this machine, each once; an empty list is a problem.
     pub fn paths(&mut self, name: &str) -> Vec<PathBuf> {
         if self.resolved_text(name).is_none() {
             if self
@@ -252,7 +258,7 @@ impl<'a> PropertyReader<'a> {
         paths
     }
 
-    /// Says that the value of a property cannot be used.
+    /// Adds the problem that the value of a property cannot be used.
     pub fn problem(&mut self, name: &str, expected: Expected) {
         let (value, origin) = self.shown(name);
         self.problems.push(Problem::Value {
@@ -263,12 +269,12 @@ impl<'a> PropertyReader<'a> {
         });
     }
 
-    /// Says that a property is not set though something needs it.
+    /// Adds the problem that a required property is not set.
     pub fn missing(&mut self, name: String, why: &'static str) {
         self.problems.push(Problem::Missing { name, why });
     }
 
-    /// Warns that this value is obeyed otherwise than in Hadoop.
+    /// Adds the warning that this value has another effect than in Hadoop.
     pub fn otherwise(&mut self, name: &str, how: &'static str) {
         let (value, origin) = self.shown(name);
         self.warnings.push(Warning::Otherwise {
@@ -279,7 +285,7 @@ impl<'a> PropertyReader<'a> {
         });
     }
 
-    /// Warns that this value has no effect yet.
+    /// Adds the warning that this value has no effect yet.
     pub fn not_yet(&mut self, name: &str) {
         let (value, origin) = self.shown(name);
         self.warnings.push(Warning::NotYet {
@@ -289,12 +295,12 @@ impl<'a> PropertyReader<'a> {
         });
     }
 
-    /// Keeps a warning.
+    /// Adds a warning.
     pub fn warn(&mut self, warning: Warning) {
         self.warnings.push(warning);
     }
 
-    /// Where a property is set.
+    /// Returns the place where a property is set.
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.properties
@@ -303,12 +309,12 @@ impl<'a> PropertyReader<'a> {
             .unwrap_or(Origin::Default)
     }
 
-    /// A value for a message, and where it is set.
+    /// Returns a value for a message, and the place where it is set.
     fn shown(&self, name: &str) -> (String, Origin) {
         let text = match self.properties.get(name) {
             Ok(Some(value)) => self.secrets.show(name, &value).to_owned(),
             Ok(None) => String::new(),
-            // What cannot be expanded is shown as it was written.
+            // A value that cannot be expanded is shown as written.
             Err(_) => {
                 let raw = Value {
                     text: self.properties.raw(name).unwrap_or("").to_owned(),
@@ -348,7 +354,7 @@ impl<'a> PropertyReader<'a> {
     }
 }
 
-/// On one line and not longer than a message should be.
+/// Cuts a value to one line of a message's length.
 fn shorten(text: &str) -> String {
     let mut shown: String = parse::trim(text)
         .chars()

@@ -1,14 +1,15 @@
-//! Which values must not be shown (Hadoop: `ConfigRedactor` and `hadoop.security.sensitive-config-keys`).
+//! Values that must not be shown (Hadoop: `ConfigRedactor` and
+//! `hadoop.security.sensitive-config-keys`).
 
 use crate::site_xml::{Properties, Value};
 
-/// The property that lists the patterns.
+/// Property that lists the patterns.
 const SENSITIVE: &str = "hadoop.security.sensitive-config-keys";
 
-/// Stands where a secret would.
+/// Text in place of a secret.
 pub const REDACTED: &str = "<redacted>";
 
-/// Parts of names, between dots, hyphens and underscores, behind which secrets stand.
+/// Parts of names, between dots, hyphens and underscores, that mark a secret.
 const TELLING_PARTS: [&str; 10] = [
     "password",
     "passwd",
@@ -22,15 +23,16 @@ const TELLING_PARTS: [&str; 10] = [
     "keys",
 ];
 
-/// Decides by names. Hadoop's list is of regular expressions; of those it understands `.*`, `.` and a `$` at the end,
-/// which is all that Hadoop's own list uses.
+/// Patterns of the names of secrets. Hadoop's list is of regular expressions; of those `.*`, `.`
+/// and a `$` at the end are supported, which is all that Hadoop's own list uses.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     patterns: Vec<String>,
 }
 
 impl Secrets {
-    /// From the value of `hadoop.security.sensitive-config-keys`: patterns between blanks or commas.
+    /// Parses the value of `hadoop.security.sensitive-config-keys`: patterns between blanks or
+    /// commas.
     #[must_use]
     pub fn new(patterns: &str) -> Self {
         let patterns = patterns.split(|c: char| c.is_whitespace() || c == ',');
@@ -42,14 +44,14 @@ impl Secrets {
         }
     }
 
-    /// What these properties themselves say is a secret.
+    /// Returns the patterns that these properties configure.
     #[must_use]
     pub fn of(properties: &Properties) -> Self {
         let patterns = properties.get(SENSITIVE).ok().flatten();
         patterns.map_or_else(Self::default, |value| Self::new(&value.text))
     }
 
-    /// Whether the value of this name must not be shown.
+    /// Returns whether the value of this name must not be shown.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
         let lower = name.to_ascii_lowercase();
@@ -61,8 +63,8 @@ impl Secrets {
             || self.patterns.iter().any(|pattern| found_in(pattern, name))
     }
 
-    /// The value for eyes: hidden if its name, or one that was put into it, stands for a secret, or if it is a URI with
-    /// a password.
+    /// Returns the value for display: hidden if its name, or a name that was expanded in it, marks
+    /// a secret, or if it is a URI with a password.
     #[must_use]
     pub fn show<'v>(&self, name: &str, value: &'v Value) -> &'v str {
         let hidden = self.is_secret(name)
@@ -72,7 +74,7 @@ impl Secrets {
     }
 }
 
-/// Whether some `scheme://…@` stands in the text before the next slash.
+/// Returns whether the text has a `scheme://…@` without a slash in between.
 fn has_user_info(text: &str) -> bool {
     text.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -80,7 +82,7 @@ fn has_user_info(text: &str) -> bool {
     })
 }
 
-/// Whether the pattern matches somewhere in the name (Java: `Matcher.find`).
+/// Returns whether the pattern matches any part of the name (Java: `Matcher.find`).
 fn found_in(pattern: &str, name: &str) -> bool {
     let (pattern, at_end) = match pattern.strip_suffix('$') {
         Some(rest) => (rest, true),
@@ -103,7 +105,7 @@ fn found_in(pattern: &str, name: &str) -> bool {
             })
         };
         let found = if index == last && at_end {
-            // The end is fixed, so only one place is possible.
+            // The end is fixed, so only one position is possible.
             Some(name.len().wrapping_sub(piece.len()))
                 .filter(|start| starts.contains(start) && fits(start))
         } else {

@@ -1,4 +1,4 @@
-//! The properties that more than one program of this workspace reads, with their defaults.
+//! Properties that more than one program of this workspace reads, with their defaults.
 
 use crate::DefaultSource::{CoreDefault, YarnDefault};
 use crate::KeyClass::Honoured;
@@ -27,7 +27,7 @@ pub const KEYS: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.distributed-scheduling.enabled", Some("false"), Flag),
 ];
 
-/// The table of a program that reads no others.
+/// Key table of a program that reads no other properties.
 pub const TABLE: KeyTable = KeyTable {
     keys: &[KEYS],
     families: &[],

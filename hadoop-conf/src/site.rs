@@ -1,4 +1,4 @@
-//! From folders and an environment to properties, in the order in which Hadoop loads its files.
+//! Reads properties from folders and an environment, in the order in which Hadoop loads its files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,21 @@ use crate::{DefaultSource, KeyTable, Problem, Warning};
 
 const YARN_SITE: &str = "yarn-site.xml";
 
-/// What the files of a configuration say, whether or not it can be used.
+/// Contents of a configuration's files, whether or not they can be used.
 #[derive(Debug)]
 pub struct Site {
-    /// Every property, Hadoop's defaults included.
+    /// Properties of all files, with Hadoop's defaults.
     pub properties: Properties,
     /// Folders and files that cannot be used.
     pub problems: Vec<Problem>,
-    /// What has no effect, though its author meant it to.
+    /// Settings without an effect, contrary to their author's intent.
     pub warnings: Vec<Warning>,
 }
 
 impl Site {
-    /// Reads Hadoop's files from `conf_dirs`, each file from the first folder that has it. `env` is the environment that
-    /// `${env.…}` and Hadoop's start scripts would see; what nothing sets has the default of `table`.
+    /// Reads Hadoop's files from `conf_dirs`, each file from the first folder that has it. `env` is
+    /// the environment that `${env.…}` and Hadoop's start scripts would see; properties that are
+    /// not set have the default of `table`.
     #[must_use]
     pub fn read(conf_dirs: &[PathBuf], env: &BTreeMap<String, String>, table: &KeyTable) -> Self {
         let missing = conf_dirs.iter().filter(|folder| !folder.is_dir());
@@ -46,7 +47,7 @@ impl Site {
         site
     }
 
-    /// Whether there is such a file; one that cannot be used is a problem.
+    /// Adds a file and returns whether it exists; one that cannot be used is a problem.
     fn add(&mut self, conf_dirs: &[PathBuf], name: &str) -> bool {
         let result = self.properties.add_file(conf_dirs, name);
         result.unwrap_or_else(|error| {
@@ -73,7 +74,8 @@ impl Site {
 }
 
 impl KeyTable {
-    /// The properties of a program that reads no file: what it sets itself, and the table's defaults.
+    /// Returns the properties of a program that reads no file: those that it sets itself, and the
+    /// table's defaults.
     #[must_use]
     pub fn properties(&self, set: &[(&str, &str)]) -> Properties {
         let mut properties = Properties::new(Environment::default());
@@ -84,8 +86,9 @@ impl KeyTable {
     }
 }
 
-/// The folder that the command line names, or those that Hadoop's scripts would take: `HADOOP_CONF_DIR`,
-/// `YARN_CONF_DIR`, `HADOOP_HOME/etc/hadoop`, at last `/etc/hadoop/conf` if it exists. May be empty.
+/// Returns the folder that the command line names, or those that Hadoop's scripts would use:
+/// `HADOOP_CONF_DIR`, `YARN_CONF_DIR`, `HADOOP_HOME/etc/hadoop`, and last `/etc/hadoop/conf` if it
+/// exists. May be empty.
 #[must_use]
 pub fn conf_dirs(named: Option<&Path>, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     if let Some(named) = named {

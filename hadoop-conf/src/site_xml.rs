@@ -1,9 +1,10 @@
-//! Hadoop's configuration files with Hadoop's rules: later files win unless a value is `final`, `${…}` refers to other
-//! properties, variables of the environment and Java system properties, `xi:include` takes in further files.
+//! Hadoop's configuration files with Hadoop's rules: later files override earlier ones unless a
+//! value is `final`, `${…}` refers to other properties, environment variables and Java system
+//! properties, and `xi:include` includes further files.
 //!
-//! In: folders, an environment as a map, defaults from the caller. Out: [`Properties`], each value with where it came
-//! from. It knows no property by meaning and checks no value. What it refuses that Hadoop takes: document types, includes
-//! that are no files, and anything beyond the bounds below.
+//! In: folders, an environment as a map, defaults from the caller. Out: [`Properties`], each value
+//! with its origin. Knows no property by meaning and checks no value. Refuses what Hadoop accepts
+//! only for document types, includes other than files, and anything above the limits below.
 
 mod environment;
 mod error;
@@ -22,28 +23,30 @@ use load::Loader;
 pub use load::local_path;
 use parse::Item;
 
-/// Bytes of one file. Hadoop's own `yarn-default.xml` has 213 thousand.
+/// Limit on the bytes of one file. Hadoop's own `yarn-default.xml` has 213 thousand.
 pub const FILE_BYTES_MAX: usize = 4 << 20;
-/// Files of one configuration, included ones counted each time.
+/// Limit on the files of one configuration; an included file counts each time.
 pub const FILES_MAX: usize = 64;
-/// Files that include each other.
+/// Limit on the depth of includes.
 pub const INCLUDE_DEPTH_MAX: usize = 8;
-/// Properties of one file with what it includes. A node with every product's settings has some thousands.
+/// Limit on the properties of one file with its includes. A node with every product's settings has
+/// some thousands.
 pub const PROPERTIES_MAX: usize = 50_000;
 
-/// Old names that Hadoop still takes for new ones (its `Configuration.DeprecationDelta`), of those read here.
+/// Deprecated names that Hadoop still accepts for new ones (its `Configuration.DeprecationDelta`),
+/// of those read here.
 const DEPRECATED: &[(&str, &str)] = &[("fs.default.name", "fs.defaultFS")];
 
-/// Where a value came from.
+/// Place where a value is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nothing sets it: Hadoop's default, or ours.
+    /// Hadoop's default, or the program's own.
     Default,
-    /// A file sets it.
+    /// A line of a file.
     File {
-        /// Which, by the path it was read from.
+        /// Path from which the file was read.
         file: Arc<Path>,
-        /// Where, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
 }
@@ -57,37 +60,37 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Something in the files that has no effect, though its author meant it to.
+/// A setting without an effect, contrary to its author's intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A value was not taken because an earlier one is `final`.
+    /// Value that was ignored because an earlier one is `final`.
     FinalKept {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// The one that stays.
+        /// Place of the final value.
         kept: Origin,
-        /// The one that does not count.
+        /// Place of the ignored value.
         refused: Origin,
     },
-    /// A default that is loaded later hides the value: `core-site.xml` comes before `yarn-default.xml`.
+    /// Value that a later default hides: `core-site.xml` is loaded before `yarn-default.xml`.
     HiddenByDefault {
-        /// The property.
+        /// Name of the property.
         name: String,
-        /// The value that does not count.
+        /// Place of the hidden value.
         hidden: Origin,
     },
 }
 
-/// A property's value with its `${…}` put in place. No `Debug`, since it may be a secret.
+/// A property's value with its `${…}` expanded. Not `Debug`, since it may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value {
-    /// As it is, blanks included.
+    /// Value with its blanks.
     pub text: String,
-    /// Where it was set.
+    /// Place where the value is set.
     pub origin: Origin,
-    /// Names that were put in place, in order.
+    /// Names that were expanded, in order.
     pub used: Vec<String>,
-    /// The first `${…}` that stands for nothing; it and all that follow are still in `text`.
+    /// Name in the first `${…}` without a value; that one and all later ones are left in `text`.
     pub unresolved: Option<String>,
 }
 
@@ -96,7 +99,7 @@ struct Entry {
     origin: Origin,
 }
 
-/// All properties of a configuration, by name.
+/// Properties of a configuration, by name.
 pub struct Properties {
     entries: BTreeMap<String, Entry>,
     finals: BTreeSet<String>,
@@ -105,14 +108,14 @@ pub struct Properties {
 }
 
 impl fmt::Debug for Properties {
-    /// Names only: values may be secrets.
+    /// Formats the names only, as values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.entries.keys()).finish()
     }
 }
 
 impl Properties {
-    /// No property yet.
+    /// Returns a configuration without properties.
     #[must_use]
     pub fn new(environment: Environment) -> Self {
         Self {
@@ -123,7 +126,7 @@ impl Properties {
         }
     }
 
-    /// Adds a file of defaults: like any file it hides what was set before, except final values.
+    /// Adds a file of defaults: like any file it overrides earlier values, except final ones.
     pub fn add_defaults<'a>(&mut self, defaults: impl Iterator<Item = (&'a str, &'a str)>) {
         for (name, value) in defaults {
             if self.finals.contains(name) {
@@ -143,7 +146,7 @@ impl Properties {
         }
     }
 
-    /// Adds defaults that stand only in code: they hide nothing.
+    /// Adds defaults of the code, which override no value.
     pub fn add_fallbacks<'a>(&mut self, defaults: impl Iterator<Item = (&'a str, &'a str)>) {
         for (name, value) in defaults {
             self.entries
@@ -155,10 +158,12 @@ impl Properties {
         }
     }
 
-    /// Adds the file of this name from the first of the folders that has it. Gives whether one has.
+    /// Adds the file of this name from the first of the folders that has it. Returns whether one
+    /// has.
     ///
     /// # Errors
-    /// When the file or one that it includes cannot be used; what stands before the error counts nevertheless.
+    /// A file, or one that it includes, that cannot be used; the properties before the defect are
+    /// added nevertheless.
     pub fn add_file(&mut self, folders: &[PathBuf], name: &str) -> Result<bool, SiteXmlError> {
         let paths = folders.iter().map(|folder| folder.join(name));
         let Some(path) = paths.into_iter().find(|path| path.exists()) else {
@@ -200,15 +205,16 @@ impl Properties {
         }
     }
 
-    /// The value of a property with its `${…}` put in place; `None`: unset.
+    /// Returns the value of a property with its `${…}` expanded; `None`: unset.
     ///
     /// # Errors
-    /// Where Hadoop throws: when the value needs too many substitutions, and when it grows too long.
+    /// As Hadoop throws: a value that needs too many substitutions; and one that grows too long.
     pub fn get(&self, name: &str) -> Result<Option<Value>, ExpandError> {
         self.get_or(name, None)
     }
 
-    /// The same with a default for a property that nothing has set. One that is final without a value keeps none.
+    /// Returns the value as [`Self::get`] does, with a default for a property that is not set. One
+    /// that is final without a value gets no default.
     ///
     /// # Errors
     /// Those of [`Self::get`].
@@ -236,25 +242,25 @@ impl Properties {
         }))
     }
 
-    /// Where a property is set; `None`: unset.
+    /// Returns the place where a property is set; `None`: unset.
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<&Origin> {
         self.entries.get(current_name(name)).map(|e| &e.origin)
     }
 
-    /// The value as it was written.
+    /// Returns the value as it was written.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&str> {
         let entry = self.entries.get(current_name(name))?;
         Some(&entry.raw)
     }
 
-    /// All names that have a value, in order.
+    /// Returns all names that have a value, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// All names that begin with `prefix` and have a value, in order.
+    /// Returns all names that begin with `prefix` and have a value, in order.
     pub fn names_under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.entries
             .range(prefix.to_owned()..)
@@ -262,7 +268,7 @@ impl Properties {
             .take_while(move |name| name.starts_with(prefix))
     }
 
-    /// What has no effect, in the order found.
+    /// Returns the settings without an effect, in the order found.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices

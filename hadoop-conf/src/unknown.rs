@@ -1,17 +1,18 @@
-//! Names that nothing reads, and what they may have been meant to be.
+//! Suggestions for names that no program reads.
 
 use crate::KeyTable;
 
-/// Longer names are not compared: no real one is longer, and comparing costs time by the square.
+/// Longest name that is compared, in bytes: no real one is longer, and the cost is quadratic.
 const NAME_BYTES_MAX: usize = 160;
 
-/// The name in a table that is nearest to `name`, if one is near enough to be meant.
+/// Returns the name in a table that is nearest to `name`, if one is near enough to be meant.
 #[must_use]
 pub fn suggest(table: &KeyTable, name: &str) -> Option<&'static str> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
-    // Only what follows the common prefix counts: two wrong letters in a short name are a different word.
+    // Only the part after the common prefix counts: two wrong letters in a short name are a
+    // different word.
     let short = name.strip_prefix("yarn.nodemanager.").unwrap_or(name);
     let limit = (short.len() / 5).clamp(1, 6);
     let known = table.all().map(|key| key.name);
@@ -24,7 +25,8 @@ pub fn suggest(table: &KeyTable, name: &str) -> Option<&'static str> {
     scored.min().map(|(_, known)| known)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one of the other.
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between two
+/// names.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut before: Vec<usize> = Vec::new();

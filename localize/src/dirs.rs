@@ -56,9 +56,9 @@ pub struct StartedDirs {
 pub struct ContainerDirs {
     /// Working directory of the container's process, `<local>/usercache/USER/appcache/APP/CID`.
     pub work_dir: PathBuf,
-    /// DirHandle of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
+    /// Folder of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
     pub log_dir: PathBuf,
-    /// DirHandle of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
+    /// Folder of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
     /// agent may read it.
     pub nm_private_dir: PathBuf,
     /// Folders of the application, one on every usable local directory (`LOCAL_DIRS`); not empty.

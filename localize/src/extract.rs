@@ -34,7 +34,7 @@ pub(super) struct Extract<'a, 'b> {
     root: DirHandle,
     modes: CacheModes,
     budget: &'a mut Budget<'b>,
-    /// DirHandle of the last entry, with its names: most entries follow a neighbour.
+    /// Folder of the last entry, with its names: most entries follow a neighbour.
     last: Option<(Vec<Vec<u8>>, DirHandle)>,
 }
 

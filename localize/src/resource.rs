@@ -94,8 +94,8 @@ pub struct ResourceSpec {
 pub struct LocalizeRequest {
     /// Id of the container.
     pub container: ContainerId,
-    /// Submitter of the application, as named by the container token; checked before it becomes part
-    /// of a path.
+    /// Submitter of the application, as named by the container token; checked before it becomes
+    /// part of a path.
     pub user: String,
     /// Link names in the work directory, each with its resource. Two names may stand for one
     /// resource.

@@ -1,11 +1,12 @@
-//! What `${env.NAME}` and the names of Java system properties stand for.
+//! Values of `${env.NAME}` and of Java system properties.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use nix::unistd::{User, getuid};
 
-/// The environment's variables, and the Java system properties that Hadoop's start scripts would have made of them.
+/// Environment variables, and the Java system properties that Hadoop's start scripts would derive
+/// from them.
 #[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
@@ -13,7 +14,7 @@ pub struct Environment {
 }
 
 impl fmt::Debug for Environment {
-    /// Names only: variables may hold secrets.
+    /// Formats the names only, as variables may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment")
             .field("variables", &self.variables.keys())
@@ -23,9 +24,11 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// From the environment as a map. The user's name is that of the process, as Java has it, not that of a variable.
+    /// Returns an environment of these variables. The user's name is that of the process, as in
+    /// Java, not that of a variable.
     ///
-    /// Source: `hadoop-functions.sh` and `yarn` of Hadoop 3.4 for what the scripts pass to Java with `-D`.
+    /// Source: `hadoop-functions.sh` and `yarn` of Hadoop 3.4 for the properties that the scripts
+    /// pass to Java with `-D`.
     #[must_use]
     pub fn new(variables: &BTreeMap<String, String>) -> Self {
         let variable = |name: &str| {
@@ -34,7 +37,7 @@ impl Environment {
                 .filter(|value| !value.is_empty())
                 .cloned()
         };
-        // A user without an entry in the user database has only what the environment says.
+        // A user without an entry in the user database has only the environment's name.
         let account = User::from_uid(getuid()).ok().flatten();
         let user_name = account
             .as_ref()
@@ -47,7 +50,8 @@ impl Environment {
             .or_else(|| variable("HOME"))
             .unwrap_or_else(|| "/".to_owned());
         let home = variable("HADOOP_HOME");
-        // The scripts always define the log folder; without any Hadoop on the machine it goes beside the other folders.
+        // The scripts always define the log folder; without a Hadoop on the machine it is beside
+        // the other folders.
         let log_dir = variable("YARN_LOG_DIR")
             .or_else(|| variable("HADOOP_LOG_DIR"))
             .or_else(|| home.as_ref().map(|home| format!("{home}/logs")))
@@ -72,8 +76,9 @@ impl Environment {
         }
     }
 
-    /// What a name inside `${…}` stands for outside the configuration: `env.X`, `env.X-default` (when unset),
-    /// `env.X:-default` (when unset or empty), or a Java system property.
+    /// Returns the value of a name inside `${…}` from outside the configuration: `env.X`,
+    /// `env.X-default` (when unset), `env.X:-default` (when unset or empty), or a Java system
+    /// property.
     pub(super) fn resolve(&self, name: &str) -> Option<String> {
         match name.strip_prefix("env.") {
             Some(rest) if !rest.is_empty() => self.resolve_variable(rest),
@@ -82,7 +87,7 @@ impl Environment {
     }
 
     fn resolve_variable(&self, text: &str) -> Option<String> {
-        // Hadoop looks for the first `:-` or `-`; a lone colon belongs to the name.
+        // Hadoop looks for the first `:-` or `-`; a colon alone belongs to the name.
         let dash = match text.find('-') {
             None => return self.variables.get(text).cloned(),
             Some(dash) => dash,
@@ -112,7 +117,7 @@ mod tests {
         Environment::new(&variables.map(|(k, v)| (k.to_owned(), v.to_owned())).into())
     }
 
-    /// Right: what Hadoop 3.4.2 puts in place with `FOO=foo` and an empty `EMPTY`.
+    /// Asserts the expansions of Hadoop 3.4.2 with `FOO=foo` and an empty `EMPTY`.
     #[test]
     fn variables_and_their_defaults_are_hadoops() {
         let environment = environment();

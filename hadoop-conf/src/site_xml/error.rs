@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration file.
+//! Defects of a configuration file.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,142 +10,142 @@ use super::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, PROPERTIES_MAX};
 /// A configuration file that cannot be used. Lines and columns count from 1, columns in bytes.
 #[derive(Debug, Error)]
 pub enum SiteXmlError {
-    /// The file cannot be read.
+    /// File that cannot be read.
     #[error("{}: cannot be read: {source}", file.display())]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// The system's reason.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// It is a folder, a pipe or a device.
+    /// Path of a folder, a pipe or a device.
     #[error("{}: is not a regular file", file.display())]
     NotAFile {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// It is larger than any configuration file has reason to be.
+    /// File above the limit on bytes.
     #[error("{}: is larger than {FILE_BYTES_MAX} bytes", file.display())]
     TooLarge {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// It is not UTF-8.
+    /// File that is not UTF-8.
     #[error("{}:{line}: has a byte that is not UTF-8", file.display())]
     NotUtf8 {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where the first such byte is.
+        /// Line of the first invalid byte.
         line: usize,
     },
-    /// It is not well-formed XML.
+    /// File that is not well-formed XML.
     #[error("{}:{line}:{column}: {source}", file.display())]
     Syntax {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where.
+        /// Line of the defect.
         line: usize,
-        /// Where in the line.
+        /// Column of the defect.
         column: usize,
-        /// The parser's reason.
+        /// Error of the parser.
         source: Box<quick_xml::Error>,
     },
-    /// It ends before its last element does, or is empty.
+    /// File that ends before its last element does, or is empty.
     #[error("{}:{line}: ends inside an element, or has none", file.display())]
     Incomplete {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its last line.
+        /// Last line of the file.
         line: usize,
     },
-    /// Something follows the outermost element.
+    /// Content after the outermost element.
     #[error("{}:{line}: has something after the end of its outermost element", file.display())]
     AfterEnd {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where.
+        /// Line of the content.
         line: usize,
     },
-    /// Text stands before the outermost element.
+    /// Text before the outermost element.
     #[error("{}:{line}: has text outside its outermost element", file.display())]
     TextOutside {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where.
+        /// Line of the text.
         line: usize,
     },
-    /// It declares a document type. Hadoop reads those; they are refused here because entities declared in them can name
-    /// any file and grow without bound.
+    /// Document type. Hadoop reads those; they are refused here because the entities that they
+    /// declare can name any file and grow without bound.
     #[error("{}:{line}: has a DOCTYPE, which is not accepted: write the values out", file.display())]
     DocumentType {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where.
+        /// Line of the declaration.
         line: usize,
     },
-    /// It uses an entity that XML itself does not define.
+    /// Entity that XML itself does not define.
     #[error("{}:{line}: uses the undeclared entity &{name};", file.display())]
     UnknownEntity {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where.
+        /// Line of the entity.
         line: usize,
-        /// Its name, cut to a length that fits a line.
+        /// Name of the entity, cut to a length that fits a line.
         name: String,
     },
-    /// A file to be included does not exist, and no fallback stands in for it.
+    /// Included file that does not exist, without a fallback.
     #[error("{}:{line}: includes {href}, which does not exist, and has no xi:fallback", file.display())]
     IncludeMissing {
-        /// The file that includes.
+        /// Path of the including file.
         file: PathBuf,
-        /// Where.
+        /// Line of the include.
         line: usize,
-        /// What it names.
+        /// Value of the include's `href`.
         href: String,
     },
-    /// Only files can be included.
+    /// Include of anything but a file.
     #[error("{}:{line}: includes {href}, but only file: is accepted", file.display())]
     IncludeScheme {
-        /// The file that includes.
+        /// Path of the including file.
         file: PathBuf,
-        /// Where.
+        /// Line of the include.
         line: usize,
-        /// What it names.
+        /// Value of the include's `href`.
         href: String,
     },
-    /// Files include each other in a circle, or too deep.
+    /// Include in a circle, or above the limit on depth.
     #[error("{}:{line}: includes {href} in a circle or more than {INCLUDE_DEPTH_MAX} files deep", file.display())]
     IncludeDepth {
-        /// The file that includes.
+        /// Path of the including file.
         file: PathBuf,
-        /// Where.
+        /// Line of the include.
         line: usize,
-        /// What it names.
+        /// Value of the include's `href`.
         href: String,
     },
-    /// More files than any configuration has reason to have.
+    /// Configuration above the limit on files.
     #[error("{}: more than {FILES_MAX} files belong to the configuration", file.display())]
     TooManyFiles {
-        /// The first one too many.
+        /// Path of the first file above the limit.
         file: PathBuf,
     },
-    /// More properties than any configuration has reason to have.
+    /// Configuration above the limit on properties.
     #[error("{}:{line}: the configuration has more than {PROPERTIES_MAX} properties", file.display())]
     TooManyProperties {
-        /// Which file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where.
+        /// Line of the first property above the limit.
         line: usize,
     },
 }
 
-/// A value whose `${…}` cannot be put in place.
+/// Failure to expand a value's `${…}`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExpandError {
-    /// Hadoop gives up here, and throws, even when nothing is left to put in place.
+    /// Value above Hadoop's limit on substitutions; Hadoop throws even when none is left.
     #[error("needs {max} or more substitutions of ${{…}}, which is where Hadoop gives up", max = super::expand::SUBSTITUTIONS_MAX)]
     TooManySubstitutions,
-    /// The value has grown beyond reason.
+    /// Value above the limit on bytes.
     #[error("grows beyond {max} bytes when its ${{…}} are put in place", max = super::expand::EXPANDED_BYTES_MAX)]
     TooLong,
 }

@@ -1,27 +1,31 @@
-//! `${…}` in values, exactly as `Configuration.substituteVars` of Hadoop 3.4.2 puts them in place.
+//! Expansion of `${…}` in values, exactly as by `Configuration.substituteVars` of Hadoop 3.4.2.
 //!
-//! Pure: the caller says what a name stands for.
+//! Pure: the caller looks names up.
 
 use super::error::ExpandError;
 
-/// Substitutions in one value before Hadoop throws (its `MAX_SUBST`).
+/// Limit on substitutions in one value, at which Hadoop throws (its `MAX_SUBST`).
 pub(super) const SUBSTITUTIONS_MAX: usize = 20;
-/// No real value comes near; without a bound twenty substitutions of large values add up.
+/// Limit on the bytes of an expanded value, far above real ones; without it twenty substitutions of
+/// large values add up.
 pub(super) const EXPANDED_BYTES_MAX: usize = 1 << 20;
 
-/// What a value became.
+/// Result of an expansion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expanded {
     pub(super) value: String,
-    /// What stood in braces and was replaced, in order: whoever prints the value needs to know whether a secret went in.
+    /// Names that were replaced, in order: a caller that prints the value must know whether it
+    /// contains a secret.
     pub(super) used: Vec<String>,
-    /// The first name that stands for nothing: it and all that follows were left as they are.
+    /// First name without a value: it and all later ones are left unchanged.
     pub(super) unresolved: Option<String>,
 }
 
-/// Replaces `${name}` in `value` by what `lookup` gives, the innermost and leftmost first, until none is left.
+/// Replaces `${name}` in `value` by the result of `lookup`, the innermost and leftmost first, until
+/// none is left.
 ///
-/// A name that stands for nothing ends the work; so does one whose value refers back to it, and then nothing is replaced.
+/// A name without a value ends the expansion; so does one whose value refers back to it, and then
+/// nothing is replaced.
 pub(super) fn expand(
     value: &str,
     lookup: impl Fn(&str) -> Option<String>,
@@ -62,8 +66,8 @@ pub(super) fn expand(
     Err(ExpandError::TooManySubstitutions)
 }
 
-/// Where the first innermost variable's name begins and ends, without its `${` and `}`. A name has at least one
-/// character, and neither blank nor `$` nor `}`.
+/// Returns start and end of the first innermost variable's name, without its `${` and `}`. A name
+/// has at least one character, and neither blank nor `$` nor `}`.
 fn find_variable(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let mut from = 1;
@@ -110,7 +114,7 @@ mod tests {
         Some(value.to_owned())
     }
 
-    /// Left: the value of property `a`. Right: what Hadoop 3.4.2's `Configuration.get("a")` answered.
+    /// Asserts Hadoop 3.4.2's answers to `Configuration.get("a")` for values of property `a`.
     #[test]
     fn values_expand_as_hadoop_expands_them() {
         for (text, hadoop) in [

@@ -1,4 +1,4 @@
-//! Configuration files from disk, with the files they include, within fixed bounds.
+//! Loads configuration files and the files they include, within fixed limits.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,15 +9,15 @@ use super::error::SiteXmlError;
 use super::parse::{Item, Sink, parse};
 use super::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, PROPERTIES_MAX};
 
-/// Reads files one after the other; the bounds are on all of them together.
+/// Loader of files one after the other; the limits apply to all of them together.
 pub(super) struct Loader<'a> {
-    /// Relative names are looked up here first, as Hadoop does on its class path.
+    /// Folders in which relative names are looked up first, as Hadoop does on its class path.
     folders: &'a [PathBuf],
     files: usize,
     items: Vec<Item>,
 }
 
-/// A file being read, and the files that led to it.
+/// A file being read, with the files that included it.
 struct Open<'l, 'a> {
     loader: &'l mut Loader<'a>,
     chain: &'l [Arc<Path>],
@@ -33,7 +33,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Reads one file and what it includes, and gives its properties in order. On an error what stood before it is kept.
+    /// Loads one file and its includes, and returns its properties in order. After an error the
+    /// properties before it are returned.
     pub(super) fn load(&mut self, file: &Path) -> (Vec<Item>, Result<(), SiteXmlError>) {
         let result = self.read(&Arc::from(file), &[]);
         (std::mem::take(&mut self.items), result)
@@ -109,7 +110,7 @@ impl Sink for Open<'_, '_> {
     }
 }
 
-/// The path that a `file:` URI or a plain path names; `None` for other schemes and other hosts.
+/// Returns the path of a `file:` URI or a plain path; `None` for other schemes and other hosts.
 #[must_use]
 pub fn local_path(text: &str) -> Option<PathBuf> {
     let Some(rest) = text.strip_prefix("file:") else {
@@ -134,7 +135,7 @@ fn read_text(file: &Path) -> Result<String, SiteXmlError> {
         file: owned(),
         source,
     };
-    // Before opening: opening a pipe would wait for its other end.
+    // Checked before opening, since opening a pipe would wait for its other end.
     if !fs::metadata(file).map_err(unreadable)?.is_file() {
         return Err(SiteXmlError::NotAFile { file: owned() });
     }
@@ -155,7 +156,7 @@ fn read_text(file: &Path) -> Result<String, SiteXmlError> {
             line: 1 + valid.iter().filter(|b| **b == b'\n').count(),
         }
     })?;
-    // Editors on other systems put a byte order mark first.
+    // Editors on other systems start a file with a byte order mark.
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,

@@ -1,7 +1,8 @@
-//! One configuration file's text to properties, as `Configuration.Parser` of Hadoop 3.4.2 reads it.
+//! Parses one configuration file's text into properties, as `Configuration.Parser` of Hadoop 3.4.2
+//! does.
 //!
-//! Elements are known by their local names, whatever they stand in; unknown ones are passed over, their text kept if they
-//! stand inside a `name` or `value`. Reading included files is the caller's.
+//! Elements are recognized by their local names, at any depth; unknown ones are ignored, but their
+//! text inside a `name` or `value` is kept. The caller reads included files.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,28 +15,28 @@ use quick_xml::reader::Reader;
 
 use super::error::SiteXmlError;
 
-/// A property as a file states it.
+/// A property as written in a file.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Item {
-    /// May be empty, as Hadoop allows.
+    /// Name of the property; may be empty, as Hadoop allows.
     pub(super) name: String,
-    /// `None`: no value, or an empty one, which Hadoop takes for none.
+    /// Value of the property; `None` for none or an empty one, as in Hadoop.
     pub(super) value: Option<String>,
     pub(super) is_final: bool,
     pub(super) file: Arc<Path>,
-    /// Where the property ends, from 1.
+    /// Line at which the property ends, from 1.
     pub(super) line: usize,
 }
 
-/// What a file may contain besides text.
+/// Receiver of a file's properties and includes.
 pub(super) trait Sink {
-    /// A property, in the order of the text.
+    /// Takes a property, in the order of the text.
     fn property(&mut self, item: Item) -> Result<(), SiteXmlError>;
-    /// An `include` of `href`: whether there was something to include.
+    /// Takes an `include` of `href`; returns whether there was a file to include.
     fn include(&mut self, href: &str, line: usize) -> Result<bool, SiteXmlError>;
 }
 
-/// An `include` that is open. Its fallback counts only if the file was missing.
+/// An open `include`. Its fallback counts only if the file was missing.
 struct Include {
     href: String,
     missing: bool,
@@ -53,17 +54,18 @@ struct Property {
 struct FileParser<'a> {
     text: &'a str,
     file: &'a Arc<Path>,
-    /// What has been counted so far, so that counting lines stays linear: bytes and the line they lead to.
+    /// Bytes in which line ends were counted, and the line they lead to, so that counting stays
+    /// linear.
     counted: (usize, usize),
     property: Property,
-    /// Text of the `name`, `value` or `final` that began last.
+    /// Text of the last `name`, `value` or `final` that began.
     token: String,
     includes: Vec<Include>,
     depth: usize,
     root_closed: bool,
 }
 
-/// Reads `text`, which came from `file`, and gives what it contains to `sink`.
+/// Parses `text`, which was read from `file`, and passes its contents to `sink`.
 pub(super) fn parse(text: &str, file: &Arc<Path>, sink: &mut dyn Sink) -> Result<(), SiteXmlError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = true;
@@ -104,7 +106,7 @@ pub(super) fn parse(text: &str, file: &Arc<Path>, sink: &mut dyn Sink) -> Result
     }
 }
 
-/// Offsets in a text that is in memory fit.
+/// Converts an offset; those in a text in memory always fit.
 fn to_offset(position: u64) -> usize {
     usize::try_from(position).unwrap_or(usize::MAX)
 }
@@ -139,7 +141,7 @@ impl FileParser<'_> {
                 let attributes = self.attributes(tag, offset)?;
                 let href = attributes.into_iter().find(|(key, _)| key == "href");
                 let href = href.map_or_else(String::new, |(_, href)| href);
-                // A fallback that is not needed is not looked into, and no href includes nothing.
+                // A fallback that is not needed is ignored, and an empty href includes nothing.
                 let missing = if href.is_empty() || self.skipping() {
                     false
                 } else {
@@ -243,7 +245,7 @@ impl FileParser<'_> {
             (None, None) => Err(SiteXmlError::UnknownEntity {
                 file: self.owned_file(),
                 line: self.line(offset),
-                // 64 characters name any entity that a person would write.
+                // 64 characters cover any entity that a person would write.
                 name: name.chars().take(64).collect(),
             }),
         }
@@ -258,7 +260,7 @@ impl FileParser<'_> {
         Err(SiteXmlError::Incomplete { file, line })
     }
 
-    /// Whether what is read now stands in a fallback that is not needed.
+    /// Returns whether the current element is in a fallback that is not needed.
     fn skipping(&self) -> bool {
         let mut includes = self.includes.iter();
         includes.any(|include| include.fallback_open && !include.missing)
@@ -295,7 +297,7 @@ impl FileParser<'_> {
         }
     }
 
-    /// The line of the byte before `offset`, so that what ends a line belongs to it.
+    /// Returns the line of the byte before `offset`, so that a line's end belongs to it.
     fn line(&mut self, offset: usize) -> usize {
         let offset = offset.min(self.text.len());
         let (counted, line) = self.counted;

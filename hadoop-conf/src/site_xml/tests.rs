@@ -1,4 +1,5 @@
-//! Files as operators write them, good and bad. What Hadoop 3.4.2's `Configuration` answered stands in the tests.
+//! Files as operators write them, valid and invalid, with the answers of Hadoop 3.4.2's
+//! `Configuration`.
 
 use std::fs;
 
@@ -8,7 +9,7 @@ use tempfile::TempDir;
 use super::parse::{Sink, parse};
 use super::*;
 
-/// The properties of one file, as `name=value` in the order of names, or the error's text.
+/// Returns the properties of one file, as `name=value` in the order of names, or the error's text.
 fn read(xml: &str) -> Result<String, String> {
     read_with(xml, &[])
 }
@@ -177,7 +178,7 @@ fn text_that_is_no_document_is_refused_with_its_place() {
     ] {
         match read(xml) {
             Err(error) => assert!(error.contains(expected), "{xml:?} gave {error}"),
-            // Attributes of elements without meaning are not looked at, as in Hadoop.
+            // Attributes of elements without meaning are ignored, as in Hadoop.
             Ok(_) => assert!(xml.contains("<a "), "{xml:?} was accepted"),
         }
     }
@@ -379,7 +380,7 @@ proptest! {
     fn a_value_reads_back_from_its_escaped_form(value in "[^\u{0}-\u{1f}\u{fffe}\u{ffff}]{1,40}") {
         let escaped = quick_xml::escape::escape(&value);
         let xml = configuration(&property("a", &escaped));
-        // `$` would be looked at as a reference.
+        // `$` would be taken as a reference.
         prop_assume!(!value.contains('$'));
         prop_assert_eq!(read(&xml), Ok(format!("a={value}")));
     }
