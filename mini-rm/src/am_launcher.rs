@@ -1,4 +1,4 @@
-//! The start of masters: connects to the node as the attempt and calls `startContainers` (Hadoop:
+//! Launch of AMs: connects to the node as the attempt and calls `startContainers` (Hadoop:
 //! `AMLauncher`).
 
 use std::fmt;
@@ -15,17 +15,17 @@ use wire::protocol::container_management::{self, StartContainers};
 use wire::rpc::{ClientAuth, ClientOptions, RpcClient, RpcError};
 use wire::token::Token;
 
-/// A master to start.
+/// An AM to start.
 pub struct Launch {
-    /// Attempt that the master is of.
+    /// Attempt of the AM.
     pub attempt: ApplicationAttemptId,
-    /// Node to start the master on.
+    /// Node to start the AM on.
     pub node: NodeId,
     /// NMToken of the attempt for the node.
     pub nm_token: Token,
     /// Token that allows the start of the container.
     pub container_token: TokenProto,
-    /// AMRMToken with which the master calls the scheduler.
+    /// AMRMToken with which the AM calls the ResourceManager.
     pub master_token: Token,
     /// Launch context as submitted.
     pub context: ContainerLaunchContextProto,
@@ -43,7 +43,7 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// Reason for which a master was not started.
+/// Reason for which an AM was not started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The submitted tokens do not parse.
@@ -67,7 +67,7 @@ pub enum LaunchError {
     },
 }
 
-/// Starts a master; returns when the node has accepted or refused it.
+/// Starts an AM; returns when the node has accepted or refused it.
 ///
 /// # Errors
 /// [`LaunchError`].
@@ -105,8 +105,7 @@ pub async fn launch(launch: Launch) -> Result<(), LaunchError> {
     }
 }
 
-/// Returns the submitted context with two variables and the AMRMToken, which Hadoop's masters
-/// expect.
+/// Returns the submitted context with two variables and the AMRMToken, which Hadoop's AMs expect.
 fn completed(launch: &Launch) -> Result<ContainerLaunchContextProto, CredentialsError> {
     let mut context = launch.context.clone();
     let id = launch.attempt.application_id;

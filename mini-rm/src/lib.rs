@@ -1,16 +1,15 @@
 //! A small ResourceManager that speaks Hadoop's protocols, for tests and for trying things out.
 //!
-//! It takes applications from unmodified clients, starts their masters, gives them guaranteed
-//! containers first come first served and opportunistic ones to the shortest queues, takes in those
-//! that nodes give out themselves, and keeps its nodes' queues within limits. It is not a cluster
-//! manager: it has one queue, no high availability and no memory over a restart, no labels,
-//! reservations, preemption or placement constraints, and no security beyond the tokens of masters
-//! and nodes.
+//! Accepts applications from unmodified clients, starts their ApplicationMasters (AMs), allocates
+//! guaranteed containers first come first served and opportunistic ones to the shortest queues,
+//! records those that nodes allocate themselves, and limits its nodes' queues. Not a cluster
+//! manager: one queue, no high availability, no recovery after a restart, no labels, reservations,
+//! preemption or placement constraints, and no security beyond the tokens of AMs and nodes.
 //!
 //! ```text
 //!  nodes ─▶ services::resource_tracker ───┐                    ┌─▶ sched: allocation, queue limits
 //!  clients ▶ services::application_client ┼─▶ core_task ─▶ core ┤
-//!  masters ▶ services::application_master ┤                    └─▶ Effect ─▶ am_launcher ─▶ a node
+//!  AMs ────▶ services::application_master ┤                    └─▶ Effect ─▶ am_launcher ─▶ a node
 //!  and their nodes ▶ distributed_scheduling┤
 //!  people ─▶ web ─────────────────────────┘
 //! ```
@@ -44,7 +43,7 @@ use wire::protocol::application_master::ApplicationMasterService;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMService;
 use wire::protocol::resource_tracker::ResourceTrackerService;
 use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
-/// Keys that roll and the tokens made with them: what nodes and their proxies use as well.
+/// Rolling keys and the tokens signed with them, which nodes and their proxies use as well.
 pub use wire::secrets as tokens;
 
 use crate::config::Config;
@@ -98,7 +97,7 @@ pub enum RmError {
 pub struct Addresses {
     /// Address for clients (ApplicationClientProtocol).
     pub client: SocketAddr,
-    /// Address for masters (ApplicationMasterProtocol).
+    /// Address for AMs (ApplicationMasterProtocol).
     pub scheduler: SocketAddr,
     /// Address for nodes (ResourceTracker).
     pub tracker: SocketAddr,
@@ -116,14 +115,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// Nodes that applications get opportunistic containers on, as of the last sort; `None` once it
-    /// is stopping.
+    /// Returns the number of nodes on which opportunistic containers are allocated, as of the last
+    /// sort; `None` once the ResourceManager is stopping.
     pub async fn nodes_offered(&self) -> Option<usize> {
         let offered = |core: &mut Core, _| core.nodes_offered();
         self.handle.run(offered).await.ok()
     }
 
-    /// Returns when everything has ended.
+    /// Waits until every task has ended.
     pub async fn join(self) {
         self.tasks.wait().await;
     }
@@ -132,7 +131,7 @@ impl Running {
 /// Listens on all ports and serves until `stop`.
 ///
 /// # Errors
-/// [`RmError`]: an address cannot be had. Then nothing is left running.
+/// [`RmError`]: the configuration cannot be used. Then nothing is left running.
 pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, RmError> {
     let racks = config.rack_table.as_deref().map(read_racks).transpose()?;
     let racks = racks.unwrap_or_default();
@@ -142,7 +141,7 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
         MonoMillis(0),
     ));
     let tasks = TaskTracker::new();
-    // Nothing is left over from a start that fails half-way.
+    // Stops the tasks of a start that fails half-way.
     let failed = stop.child_token();
     let guard = failed.clone().drop_guard();
     let (core_config, core_secrets) = (Arc::clone(&config), Arc::clone(&secrets));
@@ -200,7 +199,8 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     })
 }
 
-/// The table of racks. One that cannot be read would put every node into one rack without a word.
+/// Reads the table of racks. An unreadable table is an error, since without it every node would
+/// silently be in one rack.
 fn read_racks(path: &Path) -> Result<Racks, RmError> {
     let text = fs::read_to_string(path).map_err(|source| RmError::Racks {
         path: path.to_owned(),
