@@ -2,6 +2,10 @@
 //!
 //! A directory is opened once and everything else is reached relative to it, so that no path is
 //! walked twice and nothing outside can be reached. Paths are kept for messages only.
+//!
+//! Not a `dir_handle::DirHandle`: control files are reached by `cgroup/file` from the one handle
+//! that stays open, `..` leads back up, and a launch affords no `fchmod` for each directory that it
+//! creates. The names are the agent's or the kernel's, and no container can put links here.
 
 use std::ffi::OsString;
 use std::fs::File;

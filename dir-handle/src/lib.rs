@@ -49,6 +49,17 @@ pub enum FileKind {
     Special,
 }
 
+/// Kind, length and time of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStatus {
+    /// Kind of the file.
+    pub kind: FileKind,
+    /// Length of the file, in bytes.
+    pub length: u64,
+    /// Time of the last modification, in seconds since the epoch.
+    pub modified_s: i64,
+}
+
 /// Returns permission bits without the file type.
 pub const fn mode(bits: u32) -> Mode {
     Mode::from_bits_truncate(bits)
@@ -155,7 +166,12 @@ impl DirHandle {
     /// without waiting for it.
     pub fn open_regular(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let name = single(name.as_ref())?;
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        // Without O_NONBLOCK, opening a pipe waits for a writer.
+        let flags = OFlag::O_RDONLY
+            | OFlag::O_NOFOLLOW
+            | OFlag::O_NONBLOCK
+            | OFlag::O_NOCTTY
+            | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.fd, name, flags, Mode::empty())?);
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(
@@ -185,12 +201,22 @@ impl DirHandle {
 
     /// Returns the kind of `name`; `None` if it does not exist.
     pub fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileKind>> {
-        let name = single(name.as_ref())?;
-        match fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(kind_of(&stat))),
-            Err(Errno::ENOENT) => Ok(None),
-            Err(error) => Err(error.into()),
+        match self.status(name) {
+            Ok(status) => Ok(Some(status.kind)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Returns kind, length and time of `name`; a link itself rather than its target.
+    pub fn status(&self, name: impl AsRef<OsStr>) -> io::Result<FileStatus> {
+        let name = single(name.as_ref())?;
+        let stat = fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        Ok(FileStatus {
+            kind: kind_of(&stat),
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+            modified_s: stat.st_mtime,
+        })
     }
 
     /// Moves `name` to `new_name` in `new`, replacing a file or an empty directory there.

@@ -7,13 +7,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::dir::Dir;
+use dir_handle::{DirHandle, FileKind};
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 use records::ContainerId;
 use thiserror::Error;
 
@@ -85,33 +83,26 @@ pub(super) fn list_logs(roots: &[PathBuf], id: &ContainerId, limit: usize) -> Ve
         let Ok(directory) = container_directory(root, id) else {
             continue;
         };
-        list_directory(directory, &mut found);
+        list_directory(&directory, &mut found);
     }
     found.into_values().take(limit).collect()
 }
 
-fn list_directory(directory: OwnedFd, found: &mut BTreeMap<String, LogFile>) {
-    let Ok(handle) = directory.try_clone() else {
+fn list_directory(directory: &DirHandle, found: &mut BTreeMap<String, LogFile>) {
+    let Ok(names) = directory.names() else {
         return;
     };
-    let Ok(mut entries) = Dir::from_fd(directory) else {
-        return;
-    };
-    for entry in entries.iter().take(ENTRIES_MAX).flatten() {
-        let Ok(name) = entry.file_name().to_str() else {
+    for name in names.take(ENTRIES_MAX).flatten() {
+        let Some(name) = name.to_str().filter(|name| !found.contains_key(*name)) else {
             continue;
         };
-        if found.contains_key(name) {
-            continue;
-        }
-        let Ok(stat) = fstatat(&handle, entry.file_name(), AtFlags::AT_SYMLINK_NOFOLLOW) else {
-            continue;
-        };
-        if is_regular(&stat) {
+        if let Ok(status) = directory.status(name)
+            && status.kind == FileKind::File
+        {
             let file = LogFile {
                 name: name.to_owned(),
-                length: u64::try_from(stat.st_size).unwrap_or(0),
-                modified_s: stat.st_mtime,
+                length: status.length,
+                modified_s: status.modified_s,
             };
             found.insert(file.name.clone(), file);
         }
@@ -131,12 +122,12 @@ pub(super) fn open_log(
     let mut refusal = LogError::NotFound;
     for root in roots {
         match open_below(root, id, name) {
-            Ok(Some(log)) => return Ok(log),
-            Ok(None) | Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::ENXIO) => {}
+            Ok(log) => return Ok(log),
+            Err(error) if is_absent(&error) => {}
             Err(source) => {
                 refusal = LogError::Open {
                     root: root.clone(),
-                    source: source.into(),
+                    source,
                 };
             }
         }
@@ -144,36 +135,31 @@ pub(super) fn open_log(
     Err(refusal)
 }
 
-/// `None` if it is not a regular file.
-fn open_below(root: &Path, id: &ContainerId, name: &LogName) -> Result<Option<OpenLog>, Errno> {
-    let directory = container_directory(root, id)?;
-    // Without O_NONBLOCK, opening a pipe waits for a writer.
-    let flags = OFlag::O_RDONLY
-        | OFlag::O_NOFOLLOW
-        | OFlag::O_NONBLOCK
-        | OFlag::O_NOCTTY
-        | OFlag::O_CLOEXEC;
-    let file = File::from(openat(&directory, name.as_str(), flags, Mode::empty())?);
-    let stat = nix::sys::stat::fstat(&file)?;
-    Ok(is_regular(&stat).then(|| OpenLog {
-        length: u64::try_from(stat.st_size).unwrap_or(0),
-        modified_s: stat.st_mtime,
+/// Returns whether an error means that there is no regular file of the name. `ENXIO` comes from a
+/// socket, `InvalidInput` from a directory or a pipe.
+fn is_absent(error: &io::Error) -> bool {
+    let absent = [Errno::ENOENT, Errno::ENOTDIR, Errno::ELOOP, Errno::ENXIO];
+    match error.raw_os_error() {
+        Some(errno) => absent.contains(&Errno::from_raw(errno)),
+        None => error.kind() == io::ErrorKind::InvalidInput,
+    }
+}
+
+fn open_below(root: &Path, id: &ContainerId, name: &LogName) -> io::Result<OpenLog> {
+    let file = container_directory(root, id)?.open_regular(name.as_str())?;
+    let metadata = file.metadata()?;
+    Ok(OpenLog {
+        length: metadata.len(),
+        modified_s: metadata.mtime(),
         file,
-    }))
+    })
 }
 
-/// The root may be a link, it is the operator's. What is below it may not.
-fn container_directory(root: &Path, id: &ContainerId) -> Result<OwnedFd, Errno> {
-    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let below = flags | OFlag::O_NOFOLLOW;
-    let root = open(root, flags, Mode::empty())?;
-    let application = id.application_id().to_string();
-    let application = openat(&root, application.as_str(), below, Mode::empty())?;
-    openat(&application, id.to_string().as_str(), below, Mode::empty())
-}
-
-fn is_regular(stat: &FileStat) -> bool {
-    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+/// Opens the directory of a container's logs. The root may be a link, as it is the operator's; no
+/// name below it may.
+fn container_directory(root: &Path, id: &ContainerId) -> io::Result<DirHandle> {
+    let names = [id.application_id().to_string(), id.to_string()];
+    DirHandle::open_ambient(root)?.open_all(names)
 }
 
 #[cfg(test)]
@@ -181,6 +167,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
     use tempfile::TempDir;
 
