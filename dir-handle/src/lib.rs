@@ -358,4 +358,31 @@ mod tests {
             assert_eq!(names, ["x"]);
         }
     }
+
+    #[test]
+    fn a_path_below_is_opened_unless_a_link_is_on_it() {
+        let (dir, directory) = temporary();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        symlink("a", dir.path().join("link")).unwrap();
+        assert!(directory.open_beneath(Path::new("a/b")).is_ok());
+        assert!(directory.open_beneath(Path::new("link/b")).is_err());
+        assert!(directory.open_beneath(Path::new("..")).is_err());
+        assert!(DirHandle::open_no_follow(&dir.path().join("link")).is_err());
+        assert!(DirHandle::open_ambient(&dir.path().join("link")).is_ok());
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_for_reading() {
+        let (dir, directory) = temporary();
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        std::fs::create_dir(dir.path().join("directory")).unwrap();
+        symlink("file", dir.path().join("link")).unwrap();
+        nix::unistd::mkfifo(&dir.path().join("pipe"), mode(0o600)).unwrap();
+        assert!(directory.open_regular("file").is_ok());
+        for name in ["directory", "link", "pipe", "missing"] {
+            assert!(directory.open_regular(name).is_err(), "{name}");
+        }
+        let status = directory.status("file").unwrap();
+        assert_eq!((status.kind, status.length), (FileKind::File, 1));
+    }
 }

@@ -5,7 +5,7 @@
 //!            begin                finish(Ok)              last user released
 //!  (nothing) ─────► Downloading ───────────► Ready, used ────────────────────► Ready, unused
 //!      ▲                │  finish(Err),          ▲                                  │   │
-//!      └────────────────┘  nobody waits          └────────── begin ─────────────────┘   │ evict
+//!      └────────────────┘  none waiting          └────────── begin ─────────────────┘   │ evict
 //!      ▲                                                                                ▼
 //!      └──────────────────────────────────────────────────────────────────────── (nothing)
 //! ```

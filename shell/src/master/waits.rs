@@ -78,8 +78,8 @@ mod tests {
             values.sort_unstable();
             let rank = usize::try_from(percent).unwrap() * values.len();
             let truth = values[rank.div_ceil(100) - 1];
-            let told = waits.percentile(percent).unwrap();
-            prop_assert!(told <= truth && truth - told <= truth / 32, "{} for {}", told, truth);
+            let estimate = waits.percentile(percent).unwrap();
+            prop_assert!(estimate <= truth && truth - estimate <= truth / 32, "{} for {}", estimate, truth);
         }
 
         #[test]

@@ -52,7 +52,7 @@ impl Chaos {
         for container in core.containers.values() {
             let session = core.sessions.get(&container.id.application_id());
             let is_owned = session.is_some_and(|session| session.attempt == container.id.attempt);
-            assert!(is_owned, "nobody owns {}", container.id);
+            assert!(is_owned, "{} has no owner", container.id);
         }
         let live = core
             .applications()
