@@ -164,7 +164,10 @@ impl Chaos {
         }
         for id in &answer.applications_to_cleanup {
             let id = ApplicationId::try_from(id).expect("an id is one");
-            assert!(!core.sessions.contains_key(&id), "{id} is active and ordered to end");
+            assert!(
+                !core.sessions.contains_key(&id),
+                "{id} is active and ordered to end"
+            );
         }
         for id in &answer.containers_to_be_removed_from_nm {
             let id = id_of(Some(id));
@@ -175,7 +178,10 @@ impl Chaos {
             let is_live = session.is_some_and(|session| session.attempt == id.attempt);
             let owner = owner.filter(|_| is_live);
             let is_known = owner.is_none_or(|owner| owner.completed.contains(&id));
-            assert!(is_known, "{id} is forgotten before the AM has its completion");
+            assert!(
+                is_known,
+                "{id} is forgotten before the AM has its completion"
+            );
         }
     }
 
