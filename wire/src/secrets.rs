@@ -301,7 +301,6 @@ impl SecretManager for AmrmTokenSecretManager {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     const TIMES: RollTimes = RollTimes {
