@@ -1,9 +1,10 @@
 //! What a look at many containers costs, beside reading the same files once without anything else.
 //!
-//! `cargo bench -p container-runtime --bench monitor`. A thousand containers, each a bash that waits for a child, are looked at as
-//! the agent's monitor does: all of `/proc` is listed, each process read, its container found, its memory added up and
-//! judged. The unit is milliseconds of processor time for one look; looking once a second
-//! must stay below 3 % of one core, 30 ms. The machine's own limit is a plain read of every container process's `stat`.
+//! `cargo bench -p container-runtime --bench monitor`. A thousand containers, each a bash that
+//! waits for a child, are looked at as the agent's monitor does: all of `/proc` is listed, each
+//! process read, its container found, its memory added up and judged. The unit is milliseconds of
+//! CPU time for one sample; sampling once a second must stay below 3 % of one core, 30 ms. The
+//! machine's own limit is a plain read of every container process's `stat`.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
@@ -101,7 +102,7 @@ fn start() -> Outcome<Containers> {
     Ok(containers)
 }
 
-/// Milliseconds of processor time of this thread that it took.
+/// Returns the CPU time of this thread that the closure took, in milliseconds.
 fn timed(work: impl FnOnce()) -> f64 {
     let start = processor_ns();
     work();

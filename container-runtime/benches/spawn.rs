@@ -1,10 +1,12 @@
 //! What a launch costs, beside what the machine can do at best.
 //!
-//! `cargo bench -p container-runtime --bench spawn`. Each line is a distribution over runs one at a time unless it says otherwise,
-//! in microseconds, from the call to the first instruction of the command (it writes into a FIFO that is being read),
-//! or to the exit for `/bin/true`. The machine's own limits are `posix_spawn` and `fork` of `/bin/true`, bash alone, and
-//! bash that executes bash, which is the least that a launch script can be. The second part repeats it in a process
-//! with 1 GiB of resident memory: only `fork` may grow. The third launches at full speed and counts whole lives.
+//! `cargo bench -p container-runtime --bench spawn`. Each line is a distribution over runs one at a
+//! time unless it says otherwise, in microseconds, from the call to the first instruction of the
+//! command (it writes into a FIFO that is being read), or to the exit for `/bin/true`. The
+//! machine's own limits are `posix_spawn` and `fork` of `/bin/true`, bash alone, and bash that
+//! executes bash, which is the least that a launch script can be. The second part repeats it in a
+//! process with 1 GiB of resident memory: only `fork` may grow. The third launches at full speed
+//! and counts whole lives.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -125,8 +127,8 @@ impl<'a> Bench<'a> {
         Ok(taken)
     }
 
-    /// From handing over a plan to the first command, with the times of its phases. Directories are there, as in
-    /// an agent, where localization has made them.
+    /// From handing over a plan to the first command, with the times of its phases. Directories are
+    /// there, as in an agent, where localization has made them.
     fn launch(&mut self, command: &str) -> Outcome<(Duration, [Duration; 3])> {
         let plan = self.plan(command)?;
         let start = Instant::now();

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The launcher makes a cgroup (`Isolation::enter`) on its own thread and starts the process in it;
-//! its watch signals and kills through `Confined`; the core orders freezing, thawing and new limits.
-//! Every decision is made by `state`, on one thread that never blocks. No state is shared.
+//! its watch signals and kills through `Confined`; the core orders freezing, thawing and new
+//! limits. Every decision is made by `state`, on one thread that never blocks. No state is shared.
 //!
 //! - `state`: the state machine, pure; `limits`: its arithmetic
 //! - `owner`: the thread that owns it; `executor`: jobs on the kernel's files

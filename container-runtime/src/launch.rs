@@ -1,4 +1,5 @@
-//! Launching containers: from a plan with finished paths to a process, and from its end to an exit status.
+//! Launching containers: from a plan with finished paths to a process, and from its end to an exit
+//! status.
 //!
 //! ```text
 //! Launcher::launch ──bounded queues─▶ launch-N threads: environment, script, files, spawn, pid file
@@ -7,12 +8,14 @@
 //!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap, diagnostics
 //!                                            │ ProcessesGone, Exited
 //! ```
-//! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an opportunistic one.
+//! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an
+//! opportunistic one.
 //!
 //! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization but
-//! [the folders](localize::ContainerDirs) that it made, and nothing of why a container is killed. Besides the launch
-//! threads there are two more: `process-scan`, which reads `/proc` for everybody, and `debug-info`. The runtime needs I/O and
-//! time enabled. `unsafe` is in `process` and `exit_watch` only; making a process is the cgroup crate's.
+//! [the folders](localize::ContainerDirs) that it made, and nothing of why a container is killed.
+//! Besides the launch threads there are two more: `process-scan`, which reads `/proc` for
+//! everybody, and `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process`
+//! and `exit_watch` only; making a process is the cgroup crate's.
 
 mod confined_end;
 mod context;
@@ -46,6 +49,6 @@ pub use markers::java_feature_version;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 
-/// Links of one container that the script makes. Hadoop has no limit; a job with more than this uses an archive, and
-/// each link costs a fork in the script.
+/// Links of one container that the script makes. Hadoop has no limit; a job with more than this
+/// uses an archive, and each link costs a fork in the script.
 pub const LINKS_MAX: usize = 16_384;

@@ -1,13 +1,13 @@
-//! Measures what the node and its containers use, for heartbeats, and enforces the limits of memory that are enforced by
-//! looking (Hadoop: `NodeResourceMonitorImpl`, `ContainersMonitorImpl`).
+//! Measures what the node and its containers use, for heartbeats, and enforces the limits of memory
+//! that are enforced by polling (Hadoop: `NodeResourceMonitorImpl`, `ContainersMonitorImpl`).
 //!
-//! A thread, since reading `/proc` can wait. The latest sample is in a `watch` channel; a container that uses too much
-//! is told of once, and whoever hears of it ends it.
+//! A thread, since reading `/proc` can wait. The latest sample is in a `watch` channel; a container
+//! that exceeds a limit is reported once, and the receiver of the report ends it.
 //!
-//! - `node`: the machine, `pressure`: what its processes wait for, and those of each class of containers
-//! - `processes`: which processes are a container's, `smaps`: what one holds, by mapping
-//! - `containers`: what each container uses, and whether that is too much
-//! - `limits`: how much it may use, `message`: what is said when it uses more
+//! - `node`: the machine; `pressure`: stall times of the machine and of each class of containers
+//! - `processes`: the processes of a container; `smaps`: memory of a process by mapping
+//! - `containers`: use of each container, compared with its limits
+//! - `limits`: the limits of a container; `message`: the diagnostics when it exceeds them
 
 mod containers;
 mod limits;
@@ -59,31 +59,32 @@ impl std::ops::AddAssign for Utilization {
     }
 }
 
-/// What was measured at one moment.
+/// A measurement at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// The whole machine.
     pub node: Utilization,
-    /// All containers together.
+    /// Sum over all containers.
     pub containers: Utilization,
     /// Containers by execution type.
     pub by_type: PerExecutionType<Utilization>,
-    /// What processes of the machine have waited for.
+    /// Pressure stall times of the machine.
     pub pressure: Pressure,
-    /// What containers have waited for, by execution type. `None`: the kernel does not tell.
+    /// Pressure stall times of containers by execution type. `None`: the kernel does not report
+    /// them.
     pub pressure_by_type: PerExecutionType<Option<Pressure>>,
-    /// How long the look took.
+    /// Duration of the sampling itself.
     pub took: Duration,
 }
 
-/// How and how often to look.
+/// Interval and extent of sampling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MonitorOptions {
-    /// Between two looks.
+    /// Interval between two samples.
     pub interval: Duration,
     /// Look at containers at all (`yarn.nodemanager.container-monitor.enabled`).
     pub containers: bool,
-    /// What is enforced.
+    /// Memory limits that the monitor enforces.
     pub memory: MemoryPolicy,
     /// Count resident memory by mapping
     /// (`yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled`).
@@ -97,7 +98,7 @@ pub struct Monitor {
     thread: JoinHandle<()>,
 }
 
-/// Who hears of what was measured, on the monitor's thread.
+/// Receiver of measurements, called on the monitor's thread.
 pub trait Listener: Send + 'static {
     /// A look is done.
     fn measured(&self, sample: &Sample);
@@ -106,7 +107,7 @@ pub trait Listener: Send + 'static {
     fn exceeded(&self, exceeded: MemoryExceeded);
 }
 
-/// What the thread works with.
+/// State of the monitor's thread.
 struct Work {
     options: MonitorOptions,
     launcher: Arc<Launcher>,
@@ -117,8 +118,8 @@ struct Work {
 }
 
 impl Monitor {
-    /// Measures once now and then every `interval`. `classes` are the pressure files of the classes that have any. Returns the
-    /// thread and where the latest sample is.
+    /// Measures once now and then every `interval`. `classes` are the pressure files of the classes
+    /// that have any. Returns the thread and where the latest sample is.
     ///
     /// # Errors
     /// If the system has no more threads.
@@ -197,7 +198,7 @@ impl Work {
     }
 }
 
-/// Processors kept busy by `ticks` of processor time within `elapsed`.
+/// Returns the number of CPUs kept busy by `ticks` of CPU time within `elapsed`.
 fn vcores(ticks: u64, elapsed: Option<Duration>) -> f32 {
     let Some(elapsed) = elapsed.filter(|elapsed| !elapsed.is_zero()) else {
         return 0.0;

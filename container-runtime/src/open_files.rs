@@ -1,16 +1,18 @@
-//! The limit of open files. An agent watches, signals and samples many processes with a descriptor for each, while a
-//! service is often started with room for a thousand; containers get what the operator gave.
+//! The limit of open files. An agent watches, signals and samples many processes with a descriptor
+//! for each, while a service is often started with room for a thousand; containers get what the
+//! operator gave.
 
 use std::io;
 use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// What this process was started with, once it has been raised: soft and hard.
+/// Open-file limits, soft and hard, that this process was started with. Set once the limit has been
+/// raised.
 static AT_START: OnceLock<(u64, u64)> = OnceLock::new();
 
-/// Raises the soft limit of this process to its hard one: how many files it may have open from now on. For the beginning
-/// of a program. Containers are started with the limits of before.
+/// Raises the soft limit of this process to its hard one: how many files it may have open from now
+/// on. For the beginning of a program. Containers are started with the limits of before.
 ///
 /// # Errors
 /// The kernel does not tell.

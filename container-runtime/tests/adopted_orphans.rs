@@ -1,4 +1,5 @@
-//! Orphans of containers when the agent adopts them, as `main` has it. One test, since adoption is for a whole process.
+//! Orphans of containers when the agent adopts them, as `main` has it. One test, since adoption is
+//! for a whole process.
 
 #[path = "container/fixture.rs"]
 mod container;
@@ -68,7 +69,8 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
         .spawn()
         .unwrap();
 
-    // A daemon in a session of its own, which has lost its parent, and one that ends while its container goes on.
+    // A daemon in a session of its own, which has lost its parent, and one that ends while its
+    // container goes on.
     let daemons = "(setsid bash -c 'echo \\$\\$ >daemon; exec sleep 1000' &); \
          (setsid bash -c 'echo \\$\\$ >brief' &); until [ -s daemon -a -s brief ]; do :; done; ";
     let living = plan(root.path(), 1, &format!("{daemons} sleep 1000"));
@@ -86,7 +88,8 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
     })
     .await;
 
-    // Another container that ends by itself takes its own daemons along and leaves those of others alone.
+    // Another container that ends by itself takes its own daemons along and leaves those of others
+    // alone.
     let ending = plan(root.path(), 2, &format!("{daemons} exit 3"));
     let other_daemon = ending.dirs.work_dir.join("daemon");
     launcher.launch(ending).unwrap();

@@ -1,4 +1,5 @@
-//! The limit of open files of an agent and of its containers. One test, since the limit is a whole process's.
+//! The limit of open files of an agent and of its containers. One test, since the limit is a whole
+//! process's.
 
 #[path = "container/fixture.rs"]
 mod container;

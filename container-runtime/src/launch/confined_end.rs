@@ -1,5 +1,5 @@
-//! Orders and left-over processes of a container in a cgroup. The same rules as without one, but what belongs to the
-//! container is known, and SIGKILL reaches all of it at once.
+//! Orders and left-over processes of a container in a cgroup. The rules are those without a cgroup,
+//! but the cgroup lists the container's processes, and SIGKILL reaches all of them at once.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use super::registry::Order;
 use super::sweep::GIVE_UP;
 use crate::isolation::Confined;
 
-/// The longest wait for an end before it is looked whether a stronger order has come.
+/// Maximum wait for an end before a check for a stronger order.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Carries out an order, on a thread that may wait for the kernel. Whether its leader was among those told.
+/// Carries out an order, on a thread that may wait for the kernel. Returns whether the leader was
+/// among the signalled processes.
 pub(super) async fn obey(
     confined: &Confined,
     order: Order,
@@ -36,7 +37,8 @@ fn tell(confined: &Confined, order: Order) -> Result<(), CgroupError> {
     }
 }
 
-/// Ends what the leader left behind: SIGTERM, SIGKILL after the delay or on order (Hadoop: `ContainerCleanup`).
+/// Ends what the leader left behind: SIGTERM, SIGKILL after the delay or on order (Hadoop:
+/// `ContainerCleanup`).
 pub(super) async fn end_left_overs(
     confined: &Confined,
     orders: &mut watch::Receiver<Order>,

@@ -1,6 +1,8 @@
-//! What a launch is made from: the plan of one container, and what is the same for all containers of this agent.
+//! Input of a launch: the plan of one container, and the settings that all containers of this agent
+//! share.
 //!
-//! Plain values. All paths are finished: somebody else has chosen the disks and made the directories.
+//! Plain values. All paths are finished: somebody else has chosen the disks and made the
+//! directories.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,26 +21,29 @@ pub(super) const LAUNCH_SCRIPT: &str = "launch_container.sh";
 /// The credentials, in the work directory.
 pub(super) const CONTAINER_TOKENS: &str = "container_tokens";
 
-/// One container's launch: its launch context and the places chosen for it.
+/// A launch of one container: its launch context and the folders chosen for it.
 #[derive(Clone)]
 pub struct LaunchPlan {
-    /// Which container.
+    /// Id of the container.
     pub container_id: ContainerId,
-    /// The application's submitter: the value of `USER` and `LOGNAME`, even when the process runs as another account.
+    /// The application's submitter: the value of `USER` and `LOGNAME`, even when the process runs
+    /// as another account.
     pub user: String,
     /// The launch context's commands, unexpanded. They are joined by one space and read by bash.
     pub commands: Vec<String>,
     /// The launch context's environment, unexpanded.
     pub environment: BTreeMap<String, String>,
-    /// The bytes of `container_tokens` in Hadoop's token storage format. Empty: an empty store is written.
+    /// The bytes of `container_tokens` in Hadoop's token storage format. Empty: an empty store is
+    /// written.
     pub credentials: Vec<u8>,
     /// Links to localized resources, in the order in which the script makes them.
     pub links: Vec<Link>,
-    /// Its folders, which exist.
+    /// Folders of the container. They exist before the launch.
     pub dirs: ContainerDirs,
-    /// What each auxiliary service published, by its name: `NM_AUX_SERVICE_<name>`, in base64.
+    /// Data that each auxiliary service published, by service name: `NM_AUX_SERVICE_<name>`, in
+    /// base64.
     pub service_metadata: BTreeMap<String, Vec<u8>>,
-    /// What localization cost: `LOCALIZATION_COUNTERS`.
+    /// Cost of the container's localization: `LOCALIZATION_COUNTERS`.
     pub localization_counters: LocalizationCounters,
     /// Size and type for the container's cgroup, announced to [`Isolation`]. `None`: no cgroup.
     pub spec: Option<ContainerSpec>,
@@ -81,14 +86,14 @@ impl fmt::Debug for LaunchPlan {
 /// A name in the work directory for a localized resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Relative to the work directory; may contain `/`. A last component of `*` links every entry of the resource,
-    /// which must then be a directory, by its own name.
+    /// Relative to the work directory; may contain `/`. A last component of `*` links every entry
+    /// of the resource, which must then be a directory, by its own name.
     pub link: String,
     /// The localized resource; absolute.
     pub target: PathBuf,
 }
 
-/// What localization cost a container (Hadoop: `ContainerImpl.localizationCountersAsString`).
+/// Cost of a container's localization (Hadoop: `ContainerImpl.localizationCountersAsString`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalizationCounters {
     /// Bytes that had to be downloaded.
@@ -99,7 +104,7 @@ pub struct LocalizationCounters {
     pub files_missed: u64,
     /// Resources that were in the cache.
     pub files_cached: u64,
-    /// From the request to the last resource.
+    /// Time from the request to the last resource, in milliseconds.
     pub total_ms: u64,
 }
 
@@ -119,34 +124,39 @@ impl fmt::Display for LocalizationCounters {
     }
 }
 
-/// What is the same for all containers that this agent launches. Hadoop's property is named at each field.
+/// Settings that are the same for all containers of this agent. Each field names Hadoop's property.
 #[derive(Clone)]
 pub struct LaunchConfig {
     /// The id that the RM knows this node by: `NM_HOST` and `NM_PORT`.
     pub node_id: NodeId,
     /// The port that really listens for the web pages: `NM_HTTP_PORT`.
     pub http_port: u16,
-    /// The agent's own environment, as it was started: the source of whitelisted variables and of `$V` in admin values.
+    /// The agent's own environment, as it was started: the source of whitelisted variables and of
+    /// `$V` in admin values.
     pub agent_environment: BTreeMap<String, String>,
     /// `yarn.nodemanager.env-whitelist`, in the order configured.
     pub env_whitelist: Vec<String>,
-    /// `yarn.nodemanager.admin-env` and `yarn.nodemanager.admin-env.<VAR>`, the latter winning; values unexpanded.
+    /// `yarn.nodemanager.admin-env` and `yarn.nodemanager.admin-env.<VAR>`, the latter winning;
+    /// values unexpanded.
     pub admin_env: BTreeMap<String, String>,
     /// `yarn.nodemanager.force.path`; empty: `PATH` is left alone.
     pub force_path: String,
-    /// `yarn.nodemanager.user-home-dir`.
+    /// Home directory of containers (`yarn.nodemanager.user-home-dir`).
     pub user_home_dir: String,
-    /// The feature version (8, 11, 17 …) of the Java that containers will find; decides what `<ADD_OPENS>` becomes.
-    /// See [`crate::launch::java_feature_version`]. `None`: unknown or no Java.
+    /// The feature version (8, 11, 17 …) of the Java that containers will find; decides what
+    /// `<ADD_OPENS>` becomes. See [`crate::launch::java_feature_version`]. `None`: unknown or no
+    /// Java.
     pub java_feature_version: Option<u32>,
-    /// `yarn.nodemanager.log-container-debug-info.enabled`.
+    /// Writes `directory.info` and a copy of the script to the logs
+    /// (`yarn.nodemanager.log-container-debug-info.enabled`).
     pub debug_info: bool,
-    /// `yarn.nodemanager.sleep-delay-before-sigkill.ms`: what processes that a container leaves behind get between
-    /// SIGTERM and SIGKILL. Zero: SIGKILL at once.
+    /// `yarn.nodemanager.sleep-delay-before-sigkill.ms`: what processes that a container leaves
+    /// behind get between SIGTERM and SIGKILL. Zero: SIGKILL at once.
     pub sigkill_delay: Duration,
     /// `yarn.nodemanager.container.stderr.pattern`: a glob with `{a,b}`, `*`, `?`, `[…]`.
     pub stderr_pattern: String,
-    /// `yarn.nodemanager.container.stderr.tail.bytes`.
+    /// Bytes of standard error in a failed container's diagnostics
+    /// (`yarn.nodemanager.container.stderr.tail.bytes`).
     pub stderr_tail_bytes: u64,
     /// Threads that prepare and spawn guaranteed containers; opportunistic ones have half as many.
     pub launch_threads: usize,
@@ -155,8 +165,8 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// Hadoop's defaults for a node that is known as `node_id`: nothing of an environment is taken over or added, and
-    /// containers have no cgroups.
+    /// Hadoop's defaults for a node that is known as `node_id`: nothing of an environment is taken
+    /// over or added, and containers have no cgroups.
     #[must_use]
     pub fn new(node_id: NodeId, http_port: u16) -> Self {
         Self {
@@ -178,8 +188,9 @@ impl LaunchConfig {
     }
 }
 
-/// Threads that prepare and spawn guaranteed containers. Preparing is file creation, spawning waits for the kernel to read bash:
-/// both leave the processor idle now and then, so two per core of a small node keep it busy.
+/// Threads that prepare and spawn guaranteed containers. Preparing is file creation, spawning waits
+/// for the kernel to read bash: both leave the processor idle now and then, so two per core of a
+/// small node keep it busy.
 const LAUNCH_THREADS: usize = 4;
 
 impl fmt::Debug for LaunchConfig {
@@ -200,19 +211,19 @@ impl fmt::Debug for LaunchConfig {
     }
 }
 
-/// Why a plan cannot become a script and an environment.
+/// A plan that cannot become a script and an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// The kernel cannot pass such a name on; Java refuses it too.
     #[error("invalid environment variable name {name:?}")]
     VariableName {
-        /// As given, cut to a length that fits a log line.
+        /// Name as given, cut to a length that fits a log line.
         name: String,
     },
     /// A NUL byte cannot be passed in a variable.
     #[error("the value of environment variable {name:?} contains a NUL byte")]
     VariableValue {
-        /// Which variable.
+        /// Name of the variable.
         name: String,
     },
     /// Bash would drop the NUL byte and run something else.
@@ -224,70 +235,71 @@ pub enum PlanError {
     /// The link would lie outside the work directory, or is no name at all.
     #[error("link name {link:?} is not a relative path below the working directory")]
     LinkName {
-        /// As given, cut to a length that fits a log line.
+        /// Link name as given, cut to a length that fits a log line.
         link: String,
     },
-    /// Only absolute targets mean the same from everywhere.
+    /// A relative link target: only absolute targets mean the same from everywhere.
     #[error("link target {target} is not an absolute path")]
     LinkTarget {
-        /// As given.
+        /// Link target as the AM gave it.
         target: PathBuf,
     },
     /// The script is text; Hadoop has no such paths either, as a URI cannot name them.
     #[error("path {path} is not UTF-8 text without NUL")]
     Path {
-        /// Which path.
+        /// The path that cannot be used.
         path: PathBuf,
     },
     /// More than a script should make; see [`crate::launch::LINKS_MAX`].
     #[error("{count} links are wanted, at most {max} can be made")]
     TooManyLinks {
-        /// Wanted.
+        /// Number of links in the launch context.
         count: usize,
-        /// Allowed.
+        /// Maximum number of links.
         max: usize,
     },
 }
 
-/// What the launch of a container leads to. Each launch gives `LaunchFailed`, or `Launched`, `ProcessesGone` and
+/// An event of a launch. Each launch yields `LaunchFailed`, or `Launched`, `ProcessesGone` and
 /// `Exited`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaunchEvent {
-    /// Its process exists.
+    /// The container's process exists.
     Launched {
-        /// Which container.
+        /// Id of the container.
         id: ContainerId,
         /// Session leader and process group.
         pid: i32,
-        /// What it took.
+        /// Duration of each phase of the launch.
         timings: LaunchTimings,
     },
     /// No process came to be; nothing more will be said of this launch.
     LaunchFailed {
-        /// Which container.
+        /// Id of the container.
         id: ContainerId,
         /// -1, or 143 when it was terminated before it was launched.
         status: records::ContainerExitStatus,
-        /// For the AM and people.
+        /// Diagnostics for the AM and people.
         diagnostics: String,
     },
-    /// Its process and all that it started are gone; what it wrote and what the kernel knows of it are read next.
+    /// The container's process and every process that it started are gone. Its last output and its
+    /// cgroup's events are read next.
     ProcessesGone(ContainerId),
-    /// How it ended. Nothing more will be said of this launch, and what was made for it is removed.
+    /// The launch is over: last event of the launch. Its files and cgroup are removed.
     Exited {
-        /// Which container.
+        /// Id of the container.
         id: ContainerId,
         /// 0 to 255; 128 + signal when it was signalled.
         status: records::ContainerExitStatus,
-        /// For the AM and people; empty when the status is 0.
+        /// Diagnostics for the AM and people; empty when the status is 0.
         diagnostics: String,
     },
 }
 
-/// How long the parts of one launch took, in microseconds.
+/// Durations of the phases of one launch, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchTimings {
-    /// From [`crate::launch::Launcher::launch`] to a launch thread taking it up.
+    /// Time from [`crate::launch::Launcher::launch`] until a launch thread takes the job.
     pub queue_us: u64,
     /// Environment, script, files.
     pub prepare_us: u64,
@@ -300,14 +312,14 @@ pub struct LaunchTimings {
 pub enum ContainerSignal {
     /// SIGQUIT: a JVM prints its threads.
     OutputThreadDump,
-    /// SIGTERM.
+    /// SIGTERM, as an orderly request to end.
     GracefulShutdown,
-    /// SIGKILL.
+    /// SIGKILL, which cannot be ignored.
     ForcefulShutdown,
 }
 
 impl ContainerSignal {
-    /// Hadoop's name.
+    /// Returns the name of Hadoop's `SignalContainerCommand`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,10 +1,12 @@
-//! `launch_container.sh` and `directory.info` in a container's log directory, for people who ask why it did not run.
+//! `launch_container.sh` and `directory.info` in a container's log directory, for people who ask
+//! why it did not run.
 //!
-//! Hadoop's script makes them before it starts the command: `cp`, `chmod`, `ls` and two `find`s, each a process. That
-//! is more work than starting bash itself, for files that are rarely read. Here a thread makes them while the command
-//! starts already. `directory.info` says the same in the same order; it shows numbers instead of user names (looking
-//! them up may ask a directory server), times in UTC, and ends where a bound is reached. Links are followed only to
-//! the container's own resources: the agent may be allowed to read what the container's user may not.
+//! Hadoop's script makes them before it starts the command: `cp`, `chmod`, `ls` and two `find`s,
+//! each a process. That is more work than starting bash itself, for files that are rarely read.
+//! Here a thread makes them while the command starts already. `directory.info` says the same in the
+//! same order; it shows numbers instead of user names (looking them up may ask a directory server),
+//! times in UTC, and ends where a bound is reached. Links are followed only to the container's own
+//! resources: the agent may be allowed to read what the container's user may not.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -31,18 +33,19 @@ use super::script::ResolvedLink;
 const DIRECTORY_INFO: &str = "directory.info";
 /// Launches that may wait to be described. When full, a launch is not described.
 const JOBS_MAX: usize = 1_024;
-/// As `find -maxdepth 5`.
+/// Maximum depth, that of `find -maxdepth 5`.
 const DEPTH_MAX: usize = 5;
 /// Lines of a listing.
 const ENTRIES_MAX: usize = 2_000;
-/// The script makes links after it was started. They are waited for, as they are what the listing is good for.
+/// Maximum wait for the links that the script makes after its start: they are what readers of the
+/// listing look for.
 const LINKS_WAIT: Duration = Duration::from_secs(2);
-/// How often it is looked whether the links are there.
-const LOOK: Duration = Duration::from_millis(20);
-/// The longest that the end of a container waits for its description.
+/// Interval between two checks for the links.
+const LINKS_POLL: Duration = Duration::from_millis(20);
+/// Maximum time that the end of a container waits for its description.
 const FINISH_WAIT: Duration = Duration::from_secs(1);
 
-/// What to describe.
+/// Files and folders that `directory.info` describes.
 pub(super) struct DebugJob {
     pub(super) script: String,
     pub(super) work_dir: PathBuf,
@@ -116,9 +119,9 @@ fn serve(jobs: &Receiver<Queued>) {
             jobs.recv()
                 .map_err(|_closed| RecvTimeoutError::Disconnected)
         } else if waiting.len() < JOBS_MAX {
-            jobs.recv_timeout(LOOK)
+            jobs.recv_timeout(LINKS_POLL)
         } else {
-            thread::sleep(LOOK);
+            thread::sleep(LINKS_POLL);
             Err(RecvTimeoutError::Timeout)
         };
         match received {
@@ -189,7 +192,7 @@ struct Lister<'a> {
 struct Entry {
     name: PathBuf,
     metadata: Metadata,
-    /// Where it points, if it is a link.
+    /// Target of a symbolic link; `None` for other files.
     target: Option<PathBuf>,
 }
 
@@ -229,7 +232,8 @@ impl Lister<'_> {
         entries
     }
 
-    /// Like `find -L . -maxdepth 5 -ls`, one directory after the other. Returns the lines of broken links.
+    /// Like `find -L . -maxdepth 5 -ls`, one directory after the other. Returns the lines of broken
+    /// links.
     fn list_tree(&mut self, work_dir: &Rc<Directory>, text: &mut String) -> String {
         let mut broken = String::new();
         let mut pending = VecDeque::from([Pending {
@@ -276,7 +280,7 @@ impl Lister<'_> {
         broken
     }
 
-    /// Where a link to a resource of the container leads; anything else stays itself.
+    /// Returns the target of a link to a resource of the container; `None` for other entries.
     fn follow(&self, entry: &Entry) -> Option<(PathBuf, Metadata)> {
         let target = entry.target.as_ref()?;
         if !self.targets.contains(&target.as_path()) {
@@ -287,7 +291,8 @@ impl Lister<'_> {
     }
 }
 
-/// A link whose target is not there. Relative targets are taken for good: where they lead is the container's business.
+/// Returns whether a link's target is missing. Relative targets count as present: they are
+/// the container's own.
 fn is_broken(entry: &Entry) -> bool {
     let target = entry.target.as_deref().filter(|t| t.is_absolute());
     target.is_some_and(|target| target.symlink_metadata().is_err())
@@ -340,7 +345,7 @@ fn columns(metadata: &Metadata) -> String {
     )
 }
 
-/// As `ls` shows it, without the special bits.
+/// Returns the mode in the form of `ls`, without the special bits.
 fn mode(metadata: &Metadata) -> String {
     let kind = if metadata.is_dir() {
         'd'

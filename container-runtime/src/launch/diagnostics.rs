@@ -1,8 +1,10 @@
-//! What a container's end looks like to its AM and to people: Hadoop's texts with the tails of the error files.
+//! Diagnostics of a container's end for its AM and for people: Hadoop's texts with the tails of the
+//! error files.
 //!
-//! Clients match these texts, so they are Hadoop's to the letter, except that the block about the exit code comes once
-//! (Hadoop: `DefaultContainerExecutor.launchContainer`, `ContainerLaunch.handleContainerExitWithFailure`). The files
-//! belong to the container's user: reads are bounded, links are not followed, and nothing that could block is opened.
+//! Clients match these texts, so they are Hadoop's to the letter, except that the block about the
+//! exit code comes once (Hadoop: `DefaultContainerExecutor.launchContainer`,
+//! `ContainerLaunch.handleContainerExitWithFailure`). The files belong to the container's user:
+//! reads are bounded, links are not followed, and nothing that could block is opened.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -20,13 +22,13 @@ use super::script::PRELAUNCH_ERR;
 
 /// Bytes kept of one file, whatever is configured; diagnostics as a whole are cut to far less.
 const TAIL_MAX: u64 = 64 * 1024;
-/// Entries of the log directory that are looked at. A container that writes more log files than this has named its
-/// error output among the first.
+/// Entries of the log directory that are looked at. A container that writes more log files than
+/// this has named its error output among the first.
 const LOG_FILES_MAX: usize = 10_000;
 /// Names listed when several files match.
 const NAMES_MAX: usize = 16;
 
-/// Which files hold a container's error output.
+/// Selection of the files that hold a container's error output.
 #[derive(Clone, Debug)]
 pub(super) struct StderrPattern(Glob);
 

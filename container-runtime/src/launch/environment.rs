@@ -1,8 +1,9 @@
-//! The environment of a container: what the script exports and in which order, and what the process is started with.
+//! The environment of a container: the variables that the script exports, in their order, and the
+//! environment of the process itself.
 //!
-//! Pure. Follows Hadoop's `ContainerLaunch` (`addConfigsToEnv`, `expandEnvironment`, `sanitizeEnv`) and
-//! `ContainerExecutor.writeLaunchEnv`: the administrator's variables first, then markers, then the NodeManager's own
-//! variables over everything.
+//! Pure. Follows Hadoop's `ContainerLaunch` (`addConfigsToEnv`, `expandEnvironment`, `sanitizeEnv`)
+//! and `ContainerExecutor.writeLaunchEnv`: the administrator's variables first, then markers, then
+//! the NodeManager's own variables over everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -17,7 +18,7 @@ use super::markers::expand;
 /// Docker's entry point mode: the image's environment is to stay as it is.
 const OVERRIDE_DISABLE: &str = "YARN_CONTAINER_RUNTIME_DOCKER_RUN_OVERRIDE_DISABLE";
 
-/// What bash itself sets and refuses to export anew: an `export` of these would end the script.
+/// Variables that bash sets and refuses to export again: an `export` of these would end the script.
 const READONLY_IN_BASH: [&str; 6] = [
     "BASHOPTS",
     "BASH_VERSINFO",
@@ -35,24 +36,26 @@ type Variable = (String, String);
 /// A container's variables, in the groups and the order in which the script exports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContainerEnvironment {
-    /// From the agent's own environment, unless the process has them already.
+    /// Variables that come from the agent's own environment, unless the process has them already.
     pub(super) whitelisted: Vec<Variable>,
     /// Set by the NodeManager, in Hadoop's order.
     pub(super) node: Vec<Variable>,
     /// The launch context's and the administrator's; each after those it mentions.
     pub(super) others: Vec<Variable>,
-    /// Names that bash cannot export. Hadoop writes an `export` for them all the same, which ends the script before
-    /// anything runs. Here they reach the command through the process's environment, which bash hands on.
+    /// Names that bash cannot export. Hadoop writes an `export` for them all the same, which ends
+    /// the script before anything runs. Here they reach the command through the process's
+    /// environment, which bash hands on.
     pub(super) not_exportable: Vec<Variable>,
 }
 
 impl ContainerEnvironment {
     /// The environment that bash is started with, as `NAME=value`.
     ///
-    /// It is the container's own and nothing of the agent's. Variables whose value bash would still change (it
-    /// contains `$`, a back-quote, a backslash or a quote) are left to the script: started with `PATH=$PATH:/x`
-    /// taken literally, bash would no longer find `ln`. (Hadoop's default executor does just that; its Linux executor
-    /// starts with an empty environment, which gives the same values as here.)
+    /// It is the container's own and nothing of the agent's. Variables whose value bash would still
+    /// change (it contains `$`, a back-quote, a backslash or a quote) are left to the script:
+    /// started with `PATH=$PATH:/x` taken literally, bash would no longer find `ln`. (Hadoop's
+    /// default executor does just that; its Linux executor starts with an empty environment, which
+    /// gives the same values as here.)
     pub(super) fn process_environment(&self) -> Result<Vec<CString>, PlanError> {
         let settled = self
             .node
@@ -175,7 +178,7 @@ fn force_path(force_path: &str, environment: &mut BTreeMap<String, String>) {
     environment.insert("PATH".to_owned(), path);
 }
 
-/// Java's `Boolean.parseBoolean`.
+/// Returns whether the variable is `true` in the sense of Java's `Boolean.parseBoolean`.
 fn overrides_are_disabled(environment: &BTreeMap<String, String>) -> bool {
     environment
         .get(OVERRIDE_DISABLE)
@@ -266,7 +269,7 @@ fn check_variable(name: &str, value: &str) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Whether bash takes `export NAME=…`.
+/// Returns whether bash accepts `export NAME=…`.
 fn is_exportable(name: &str) -> bool {
     !name.is_empty() && name_length(name) == name.len() && !READONLY_IN_BASH.contains(&name)
 }
@@ -281,8 +284,9 @@ fn name_length(text: &str) -> usize {
         .count()
 }
 
-/// Puts each variable after those whose value it uses, otherwise in order of the names. Where variables use each other
-/// in a circle, the first by name comes last of the circle (Hadoop: `ShellScriptBuilder.orderEnvByDependencies`).
+/// Puts each variable after those whose value it uses, otherwise in order of the names. Where
+/// variables use each other in a circle, the first by name comes last of the circle (Hadoop:
+/// `ShellScriptBuilder.orderEnvByDependencies`).
 fn order_by_dependencies(variables: BTreeMap<String, String>) -> Vec<Variable> {
     let mut ordered = Vec::with_capacity(variables.len());
     let mut visited = BTreeSet::new();
@@ -308,8 +312,8 @@ fn order_by_dependencies(variables: BTreeMap<String, String>) -> Vec<Variable> {
     ordered
 }
 
-/// Names that a value uses as `$X`, `${X…}` or `${#X}` when bash reads it between double quotes, last first (Hadoop:
-/// `UnixShellScriptBuilder.getEnvDependencies`).
+/// Names that a value uses as `$X`, `${X…}` or `${#X}` when bash reads it between double quotes,
+/// last first (Hadoop: `UnixShellScriptBuilder.getEnvDependencies`).
 fn dependencies(value: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut in_double_quotes = true;
@@ -319,7 +323,8 @@ fn dependencies(value: &str) -> Vec<&str> {
         rest = &rest[at + 1..];
         match found {
             b'"' => in_double_quotes = !in_double_quotes,
-            // Between single quotes nothing is expanded; a single quote between double quotes is only a character.
+            // Between single quotes nothing is expanded; a single quote between double quotes is
+            // only a character.
             b'\'' if !in_double_quotes => {
                 rest = rest.split_once('\'').map_or("", |(_, after)| after);
             }

@@ -1,4 +1,4 @@
-//! Why a container could not be launched.
+//! Errors of a container's launch.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::context::PlanError;
 
-/// Why a container could not be launched. Becomes the diagnostics of a launch that failed.
+/// Failure to launch a container. Becomes the diagnostics of the failed launch.
 #[derive(Debug, Error)]
 pub(super) enum LaunchError {
     /// The launch context asks for what cannot be done.
@@ -20,7 +20,7 @@ pub(super) enum LaunchError {
     /// A file or directory of the container.
     #[error("cannot {operation} {path}")]
     File {
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
         /// With which file.
         path: PathBuf,
@@ -30,12 +30,12 @@ pub(super) enum LaunchError {
     /// The process could not be started.
     #[error("cannot start {program}")]
     Spawn {
-        /// The program.
+        /// Path of the program.
         program: &'static str,
-        /// Why.
+        /// Error of the start.
         source: SpawnError,
     },
-    /// Its cgroup could not be made.
+    /// The container's cgroup could not be created.
     #[error("cannot make the container's cgroup")]
     Cgroup(#[from] CgroupError),
     /// The process was started, but its end could not be learned, so it was killed.

@@ -1,8 +1,9 @@
-//! One task per container: obeys orders while its leader runs, learns its end, ends what it left behind, reaps it.
+//! One task per container: follows orders while the leader runs, reads its exit status, ends the
+//! processes that it left behind, reaps it.
 //!
-//! The leader is reaped **last**. While it is a zombie, its pid and so its process group cannot be given to anybody
-//! else, and signals to the group cannot hit a stranger. Everything else is signalled through a handle on the process
-//! that was compared with what was seen in `/proc`.
+//! The leader is reaped **last**. While it is a zombie, its pid and so its process group cannot be
+//! given to anybody else, and signals to the group cannot hit a stranger. Everything else is
+//! signalled through a handle on the process that was compared with what was seen in `/proc`.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -28,25 +29,26 @@ use super::spawn::Leader;
 use super::sweep::{GIVE_UP, Sweep, WAITED_FOR_MAX, signal_member};
 use crate::isolation::{Confined, is_of_its_limit, oom_message};
 
-/// The longest that an order waits to learn who else must be signalled. A scan takes milliseconds; when `/proc` hangs,
-/// the process group is signalled all the same.
+/// Maximum time that an order waits for a scan. A scan takes milliseconds; when `/proc` hangs, the
+/// process group is signalled without it.
 const SCAN_WAIT: Duration = Duration::from_secs(1);
-/// Between two looks when there is nothing to wait for.
+/// Pause between two scans when there is no handle to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Processes that are remembered from one order to the end.
+/// Maximum number of processes remembered from an order to the end.
 const SEEN_MAX: usize = 4_096;
-/// So long before SIGKILL is due it is looked who will be killed, so that whoever waits for the room does not wait for a look at
-/// all of `/proc` too: about 10 µs for each process of the machine.
-const LOOK_BEFORE_KILL: Duration = Duration::from_millis(50);
-/// That look does for a SIGKILL that comes no later. What a container has started since, outside its group, is still found when the
-/// leader has ended, unless it has dropped its session and its environment too.
-const LATELY: Duration = Duration::from_millis(100);
-/// For the rest of a group to end after its leader.
+/// Lead time before SIGKILL at which the process tree is scanned, so that the scan (about 10 µs
+/// for each process of the machine) does not delay the kill.
+const SCAN_LEAD: Duration = Duration::from_millis(50);
+/// Maximum age of a scan that a SIGKILL may rely on. Processes that a container starts outside its
+/// group after the scan are still found when the leader has ended, unless they have changed both
+/// session and environment.
+const SCAN_AGE_MAX: Duration = Duration::from_millis(100);
+/// Time for the rest of a process group to end after its leader.
 const SETTLE: Duration = Duration::from_millis(5);
 /// Exits whose files are written and read at the same time.
 const FINISHING_MAX: usize = 4;
 
-/// What all watch tasks share.
+/// State shared by all watch tasks.
 pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) scanner: Scanner,
@@ -78,16 +80,17 @@ pub(super) struct Watch {
     pub(super) log_dir: PathBuf,
     pub(super) nm_private: Directory,
     pub(super) debug_info: Option<DebugTicket>,
-    /// Its cgroups. Nobody in them needs to be looked for, and nobody can be overlooked.
+    /// Cgroups of the container. They list every process, so no scan of `/proc` is needed.
     pub(super) confined: Option<Confined>,
-    /// Its processes when it was last looked, those of earlier looks behind them. Once their parents are gone, nothing but this
-    /// may tell whose they are.
+    /// Processes of the container at the last scan, followed by those of earlier scans. Once their
+    /// parents are gone, this list may be the only link to the container.
     pub(super) seen: Vec<Process>,
-    /// When it was looked for a SIGKILL to come.
+    /// Time of the last scan ahead of a SIGKILL.
     pub(super) foreseen: Option<Instant>,
 }
 
-/// Registers a leader with the runtime, in whose context this must be called. On failure it is killed.
+/// Registers a leader with the runtime, in whose context this must be called. On failure it is
+/// killed.
 pub(super) fn watchable(leader: Leader) -> Result<AsyncFd<Leader>, (i32, std::io::Error)> {
     register(leader).map_err(|refused| {
         let (leader, error) = refused.into_parts();
@@ -97,7 +100,8 @@ pub(super) fn watchable(leader: Leader) -> Result<AsyncFd<Leader>, (i32, std::io
     })
 }
 
-/// A type that opens its descriptor when it is made and closes it when it is dropped, and names no other meanwhile.
+/// A type that opens its descriptor when it is made and closes it when it is dropped, and names no
+/// other meanwhile.
 trait OwnsHandle: AsRawFd {}
 impl OwnsHandle for Leader {}
 impl OwnsHandle for OwnedFd {}
@@ -107,7 +111,8 @@ impl OwnsHandle for OwnedFd {}
     reason = "tokio has no registration that knows who owns a descriptor"
 )]
 fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError<T>> {
-    // SAFETY: such a type keeps one descriptor open for as long as it lives, and the registration owns it.
+    // SAFETY: such a type keeps one descriptor open for as long as it lives, and the registration
+    // owns it.
     unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE) }
 }
 
@@ -129,7 +134,8 @@ impl Watch {
             ticket.finished().await;
         }
         let status = status.unwrap_or_else(|| {
-            // Somebody else has reaped our child. Hadoop says the same when it cannot find an exit code.
+            // Somebody else has reaped our child. Hadoop says the same when it cannot find an exit
+            // code.
             tracing::error!(pid, container = %self.id, "the exit status is lost");
             LOST
         });
@@ -161,7 +167,7 @@ impl Watch {
                 self.obey(order, shared).await;
                 obeyed = order;
                 let foresees_kill = order == Order::Terminate && self.confined.is_none();
-                let wait = shared.sigkill_delay.checked_sub(LOOK_BEFORE_KILL);
+                let wait = shared.sigkill_delay.checked_sub(SCAN_LEAD);
                 look_at = wait
                     .filter(|_| foresees_kill)
                     .map(|wait| Instant::now() + wait);
@@ -206,14 +212,15 @@ impl Watch {
         true
     }
 
-    /// Signals the group and, by name, whoever left it. They are looked for first, if that was not just done: when their
-    /// parent is gone, some could no longer be found.
+    /// Signals the group and, by name, whoever left it. They are looked for first, if that was not
+    /// just done: when their parent is gone, some could no longer be found.
     async fn obey(&mut self, order: Order, shared: &Shared) {
         let leader = self.leader.get_ref().pid();
         if let Some(confined) = &self.confined {
             match confined_end::obey(confined, order, leader).await {
                 Ok(is_inside) => {
-                    // It may have left: containers run as the agent's own user, who may write to any cgroup of theirs.
+                    // It may have left: containers run as the agent's own user, who may write to
+                    // any cgroup of theirs.
                     if !is_inside || order == Order::ForceKill {
                         signal_group(leader, signal_of(order));
                     }
@@ -225,7 +232,7 @@ impl Watch {
                 }
             }
         }
-        if self.foreseen.is_none_or(|at| at.elapsed() > LATELY) {
+        if self.foreseen.is_none_or(|at| at.elapsed() > SCAN_AGE_MAX) {
             self.look(shared).await;
         }
         let signal = signal_of(order);
@@ -235,7 +242,8 @@ impl Watch {
         }
     }
 
-    /// Most of a group ends together with its leader: a moment's patience spares another look at all of `/proc`.
+    /// Most of a group ends together with its leader: a moment's patience spares another look at
+    /// all of `/proc`.
     async fn settle(&self) {
         let handles = self.seen.iter().take(WAITED_FOR_MAX);
         let handles: Vec<_> = handles
@@ -247,8 +255,8 @@ impl Watch {
         }
     }
 
-    /// Ends what the leader left behind: SIGTERM, SIGKILL after the configured delay (Hadoop: `ContainerCleanup`, which
-    /// also runs after a normal exit, but for the process group only).
+    /// Ends what the leader left behind: SIGTERM, SIGKILL after the configured delay (Hadoop:
+    /// `ContainerCleanup`, which also runs after a normal exit, but for the process group only).
     async fn end_left_overs(&mut self, shared: &Shared) {
         if let Some(confined) = &self.confined {
             confined_end::end_left_overs(confined, &mut self.orders, shared.sigkill_delay).await;
@@ -281,7 +289,8 @@ impl Watch {
         }
     }
 
-    /// What is found now, and what was found when an order came and still lives.
+    /// Returns the processes found now, and those that were found when an order came and still
+    /// live.
     async fn left_overs(&mut self, shared: &Shared, leader: i32) -> Vec<Process> {
         let search = shared.scanner.members(self.id, leader, Scope::LeftOvers);
         // There is no hurry here as with an order: a slow scan is better than a process overlooked.
@@ -300,7 +309,8 @@ impl Watch {
     }
 }
 
-/// Hadoop: `ContainerExecutor.ExitCode.LOST`.
+/// Exit status of a container whose exit code is not known (Hadoop:
+/// `ContainerExecutor.ExitCode.LOST`).
 const LOST: ContainerExitStatus = ContainerExitStatus(154);
 
 fn signal_of(order: Order) -> i32 {
@@ -322,13 +332,14 @@ async fn ended<T: AsRawFd>(process: &AsyncFd<T>) {
 
 async fn ended_all(handles: Vec<OwnedFd>) {
     if handles.is_empty() {
-        // They have ended since the scan, or may not be signalled: it is looked again soon, but not at full speed.
+        // The processes have ended since the scan, or may not be signalled. The pause keeps the
+        // next scan from following at once.
         tokio::time::sleep(PAUSE).await;
     }
     for handle in handles {
         match register(handle) {
             Ok(process) => ended(&process).await,
-            // Cannot be waited for: then until it is looked again.
+            // No readiness for this handle: the next scan decides.
             Err(_refused) => std::future::pending().await,
         }
     }
@@ -339,7 +350,7 @@ struct Finished {
     id: ContainerId,
     pid: i32,
     status: ContainerExitStatus,
-    /// Its end was ordered: then that is why it ended.
+    /// The end was ordered, which then is the cause of the end.
     ordered: bool,
     confined: Option<Confined>,
     log_dir: PathBuf,
@@ -347,8 +358,8 @@ struct Finished {
 }
 
 impl Finished {
-    /// Removes its cgroups, writes the exit code, reads what the error files say. Its exit status, which the kernel may know
-    /// better than the process, and its diagnostics.
+    /// Removes its cgroups, writes the exit code, reads what the error files say. Its exit status,
+    /// which the kernel may know better than the process, and its diagnostics.
     async fn files(self, shared: &Arc<Shared>) -> (ContainerExitStatus, String) {
         let permit = shared.finishing.acquire().await;
         let status = self.status;
@@ -383,7 +394,8 @@ impl Finished {
         result
     }
 
-    /// Removes its cgroups. The message, if the kernel killed it or a part of it for its memory and it failed of that.
+    /// Removes its cgroups. The message, if the kernel killed it or a part of it for its memory and
+    /// it failed of that.
     fn killed_for_memory(&self) -> Option<String> {
         let confined = self.confined.as_ref()?;
         let failed_by_itself = !self.ordered && self.status != ContainerExitStatus::SUCCESS;

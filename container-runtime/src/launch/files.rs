@@ -1,7 +1,8 @@
 //! The files that a launch puts into a container's directories.
 //!
-//! Everything is done relative to an opened directory, and no link in the last component is followed: the work and log
-//! directories belong to the container's user, who could otherwise make the agent write somewhere else.
+//! Everything is done relative to an opened directory, and no link in the last component is
+//! followed: the work and log directories belong to the container's user, who could otherwise make
+//! the agent write somewhere else.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -138,8 +139,8 @@ fn file_error(operation: &'static str, path: PathBuf, source: io::Error) -> Laun
 }
 
 /// Puts script, credentials and temporary directory into the work directory (Hadoop:
-/// `DefaultContainerExecutor.launchContainer`). After a first launch in the same directory, what that one made is
-/// taken away (Hadoop: `ContainerRelaunch`).
+/// `DefaultContainerExecutor.launchContainer`). After a first launch in the same directory, what
+/// that one made is taken away (Hadoop: `ContainerRelaunch`).
 pub(super) fn fill_work_dir(
     work_dir: &Directory,
     script: &str,
@@ -159,8 +160,8 @@ pub(super) fn fill_work_dir(
     work_dir.make_directory(TMP, 0o710)
 }
 
-/// Takes the links of an earlier launch away: `ln -sf` onto a link to a directory would make its link inside. What
-/// cannot be taken away is left for `ln` to complain about.
+/// Takes the links of an earlier launch away: `ln -sf` onto a link to a directory would make its
+/// link inside. What cannot be taken away is left for `ln` to complain about.
 fn remove_links(work_dir: &Directory, links: &[ResolvedLink]) {
     for ResolvedLink { link, .. } in links {
         let (parent, name) = link.rsplit_once('/').unwrap_or(("", link));

@@ -1,9 +1,11 @@
-//! File name patterns as Hadoop's `GlobPattern` has them: `{a,b}`, `*`, `?`, `[a-z]`, `[^a]` and `\`.
+//! File name patterns as Hadoop's `GlobPattern` has them: `{a,b}`, `*`, `?`, `[a-z]`, `[^a]` and
+//! `\`.
 //!
-//! Patterns come from the configuration, names from containers. A pattern with `/` matches nothing here: only names in
-//! one directory are compared.
+//! Patterns come from the configuration, names from containers. A pattern with `/` matches nothing
+//! here: only names in one directory are compared.
 
-/// Alternatives that a pattern may stand for; `{a,b}` side by side multiply. Further ones are not tried.
+/// Alternatives that a pattern may stand for; `{a,b}` side by side multiply. Further ones are not
+/// tried.
 const ALTERNATIVES_MAX: usize = 64;
 
 /// A compiled pattern.
@@ -121,7 +123,8 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// What follows a `[`, up to its `]`.
+/// Parses a character class from behind its `[` to its `]`. Returns the class and the rest of the
+/// text.
 fn character_class(text: &str) -> Option<(Token, &str)> {
     let (class, tail) = text.split_once(']')?;
     let (negated, class) = match class.strip_prefix(['^', '!']) {
@@ -143,7 +146,8 @@ fn character_class(text: &str) -> Option<(Token, &str)> {
     Some((Token::OneOf { negated, ranges }, tail))
 }
 
-/// Compares; on a mismatch, the last `*` takes one character more. At most length of pattern times length of name.
+/// Compares; on a mismatch, the last `*` takes one character more. At most length of pattern times
+/// length of name.
 fn matches(tokens: &[Token], name: &[char]) -> bool {
     let (mut token, mut at) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

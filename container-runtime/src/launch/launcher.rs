@@ -1,4 +1,5 @@
-//! The thin shell: threads that prepare and spawn, tasks that watch, and the handle that orders them about.
+//! The thin shell of the launcher: threads that prepare and spawn, tasks that watch, and the handle
+//! that gives them orders.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use crate::isolation::Isolation;
 /// Dead orphans are reaped at most this often. They hold nothing but their number.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why a launch was not taken.
+/// Refusal of a launch before it was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LaunchRefused {
     /// [`super::LAUNCH_QUEUE_MAX`] launches of its type wait already.
@@ -59,7 +60,8 @@ struct Job {
 
 /// Launches containers, watches them, and ends them with all that they started.
 ///
-/// Dropping it fails launches that still wait. Containers that run are watched as long as the runtime lives.
+/// Dropping it fails launches that still wait. Containers that run are watched as long as the
+/// runtime lives.
 pub struct Launcher {
     registry: Arc<Registry>,
     isolation: Option<Isolation>,
@@ -86,7 +88,8 @@ impl Drop for Launcher {
 }
 
 impl Launcher {
-    /// Starts the threads. `events` gets every [`LaunchEvent`]; while it is full, launches and reports wait.
+    /// Starts the threads. `events` gets every [`LaunchEvent`]; while it is full, launches and
+    /// reports wait.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -136,8 +139,8 @@ impl Launcher {
         self.launch_with(id, ExecutionType::Guaranteed, Box::new(move || Ok(*plan)))
     }
 
-    /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as an event. A guaranteed
-    /// container is never behind an opportunistic one.
+    /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as
+    /// an event. A guaranteed container is never behind an opportunistic one.
     ///
     /// # Errors
     /// Nothing was queued and no event will come.
@@ -164,8 +167,8 @@ impl Launcher {
         Ok(())
     }
 
-    /// Asks all processes of a container to end (SIGTERM); a launch under way is stopped or its process is
-    /// terminated as soon as it exists. Unknown containers are ignored: they have ended.
+    /// Asks all processes of a container to end (SIGTERM); a launch under way is stopped or its
+    /// process is terminated as soon as it exists. Unknown containers are ignored: they have ended.
     pub fn terminate(&self, id: ContainerId) {
         self.order(id, Order::Terminate);
     }
@@ -182,8 +185,9 @@ impl Launcher {
         }
     }
 
-    /// Signals a container's process group. What to add to the container's diagnostics, or `None` when it has no
-    /// process, in which case nothing is sent (Hadoop: `ContainerLaunch.signalContainer`).
+    /// Signals a container's process group. What to add to the container's diagnostics, or `None`
+    /// when it has no process, in which case nothing is sent (Hadoop:
+    /// `ContainerLaunch.signalContainer`).
     #[must_use]
     pub fn signal(&self, id: ContainerId, user: &str, command: ContainerSignal) -> Option<String> {
         let (number, name) = command.signal();
@@ -195,7 +199,7 @@ impl Launcher {
         ))
     }
 
-    /// All containers with a process, by id.
+    /// Returns all containers with a process, ordered by id.
     #[must_use]
     pub fn processes(&self) -> Vec<RunningProcess> {
         self.registry.processes()
@@ -217,7 +221,7 @@ async fn reap_orphans(scanner: Scanner) {
     }
 }
 
-/// What the launch threads share.
+/// State shared by the launch threads.
 struct Worker {
     config: LaunchConfig,
     shared: Arc<Shared>,
@@ -225,9 +229,9 @@ struct Worker {
     runtime: Handle,
 }
 
-/// Why there is no process.
+/// Reason that no process was started.
 enum NotLaunched {
-    /// It was ordered to end before it began.
+    /// A termination was ordered before the launch began.
     Terminated,
     Failed(LaunchError),
 }
@@ -258,7 +262,7 @@ impl NotLaunched {
     }
 }
 
-/// Everything that bash needs, ready on disk.
+/// A launch whose files for bash are all on disk.
 struct Prepared {
     work_dir: Directory,
     log_dir: Directory,
@@ -288,7 +292,8 @@ impl Worker {
                     isolation.forget(id);
                 }
                 self.shared.registry.remove(id);
-                // This thread is no task: waiting for room in the channel is what back-pressure is for.
+                // This thread is no task: waiting for room in the channel is what back-pressure is
+                // for.
                 if self.shared.events.blocking_send(reason.event(id)).is_err() {
                     tracing::debug!(container = %id, "nobody takes launch events any more");
                 }
@@ -307,13 +312,15 @@ impl Worker {
         unless_ordered_to_end(&orders)?;
         let plan = make_plan().map_err(LaunchError::NoPlan)?;
         let prepared = self.prepare(&plan)?;
-        // Once more, since the disk may have been slow. After this, an order finds a process to signal.
+        // Once more, since the disk may have been slow. After this, an order finds a process to
+        // signal.
         unless_ordered_to_end(&orders)?;
         let ready = Instant::now();
         let leader = self.spawn_in_cgroup(&plan, &prepared)?;
         let pid = leader.pid();
         let spawned = Instant::now();
-        // Before anybody can signal it by its number: a leader that cannot be watched is reaped at once.
+        // Before anybody can signal it by its number: a leader that cannot be watched is reaped at
+        // once.
         let leader = {
             let _runtime = self.runtime.enter();
             watchable(leader).map_err(|(pid, source)| LaunchError::Watch { pid, source })?

@@ -1,13 +1,14 @@
-//! The markers that clients leave in commands and values for the NodeManager to fill in, and the Java version that one
-//! of them depends on.
+//! The markers that clients leave in commands and values for the NodeManager to fill in, and the
+//! Java version that one of them depends on.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What `<ADD_OPENS>` becomes for Java 17 and later (Hadoop: `ApplicationConstants.JVM_ADD_OPENS_VAR` and
-/// `Shell.ADDITIONAL_JDK17_PLUS_OPTIONS`). Java 8 would refuse to start with it.
+/// Text that replaces `<ADD_OPENS>` for Java 17 and later (Hadoop:
+/// `ApplicationConstants.JVM_ADD_OPENS_VAR` and `Shell.ADDITIONAL_JDK17_PLUS_OPTIONS`). Java 8
+/// would refuse to start with it.
 const ADD_OPENS_OPTIONS: &str = "--add-opens=java.base/java.lang=ALL-UNNAMED \
      --add-exports=java.base/sun.net.dns=ALL-UNNAMED --add-exports=java.base/sun.net.util=ALL-UNNAMED";
 const ADD_OPENS_SINCE: u32 = 17;
@@ -15,7 +16,8 @@ const ADD_OPENS_SINCE: u32 = 17;
 /// Bytes read of a `release` file; real ones have about 1 KiB.
 const RELEASE_READ_MAX: u64 = 64 * 1024;
 
-/// Fills in `<LOG_DIR>`, `<CPS>`, `<ADD_OPENS>`, `{{` and `}}`, in this order (Hadoop: `ContainerLaunch.expandEnvironment`).
+/// Fills in `<LOG_DIR>`, `<CPS>`, `<ADD_OPENS>`, `{{` and `}}`, in this order (Hadoop:
+/// `ContainerLaunch.expandEnvironment`).
 pub(super) fn expand(text: &str, log_dir: &str, java_feature_version: Option<u32>) -> String {
     let add_opens = match java_feature_version {
         Some(version) if version >= ADD_OPENS_SINCE => ADD_OPENS_OPTIONS,
@@ -28,9 +30,10 @@ pub(super) fn expand(text: &str, log_dir: &str, java_feature_version: Option<u32
         .replace("}}", "")
 }
 
-/// The feature version (8, 11, 17 …) of the Java in `environment`'s `JAVA_HOME`, from its `release` file, so that no
-/// JVM is started to ask. A NodeManager in Java asks its own runtime; containers get the same `JAVA_HOME` through the
-/// environment whitelist. `None`: no `JAVA_HOME`, no such file or nothing in it. To be read once, at start.
+/// The feature version (8, 11, 17 …) of the Java in `environment`'s `JAVA_HOME`, from its `release`
+/// file, so that no JVM is started to ask. A NodeManager in Java asks its own runtime; containers
+/// get the same `JAVA_HOME` through the environment whitelist. `None`: no `JAVA_HOME`, no such file
+/// or nothing in it. To be read once, at start.
 #[must_use]
 pub fn java_feature_version(environment: &BTreeMap<String, String>) -> Option<u32> {
     let java_home = environment

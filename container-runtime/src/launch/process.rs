@@ -1,5 +1,5 @@
-//! What the kernel does for us with single processes and groups: handles, signals, waiting. Thin wrappers around system calls
-//! that have no safe binding.
+//! Thin wrappers around system calls on single processes and process groups that have no safe
+//! binding: handles, signals, waiting.
 
 use std::ffi::c_int;
 use std::io;
@@ -19,7 +19,8 @@ pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     if handle < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows it.
+    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows
+    // it.
     Ok(unsafe { OwnedFd::from_raw_fd(handle) })
 }
 
@@ -40,7 +41,8 @@ pub(super) fn signal_process(process: BorrowedFd<'_>, signal: i32) -> bool {
     result == 0
 }
 
-/// Whether the child behind a handle has ended, without waiting; `options` as waitid(2) has them.
+/// Returns whether the child behind a handle has ended, without waiting; `options` are those of
+/// waitid(2).
 pub(super) fn wait(
     process: BorrowedFd<'_>,
     options: c_int,
@@ -85,7 +87,8 @@ fn wait_id(
 /// The status as a shell would say it. `None`: nothing has ended.
 fn exit_status(info: &libc::siginfo_t) -> Option<ContainerExitStatus> {
     #[expect(unsafe_code, reason = "the fields are a union")]
-    // SAFETY: waitid has filled in the fields of SIGCHLD, or left the zeroes, which are integers as well.
+    // SAFETY: waitid has filled in the fields of SIGCHLD, or left the zeroes, which are integers as
+    // well.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     if pid == 0 {
         return None;
@@ -98,7 +101,8 @@ fn exit_status(info: &libc::siginfo_t) -> Option<ContainerExitStatus> {
     }))
 }
 
-/// Signals a process group; whether the kernel did it. The caller knows that the group is still ours.
+/// Signals a process group; whether the kernel did it. The caller knows that the group is still
+/// ours.
 pub(super) fn signal_group(leader: i32, signal: i32) -> bool {
     Errno::result(kill_group(leader, signal)).is_ok()
 }

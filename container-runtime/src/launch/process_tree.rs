@@ -1,9 +1,10 @@
-//! Which processes belong to a container, from `/proc`.
+//! The processes of a container, determined from `/proc`.
 //!
-//! A container's processes are those of its leader's session or process group, their descendants, and processes that
-//! lost their parent and carry the container's id in their environment, with their descendants. The last kind is found
-//! reliably only when orphans become children of the agent ([`adopt_orphans`]). A process that leaves the session,
-//! loses its parent **and** changes its environment is not found once its parent is gone; that takes a cgroup.
+//! A container's processes are those of its leader's session or process group, their descendants,
+//! and processes that lost their parent and carry the container's id in their environment, with
+//! their descendants. The last kind is found reliably only when orphans become children of the
+//! agent ([`adopt_orphans`]). A process that leaves the session, loses its parent **and** changes
+//! its environment is not found once its parent is gone; that takes a cgroup.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,12 +14,14 @@ use records::ContainerId;
 
 use super::process::wait_for_pid;
 
-/// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB stack).
+/// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB
+/// stack).
 const ENVIRON_READ_MAX: u64 = 4 * 1024 * 1024;
 
-/// Makes processes that lose their parent children of the agent, so that none of a container's can hide behind init.
-/// For `main`, before anything is launched: it holds for the whole process. Child processes of the agent itself must
-/// stay in its session, since a dead child in another session is taken for an adopted one and reaped.
+/// Makes processes that lose their parent children of the agent, so that none of a container's can
+/// hide behind init. For `main`, before anything is launched: it holds for the whole process. Child
+/// processes of the agent itself must stay in its session, since a dead child in another session is
+/// taken for an adopted one and reaped.
 ///
 /// # Errors
 /// The kernel refuses (before Linux 3.4).
@@ -26,7 +29,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
-/// Whether orphans become children of the agent.
+/// Set when orphans become children of the agent.
 pub(super) fn adopts_orphans() -> bool {
     nix::sys::prctl::get_child_subreaper().unwrap_or(false)
 }
@@ -34,7 +37,7 @@ pub(super) fn adopts_orphans() -> bool {
 /// A process as `/proc/PID/stat` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
-    /// Its number, for now.
+    /// Process id, valid while the process lives.
     pub(super) pid: i32,
     /// Clock ticks since boot: together with the pid, the same process and no other.
     pub(super) start_time: u64,
@@ -55,7 +58,8 @@ impl Process {
         Self::parse(buffer.get(..length)?)
     }
 
-    /// The name in parentheses may contain anything, parentheses too, so the fields are counted from its end.
+    /// The name in parentheses may contain anything, parentheses too, so the fields are counted
+    /// from its end.
     fn parse(stat: &[u8]) -> Option<Self> {
         let name_start = stat.iter().position(|b| *b == b'(')?;
         let name_end = stat.iter().rposition(|b| *b == b')')?;
@@ -83,7 +87,7 @@ impl Process {
     }
 }
 
-/// All processes at one time.
+/// A snapshot of all processes.
 pub(super) struct ProcessTable {
     processes: HashMap<i32, Process>,
     children: HashMap<i32, Vec<i32>>,
@@ -130,8 +134,9 @@ impl ProcessTable {
         lineage
     }
 
-    /// Processes that may have lost their parent: children of the agent, and, where it does not adopt orphans, of its
-    /// ancestors, one of which does; and those whose parent ended while the table was read.
+    /// Processes that may have lost their parent: children of the agent, and, where it does not
+    /// adopt orphans, of its ancestors, one of which does; and those whose parent ended while the
+    /// table was read.
     pub(super) fn orphans(&self, agent: i32, adopts: bool) -> impl Iterator<Item = Process> {
         let mut adopters = self.lineage(agent);
         if adopts {
@@ -142,8 +147,9 @@ impl ProcessTable {
         })
     }
 
-    /// The living processes of the container with this leader, without the leader itself, given the orphans that are
-    /// known to be the container's. The agent and its ancestors are never among them.
+    /// The living processes of the container with this leader, without the leader itself, given the
+    /// orphans that are known to be the container's. The agent and its ancestors are never among
+    /// them.
     pub(super) fn members(&self, leader: i32, orphans: &[Process], agent: i32) -> Vec<Process> {
         let protected = self.lineage(agent);
         // An orphan may be younger than the table.
@@ -173,11 +179,12 @@ impl ProcessTable {
     }
 }
 
-/// Children of the agent that it did not start: orphans that it adopted. Those that have ended are reaped, the others
-/// returned. The kernel gives orphans to the first thread, which starts no containers, so its list is short.
+/// Children of the agent that it did not start: orphans that it adopted. Those that have ended are
+/// reaped, the others returned. The kernel gives orphans to the first thread, which starts no
+/// containers, so its list is short.
 ///
-/// `is_leader` tells the session leaders that others watch and reap; children in the agent's own session were started
-/// by the agent for other purposes, and whoever started them reaps them.
+/// `is_leader` tells the session leaders that others watch and reap; children in the agent's own
+/// session were started by the agent for other purposes, and whoever started them reaps them.
 pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Vec<Process>> {
     let list = std::fs::read_to_string(format!("/proc/{agent}/task/{agent}/children"))?;
     let own_session = Process::read(agent).map(|process| process.session);
@@ -212,7 +219,7 @@ pub(super) fn container_of(process: &Process) -> Option<ContainerId> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Whether an orphan is the container's by session or group.
+/// Returns whether an orphan is the container's by session or group.
 pub(super) fn shares_session(orphan: &Process, leader: i32) -> bool {
     orphan.belongs_to(leader)
 }
@@ -238,7 +245,8 @@ mod tests {
         processes.iter().map(|p| p.pid).collect()
     }
 
-    /// init 1, a shell 40, the agent 50, a leader 100 with two children, one of which changed its session.
+    /// init 1, a shell 40, the agent 50, a leader 100 with two children, one of which changed its
+    /// session.
     fn table(more: &[Process]) -> ProcessTable {
         let mut processes = vec![
             process(1, 0, 1),

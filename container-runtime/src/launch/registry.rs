@@ -1,9 +1,11 @@
-//! Which containers this agent is launching or runs, what was ordered for each, and whom a signal may go to.
+//! The containers that this agent launches or runs, the order given for each, and the processes
+//! that may be signalled.
 //!
-//! A container is in here from the moment its launch is queued until its session leader is about to be reaped. As long
-//! as it is in here with a pid, that pid is a process (or a zombie) of ours that nobody else reaps, so neither the pid
-//! nor its process group can have been given to anybody else: that is what makes signalling by number safe. The lock
-//! is held for table operations and one `kill(2)`, never while waiting.
+//! A container is in here from the moment its launch is queued until its session leader is about to
+//! be reaped. As long as it is in here with a pid, that pid is a process (or a zombie) of ours that
+//! nobody else reaps, so neither the pid nor its process group can have been given to anybody else:
+//! that is what makes signalling by number safe. The lock is held for table operations and one
+//! `kill(2)`, never while waiting.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
@@ -14,7 +16,7 @@ use tokio::sync::watch;
 
 use super::process::signal_group;
 
-/// What the scheduler wants of a container. Orders only get stronger.
+/// The scheduler's order for a container. Orders only get stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Order {
     /// Run until its own end.
@@ -28,7 +30,7 @@ pub(super) enum Order {
 /// A container with a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunningProcess {
-    /// Which container.
+    /// Id of the container.
     pub container_id: ContainerId,
     /// Session leader and process group.
     pub pid: i32,
@@ -47,7 +49,8 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// A panic while the lock is held leaves at worst a finished table operation behind: the table stays usable.
+    /// A panic while the lock is held leaves at worst a finished table operation behind: the table
+    /// stays usable.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ContainerId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +70,7 @@ impl Registry {
         }
     }
 
-    /// Its session leader exists.
+    /// Records that the container's session leader exists.
     pub(super) fn started(&self, id: ContainerId, leader: i32) {
         if let Some(entry) = self.lock().get_mut(&id) {
             entry.leader = Some(leader);
@@ -79,8 +82,8 @@ impl Registry {
         self.lock().remove(&id);
     }
 
-    /// Strengthens the order for a container; `false` when it is not in here. Never lost: whoever launches or watches
-    /// the container reads the strongest order so far.
+    /// Strengthens the order for a container; `false` when it is not in here. Never lost: whoever
+    /// launches or watches the container reads the strongest order so far.
     pub(super) fn order(&self, id: ContainerId, order: Order) -> bool {
         let entries = self.lock();
         let Some(entry) = entries.get(&id) else {
@@ -110,7 +113,7 @@ impl Registry {
         Some((leader, signal_group(leader, signal)))
     }
 
-    /// All containers with a process, by id.
+    /// Returns all containers with a process, ordered by id.
     pub(super) fn processes(&self) -> Vec<RunningProcess> {
         self.lock()
             .iter()

@@ -1,4 +1,5 @@
-//! The thread that reads `/proc` for everybody: one scan serves all who asked before it began.
+//! The thread that reads `/proc` for all watch tasks: one scan serves every request that came
+//! before it began.
 //!
 //! A thread, because reading another process's environment may wait for that process's memory lock.
 
@@ -15,17 +16,17 @@ use super::process_tree::{
 };
 use super::registry::Registry;
 
-/// Questions that may wait for the scan under way. Each container has at most one open, so when this is full, the
-/// askers wait a scan longer.
+/// Maximum number of requests that wait for the scan under way. Each container has at most one
+/// open; when the channel is full, further requests wait one scan longer.
 const REQUESTS_MAX: usize = 1_024;
 
-/// How much of a container is looked for.
+/// Extent of a search for a container's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Everything that belongs to it: all of `/proc` is read.
+    /// Every process of the container. Reads all of `/proc`.
     Everything,
-    /// What it left behind. Its leader has ended, so, where the agent adopts orphans, anything left has an ancestor
-    /// among the agent's adopted children, and when there are none nothing else needs to be read.
+    /// Processes left over after the leader's end. Where the agent adopts orphans, each of them has
+    /// an ancestor among the agent's adopted children; without such children nothing else is read.
     LeftOvers,
 }
 
@@ -42,7 +43,7 @@ struct Question {
     answer: oneshot::Sender<Vec<Process>>,
 }
 
-/// The handle.
+/// A handle to the scan thread.
 #[derive(Clone)]
 pub(super) struct Scanner {
     requests: mpsc::Sender<Request>,
@@ -95,7 +96,8 @@ impl Scanner {
 struct Scan {
     agent: i32,
     registry: Arc<Registry>,
-    /// Containers of living orphans, so that an environment is read once. Only orphans of the last scan are kept.
+    /// Containers of living orphans, so that an environment is read once. Only orphans of the last
+    /// scan are kept.
     known: HashMap<(i32, u64), ContainerId>,
 }
 
@@ -104,7 +106,8 @@ impl Scan {
         let mut questions = Vec::new();
         while let Some(first) = asked.blocking_recv() {
             let mut next = Some(first);
-            // Not more than fit the channel, so that those who ask all the time do not hold up those who asked.
+            // Not more than fit the channel, so that those who ask all the time do not hold up
+            // those who asked.
             while let Some(request) = next
                 && questions.len() < REQUESTS_MAX
             {
@@ -146,7 +149,8 @@ impl Scan {
     }
 
     fn answer_from(&mut self, table: &ProcessTable, adopts: bool, questions: &mut Vec<Question>) {
-        // Asked again after the table was read: what lost its parent meanwhile would otherwise be in neither.
+        // Asked again after the table was read: what lost its parent meanwhile would otherwise be
+        // in neither.
         let adopted = if adopts { self.adopted_orphans() } else { None };
         let orphans = adopted.unwrap_or_else(|| {
             let leaders = self.registry.processes();
@@ -165,8 +169,8 @@ impl Scan {
         }
     }
 
-    /// The agent's adopted children with the containers they name; the dead ones are reaped. `None`: the kernel does
-    /// not list children, so only a full scan can tell.
+    /// The agent's adopted children with the containers they name; the dead ones are reaped.
+    /// `None`: the kernel does not list children, so only a full scan can tell.
     fn adopted_orphans(&mut self) -> Option<Vec<(Process, Option<ContainerId>)>> {
         let leaders: Vec<_> = self.registry.processes();
         let is_leader = |pid| leaders.iter().any(|process| process.pid == pid);

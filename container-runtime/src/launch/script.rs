@@ -1,15 +1,17 @@
 //! The text of `launch_container.sh`.
 //!
-//! Pure. Line for line what Hadoop's `ContainerExecutor.writeLaunchEnv` writes with its `UnixShellScriptBuilder`, with
-//! these differences:
-//! - The lines that copy the script and list the work directory into the log directory are missing. They cost seven
-//!   forks before each command; [`super::debug_info`] writes the same files off the way to the first instruction.
-//! - `mkdir -p` is written once for each directory, and quoted when bash would split or expand the name.
+//! Pure. Line for line what Hadoop's `ContainerExecutor.writeLaunchEnv` writes with its
+//! `UnixShellScriptBuilder`, with these differences:
+//! - The lines that copy the script and list the work directory into the log directory are missing.
+//!   They cost seven forks before each command; [`super::debug_info`] writes the same files off the
+//!   way to the first instruction.
+//! - `mkdir -p` is written once for each directory, and quoted when bash would split or expand the
+//!   name.
 //! - Names that bash cannot export have no line; see [`super::environment`].
 //!
-//! Values and commands stand between double quotes **without any escaping**: clients count on bash expanding
-//! `$JAVA_HOME`, `$PWD/*`, back-quotes and redirections in them. The script runs with the container's own rights, so
-//! what a client makes bash do there it could do in its command as well.
+//! Values and commands stand between double quotes **without any escaping**: clients count on bash
+//! expanding `$JAVA_HOME`, `$PWD/*`, back-quotes and redirections in them. The script runs with the
+//! container's own rights, so what a client makes bash do there it could do in its command as well.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,9 +22,9 @@ use super::context::{LaunchConfig, LaunchPlan, Link, PlanError, excerpt};
 use super::environment::{ContainerEnvironment, text};
 use super::markers::expand;
 
-/// Where the script's own output goes, in the log directory.
+/// File of the script's own output, in the log directory.
 pub(super) const PRELAUNCH_OUT: &str = "prelaunch.out";
-/// Where the script's own errors go, in the log directory.
+/// File of the script's own errors, in the log directory.
 pub(super) const PRELAUNCH_ERR: &str = "prelaunch.err";
 
 /// A link as the script makes it: checked and without `*`.
@@ -30,7 +32,7 @@ pub(super) const PRELAUNCH_ERR: &str = "prelaunch.err";
 pub(super) struct ResolvedLink {
     /// Relative to the work directory, made of names only.
     pub(super) link: String,
-    /// Absolute.
+    /// Absolute path of the resource.
     pub(super) target: PathBuf,
 }
 
@@ -108,7 +110,7 @@ fn write_links(script: &mut String, links: &[ResolvedLink]) -> Result<(), PlanEr
     Ok(())
 }
 
-/// Whether bash reads a name as one word that is no option.
+/// Returns whether bash reads a name as one word that is no option.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('-')
         && name
@@ -116,8 +118,9 @@ fn is_plain(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"_./+=,@%-".contains(&b))
 }
 
-/// Checks links and replaces those ending in `*` by one for each entry that `entries` finds in the target (Hadoop:
-/// `ContainerExecutor.resolveSymLinks`: such links lie in the work directory itself, whatever stands before the `*`).
+/// Checks links and replaces those ending in `*` by one for each entry that `entries` finds in the
+/// target (Hadoop: `ContainerExecutor.resolveSymLinks`: such links lie in the work directory
+/// itself, whatever stands before the `*`).
 pub(super) fn resolve_links<E: From<PlanError>>(
     links: &[Link],
     mut entries: impl FnMut(&Path) -> Result<Vec<String>, E>,

@@ -1,8 +1,9 @@
-//! Starts a container's process, and reads how it ended.
+//! Starts a container's process, and reads its exit status.
 //!
-//! How the process is made is the cgroup crate's: in the container's cgroup if it has one, without copying our memory, with
-//! a session and process group of its own, default signal dispositions, an empty signal mask (a JVM would hand its blocked
-//! SIGQUIT on), no descriptors but the standard three, and only the environment given.
+//! How the process is made is the cgroup crate's: in the container's cgroup if it has one, without
+//! copying our memory, with a session and process group of its own, default signal dispositions, an
+//! empty signal mask (a JVM would hand its blocked SIGQUIT on), no descriptors but the standard
+//! three, and only the environment given.
 
 use std::ffi::{CStr, CString, c_int};
 use std::fs::File;
@@ -14,25 +15,26 @@ use records::ContainerExitStatus;
 
 use super::process::{signal_group, wait, wait_blocking};
 
-/// What runs the script.
+/// The program that runs the script.
 pub(super) const BASH: &str = "/bin/bash";
 const BASH_C: &CStr = c"/bin/bash";
 
-/// What to start: `/bin/bash SCRIPT`.
+/// A process to start: `/bin/bash SCRIPT`.
 pub(super) struct Command<'a> {
     /// The script, absolute.
     pub(super) script: &'a CStr,
     /// `NAME=value`: the whole environment.
     pub(super) environment: &'a [CString],
-    /// Where it runs.
+    /// Work directory of the process.
     pub(super) work_dir: BorrowedFd<'a>,
     /// Standard output and error until the script redirects them; `None`: `/dev/null`.
     pub(super) output: [Option<File>; 2],
-    /// Its cgroup; `None`: ours.
+    /// Cgroup of the process; `None`: the agent's own.
     pub(super) group: Option<&'a Cgroup>,
 }
 
-/// A session leader of ours that is not reaped yet: as long as this value exists, its pid is not given away.
+/// A session leader of ours that is not reaped yet: as long as this value exists, its pid is not
+/// given away.
 #[derive(Debug)]
 pub(super) struct Leader {
     pid: i32,
@@ -46,12 +48,12 @@ impl AsRawFd for Leader {
 }
 
 impl Leader {
-    /// Its pid, which is its session and process group too.
+    /// Process id, which is the id of the session and the process group too.
     pub(super) fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// How it ended, without reaping it; `None` while it runs.
+    /// Returns the exit status without reaping the process; `None` while it runs.
     pub(super) fn peek(&self) -> io::Result<Option<ContainerExitStatus>> {
         wait(self.handle.as_fd(), libc::WNOWAIT)
     }

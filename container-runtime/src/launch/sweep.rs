@@ -1,4 +1,5 @@
-//! The end of processes that a leader left behind: who is signalled with what, and when it is looked again.
+//! The end of processes that a leader left behind: the signals to send, and the time of the next
+//! scan.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,14 +10,16 @@ use tokio::time::Instant;
 use super::process::{open_process, signal_group, signal_process};
 use super::process_tree::Process;
 
-/// Left-over processes waited for at once; each takes a descriptor. The rest is found by the next scan.
+/// Maximum number of left-over processes waited for at once; each takes a descriptor. The next
+/// scan finds the others.
 pub(super) const WAITED_FOR_MAX: usize = 64;
-/// After SIGKILL, the time until it is looked again who is left: somebody may have forked meanwhile.
+/// Time from SIGKILL to the next scan: a process may have forked meanwhile.
 const RESCAN: Duration = Duration::from_millis(100);
-/// How long what ignores even SIGKILL (it waits for a device) may hold back the end of its container.
+/// Maximum time that a process that survives SIGKILL (it waits for a device) delays the end of its
+/// container.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// How far the end of left-over processes has come.
+/// Progress of ending left-over processes.
 pub(super) struct Sweep {
     delay: Duration,
     terminated: Option<Instant>,

@@ -1,4 +1,4 @@
-//! What each container uses, and whether that is too much.
+//! Resource use of each container, and containers that exceed their limits.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::launch::RunningProcess;
 /// A container uses more memory than it may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryExceeded {
-    /// Which container.
+    /// Id of the container.
     pub id: ContainerId,
     /// Of which memory.
     pub kind: MemoryKind,
-    /// What its AM and people are told, with a list of its processes.
+    /// Diagnostics for the AM and for people, with a list of the container's processes.
     pub diagnostics: String,
 }
 
@@ -31,15 +31,15 @@ pub struct ContainerSampler {
     by_mapping: bool,
     limits: Arc<ContainerLimits>,
     processes: Processes,
-    /// Containers that were there at the look before: their processor time is known, and their memory is judged. As in
-    /// Hadoop, whose first look at a container shows nothing yet.
+    /// Containers of the previous sample. Only their CPU time is known and their memory compared,
+    /// as in Hadoop, where the first sample of a container has no effect.
     known: BTreeSet<ContainerId>,
-    /// Containers told of, as long as they are there.
-    told: BTreeSet<ContainerId>,
+    /// Containers reported to exceed a limit, as long as they exist.
+    reported: BTreeSet<ContainerId>,
 }
 
 impl ContainerSampler {
-    /// One that has not looked yet.
+    /// Returns a sampler that has taken no sample yet.
     #[must_use]
     pub fn new(policy: MemoryPolicy, by_mapping: bool, limits: Arc<ContainerLimits>) -> Self {
         Self {
@@ -48,12 +48,13 @@ impl ContainerSampler {
             limits,
             processes: Processes::new(),
             known: BTreeSet::new(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         }
     }
 
-    /// Looks at the containers with these leaders. `elapsed`: since the look before. `exceeded` hears of those that use too
-    /// much, once each. What cannot be read counts as 0.
+    /// Samples the containers with these leaders. `elapsed`: time since the previous sample.
+    /// `exceeded` is called once for each container that exceeds a limit. Values that cannot be
+    /// read count as 0.
     pub fn sample(
         &mut self,
         running: &[RunningProcess],
@@ -86,15 +87,15 @@ impl ContainerSampler {
             };
             if let Some(limit) = limit
                 && self.known.contains(&process.container_id)
-                && !self.told.contains(&process.container_id)
-                && let Some(told) = self.judge(process, members, used, limit.memory_mb)
+                && !self.reported.contains(&process.container_id)
+                && let Some(report) = self.judge(process, members, used, limit.memory_mb)
             {
-                self.told.insert(process.container_id);
-                exceeded(told);
+                self.reported.insert(process.container_id);
+                exceeded(report);
             }
         }
         self.known = running.iter().map(|process| process.container_id).collect();
-        self.told.retain(|id| self.known.contains(id));
+        self.reported.retain(|id| self.known.contains(id));
         sums
     }
 
@@ -157,7 +158,7 @@ mod tests {
     struct Container {
         child: Child,
         sampler: ContainerSampler,
-        told: RefCell<Vec<MemoryExceeded>>,
+        reported: RefCell<Vec<MemoryExceeded>>,
     }
 
     impl Container {
@@ -182,27 +183,31 @@ mod tests {
             Self {
                 child,
                 sampler: ContainerSampler::new(policy, by_mapping, limits),
-                told: RefCell::default(),
+                reported: RefCell::default(),
             }
         }
 
-        fn look(&mut self) -> PerExecutionType<Utilization> {
+        fn sample(&mut self) -> PerExecutionType<Utilization> {
             let running = [RunningProcess {
                 container_id: container_id(1),
                 pid: i32::try_from(self.child.id()).unwrap(),
             }];
-            let told = |exceeded| self.told.borrow_mut().push(exceeded);
+            let report = |exceeded| self.reported.borrow_mut().push(exceeded);
             self.sampler
-                .sample(&running, Some(Duration::from_secs(1)), &told)
+                .sample(&running, Some(Duration::from_secs(1)), &report)
         }
 
-        fn told(&self) -> Vec<MemoryKind> {
-            self.told.borrow().iter().map(|told| told.kind).collect()
+        fn reported(&self) -> Vec<MemoryKind> {
+            self.reported
+                .borrow()
+                .iter()
+                .map(|report| report.kind)
+                .collect()
         }
     }
 
     impl Drop for Container {
-        /// Its input ends, and with that the script and what it waits for.
+        /// Closes the input, which ends the script and the processes that it waits for.
         fn drop(&mut self) {
             drop(self.child.stdin.take());
             let _ended = self.child.wait();
@@ -213,17 +218,17 @@ mod tests {
     const HOLDS_96_MIB: &str = r"x=$(head -c 100000000 /dev/zero | tr '\0' x)";
 
     #[test]
-    fn a_container_that_holds_too_much_is_told_of_once_and_not_at_the_first_look() {
+    fn a_container_that_holds_too_much_is_reported_once_and_not_at_the_first_sample() {
         let mut container = Container::run(HOLDS_96_MIB, 64, ENFORCED, false);
-        let used = container.look();
+        let used = container.sample();
         assert!((90..400).contains(&used.opportunistic.pmem_mb), "{used:?}");
         assert_eq!(used.guaranteed, Utilization::default());
-        assert_eq!(container.told(), []);
-        container.look();
-        container.look();
-        assert_eq!(container.told(), [MemoryKind::Physical]);
-        let told = container.told.borrow();
-        let text = &told[0].diagnostics;
+        assert_eq!(container.reported(), []);
+        container.sample();
+        container.sample();
+        assert_eq!(container.reported(), [MemoryKind::Physical]);
+        let reports = container.reported.borrow();
+        let text = &reports[0].diagnostics;
         assert!(
             text.contains("beyond the 'PHYSICAL' memory limit"),
             "{text}"
@@ -236,9 +241,9 @@ mod tests {
     fn a_container_within_its_limit_is_left_alone() {
         let mut container = Container::run(":", 64, ENFORCED, false);
         for _ in 0..3 {
-            container.look();
+            container.sample();
         }
-        assert_eq!(container.told(), []);
+        assert_eq!(container.reported(), []);
     }
 
     #[test]
@@ -258,9 +263,9 @@ mod tests {
             vmem_pmem_ratio: 1.0,
         };
         let mut container = Container::run(HOLDS_96_MIB, 64, policy, false);
-        container.look();
-        container.look();
-        assert_eq!(container.told(), [MemoryKind::Virtual]);
+        container.sample();
+        container.sample();
+        assert_eq!(container.reported(), [MemoryKind::Virtual]);
     }
 
     #[test]
@@ -270,19 +275,19 @@ mod tests {
             ..ENFORCED
         };
         let mut container = Container::run(HOLDS_96_MIB, 1, neither, false);
-        container.look();
-        container.look();
-        assert_eq!(container.told(), []);
+        container.sample();
+        container.sample();
+        assert_eq!(container.reported(), []);
     }
 
     #[test]
     fn a_container_that_is_gone_is_forgotten() {
         let mut container = Container::run(HOLDS_96_MIB, 64, ENFORCED, false);
-        container.look();
-        container.look();
-        let told = |exceeded| panic!("{exceeded:?}");
-        let nothing = container.sampler.sample(&[], None, &told);
+        container.sample();
+        container.sample();
+        let report = |exceeded| panic!("{exceeded:?}");
+        let nothing = container.sampler.sample(&[], None, &report);
         assert_eq!(nothing, PerExecutionType::default());
-        assert!(container.sampler.told.is_empty() && container.sampler.known.is_empty());
+        assert!(container.sampler.reported.is_empty() && container.sampler.known.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! How much memory each container may use, and whether it uses more (Hadoop: `ContainersMonitorImpl`).
+//! Memory limits of each container, and whether a container exceeds them (Hadoop:
+//! `ContainersMonitorImpl`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,12 +9,12 @@ use sched::ContainerSpec;
 
 use super::MIB;
 
-/// What a container may use, as of its launch or its last update.
+/// Limits of a container since its launch or its last update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerLimit {
     /// Mebibytes that it was given.
     pub memory_mb: u64,
-    /// Its class.
+    /// Execution type, which decides the container's class.
     pub execution_type: ExecutionType,
 }
 
@@ -28,8 +29,9 @@ impl ContainerLimit {
     }
 }
 
-/// The limits in force of all containers that were launched. Written by the core's hands, read by the monitor's thread;
-/// the lock is held for one operation on the map. As many entries as the scheduler knows containers.
+/// The limits in force of all containers that were launched. Written by the core's hands, read by
+/// the monitor's thread; the lock is held for one operation on the map. As many entries as the
+/// scheduler knows containers.
 #[derive(Debug, Default)]
 pub struct ContainerLimits {
     limits: Mutex<BTreeMap<ContainerId, ContainerLimit>>,
@@ -46,19 +48,20 @@ impl ContainerLimits {
         self.lock().remove(id);
     }
 
-    /// That of one container.
+    /// Returns the limit of one container.
     pub(super) fn get(&self, id: &ContainerId) -> Option<ContainerLimit> {
         self.lock().get(id).copied()
     }
 
-    /// A panic while the lock is held leaves at worst a finished operation behind: the table stays usable.
+    /// A panic while the lock is held leaves at worst a finished operation behind: the table stays
+    /// usable.
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ContainerId, ContainerLimit>> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Which limits are enforced by looking (`yarn.nodemanager.{pmem,vmem}-check-enabled`), and how the one of virtual
-/// memory follows from that of physical memory.
+/// Limits that are enforced by polling (`yarn.nodemanager.{pmem,vmem}-check-enabled`), and the
+/// ratio of virtual to physical memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryPolicy {
     /// Kill what uses more physical memory than it was given.
@@ -72,9 +75,9 @@ pub struct MemoryPolicy {
 /// Bytes that the processes of a container use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Physical memory.
+    /// Limit of physical memory, in bytes.
     pub pmem_bytes: u64,
-    /// Virtual memory.
+    /// Limit of virtual memory, in bytes.
     pub vmem_bytes: u64,
     /// Physical memory of processes that were there at the look before too.
     pub aged_pmem_bytes: u64,
@@ -89,7 +92,7 @@ pub(super) struct MemoryLimit {
     pub(super) vmem_bytes: u64,
 }
 
-/// Which memory a container has too much of.
+/// Kind of memory of which a container uses too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// Virtual: exit status -103.
@@ -99,12 +102,12 @@ pub enum MemoryKind {
 }
 
 impl MemoryPolicy {
-    /// Whether anything is enforced.
+    /// Returns whether any limit is enforced.
     pub(super) fn checks(self) -> bool {
         self.pmem || self.vmem
     }
 
-    /// What a container may use that was given so much.
+    /// Returns the limits of a container of this size.
     pub(super) fn limit(self, memory_mb: u64) -> MemoryLimit {
         let pmem_bytes = memory_mb.saturating_mul(MIB);
         MemoryLimit {
@@ -113,10 +116,10 @@ impl MemoryPolicy {
         }
     }
 
-    /// Whether a container must go. Virtual memory is looked at first, as in Hadoop.
+    /// Returns the limit that a container exceeds. Virtual memory is compared first, as in Hadoop.
     ///
-    /// A process that forks has for a moment two copies of all its memory, so what is younger than one look counts only
-    /// when it brings the container to more than twice its limit.
+    /// A forking process briefly has two copies of its memory. So processes younger than one sample
+    /// count only when they bring the container to more than twice its limit.
     pub(super) fn exceeded(self, used: MemoryUse, limit: MemoryLimit) -> Option<MemoryKind> {
         let over = |all: u64, aged: u64, limit: u64| all > limit.saturating_mul(2) || aged > limit;
         if self.vmem && over(used.vmem_bytes, used.aged_vmem_bytes, limit.vmem_bytes) {
@@ -129,7 +132,8 @@ impl MemoryPolicy {
     }
 }
 
-/// Saturates; Hadoop computes with 32-bit floats and has the last few bytes of large limits different.
+/// Saturates; Hadoop computes with 32-bit floats and has the last few bytes of large limits
+/// different.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,5 +1,6 @@
-//! What is said of a container that used too much memory, in Hadoop's words (`ContainersMonitorImpl.formatErrorMessage`,
-//! `ProcfsBasedProcessTree.getProcessTreeDump`): Spark and people look for them.
+//! Diagnostics of a container that used too much memory, in Hadoop's words
+//! (`ContainersMonitorImpl.formatErrorMessage`, `ProcfsBasedProcessTree.getProcessTreeDump`): Spark
+//! and people look for them.
 
 use std::fmt::Write as _;
 
@@ -7,8 +8,8 @@ use records::ContainerId;
 
 use super::limits::{MemoryKind, MemoryLimit, MemoryUse};
 
-/// Bytes of the list of processes. Diagnostics keep the last 10,000 characters, so that a longer list, which Hadoop
-/// allows, would push out the sentence that says what happened.
+/// Bytes of the list of processes. Diagnostics keep the last 10,000 characters, so that a longer
+/// list, which Hadoop allows, would push out the sentence that says what happened.
 const DUMP_BYTES_MAX: usize = 8_000;
 
 /// Bytes shown of one command line.
@@ -16,20 +17,20 @@ const COMMAND_BYTES_MAX: usize = 1_000;
 
 const DUMP_HEADER: &str = "\t|- PID PPID PGRPID SESSID CMD_NAME USER_MODE_TIME(MILLIS) SYSTEM_TIME(MILLIS) VMEM_USAGE(BYTES) RSSMEM_USAGE(PAGES) FULL_CMD_LINE\n";
 
-/// One process of the container.
+/// A process of the container, as the message lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DumpedProcess {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
-    /// Without parentheses.
+    /// Command name, without the parentheses of `/proc/PID/stat`.
     pub(super) name: String,
     pub(super) user_ms: u64,
     pub(super) system_ms: u64,
     pub(super) vmem_bytes: u64,
     pub(super) rss_pages: u64,
-    /// Its arguments with blanks between them; `None` if they cannot be read.
+    /// Arguments with blanks between them; `None` if they cannot be read.
     pub(super) command: Option<String>,
 }
 
@@ -90,8 +91,8 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// An amount with a binary prefix and at most one decimal, without the unit itself: `1 G`, `2.1 G`, `512`
-/// (Hadoop: `StringUtils.TraditionalBinaryPrefix.long2String`).
+/// An amount with a binary prefix and at most one decimal, without the unit itself: `1 G`, `2.1 G`,
+/// `512` (Hadoop: `StringUtils.TraditionalBinaryPrefix.long2String`).
 pub(crate) fn amount(bytes: u64) -> String {
     const PREFIXES: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
     let power = bytes.checked_ilog2().unwrap_or(0) / 10;

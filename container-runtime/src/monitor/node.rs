@@ -1,4 +1,4 @@
-//! What the whole machine uses (Hadoop: `NodeResourceMonitorImpl`).
+//! Resource use of the whole machine (Hadoop: `NodeResourceMonitorImpl`).
 
 use std::time::Duration;
 
@@ -6,14 +6,15 @@ use procfs::{Current, CurrentSI, KernelStats, Meminfo};
 
 use super::{MIB, Utilization, vcores};
 
-/// Processor time of the machine up to the sample before, in clock ticks.
+/// CPU time of the machine up to the previous sample, in clock ticks.
 #[derive(Debug, Default)]
 pub(super) struct NodeSampler {
     busy_ticks: u64,
 }
 
 impl NodeSampler {
-    /// What cannot be read counts as 0: a heartbeat must not fail over it. `elapsed`: since the sample before.
+    /// Measures the node. Values that cannot be read count as 0, so that a heartbeat does not fail
+    /// over them. `elapsed`: time since the previous sample.
     pub(super) fn sample(&mut self, elapsed: Option<Duration>) -> Utilization {
         let (pmem_mb, vmem_mb) = Meminfo::current().map_or((0, 0), |memory| {
             let available = memory.mem_available.unwrap_or(memory.mem_free);

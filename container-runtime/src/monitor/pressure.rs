@@ -1,4 +1,4 @@
-//! How long processes of the machine, and containers of a class, have waited for what (kernel:
+//! Pressure stall times of the machine and of each class of containers (kernel:
 //! `Documentation/accounting/psi.rst`).
 
 use std::fs::File;
@@ -11,28 +11,29 @@ use records::ExecutionType;
 
 use records::PerExecutionType;
 
-/// Microseconds since the machine started, or since the cgroup of a class was made. All 0 where the kernel does not tell.
+/// Microseconds since the machine started, or since the cgroup of a class was made. All 0 where the
+/// kernel does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// For a processor.
+    /// Stall times for CPU.
     pub cpu: Stalls,
-    /// For a disk or the like.
+    /// Stall times for disks and other devices.
     pub io: Stalls,
-    /// For memory: reclaim, swap, and reading back what was dropped.
+    /// Stall times for memory: reclaim, swap, and reading dropped pages again.
     pub memory: Stalls,
 }
 
 /// Microseconds in which processes waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// At least one.
+    /// Time in which at least one task was stalled, in microseconds.
     pub some_us: u64,
-    /// All that had something to do.
+    /// Time in which all runnable tasks were stalled, in microseconds.
     pub all_us: u64,
 }
 
 impl Pressure {
-    /// As of now.
+    /// Returns the current totals.
     pub(super) fn read() -> Self {
         let stalls = |some: u64, all: u64| Stalls {
             some_us: some,
@@ -80,7 +81,7 @@ impl PressureFiles {
         Ok(Some(Self { cpu, io, memory }))
     }
 
-    /// As of now; `None`: the kernel does not measure.
+    /// Returns the current totals; `None` if the kernel does not measure them.
     fn read(&self) -> io::Result<Option<Pressure>> {
         let all = (self.cpu.read()?, self.io.read()?, self.memory.read()?);
         let (Some(cpu), Some(io), Some(memory)) = all else {
@@ -112,7 +113,8 @@ impl ClassPressure {
         Self(files)
     }
 
-    /// As of now. A class that once cannot be read is not looked at again: nobody makes its cgroup anew under us.
+    /// Returns the current totals. A class that could not be read once is not read again: its cgroup
+    /// is never created again.
     pub(super) fn sample(&mut self) -> PerExecutionType<Option<Pressure>> {
         let mut sample = PerExecutionType::default();
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {

@@ -1,8 +1,10 @@
-//! The processes of containers, read from `/proc` again and again (Hadoop: `ProcfsBasedProcessTree`).
+//! The processes of containers, read from `/proc` again and again (Hadoop:
+//! `ProcfsBasedProcessTree`).
 //!
-//! A container's processes are those of its leader's session, and their descendants in sessions of their own. All of
-//! `/proc` is listed at each look; the `stat` file of a process is opened once and then read again, which costs half as
-//! much, and cannot hand out a later process of the same number: reading the file of one that is gone fails.
+//! A container's processes are those of its leader's session, and their descendants in sessions of
+//! their own. All of `/proc` is listed at each look; the `stat` file of a process is opened once
+//! and then read again, which costs half as much, and cannot hand out a later process of the same
+//! number: reading the file of one that is gone fails.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,14 +20,14 @@ use super::smaps;
 /// Bytes of a `stat` line: at most 52 numbers and a name of 64 bytes.
 const STAT_BYTES_MAX: usize = 2_048;
 
-/// Of the files that the agent may have open, the part kept open here; further processes are opened at each look. The
-/// rest is for connections, logs and what launches need.
+/// Of the files that the agent may have open, the part kept open here; further processes are opened
+/// at each look. The rest is for connections, logs and what launches need.
 const OPEN_FILES_PART: u64 = 4;
 
 /// Bytes read of a command line; the message shows a part of it.
 const COMMAND_BYTES_MAX: usize = 4_096;
 
-/// What is known of a process from look to look.
+/// Values of a process that the sampler keeps from sample to sample.
 #[derive(Debug)]
 struct Known {
     /// `None` when too many are open.
@@ -33,13 +35,13 @@ struct Known {
     stat: Stat,
     /// Looks at which it was there, this one included.
     looks: u32,
-    /// Processor time that it used since the look before, in clock ticks.
+    /// CPU time used since the previous sample, in clock ticks.
     used_ticks: u64,
     /// The last look at which it was there.
     seen: u64,
 }
 
-/// All processes of the machine, as of the last look.
+/// Processes of the machine, as of the last sample.
 #[derive(Debug)]
 pub(super) struct Processes {
     known: HashMap<i32, Known>,
@@ -48,14 +50,14 @@ pub(super) struct Processes {
     looks: u64,
 }
 
-/// One process of a container.
+/// A process of a container.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member<'a> {
-    /// As the kernel shows it.
+    /// Values that the kernel shows now.
     pub(super) stat: &'a Stat,
-    /// It was there at the look before too.
+    /// The process existed at the previous sample too.
     pub(super) is_aged: bool,
-    /// Clock ticks of processor time since the look before.
+    /// CPU time since the previous sample, in clock ticks.
     pub(super) used_ticks: u64,
 }
 
@@ -168,7 +170,8 @@ impl Processes {
             let Some(known) = self.known.get(&next) else {
                 break None;
             };
-            // Entered before it is known, so that a circle of parents, seen while numbers change hands, ends.
+            // Entered before it is known, so that a circle of parents, seen while numbers change
+            // hands, ends.
             owners.insert(next, None);
             line.push(next);
             if is_leader(known.stat.session) {
@@ -183,7 +186,7 @@ impl Processes {
     }
 }
 
-/// How many files may be kept open; none if the agent's own limit cannot be read.
+/// Returns the number of files that may be kept open; 0 if the agent's own limit cannot be read.
 fn open_files_max() -> usize {
     let limits = Process::myself().and_then(|agent| agent.limits());
     match limits.map(|limits| limits.max_open_files.soft_limit) {
@@ -205,7 +208,7 @@ fn read(file: &File) -> Option<Stat> {
     Stat::from_read(buffer.get(..length)?).ok()
 }
 
-/// Processor time of a process so far, in clock ticks.
+/// Returns the CPU time of a process so far, in clock ticks.
 fn ticks(stat: &Stat) -> u64 {
     stat.utime.saturating_add(stat.stime)
 }
@@ -220,7 +223,7 @@ impl Member<'_> {
         }
     }
 
-    /// As a message shows it.
+    /// Returns the process in the form of Hadoop's message.
     pub(super) fn dumped(&self) -> DumpedProcess {
         let ms = |ticks: u64| ticks.saturating_mul(1000) / procfs::ticks_per_second().max(1);
         DumpedProcess {

@@ -4,8 +4,9 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-/// Bytes of memory that ending the process would set free: what it holds that no file backs, of every mapping but those
-/// that are shared and cannot be written. `None` when there is no such process, or it may not be looked at.
+/// Bytes of memory that ending the process would set free: what it holds that no file backs, of
+/// every mapping but those that are shared and cannot be written. `None` when there is no such
+/// process, or it may not be looked at.
 pub(super) fn anonymous_bytes(pid: i32) -> Option<u64> {
     let file = File::open(format!("/proc/{pid}/smaps")).ok()?;
     sum(BufReader::new(file))
@@ -29,7 +30,8 @@ fn sum(lines: impl BufRead) -> Option<u64> {
     Some(kibibytes.saturating_mul(1024))
 }
 
-/// Those of the mapping that this line begins; other lines begin with a name and a colon.
+/// Returns the permissions of the mapping that this line begins. `None` for other lines, which
+/// begin with a name and a colon.
 fn permissions(line: &str) -> Option<&str> {
     let mut words = line.split_ascii_whitespace();
     let addresses = words.next()?;

@@ -1,4 +1,5 @@
-//! A launcher with Hadoop's defaults, and a container for it, as the tests use that need a process of their own.
+//! A launcher with Hadoop's defaults, and a container for it, as the tests use that need a process
+//! of their own.
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! Launches of real processes: bash, sleep and their like, in temporary folders.
 //!
-//! A test binary of its own, since a launcher reaps children of the whole process. Needs no privileges.
+//! A test binary of its own, since a launcher reaps children of the whole process. Needs no
+//! privileges.
 
 #![expect(
     clippy::unwrap_used,
