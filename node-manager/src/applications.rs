@@ -5,26 +5,27 @@
 //!  ───────────────► Running ───────────────► Finishing ───────────────────► Finished ──────────► forgotten
 //! ```
 //!
-//! The names are Hadoop's (`ApplicationState`): RUNNING, FINISHING_CONTAINERS_WAIT, FINISHED. A finished application stays
-//! known until its logs are deleted, so that their pages go on working.
+//! The names are Hadoop's (`ApplicationState`): RUNNING, FINISHING_CONTAINERS_WAIT, FINISHED. A
+//! finished application stays known until its logs are deleted, so that their pages go on working.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use records::{ApplicationId, ContainerId, MonoMillis};
 
-/// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3 hours by default) and
-/// takes about 200 bytes; a node that meets more than five new ones a second for that long refuses further ones.
+/// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3
+/// hours by default) and takes about 200 bytes; a node that meets more than five new ones a second
+/// for that long refuses further ones.
 pub const APPLICATIONS_MAX: usize = 65_536;
 
-/// Where an application is in its life on this node.
+/// State of an application in its life on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationState {
     /// Containers may be started.
     Running,
-    /// Its containers are being killed.
+    /// Containers of the application are being killed.
     Finishing,
-    /// Its directories are gone; its logs are kept until they are old enough.
+    /// Directories of the application are gone; its logs are kept until they are old enough.
     Finished {
         /// When the logs are to be deleted.
         delete_logs_at: MonoMillis,
@@ -43,37 +44,38 @@ impl ApplicationState {
     }
 }
 
-/// One application.
+/// An application that has, or had, containers on this node.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// Who submitted it: the folder names and the log pages go by it.
+    /// User who submitted the application; the names of its folders and the log pages use it.
     pub user: Arc<str>,
-    /// Where it is.
+    /// State in the application's life.
     pub state: ApplicationState,
-    /// Its containers that are in the agent's memory, done or not.
+    /// Containers of the application in the agent's memory, done or not.
     pub containers: BTreeSet<ContainerId>,
-    /// Of these, the ones that are not done.
+    /// Containers that are not done: a part of `containers`.
     pub live: BTreeSet<ContainerId>,
 }
 
-/// All applications by id.
+/// Table of the applications by id.
 #[derive(Debug, Default)]
 pub struct Applications {
     by_id: BTreeMap<ApplicationId, Application>,
-    /// Finished ones by when their logs go.
+    /// Finished applications, by the time at which their logs are deleted.
     log_deletions: BTreeSet<(MonoMillis, ApplicationId)>,
 }
 
-/// What became of a wish to add a container.
+/// Result of adding a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// Its application is new here.
+    /// Added to an application that is new here.
     ToNewApplication,
-    /// Its application is running.
+    /// Added to an application that is running.
     ToRunning,
-    /// Its application is ending: the container is accepted and then killed, as Hadoop does.
+    /// Added to an application that is ending: the container is accepted and then killed, as Hadoop
+    /// does.
     ToEnding,
-    /// [`APPLICATIONS_MAX`] are known.
+    /// Refused, because [`APPLICATIONS_MAX`] applications are known.
     Refused,
 }
 
@@ -119,7 +121,7 @@ impl Applications {
         self.by_id.get(id)
     }
 
-    /// All applications in id order.
+    /// Iterates over the applications in id order.
     pub fn iter(&self) -> impl Iterator<Item = (&ApplicationId, &Application)> {
         self.by_id.iter()
     }
@@ -142,7 +144,7 @@ impl Applications {
             .is_some_and(|application| application.state == ApplicationState::Running)
     }
 
-    /// Its end was ordered. Returns whether it is known and was running.
+    /// Orders the end of an application. Returns whether it is known and was running.
     pub fn finish(&mut self, id: &ApplicationId) -> bool {
         match self.by_id.get_mut(id) {
             Some(application) if application.state == ApplicationState::Running => {
@@ -176,7 +178,8 @@ impl Applications {
         })
     }
 
-    /// Its directories are being deleted; its logs follow at `delete_logs_at`. Returns its user.
+    /// Marks an application as finished, whose directories are being deleted and whose logs follow
+    /// at `delete_logs_at`. Returns the application's user.
     pub fn finished(&mut self, id: &ApplicationId, delete_logs_at: MonoMillis) -> Option<Arc<str>> {
         let application = self.by_id.get_mut(id)?;
         application.state = ApplicationState::Finished { delete_logs_at };

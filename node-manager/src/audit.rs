@@ -1,5 +1,6 @@
-//! The audit log: who started and stopped what, in the tab-separated form of Hadoop's `NMAuditLogger`, on the log target
-//! `audit`, so that sites that search their NodeManager logs find the same lines.
+//! The audit log: who started and stopped what, in the tab-separated form of Hadoop's
+//! `NMAuditLogger`, on the log target `audit`, so that sites that search their NodeManager logs
+//! find the same lines.
 
 use records::{ContainerExitStatus, ContainerId};
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};

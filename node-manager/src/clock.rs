@@ -12,7 +12,8 @@ pub fn wall_now() -> EpochMillis {
     since.map_or(EpochMillis(0), EpochMillis::from)
 }
 
-/// Both clocks, counted from when the agent started. Copies agree with each other.
+/// Wall and monotonic clock, the latter counted from the start of the agent. Copies agree with each
+/// other.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
@@ -27,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// One reading of both clocks.
+    /// Reads the monotonic and the wall clock.
     #[must_use]
     pub fn now(&self) -> Now {
         Now {
@@ -42,7 +43,8 @@ impl Clock {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The instant at which this clock's monotonic part reads `deadline`, for a timer of the runtime.
+    /// The instant at which this clock's monotonic part reads `deadline`, for a timer of the
+    /// runtime.
     #[must_use]
     pub fn instant_of(&self, deadline: MonoMillis) -> TokioInstant {
         // A deadline beyond what an `Instant` holds never comes; a year is as good.

@@ -1,7 +1,9 @@
-//! The agent's configuration: Hadoop's files and property names, parsed once into typed, validated values.
+//! The agent's configuration: Hadoop's files and property names, parsed once into typed, validated
+//! values.
 //!
-//! In: the folders that hold the site files, and the environment as a map. Out: a [`Config`], or every problem at once.
-//! Parts of the agent get their own section only. Nothing here reads the process's environment or opens a socket.
+//! In: the folders that hold the site files, and the environment as a map. Out: a [`Config`], or
+//! every problem at once. Parts of the agent get their own section only. Nothing here reads the
+//! process's environment or opens a socket.
 
 mod capacity;
 pub mod keys;

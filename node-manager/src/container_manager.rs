@@ -1,7 +1,8 @@
 //! ContainerManagementProtocol, as AMs and the ResourceManager's launcher call it.
 //!
-//! Who calls is proved by an NMToken when the connection opens (`secrets`); here container tokens are verified, requests
-//! are read, and answers are put together. Decisions that need the agent's state are [`crate::core`]'s.
+//! Who calls is proved by an NMToken when the connection opens (`secrets`); here container tokens
+//! are verified, requests are read, and answers are put together. Decisions that need the agent's
+//! state are [`crate::core`]'s.
 
 mod masters;
 mod read;
@@ -37,8 +38,8 @@ pub use self::masters::TAGS_VARIABLE;
 use self::read::{bound, claimed_id, failure, read_asker, read_ids, stopping};
 pub(crate) use self::read::{read_signal, read_spec};
 
-/// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the answer to each entry takes
-/// work and memory, so a call with more is refused whole.
+/// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
+/// answer to each entry takes work and memory, so a call with more is refused whole.
 pub const CONTAINERS_PER_CALL_MAX: usize = 10_000;
 
 /// One request of a start, read.
@@ -58,7 +59,8 @@ pub struct ContainerManager {
 }
 
 impl ContainerManager {
-    /// Serves the agent behind `handle`; tokens are verified with `secrets`, AMs go through `proxy` if there is one.
+    /// Serves the agent behind `handle`; tokens are verified with `secrets`, AMs go through `proxy`
+    /// if there is one.
     #[must_use]
     pub fn new(
         handle: Handle,
@@ -183,8 +185,8 @@ impl ContainerManager {
         Ok((succeeded, failed))
     }
 
-    /// Both forms of an update. A bad token fails its own container only; Hadoop 3.4.2 fails the call with a
-    /// `NullPointerException` there.
+    /// Both forms of an update. A bad token fails its own container only; Hadoop 3.4.2 fails the
+    /// call with a `NullPointerException` there.
     async fn update(
         &self,
         caller: &Caller,
@@ -349,7 +351,8 @@ impl ContainerManagementProtocol for ContainerManager {
     ) -> Result<SignalContainerResponseProto, RemoteException> {
         self.counted(RpcMethod::SignalToContainer, async {
             let signal = read_signal(request.command());
-            // Hadoop signals whatever container of whatever application is named; the caller's own are enough for AMs.
+            // Hadoop signals whatever container of whatever application is named; the caller's own
+            // are enough for AMs.
             let asker = read_asker(caller)?;
             if let Ok(id) = ContainerId::try_from(&request.container_id)
                 && id.application_id() == asker.attempt.application_id

@@ -1,8 +1,10 @@
-//! What the agent knows, and what it does about each thing that happens. No async, no socket, no waiting.
+//! What the agent knows, and what it does about each thing that happens. No async, no socket, no
+//! waiting.
 //!
-//! [`Core`] joins the pure parts — the container scheduler, the applications, the ledger of completions — with the hands
-//! that act: launcher, localizer, directories. `core_task` feeds it one command or effect at a time; it decides nothing
-//! that the parts decide, it only carries their answers.
+//! [`Core`] joins the pure parts — the container scheduler, the applications, the ledger of
+//! completions — with the hands that act: launcher, localizer, directories. `core_task` feeds it
+//! one command or effect at a time; it decides nothing that the parts decide, it only carries their
+//! answers.
 //!
 //! - `admit`: the checks of `startContainers` and what a start sets going
 //! - `calls`: stop, status, update, signal
@@ -77,8 +79,9 @@ struct ContainerRecord {
     had_process: bool,
     /// Its completion is in the ledger.
     completion_noted: bool,
-    /// The RM has acknowledged a completion that has not happened here yet: it took the container for lost or expired.
-    /// It is forgotten when it is done, and reported like any other until then.
+    /// The RM has acknowledged a completion that has not happened here yet: it took the container
+    /// for lost or expired. It is forgotten when it is done, and reported like any other until
+    /// then.
     acknowledged_early: bool,
 }
 
@@ -90,13 +93,16 @@ pub struct Core {
     applications: Applications,
     ledger: StatusLedger<ContainerStatusProto>,
     started: StartedTokens,
-    /// Resource increases that no answered heartbeat has carried yet. At most one per known container.
+    /// Resource increases that no answered heartbeat has carried yet. At most one per known
+    /// container.
     increased: BTreeMap<ContainerId, ContainerProto>,
-    /// That of the current registration; `None` before the first and during a resync, when nothing may start.
+    /// That of the current registration; `None` before the first and during a resync, when nothing
+    /// may start.
     rm_identifier: Option<i64>,
     /// Set once the agent is stopping: nothing starts any more.
     stopping: bool,
-    /// Answered when no container lives. Filled by a stop and by a resync that keeps no containers, one at a time.
+    /// Answered when no container lives. Filled by a stop and by a resync that keeps no containers,
+    /// one at a time.
     waiting_for_the_end: Vec<oneshot::Sender<()>>,
     hands: Box<dyn Hands>,
     secrets: Arc<NodeSecrets>,
@@ -195,8 +201,8 @@ impl Core {
     }
 }
 
-/// A refusal that is answered to nobody. That the container is gone already is the way of things; an answer that no
-/// order explains is a fault of the agent.
+/// A refusal that is answered to nobody. That the container is gone already is the way of things;
+/// an answer that no order explains is a fault of the agent.
 fn log_refusal(refusal: &Refusal) {
     match refusal {
         Refusal::UnexpectedAnswer { .. } => {

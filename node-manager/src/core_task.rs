@@ -1,5 +1,5 @@
-//! The task that owns the agent's state: takes a command or an effect, feeds it to [`Core`], sleeps until the next one or
-//! the next deadline. Everybody else holds a [`Handle`].
+//! The task that owns the agent's state: takes a command or an effect, feeds it to [`Core`], sleeps
+//! until the next one or the next deadline. Everybody else holds a [`Handle`].
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::core::{
 };
 use crate::hands::Effect;
 
-/// Commands under way. Filled by RPC calls, whose number the server bounds, and by the status updater; a sender waits
-/// when it is full, which slows callers down and loses nothing.
+/// Commands under way. Filled by RPC calls, whose number the server bounds, and by the status
+/// updater; a sender waits when it is full, which slows callers down and loses nothing.
 pub const COMMANDS_MAX: usize = 1024;
 
 /// The agent is stopping: the task that owned its state has ended.
@@ -232,8 +232,8 @@ impl Handle {
         .await
     }
 
-    /// The RM wants a new registration. Resolves when it may follow: when no container lives any more, if they are not
-    /// kept.
+    /// The RM wants a new registration. Resolves when it may follow: when no container lives any
+    /// more, if they are not kept.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -343,8 +343,9 @@ pub struct Inbox {
     changes: watch::Sender<u64>,
 }
 
-/// A handle and the inbox it leads to. `effects` come from the hands: each container has at most a handful under way and
-/// the scheduler bounds the containers, so that channel needs no bound of its own.
+/// A handle and the inbox it leads to. `effects` come from the hands: each container has at most a
+/// handful under way and the scheduler bounds the containers, so that channel needs no bound of its
+/// own.
 #[must_use]
 pub fn channel(effects: mpsc::UnboundedReceiver<Effect>) -> (Handle, Inbox) {
     let (sender, commands) = mpsc::channel(COMMANDS_MAX);
@@ -387,7 +388,8 @@ pub async fn run(mut core: Core, mut inbox: Inbox, clock: Clock) {
     }
 }
 
-/// One command to its end. An answer that nobody waits for any more is dropped: the caller's connection is gone.
+/// One command to its end. An answer that nobody waits for any more is dropped: the caller's
+/// connection is gone.
 fn obey(core: &mut Core, command: Command, clock: Clock) {
     let now = clock.now();
     match command {

@@ -1,7 +1,9 @@
-//! What acts for the core on processes and files: launcher, isolation, localizer, folders, deletion. Nothing here waits; what takes time
-//! happens on the parts' own threads and comes back as an [`Effect`].
+//! What acts for the core on processes and files: launcher, isolation, localizer, folders,
+//! deletion. Nothing here waits; what takes time happens on the parts' own threads and comes back
+//! as an [`Effect`].
 //!
-//! [`Hands`] is the seam: the agent has [`NodeHands`], tests of the core have hands that only write down what was asked.
+//! [`Hands`] is the seam: the agent has [`NodeHands`], tests of the core have hands that only write
+//! down what was asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,8 +59,8 @@ pub trait Hands: Send {
         resources: Vec<(String, ResourceSpec)>,
     );
 
-    /// Makes folders and starts the process on a launch thread; answers with effects. `localized_in` is how long its resources
-    /// took; zero for a container without any.
+    /// Makes folders and starts the process on a launch thread; answers with effects.
+    /// `localized_in` is how long its resources took; zero for a container without any.
     ///
     /// # Errors
     /// A text for the AM when the launch was not even queued. Then no effect follows.
@@ -71,7 +73,8 @@ pub trait Hands: Send {
         localized_in: Duration,
     ) -> Result<(), String>;
 
-    /// Freezes a container; answers with an effect if this says `true`. `false`: nothing here can freeze.
+    /// Freezes a container; answers with an effect if this says `true`. `false`: nothing here can
+    /// freeze.
     fn pause(&mut self, id: ContainerId) -> bool;
 
     /// Thaws a container; answers with an effect if this says `true`.
@@ -89,7 +92,8 @@ pub trait Hands: Send {
     /// SIGKILL to all processes of a container.
     fn force_kill(&mut self, id: ContainerId);
 
-    /// Signals a container's process group. The text for its diagnostics; `None` when it has no process.
+    /// Signals a container's process group. The text for its diagnostics; `None` when it has no
+    /// process.
     fn signal(&mut self, id: ContainerId, user: &str, signal: ContainerSignal) -> Option<String>;
 
     /// Gives back what a container used: references now, folders in the background.

@@ -1,6 +1,7 @@
 //! A container's launch context as the AM sent it, checked and in our own types.
 //!
-//! Pure. The whole is bounded by the size of an RPC frame; what the texts mean is for the launch to find out.
+//! Pure. The whole is bounded by the size of an RPC frame; what the texts mean is for the launch to
+//! find out.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use wire::proto::hadoop_yarn::{
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 
-/// What is to be run, and with what.
+/// Commands of a container, with the environment, files and credentials that they need.
 #[derive(Clone, Default)]
 pub struct LaunchContext {
     /// Joined by spaces and given to bash, which interprets them.
@@ -42,7 +43,8 @@ impl LaunchContext {
     /// Reads a launch context.
     ///
     /// # Errors
-    /// `YarnException` with Hadoop's texts when a resource lacks a part, or when the credentials are no token storage.
+    /// `YarnException` with Hadoop's texts when a resource lacks a part, or when the credentials
+    /// are no token storage.
     pub fn read(context: &ContainerLaunchContextProto) -> Result<Self, RemoteException> {
         let resources = context
             .local_resources

@@ -1,11 +1,12 @@
 //! The keys that the ResourceManager shares with its nodes, and what is verified with them.
 //!
-//! Two keys, current and previous, for container tokens and two for NMTokens (Hadoop: `NMContainerTokenSecretManager`,
-//! `NMTokenSecretManagerInNM`). They arrive with the registration and roll by heartbeat. For each application attempt the
-//! key of its last good NMToken is remembered, so that a long-running AM keeps its access over two rolls.
+//! Two keys, current and previous, for container tokens and two for NMTokens (Hadoop:
+//! `NMContainerTokenSecretManager`, `NMTokenSecretManagerInNM`). They arrive with the registration
+//! and roll by heartbeat. For each application attempt the key of its last good NMToken is
+//! remembered, so that a long-running AM keeps its access over two rolls.
 //!
-//! Shared between the RPC connections, which verify, and the status updater, which brings keys: behind a lock that is
-//! held for a look-up only, never over an await.
+//! Shared between the RPC connections, which verify, and the status updater, which brings keys:
+//! behind a lock that is held for a look-up only, never over an await.
 
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -20,8 +21,9 @@ use wire::proto::hadoop_yarn::{ContainerTokenIdentifierProto, NmTokenIdentifierP
 use wire::rpc::{SecretManager, Verified};
 use wire::token::{MasterKey, kind};
 
-/// Attempts whose NMToken key is remembered. They are dropped with their application, of which there are at most
-/// [`crate::applications::APPLICATIONS_MAX`]; two attempts each is YARN's default limit.
+/// Attempts whose NMToken key is remembered. They are dropped with their application, of which
+/// there are at most [`crate::applications::APPLICATIONS_MAX`]; two attempts each is YARN's default
+/// limit.
 const REMEMBERED_ATTEMPTS_MAX: usize = 2 * crate::applications::APPLICATIONS_MAX;
 
 /// The node's keys and, once the port is known, its id.
@@ -61,7 +63,8 @@ impl RollingKey {
         true
     }
 
-    /// The previous key goes first, as in Hadoop: ids are random, and an old token must not be checked with a new key.
+    /// The previous key goes first, as in Hadoop: ids are random, and an old token must not be
+    /// checked with a new key.
     fn find(&self, key_id: i32) -> Option<&MasterKey> {
         [&self.previous, &self.current]
             .into_iter()
@@ -71,7 +74,8 @@ impl RollingKey {
 }
 
 impl NodeSecrets {
-    /// Sets the id that tokens must name. The first call counts; the node's id never changes while it runs.
+    /// Sets the id that tokens must name. The first call counts; the node's id never changes while
+    /// it runs.
     pub fn set_node_id(&self, node_id: NodeId) {
         let _already_set = self.node_id.set(node_id);
     }
@@ -110,7 +114,8 @@ impl NodeSecrets {
     /// Verifies a container token over the bytes received and returns what it says.
     ///
     /// # Errors
-    /// `InvalidToken` when it is empty, of another kind, for another node, of an unknown key, or forged.
+    /// `InvalidToken` when it is empty, of another kind, for another node, of an unknown key, or
+    /// forged.
     pub fn verify_container_token(
         &self,
         token: &TokenProto,
@@ -152,7 +157,8 @@ impl NodeSecrets {
     /// Records that `attempt` starts containers with an NMToken signed with key `key_id`.
     ///
     /// # Errors
-    /// `InvalidToken` when that key is neither current nor previous: an older token may still stop and query, not start.
+    /// `InvalidToken` when that key is neither current nor previous: an older token may still stop
+    /// and query, not start.
     pub fn remember_attempt(
         &self,
         attempt: ApplicationAttemptId,
@@ -178,7 +184,8 @@ impl NodeSecrets {
             .retain(|attempt, _| attempt.application_id != id);
     }
 
-    // A thread that panicked while holding the lock cannot have left a key half written: each change is one assignment.
+    // A thread that panicked while holding the lock cannot have left a key half written: each
+    // change is one assignment.
     fn read(&self) -> RwLockReadGuard<'_, Keys> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,7 +195,7 @@ impl NodeSecrets {
     }
 }
 
-/// What this node's AMRMProxy signs tokens for other nodes with.
+/// Keys with which this node's AMRMProxy signs tokens for other nodes.
 impl NodeKeys for NodeSecrets {
     fn current(&self) -> Option<NodeTokenKeys> {
         let keys = self.read();

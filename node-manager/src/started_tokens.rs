@@ -1,4 +1,5 @@
-//! Container tokens that were used to start a container, remembered until they expire: each starts once. Pure.
+//! Container tokens that were used to start a container, remembered until they expire: each starts
+//! once. Pure.
 //!
 //! Hadoop: `NMContainerTokenSecretManager.recentlyStartedContainerTracker`.
 
@@ -6,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, EpochMillis};
 
-/// Tokens remembered. Hadoop's tokens live 10 minutes; 300 starts a second for that long are 180,000 entries of about
-/// 100 bytes. Beyond the bound starts are refused, since forgetting one would let its token be used twice.
+/// Tokens remembered. Hadoop's tokens live 10 minutes; 300 starts a second for that long are
+/// 180,000 entries of about 100 bytes. Beyond the bound starts are refused, since forgetting one
+/// would let its token be used twice.
 pub const STARTED_TOKENS_MAX: usize = 500_000;
 
 /// The started containers whose tokens have not expired.

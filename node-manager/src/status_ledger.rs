@@ -1,16 +1,19 @@
-//! Which completions the ResourceManager has still to hear of, and which containers stopped lately. Pure.
+//! Completions that the ResourceManager has not been notified of, and containers that stopped
+//! lately. Pure.
 //!
-//! A completion is reported in every heartbeat until one that carried it was surely taken in (Hadoop:
-//! `NodeStatusUpdaterImpl`, `pendingCompletedContainers`); that clears exactly what the heartbeat carried, so a completion
-//! that happens while a heartbeat is under way is never lost. Containers that left the agent's memory are remembered for a while, so
-//! that an AM that asks late is told "recently stopped" and not "unknown".
+//! A completion is reported in every heartbeat until one that carried it was surely taken in
+//! (Hadoop: `NodeStatusUpdaterImpl`, `pendingCompletedContainers`); that clears exactly what the
+//! heartbeat carried, so a completion that happens while a heartbeat is under way is never lost.
+//! Containers that left the agent's memory are remembered for a while, so that an AM that asks late
+//! gets the answer "recently stopped" and not "unknown".
 
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ContainerId, MonoMillis};
 
-/// Stopped containers remembered. At 300 completions a second and Hadoop's 10 minutes that would be 180,000 entries of
-/// about 100 bytes; beyond this the oldest are forgotten early, which only makes an error text less precise.
+/// Stopped containers remembered. At 300 completions a second and Hadoop's 10 minutes that would be
+/// 180,000 entries of about 100 bytes; beyond this the oldest are forgotten early, which only makes
+/// an error text less precise.
 pub const RECENTLY_STOPPED_MAX: usize = 100_000;
 
 /// Completions waiting for a heartbeat that carries them, and the recently stopped.
@@ -30,7 +33,8 @@ struct Pending<S> {
 }
 
 impl<S: Clone> StatusLedger<S> {
-    /// An empty ledger. `track_stopped_ms`: `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
+    /// An empty ledger. `track_stopped_ms`:
+    /// `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
     #[must_use]
     pub fn new(track_stopped_ms: u64) -> Self {
         Self {
@@ -75,9 +79,10 @@ impl<S: Clone> StatusLedger<S> {
         self.pending.retain(|_, pending| !pending.sent);
     }
 
-    /// What is told in another way, by a registration, is not pending any more.
-    pub fn drop_pending(&mut self, is_told: impl Fn(&ContainerId) -> bool) {
-        self.pending.retain(|id, _| !is_told(id));
+    /// Drops the pending completions for which `is_reported` holds, because a registration carries
+    /// them.
+    pub fn drop_pending(&mut self, is_reported: impl Fn(&ContainerId) -> bool) {
+        self.pending.retain(|id, _| !is_reported(id));
     }
 
     /// Whether `id` completed within the tracked time.

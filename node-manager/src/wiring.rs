@@ -5,8 +5,9 @@
 //! stop  ◄── deletion, threads ◄── core_task ◄── RPC server ◄── web server ◄── status updater (unregister)
 //! ```
 //!
-//! The stop goes the other way: no more containers are taken, those that run are ended, the ResourceManager is told, and only
-//! then do the parts that did it end. Each step has a bound, so that nothing that hangs can hold the stop back.
+//! The stop goes the other way: no more containers are taken, those that run are ended, the
+//! ResourceManager is notified, and only then do the parts that did it end. Each step has a bound,
+//! so that nothing that hangs can hold the stop back.
 //!
 //! - `agent`: all parts together, their run and their end
 //! - `shared`: what several of them hold
@@ -43,13 +44,16 @@ use crate::resource_manager::UpdaterError;
 use self::agent::Agent;
 use self::shared::NodeAddress;
 
-/// The Hadoop release whose NodeManager this agent stands in for: the version that it registers with.
+/// The Hadoop release whose NodeManager this agent stands in for: the version that it registers
+/// with.
 pub const HADOOP_VERSION: &str = "3.4.2";
 
-/// What the program was started with. Nothing below the program asks the process for it.
+/// Facts about the process in which the agent runs. Nothing below the program asks the process for
+/// them.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Its environment: the source of the variables that `yarn.nodemanager.env-whitelist` lets containers have.
+    /// Environment of the process: the source of the variables that
+    /// `yarn.nodemanager.env-whitelist` lets containers have.
     pub environment: BTreeMap<String, String>,
     /// Local time's distance from UTC, for times that people read.
     pub utc_offset: UtcOffset,
@@ -58,7 +62,7 @@ pub struct Process {
 /// Why the agent could not start, or ended otherwise than in order.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// The node's name or an address cannot be told.
+    /// The node's name or an address cannot be found out.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The web port cannot be had.
@@ -73,9 +77,9 @@ pub enum AgentError {
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {
-        /// Which part.
+        /// Part that cannot be started.
         what: &'static str,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },

@@ -1,25 +1,29 @@
-//! What the node offers the cluster: fixed numbers, or found from the hardware (Hadoop: `NodeManagerHardwareUtils`).
+//! What the node offers the cluster: fixed numbers, or found from the hardware (Hadoop:
+//! `NodeManagerHardwareUtils`).
 
 use std::collections::BTreeMap;
 
 use records::Resource;
 
-/// Mebibytes offered when nothing is configured and the hardware is not to be asked (Hadoop: `DEFAULT_NM_PMEM_MB`).
+/// Mebibytes offered when nothing is configured and the hardware is not to be asked (Hadoop:
+/// `DEFAULT_NM_PMEM_MB`).
 pub const DEFAULT_MEMORY_MB: u64 = 8192;
 /// Virtual cores offered in the same case (Hadoop: `DEFAULT_NM_VCORES`).
 pub const DEFAULT_VCORES: u32 = 8;
-/// What stands for the daemon's own share of memory. Java takes twice its maximum heap, which with the daemon's usual
-/// 1000 MB is 2000; this agent has no heap limit and is made to stay under 40 MB, so 64 leaves room to spare.
+/// Allowance for the daemon's own memory. Java takes twice its maximum heap, which with the
+/// daemon's usual 1000 MB is 2000; this agent has no heap limit and is made to stay under 40 MB, so
+/// 64 leaves a margin.
 pub const AGENT_MEMORY_MB: u64 = 64;
-/// The part of the remaining memory that containers get when no reserve is configured, in percent (Hadoop: 0.8).
+/// The part of the remaining memory that containers get when no reserve is configured, in percent
+/// (Hadoop: 0.8).
 const CONTAINER_MEMORY_PERCENT: u64 = 80;
 
-/// Where the offered memory comes from.
+/// Source of the memory that the node offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryCapacity {
     /// `yarn.nodemanager.resource.memory-mb`, or Hadoop's default.
     Fixed {
-        /// Mebibytes.
+        /// Offered memory in mebibytes.
         memory_mb: u64,
     },
     /// Found from the machine's memory.
@@ -29,7 +33,7 @@ pub enum MemoryCapacity {
     },
 }
 
-/// Where the offered virtual cores come from.
+/// Source of the virtual cores that the node offers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum VcoreCapacity {
     /// `yarn.nodemanager.resource.cpu-vcores`, or Hadoop's default.
@@ -46,16 +50,17 @@ pub enum VcoreCapacity {
     },
 }
 
-/// What the node offers (`yarn.nodemanager.resource.*`).
+/// Resources that the node offers (`yarn.nodemanager.resource.*`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeCapacityConfig {
-    /// Memory.
+    /// Source of the offered memory.
     pub memory: MemoryCapacity,
-    /// Virtual cores.
+    /// Source of the offered virtual cores.
     pub vcores: VcoreCapacity,
     /// Share of all processors that containers together may use, 1 to 100.
     pub physical_cpu_limit_percent: u32,
-    /// Other resource types by name, as written with their units (`yarn.nodemanager.resource-type.NAME`).
+    /// Other resource types by name, as written with their units
+    /// (`yarn.nodemanager.resource-type.NAME`).
     pub custom_types: BTreeMap<String, String>,
 }
 
@@ -64,9 +69,9 @@ pub struct NodeCapacityConfig {
 pub struct Hardware {
     /// Physical memory in mebibytes.
     pub memory_mb: u64,
-    /// Processor cores.
+    /// Number of processor cores.
     pub cores: u32,
-    /// Hardware threads.
+    /// Number of hardware threads.
     pub logical_processors: u32,
 }
 
@@ -75,12 +80,13 @@ pub struct Hardware {
 pub struct Capacity {
     /// Offered to the ResourceManager.
     pub offered: Resource,
-    /// What the machine has.
+    /// Resources of the machine.
     pub physical: Resource,
 }
 
 impl NodeCapacityConfig {
-    /// Works out what to offer on this machine. Never offers nothing: at least 1 MB and 1 virtual core.
+    /// Works out what to offer on this machine. Never offers nothing: at least 1 MB and 1 virtual
+    /// core.
     #[must_use]
     pub fn resolve(&self, hardware: Hardware) -> Capacity {
         let memory_mb = match self.memory {

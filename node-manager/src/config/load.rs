@@ -15,24 +15,25 @@ use super::{keys, read_cgroups, read_node, read_proxy, read_work};
 const SUGGESTIONS_MAX: usize = 50;
 const OWN_PREFIX: &str = "yarn.nodemanager.";
 
-/// What reading a configuration gave, whether or not it can be used.
+/// Result of reading a configuration, whether or not it can be used.
 #[derive(Debug)]
 pub struct Loaded {
     /// Every property, Hadoop's defaults included.
     pub properties: Properties,
-    /// Which of them must not be shown.
+    /// Properties that must not be shown.
     pub secrets: Secrets,
     /// The typed configuration, or everything that is wrong.
     pub config: Result<Config, ConfigProblems>,
-    /// What works, though perhaps not as meant.
+    /// Warnings of properties that work, though perhaps not as meant.
     pub warnings: Vec<Warning>,
     /// Properties that are set but mean nothing here, with where; for a debug log.
     pub ignored: Vec<(String, Origin)>,
 }
 
 impl Config {
-    /// Reads Hadoop's files from `conf_dirs` (each file from the first folder that has it) and checks all values. `env` is
-    /// the environment that `${env.…}` and Hadoop's start scripts would see.
+    /// Reads Hadoop's files from `conf_dirs` (each file from the first folder that has it) and
+    /// checks all values. `env` is the environment that `${env.…}` and Hadoop's start scripts would
+    /// see.
     ///
     /// # Errors
     /// Everything that is wrong, together.
@@ -95,7 +96,8 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
     }
 }
 
-/// Warns of names that files set and that nothing obeys; gives those that mean nothing here.
+/// Warns of properties that files set and that have no effect; returns those that mean nothing
+/// here.
 fn look_at_names(reader: &mut PropertyReader<'_>) -> Vec<(String, Origin)> {
     let set: BTreeSet<String> = reader
         .properties()
@@ -134,7 +136,7 @@ fn look_at_names(reader: &mut PropertyReader<'_>) -> Vec<(String, Origin)> {
     ignored
 }
 
-/// Whether a file says something else than the default, not only in other words.
+/// Whether a file's value differs from the default, and not only in its notation.
 fn differs_from_default(reader: &PropertyReader<'_>, name: &str) -> bool {
     let set = reader.properties().raw(name).unwrap_or("");
     let key = keys::find(name);

@@ -1,4 +1,5 @@
-//! Properties to sections: the node's addresses, its ResourceManagers, what it offers, its folders, its health.
+//! Properties to sections: the node's addresses, its ResourceManagers, what it offers, its folders,
+//! its health.
 
 use std::path::PathBuf;
 
@@ -107,7 +108,8 @@ pub(super) fn capacity(reader: &mut PropertyReader<'_>) -> NodeCapacityConfig {
         Some((name[prefix.len()..].to_owned(), value))
     });
     let custom_types = custom.collect();
-    // Asked for so that a site's list of types is known to be read; types are sent as the node's amounts name them.
+    // Asked for so that a site's list of types is known to be read; types are sent as the node's
+    // amounts name them.
     let _ = reader.list("yarn.resource-types");
     NodeCapacityConfig {
         memory: match memory_mb {
@@ -134,7 +136,8 @@ pub(super) fn capacity(reader: &mut PropertyReader<'_>) -> NodeCapacityConfig {
     }
 }
 
-/// -1 says "find out"; 0 would register a node that can do nothing. The bound is that of the wire's 32 bits.
+/// -1 says "find out"; 0 would register a node that can do nothing. The bound is that of the wire's
+/// 32 bits.
 fn minus_one_or_positive(reader: &mut PropertyReader<'_>, name: &str) -> Option<u64> {
     let value = reader.integer(name, -1..=i64::from(i32::MAX));
     if value == 0 {
@@ -183,7 +186,8 @@ pub(super) fn health(reader: &mut PropertyReader<'_>) -> HealthConfig {
     let mut scripts = Vec::new();
     for name in names.into_iter().take(HEALTH_SCRIPTS_MAX) {
         let of = |what: &str| format!("yarn.nodemanager.health-checker.{name}.{what}");
-        // A script without a path is not there, in Hadoop too: the default list names one that nobody has.
+        // A script without a path is not there, in Hadoop too: the default list names one that
+        // nobody has.
         let Some(path) = reader.resolved_text(&of("path")) else {
             continue;
         };
@@ -250,8 +254,9 @@ pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
         "yarn.nodemanager.container-monitor.interval-ms",
         1..=i64::MAX,
     );
-    // With enforcement by the kernel Hadoop does not poll, and it takes `enforced`, which is true by default, for that
-    // whether or not cgroups are used. Seen on a live 3.4.2: a container of 128 MB lives on with 300.
+    // With enforcement by the kernel Hadoop does not poll, and it takes `enforced`, which is true
+    // by default, for that whether or not cgroups are used. Seen on a live 3.4.2: a container of
+    // 128 MB lives on with 300.
     let enforced = reader.flag("yarn.nodemanager.resource.memory.enforced");
     let elastic = reader.flag("yarn.nodemanager.elastic-memory-control.enabled");
     let polled = !enforced || elastic;
@@ -275,7 +280,7 @@ pub(super) fn recovery(reader: &mut PropertyReader<'_>) -> RecoveryConfig {
     }
 }
 
-/// What names of services must be.
+/// Returns the expected form of names of services.
 pub(super) fn service_names() -> Expected {
     Expected::Rule(
         "must be names of letters, digits and _, not beginning with a digit, with commas between"
@@ -283,7 +288,8 @@ pub(super) fn service_names() -> Expected {
     )
 }
 
-/// Whether a name may be that of an auxiliary service (Hadoop: `AuxServices.validateAuxServiceName`).
+/// Whether a name may be that of an auxiliary service (Hadoop:
+/// `AuxServices.validateAuxServiceName`).
 pub(super) fn is_service_name(name: &str) -> bool {
     parse::is_variable_name(name)
 }

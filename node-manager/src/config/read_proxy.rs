@@ -13,7 +13,7 @@ use wire::secrets::RollTimes;
 use super::read_node::{is_service_name, own_or_general, service_names};
 use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
 
-/// Rules of one node; each is looked at for every ask of an attempt it applies to.
+/// Limit on the rules of one node; every ask of an attempt is compared with each rule that applies.
 const RULES_MAX: usize = 64;
 
 const ENABLED: &str = "yarn.nodemanager.amrmproxy.enabled";
@@ -43,7 +43,8 @@ pub(super) fn amrm_proxy(
         reader.problem(PIPELINE, Expected::Rule(error.to_string().into()));
         Vec::new()
     });
-    // Hadoop's distributed scheduler waits for the ResourceManager as the node does, its plain proxy as a client does.
+    // Hadoop's distributed scheduler waits for the ResourceManager as the node does, its plain
+    // proxy as a client does.
     let (max_wait, interval) = if distributed_scheduling {
         let max_wait = own_or_general(reader, "resourcemanager.connect.max-wait.ms", -1);
         let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 1);
@@ -86,7 +87,8 @@ pub(super) fn amrm_proxy(
     }
 }
 
-/// Whether the scheduler's address is where the proxy itself listens: what an AM's configuration has to say, in the node's.
+/// Whether the scheduler's address is where the proxy itself listens: what an AM's configuration
+/// has to say, in the node's.
 fn is_itself(scheduler: &HostPort, proxy: &HostPort) -> bool {
     let is_here = |address: &HostPort| {
         let ip = address.host.parse::<IpAddr>();
@@ -96,8 +98,9 @@ fn is_itself(scheduler: &HostPort, proxy: &HostPort) -> bool {
     scheduler.port == proxy.port && proxy.port != 0 && (same_host || is_here(scheduler))
 }
 
-/// How the local key rolls. A new key counts from 1.5 times the AMs' expiry on, when each AM has either spoken and got a
-/// token of it or is lost (Hadoop: `AMRMProxyTokenSecretManager`, which refuses to start as well).
+/// How the local key rolls. A new key counts from 1.5 times the AMs' expiry on, when each AM has
+/// either spoken and got a token of it or is lost (Hadoop: `AMRMProxyTokenSecretManager`, which
+/// refuses to start as well).
 fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
     let interval = reader.u64(ROLL_INTERVAL, 1).saturating_mul(1000);
     let expiry = reader.u64(AM_EXPIRY, 1);
@@ -172,7 +175,7 @@ fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
     rules
 }
 
-/// One priority or two with a `-` between them; every priority if unset.
+/// Reads one priority, or two with a `-` between them; every priority if the property is unset.
 fn priorities(reader: &mut PropertyReader<'_>, name: &str) -> (i32, i32) {
     const ALL: (i32, i32) = (i32::MIN, i32::MAX);
     let Some(text) = reader.text(name) else {

@@ -93,7 +93,8 @@ fn executor(reader: &mut PropertyReader<'_>) -> ContainerExecutor {
     }
 }
 
-/// `A=x,B=y` from the one property, then one variable for each `admin-env.NAME`, which has the last word.
+/// `A=x,B=y` from the one property, then one variable for each `admin-env.NAME`, which has the last
+/// word.
 fn admin_env(reader: &mut PropertyReader<'_>) -> Vec<(String, String)> {
     const NAME: &str = "yarn.nodemanager.admin-env";
     const PREFIX: &str = "yarn.nodemanager.admin-env.";
@@ -175,7 +176,8 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
     }
 }
 
-/// What protects Hadoop's calls. Doing less than was asked for silently would be worse than not starting.
+/// Reads the properties that protect Hadoop's calls. Doing less than was asked for silently would
+/// be worse than not starting.
 pub(super) fn security(reader: &mut PropertyReader<'_>) {
     const AUTHENTICATION: &str = "hadoop.security.authentication";
     const PROTECTION: &str = "hadoop.rpc.protection";

@@ -1,4 +1,5 @@
-//! The sections of the configuration, one per consumer. Plain values: no parsing, no defaults, no I/O.
+//! The sections of the configuration, one per consumer. Plain values: no parsing, no defaults, no
+//! I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,14 +13,14 @@ use sched::OpportunisticContainersQueuePolicy;
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
 
-/// Everything the agent is told, valid as a whole.
+/// Configuration of the agent, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where the agent listens.
+    /// Addresses that the agent listens on.
     pub addresses: AddressConfig,
     /// The ResourceManagers and how patiently they are called.
     pub rm: ResourceManagerConfig,
-    /// What the node offers.
+    /// Resources that the node offers.
     pub capacity: NodeCapacityConfig,
     /// The container scheduler.
     pub scheduler: SchedulerConfig,
@@ -29,9 +30,9 @@ pub struct Config {
     pub dirs: DirsConfig,
     /// Localization and its cache.
     pub localizer: LocalizerConfig,
-    /// Removing files.
+    /// Threads and delay of the removal of files.
     pub deletion: DeletionConfig,
-    /// Container logs.
+    /// Retention and publication of container logs.
     pub logs: LogConfig,
     /// Web pages and REST.
     pub web: WebConfig,
@@ -41,18 +42,20 @@ pub struct Config {
     pub cgroups: CgroupConfig,
     /// Sampling of containers.
     pub monitor: MonitorConfig,
-    /// What survives a restart.
+    /// Recovery after a restart.
     pub recovery: RecoveryConfig,
-    /// What stands between AMs and the ResourceManager.
+    /// Proxy between AMs and the ResourceManager.
     pub amrm_proxy: AmrmProxyConfig,
-    /// Services that the configuration names, in its order. The agent runs none of them yet, and a warning says so.
+    /// Services that the configuration names, in its order. The agent runs none of them yet, and a
+    /// warning says so.
     pub aux_services: Vec<AuxServiceConfig>,
 }
 
-/// Where the agent listens.
+/// Addresses that the agent listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressConfig {
-    /// Container management (`yarn.nodemanager.address`). Its host names the node unless it is a wildcard.
+    /// Container management (`yarn.nodemanager.address`). Its host names the node unless it is a
+    /// wildcard.
     pub node: HostPort,
     /// `yarn.nodemanager.bind-host`: listen here, whatever the addresses say.
     pub bind_host: Option<String>,
@@ -60,24 +63,26 @@ pub struct AddressConfig {
     pub web: HostPort,
     /// Kept free for localizers (`yarn.nodemanager.localizer.address`).
     pub localizer: HostPort,
-    /// Calls of `ContainerManagementProtocol` handled at once (`yarn.nodemanager.container-manager.thread-count`).
+    /// Calls of `ContainerManagementProtocol` handled at once
+    /// (`yarn.nodemanager.container-manager.thread-count`).
     pub container_manager_thread_count: u32,
 }
 
 impl AddressConfig {
-    /// Where container management listens: the bind host, if there is one, with the address's port.
+    /// Returns the address that container management listens on: the bind host, if there is one,
+    /// with the address's port.
     #[must_use]
     pub fn node_bind(&self) -> HostPort {
         self.bound(&self.node)
     }
 
-    /// Where the AMRMProxy listens, whose address is this.
+    /// Returns the address that the AMRMProxy listens on, given its configured `address`.
     #[must_use]
     pub fn proxy_bind(&self, address: &HostPort) -> HostPort {
         self.bound(address)
     }
 
-    /// Where the web server listens.
+    /// Returns the address that the web server listens on.
     #[must_use]
     pub fn web_bind(&self) -> HostPort {
         self.bound(&self.web)
@@ -100,37 +105,42 @@ pub struct ResourceManagerConfig {
     pub connect_max_wait_ms: Option<u64>,
     /// Between two tries.
     pub connect_retry_interval_ms: u64,
-    /// The RM keeps containers over its restart, so a resync kills none (`yarn.resourcemanager.work-preserving-recovery.enabled`).
+    /// The RM keeps containers over its restart, so a resync kills none
+    /// (`yarn.resourcemanager.work-preserving-recovery.enabled`).
     pub work_preserving_recovery_enabled: bool,
     /// Older RMs are to be refused. Nothing looks at it yet.
     pub minimum_version: MinimumVersion,
     /// Heartbeats come this often until the RM says otherwise.
     pub heartbeat_interval_ms: u64,
-    /// The RM takes the node for lost after this time without a heartbeat (`yarn.nm.liveness-monitor.expiry-interval-ms`).
+    /// The RM takes the node for lost after this time without a heartbeat
+    /// (`yarn.nm.liveness-monitor.expiry-interval-ms`).
     pub nm_expiry_interval_ms: u64,
-    /// Completed containers are remembered this long for the RM (`yarn.nodemanager.duration-to-track-stopped-containers`).
+    /// Completed containers are remembered this long for the RM
+    /// (`yarn.nodemanager.duration-to-track-stopped-containers`).
     pub stopped_containers_tracked_ms: u64,
 }
 
-/// The AMRMProxy.
+/// Configuration of the AMRMProxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmrmProxyConfig {
-    /// Whether there is one: `yarn.nodemanager.amrmproxy.enabled` or `yarn.nodemanager.distributed-scheduling.enabled`.
+    /// Whether there is one: `yarn.nodemanager.amrmproxy.enabled` or
+    /// `yarn.nodemanager.distributed-scheduling.enabled`.
     pub enabled: bool,
-    /// Where AMs reach it (`yarn.nodemanager.amrmproxy.address`).
+    /// Address at which AMs reach the proxy (`yarn.nodemanager.amrmproxy.address`).
     pub address: HostPort,
-    /// All else.
+    /// Options of the proxy itself.
     pub proxy: ProxyConfig,
 }
 
 /// The container scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// What admits an opportunistic container.
+    /// Policy that admits opportunistic containers to the queue.
     pub opportunistic_queue_policy: OpportunisticContainersQueuePolicy,
-    /// Opportunistic containers that may wait under `ByQueueLen`. 0: none, and guaranteed ones start without a test.
+    /// Opportunistic containers that may wait under `ByQueueLen`. 0: none, and guaranteed ones
+    /// start without a test.
     pub opportunistic_queue_length_max: u32,
-    /// Freeze instead of kill to make room for a guaranteed container.
+    /// Freeze instead of kill to free resources for a guaranteed container.
     pub pause_for_preemption: bool,
     /// An opportunistic container may stay frozen so long.
     pub pause_max_ms: u64,
@@ -138,20 +148,22 @@ pub struct SchedulerConfig {
     pub pause_memory_ceiling_mb: Option<u64>,
 }
 
-/// Which of Hadoop's executors the configuration asks for. Both start containers without a setuid helper here.
+/// Hadoop's executor that the configuration asks for. Both start containers without a setuid helper
+/// here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContainerExecutor {
     /// `DefaultContainerExecutor`: everything runs as the agent's own user.
     #[default]
     Default,
-    /// `LinuxContainerExecutor`: Hadoop runs containers as other users; this agent as its own, and says so.
+    /// `LinuxContainerExecutor`: Hadoop runs containers as other users; this agent as its own, and
+    /// says so.
     Linux,
 }
 
 /// How a container's process is made and ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchConfig {
-    /// What the configuration asks for.
+    /// Executor that the configuration asks for.
     pub executor: ContainerExecutor,
     /// Names taken over from the agent's environment unless the container sets them.
     pub env_whitelist: Vec<String>,
@@ -179,7 +191,7 @@ pub struct LaunchConfig {
     pub retry_minimum_interval_ms: u64,
 }
 
-/// Container logs.
+/// Retention and publication of container logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
     /// Logs stay this long after their application ended.
@@ -188,7 +200,7 @@ pub struct LogConfig {
     pub deletion_threads_count: u32,
     /// Logs are to be collected on a remote file system (`yarn.log-aggregation-enable`).
     pub aggregation_enabled: bool,
-    /// Where log pages of unknown applications redirect to (`yarn.log.server.url`).
+    /// Address to which log pages of unknown applications redirect (`yarn.log.server.url`).
     pub server_url: Option<String>,
     /// The same for REST (`yarn.log.server.web-service.url`).
     pub server_web_service_url: Option<String>,
@@ -231,14 +243,14 @@ pub struct DiskHealthConfig {
     pub free_space_watermark_high_mb: u64,
 }
 
-/// One health script (`yarn.nodemanager.health-checker.NAME.*`).
+/// Configuration of one health script (`yarn.nodemanager.health-checker.NAME.*`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthScript {
-    /// Its name among `yarn.nodemanager.health-checker.scripts`.
+    /// Name of the script among `yarn.nodemanager.health-checker.scripts`.
     pub name: String,
-    /// What to run.
+    /// Path of the program to run.
     pub path: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub opts: Vec<String>,
     /// A run that takes longer makes the node unhealthy.
     pub timeout_ms: u64,
@@ -253,7 +265,8 @@ pub struct MonitorConfig {
     pub enabled: bool,
     /// Between two looks.
     pub interval_ms: u64,
-    /// Kill what uses more physical memory than it was given. Already false where Hadoop does not poll.
+    /// Kill what uses more physical memory than it was given. Already false where Hadoop does not
+    /// poll.
     pub pmem_check_enabled: bool,
     /// Kill what uses more virtual memory than allowed. Already false where Hadoop does not poll.
     pub vmem_check_enabled: bool,
@@ -263,12 +276,12 @@ pub struct MonitorConfig {
     pub smaps_based_rss: bool,
 }
 
-/// What survives a restart.
+/// Configuration of the recovery after a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryConfig {
-    /// `yarn.nodemanager.recovery.enabled`.
+    /// Value of `yarn.nodemanager.recovery.enabled`.
     pub enabled: bool,
-    /// Where the state lives.
+    /// Folder of the stored state.
     pub dir: PathBuf,
     /// Leave containers running when the agent stops.
     pub supervised: bool,
@@ -277,10 +290,10 @@ pub struct RecoveryConfig {
 /// A service that containers may address (`yarn.nodemanager.aux-services`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuxServiceConfig {
-    /// Its name.
+    /// Name of the auxiliary service.
     pub name: String,
-    /// Hadoop's class.
+    /// Hadoop's class of the service.
     pub class: String,
-    /// Its other `yarn.nodemanager.aux-services.NAME.*` properties, by what follows the name.
+    /// Other `yarn.nodemanager.aux-services.NAME.*` properties, by the text after the name.
     pub properties: BTreeMap<String, String>,
 }

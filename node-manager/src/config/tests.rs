@@ -28,7 +28,8 @@ fn xml(pairs: &[(&str, &str)]) -> String {
     )
 }
 
-/// What comes of a `yarn-site.xml` with these properties; short names are of the NodeManager.
+/// Loads a `yarn-site.xml` with these properties; short names are completed with the NodeManager's
+/// prefix.
 fn loaded(pairs: &[(&str, &str)]) -> Loaded {
     let full: Vec<(String, &str)> = pairs
         .iter()

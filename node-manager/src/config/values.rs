@@ -1,9 +1,10 @@
 //! Small values that several sections of the configuration share.
 
-/// What version of the ResourceManager is good enough (`yarn.nodemanager.resourcemanager.minimum.version`).
+/// Lowest acceptable version of the ResourceManager
+/// (`yarn.nodemanager.resourcemanager.minimum.version`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MinimumVersion {
-    /// Any.
+    /// Any version is accepted.
     #[default]
     None,
     /// At least the version that the agent itself reports.

@@ -1,6 +1,7 @@
 //! ApplicationMasters on their start: what they are given to speak to the ResourceManager with.
 //!
-//! Source: `ContainerManagerImpl.startContainers`, which hands an AM's request to the `AMRMProxyService`.
+//! Source: `ContainerManagerImpl.startContainers`, which hands an AM's request to the
+//! `AMRMProxyService`.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerTokenIdentifierProto, ContainerTypeProto,
 };
 
-/// The variable of an AM's environment that has its application's tags, with commas between them. YARN keeps an
-/// application's own tags to the ResourceManager; jobs set this one beside them.
+/// The variable of an AM's environment that has its application's tags, with commas between them.
+/// YARN keeps an application's own tags to the ResourceManager; jobs set this one beside them.
 pub const TAGS_VARIABLE: &str = "NM_AGENT_APPLICATION_TAGS";
 
 /// Tags of one application. They are kept with its pipeline.
@@ -25,8 +26,9 @@ const TAG_BYTES_MAX: usize = 400;
 pub(super) struct Masters(pub(super) Option<Arc<AmrmProxy>>);
 
 impl Masters {
-    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline, which stays only if what is answered
-    /// is told of a success. Other containers, and AMs without such a token, are left as they are.
+    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline, which stays
+    /// only if what is answered is told of a success. Other containers, and AMs without such a
+    /// token, are left as they are.
     ///
     /// # Errors
     /// `YarnException` when the node has all the pipelines it takes, or runs a later attempt.
@@ -62,7 +64,7 @@ impl Masters {
                 tracing::warn!(%attempt, "an ApplicationMaster has no AMRMToken and is not proxied");
                 Ok(None)
             }
-            // The launch context is refused for them, in Hadoop's words.
+            // The launch context is refused for them, with Hadoop's text.
             Err(AdmitError::Credentials { .. }) => Ok(None),
             Err(error @ (AdmitError::TooMany | AdmitError::Superseded { .. })) => Err(error.into()),
         }

@@ -1,4 +1,5 @@
-//! Requests read and refusals put into words: messages in, our own types out, and the reverse. Pure.
+//! Requests read and refusals put into words: messages in, our own types out, and the reverse.
+//! Pure.
 
 use container_runtime::launch::ContainerSignal;
 use prost::Message;

@@ -1,7 +1,8 @@
-//! `startContainers`: the checks that need the agent's state, in Hadoop's order, and what a start sets going.
+//! `startContainers`: the checks that need the agent's state, in Hadoop's order, and what a start
+//! sets going.
 //!
-//! The token itself was verified before (`container_manager`). Here, where registrations are handled too, a container
-//! cannot slip between two of them.
+//! The token itself was verified before (`container_manager`). Here, where registrations are
+//! handled too, a container cannot slip between two of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub struct StartRequest {
     pub spec: ContainerSpec,
     /// The token's identifier.
     pub token: Arc<ContainerTokenIdentifierProto>,
-    /// The launch context, or what is wrong with it: told to the AM only after the checks that come first.
+    /// The launch context, or what is wrong with it: told to the AM only after the checks that come
+    /// first.
     pub context: Result<LaunchContext, RemoteException>,
     /// When the call arrived, in microseconds of the agent's clock.
     pub received_us: u64,
@@ -69,7 +71,8 @@ impl Purpose {
 }
 
 impl Core {
-    /// Starts one container, if all checks pass. A refused one may be tried again with the same token.
+    /// Starts one container, if all checks pass. A refused one may be tried again with the same
+    /// token.
     pub fn start(&mut self, asker: Asker, request: StartRequest, now: Now) -> StartOutcome {
         if let Err(outcome) = self.admit(asker, &request, now) {
             return outcome;
@@ -94,7 +97,8 @@ impl Core {
         }
     }
 
-    /// The checks from the application to the auxiliary services, and that the agent is not stopping.
+    /// The checks from the application to the auxiliary services, and that the agent is not
+    /// stopping.
     fn admit(
         &mut self,
         asker: Asker,
@@ -114,7 +118,8 @@ impl Core {
         if let Err(invalid_token) = self.secrets.remember_attempt(asker.attempt, asker.key_id) {
             return Err(StartOutcome::CallFailed(invalid_token));
         }
-        // No auxiliary service runs in this agent yet: a job that needs one learns it here instead of hanging.
+        // No auxiliary service runs in this agent yet: a job that needs one learns it here instead
+        // of hanging.
         let context = request.context.as_ref().ok();
         if let Some(name) = context.and_then(|context| context.service_names.first()) {
             return refused(RemoteException::new(

@@ -1,4 +1,5 @@
-//! Calls of AMs about containers that exist: stop, status, update, signal. All are authorised by application.
+//! Calls of AMs about containers that exist: stop, status, update, signal. All are authorised by
+//! application.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exceptio
 use super::{Asker, Core};
 
 impl Core {
-    /// `stopContainers` for one container: kills it with -105. Stopping one that stopped lately is a success.
+    /// `stopContainers` for one container: kills it with -105. Stopping one that stopped lately is
+    /// a success.
     ///
     /// # Errors
     /// `YarnException` when the container is unknown or another application's.
@@ -41,7 +43,8 @@ impl Core {
     /// `getContainerStatuses` for one container.
     ///
     /// # Errors
-    /// `YarnException` with Hadoop's texts when it is unknown, stopped and forgotten, or another application's.
+    /// `YarnException` with Hadoop's texts when it is unknown, stopped and forgotten, or another
+    /// application's.
     pub fn container_status(
         &self,
         asker: Asker,
@@ -68,10 +71,12 @@ impl Core {
         Ok(self.hands.localization_statuses(&id))
     }
 
-    /// `updateContainer` for one container, its token verified: a new size, a new execution type, or both.
+    /// `updateContainer` for one container, its token verified: a new size, a new execution type,
+    /// or both.
     ///
     /// # Errors
-    /// As for a start, and `YarnException` when the version is not newer or an increase is still unreported.
+    /// As for a start, and `YarnException` when the version is not newer or an increase is still
+    /// unreported.
     pub fn update_container(
         &mut self,
         asker: Asker,
@@ -124,7 +129,8 @@ impl Core {
         Ok(())
     }
 
-    /// `signalToContainer`, from an AM or a heartbeat. Unknown and not yet launched containers are passed over.
+    /// `signalToContainer`, from an AM or a heartbeat. Unknown and not yet launched containers are
+    /// passed over.
     pub fn signal(&mut self, id: ContainerId, signal: ContainerSignal, now: Now) {
         let Some(record) = self.containers.get(&id) else {
             return;

@@ -1,13 +1,17 @@
-//! Keeps the diagnostics of one message to the ResourceManager within what an RPC frame may hold. Pure.
+//! Keeps the diagnostics of one message to the ResourceManager within what an RPC frame may hold.
+//! Pure.
 //!
-//! A heartbeat cannot be split: containers missing from it would be taken for lost. Ten thousand containers may end between
-//! two heartbeats, each with ten thousand characters of diagnostics, which is near Hadoop's limit of 128 MiB for a frame
-//! (`ipc.maximum.data.length`). Then each text keeps its end, as everywhere, and its fair share.
+//! A heartbeat cannot be split: containers missing from it would be taken for lost. Ten thousand
+//! containers may end between two heartbeats, each with ten thousand characters of diagnostics,
+//! which is near Hadoop's limit of 128 MiB for a frame (`ipc.maximum.data.length`). Then each text
+//! keeps its end, as everywhere, and its fair share.
 
-/// Bytes of diagnostics in one message: a quarter of a frame, so that everything else has ample room.
+/// Bytes of diagnostics in one message: a quarter of a frame, so that everything else has ample
+/// room.
 pub(super) const DIAGNOSTICS_BYTES_MAX: usize = 32 << 20;
 
-/// Cuts texts at the front until all together have at most `bytes_max`; those within their equal share stay whole.
+/// Cuts texts at the front until all together have at most `bytes_max`; those within their equal
+/// share stay whole.
 pub(super) fn shorten<'a>(texts: impl Iterator<Item = &'a mut String>, bytes_max: usize) {
     let texts: Vec<&mut String> = texts.collect();
     let total: usize = texts.iter().map(|text| text.len()).sum();

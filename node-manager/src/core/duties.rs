@@ -1,4 +1,5 @@
-//! Toward the ResourceManager: what a registration and a heartbeat carry, and the duties that an answer brings.
+//! Toward the ResourceManager: what a registration and a heartbeat carry, and the duties that an
+//! answer brings.
 
 use std::sync::Arc;
 
@@ -43,8 +44,9 @@ pub enum Delivery {
         /// As reported.
         increased: Vec<ContainerProto>,
     },
-    /// Perhaps nothing. The heartbeat before was not answered, so the ResourceManager may have taken this one for its
-    /// repetition: then it has not looked at it and only repeated its own last answer.
+    /// Perhaps nothing. The heartbeat before was not answered, so the ResourceManager may have
+    /// taken this one for its repetition: then it has not looked at it and only repeated its own
+    /// last answer.
     PerhapsNothing,
 }
 
@@ -89,15 +91,16 @@ impl Core {
         }
     }
 
-    /// The RM does not know this node any more: nothing starts until it is registered again. `done` is answered when the
-    /// registration may follow: at once, or when all containers have ended if they are not kept.
+    /// The RM does not know this node any more: nothing starts until it is registered again. `done`
+    /// is answered when the registration may follow: at once, or when all containers have ended if
+    /// they are not kept.
     pub fn resync(&mut self, keep_containers: bool, done: oneshot::Sender<()>, now: Now) {
         self.rm_identifier = None;
         if self.set_rm_contact(RmContact::Registering, now) {
             self.decided(Decision::Resync, now);
         }
-        // What is in memory goes along with the registration. What is not must still be told: the RM may be the same
-        // as before, and waits for those completions.
+        // What is in memory goes along with the registration. What is not must still be told: the
+        // RM may be the same as before, and waits for those completions.
         let containers = &self.containers;
         self.ledger.drop_pending(|id| containers.contains_key(id));
         if keep_containers {
@@ -123,7 +126,8 @@ impl Core {
         }
     }
 
-    /// A heartbeat was answered: what it carried has arrived, and these are the RM's orders, in Hadoop's order.
+    /// A heartbeat was answered: what it carried has arrived, and these are the RM's orders, in
+    /// Hadoop's order.
     pub fn heartbeat_answered(&mut self, delivery: &Delivery, duties: HeartbeatDuties, now: Now) {
         self.heartbeats_answered_again(now);
         for id in duties.acknowledged {
@@ -177,7 +181,8 @@ impl Core {
         }
     }
 
-    /// Ends every application and refuses new containers. `done` is answered when no container lives any more.
+    /// Ends every application and refuses new containers. `done` is answered when no container
+    /// lives any more.
     pub fn stop(&mut self, done: oneshot::Sender<()>, now: Now) {
         self.stopping = true;
         self.waiting_for_the_end.push(done);

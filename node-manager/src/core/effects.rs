@@ -97,7 +97,8 @@ impl Core {
         self.must_feed(Event::Kill { id, reason }, now);
     }
 
-    /// How long ago `startContainers` accepted a container, which is when its resources were ordered.
+    /// How long ago `startContainers` accepted a container, which is when its resources were
+    /// ordered.
     fn since_accepted(&self, id: ContainerId, now_us: u64) -> Duration {
         let record = self.containers.get(&id);
         let took_us = record.map_or(0, |record| now_us.saturating_sub(record.accepted_us));

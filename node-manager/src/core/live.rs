@@ -1,4 +1,5 @@
-//! What the core remembers for people who watch the node: decisions, counts over time, how it stands with the RM.
+//! What the core remembers for people who watch the node: decisions, counts over time, how it
+//! stands with the RM.
 
 use node_web::live::{
     Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
@@ -24,7 +25,8 @@ pub(super) struct Journal {
 }
 
 impl Core {
-    /// Rises when something may have changed that [`Self::live_view`] shows. The time alone changes nothing.
+    /// Rises when something may have changed that [`Self::live_view`] shows. The time alone changes
+    /// nothing.
     #[must_use]
     pub fn live_revision(&self) -> u64 {
         self.journal.revision
@@ -93,7 +95,8 @@ impl Core {
         }
     }
 
-    /// The picture for people who watch the node. Costs a walk over the containers, so it is for when somebody looks.
+    /// The picture for people who watch the node. Costs a walk over the containers, so it is for
+    /// when somebody looks.
     #[must_use]
     pub fn live_view(&self, now: Now) -> LiveView {
         let about = &self.config.about;

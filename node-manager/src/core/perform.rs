@@ -9,12 +9,14 @@ use sched::{Action, Completion, Event, KillReason};
 use super::{Core, Followups};
 
 impl Core {
-    /// Performs one action. What is answered at once goes to `followups`; the rest comes back as an effect.
+    /// Performs one action. What is answered at once goes to `followups`; the rest comes back as an
+    /// effect.
     pub(super) fn perform(&mut self, action: Action, now: Now, followups: &mut Followups) {
         match action {
             Action::Localize(id) => self.localize(id, followups),
             Action::Launch(id) => self.launch(id, followups),
-            // Freezing takes a cgroup of the container's own; without one the scheduler kills instead.
+            // Freezing takes a cgroup of the container's own; without one the scheduler kills
+            // instead.
             Action::Pause(id) if self.hands.pause(id) => {}
             Action::Resume(id) if self.hands.resume(id) => {}
             Action::Pause(id) | Action::Resume(id) => followups.push_back(Event::PauseFailed(id)),
@@ -36,7 +38,8 @@ impl Core {
 
     fn localize(&mut self, id: ContainerId, followups: &mut Followups) {
         if !self.applications.is_running(&id.application_id()) {
-            // It came too late, and as in Hadoop is accepted and killed: its folders must not come back to life.
+            // It came too late, and as in Hadoop is accepted and killed: its folders must not come
+            // back to life.
             let reason = KillReason::ApplicationNotRunning;
             followups.push_back(Event::Kill { id, reason });
             return;
@@ -113,7 +116,8 @@ impl Core {
         self.answer_if_all_ended();
     }
 
-    /// Ends the application if its end was ordered and its last container is done: its folders go, its logs later.
+    /// Ends the application if its end was ordered and its last container is done: its folders go,
+    /// its logs later.
     pub(super) fn finish_application_if_ready(&mut self, id: &records::ApplicationId, now: Now) {
         if !self.applications.is_ready_to_finish(id) {
             return;

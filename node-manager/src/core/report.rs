@@ -45,7 +45,8 @@ impl Core {
         }
     }
 
-    /// Hadoop's order: everything in memory that is not done, then every completion that no answered heartbeat carried.
+    /// Hadoop's order: everything in memory that is not done, then every completion that no
+    /// answered heartbeat carried.
     pub(super) fn heartbeat_statuses(&mut self) -> Vec<ContainerStatusProto> {
         let mut statuses: Vec<_> = self
             .scheduler
@@ -109,9 +110,10 @@ impl Core {
         }
     }
 
-    /// Drops a container that the ResourceManager has acknowledged, or whose application is over. One that is not done
-    /// yet is dropped when it is: were it missing from one heartbeat, a ResourceManager would take every opportunistic
-    /// container of the node for lost (`RMNodeImpl.findLostContainers`).
+    /// Drops a container that the ResourceManager has acknowledged, or whose application is over.
+    /// One that is not done yet is dropped when it is: were it missing from one heartbeat, a
+    /// ResourceManager would take every opportunistic container of the node for lost
+    /// (`RMNodeImpl.findLostContainers`).
     pub(super) fn forget(&mut self, id: ContainerId, now: Now) {
         let Some(view) = self.scheduler.container(&id) else {
             return;

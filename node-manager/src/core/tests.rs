@@ -1,4 +1,5 @@
-//! Claims about the core, with hands that only write down what they were asked to do. No thread, no file, no waiting.
+//! Claims about the core, with hands that only write down what they were asked to do. No thread, no
+//! file, no waiting.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -23,22 +23,22 @@ const MB_PER_GB: u64 = 1024;
 /// The wire's word for no estimate: a ResourceManager that places by wait leaves the node out.
 const NO_ESTIMATE: i32 = -1;
 
-/// What does not change while the node runs.
+/// Facts about the node that do not change while it runs.
 #[derive(Clone, Debug)]
 pub struct NodeDescription {
     /// Host and port of the container management service.
     pub node_id: NodeId,
     /// The web port that listens.
     pub http_port: u16,
-    /// What the node offers.
+    /// Resources that the node offers.
     pub capability: Resource,
-    /// What the machine has.
+    /// Resources of the machine.
     pub physical: Resource,
     /// A version in Hadoop's form; the RM may demand a minimum.
     pub version: String,
 }
 
-/// `registerNodeManager`.
+/// Makes the request of `registerNodeManager`.
 #[must_use]
 pub(super) fn registration(
     node: &NodeDescription,
@@ -62,7 +62,8 @@ pub(super) fn registration(
     }
 }
 
-/// The node's part of a registration or heartbeat. `response_id`: that of the last answered heartbeat.
+/// The node's part of a registration or heartbeat. `response_id`: that of the last answered
+/// heartbeat.
 #[must_use]
 pub(super) fn node_status(
     node: &NodeDescription,
@@ -89,14 +90,15 @@ pub(super) fn node_status(
     }
 }
 
-/// `nodeHeartbeat`. Both keys always go along: while keys roll, a Java ResourceManager reads them unchecked.
+/// `nodeHeartbeat`. Both keys always go along: while keys roll, a Java ResourceManager reads them
+/// unchecked.
 #[must_use]
 pub(super) fn heartbeat(
     status: NodeStatusProto,
     (container_token_key, nm_token_key): (Option<MasterKey>, Option<MasterKey>),
     token_sequence_no: i64,
 ) -> NodeHeartbeatRequestProto {
-    // Only the id is looked at; the key itself has no business on the way back.
+    // The ResourceManager reads the id only, so the key itself is not sent back.
     let known = |key: Option<MasterKey>| {
         key.map(|key| MasterKeyProto {
             key_id: Some(key.key_id),
@@ -140,7 +142,8 @@ fn opportunistic(status: OpportunisticContainersStatus) -> OpportunisticContaine
     }
 }
 
-/// When the next heartbeat is due after this one; `None` when the ResourceManager does not say (Hadoop: not above 0).
+/// When the next heartbeat is due after this one; `None` when the ResourceManager does not say
+/// (Hadoop: not above 0).
 #[must_use]
 pub(super) fn interval(response: &NodeHeartbeatResponseProto) -> Option<Duration> {
     let interval_ms = u64::try_from(response.next_heart_beat_interval()).ok()?;
@@ -153,7 +156,8 @@ pub(super) fn master_key(key: Option<MasterKeyProto>) -> Option<MasterKey> {
     MasterKey::try_from(key?).ok()
 }
 
-/// The duties of a heartbeat's answer. Entries that make no sense are left out and logged: the others still count.
+/// The duties of a heartbeat's answer. Entries that make no sense are left out and logged: the
+/// others still count.
 #[must_use]
 pub(super) fn duties(response: &NodeHeartbeatResponseProto) -> HeartbeatDuties {
     HeartbeatDuties {
@@ -203,7 +207,8 @@ where
     read
 }
 
-/// The token came over the connection to the RM, which is trusted: it is not verified again (as in Hadoop).
+/// The token came over the connection to the RM, which is trusted: it is not verified again (as in
+/// Hadoop).
 fn read_update(
     container: &ContainerProto,
 ) -> Option<(sched::ContainerSpec, Arc<ContainerTokenIdentifierProto>)> {

@@ -1,4 +1,5 @@
-//! Registers the node and keeps it registered: the loop of heartbeats, with retry, resync and shutdown.
+//! Registers the node and keeps it registered: the loop of heartbeats, with retry, resync and
+//! shutdown.
 
 mod parts;
 #[cfg(test)]
@@ -24,12 +25,14 @@ use crate::error_chain;
 
 pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
 
-/// Containers often end in bursts. An out-of-band heartbeat waits this long after the heartbeat before it, so that a burst
-/// costs the ResourceManager at most 50 calls a second from one node and still looks immediate to people.
+/// Containers often end in bursts. An out-of-band heartbeat waits this long after the heartbeat
+/// before it, so that a burst costs the ResourceManager at most 50 calls a second from one node and
+/// still looks immediate to people.
 const OUT_OF_BAND_GAP: Duration = Duration::from_millis(20);
 
-/// How long each of the last words to the ResourceManager may take once the agent stops: the heartbeat under way, the one
-/// that tells of the last completions, and the unregistration. It learns of a silent node by itself, only later.
+/// Timeout of each of the last calls to the ResourceManager once the agent stops: the
+/// heartbeat under way, the one that tells of the last completions, and the unregistration. It
+/// learns of a silent node by itself, only later.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reactions of a node, which goes on until it is ordered to stop. An exception of the active
@@ -63,7 +66,7 @@ enum Next {
     End(Ended),
 }
 
-/// What an answered heartbeat orders of the loop itself.
+/// Order of an answered heartbeat to the loop itself.
 enum Order {
     GoOn,
     Resync,
@@ -100,8 +103,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
     }
 
-    /// Registers and sends heartbeats until the agent stops or the ResourceManager ends it. `registered` is told of the
-    /// first registration.
+    /// Registers and sends heartbeats until the agent stops or the ResourceManager ends it.
+    /// `registered` is told of the first registration.
     ///
     /// # Errors
     /// [`UpdaterError`].
@@ -132,7 +135,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
     }
 
-    /// Tells the ResourceManager that the node goes away. A failure is logged: it finds out by itself.
+    /// Tells the ResourceManager that the node goes away. A failure is logged: it finds out by
+    /// itself.
     pub async fn unregister(&mut self) {
         let request = UnRegisterNodeManagerRequestProto {
             node_id: Some((&self.parts.node.node_id).into()),

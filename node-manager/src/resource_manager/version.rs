@@ -1,11 +1,12 @@
-//! Is the ResourceManager new enough? Hadoop's order of version texts (`VersionUtil.compareVersions`), for releases. Pure.
+//! Is the ResourceManager new enough? Hadoop's order of version texts
+//! (`VersionUtil.compareVersions`), for releases. Pure.
 
 use std::cmp::Ordering;
 
 use crate::config::MinimumVersion;
 
-/// The version that a ResourceManager of version `found` falls short of; `None` when it is good enough. `own`: what this node
-/// registers with.
+/// The version that a ResourceManager of version `found` falls short of; `None` when it is good
+/// enough. `own`: what this node registers with.
 #[must_use]
 pub(super) fn missing(minimum: &MinimumVersion, own: &str, found: &str) -> Option<String> {
     let wanted = match minimum {
@@ -16,8 +17,8 @@ pub(super) fn missing(minimum: &MinimumVersion, own: &str, found: &str) -> Optio
     (compare(found, wanted) == Ordering::Less).then(|| wanted.to_owned())
 }
 
-/// By the numbers between the dots, a missing one counting as 0; a `-SNAPSHOT` comes before its release. Other suffixes, which
-/// vendors add, do not count.
+/// By the numbers between the dots, a missing one counting as 0; a `-SNAPSHOT` comes before its
+/// release. Other suffixes, which vendors add, do not count.
 fn compare(left: &str, right: &str) -> Ordering {
     let (left, left_suffix) = left.split_once('-').unwrap_or((left, ""));
     let (right, right_suffix) = right.split_once('-').unwrap_or((right, ""));

@@ -22,18 +22,19 @@ use crate::core_task::{self, Handle};
 use crate::node_identity;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 
-/// How long each step of the end may take once the containers are gone: servers, core, threads. The RPC server's own
-/// patience with calls in flight, the longest of them, is half of it.
+/// How long each step of the end may take once the containers are gone: servers, core, threads. The
+/// RPC server's own patience with calls in flight, the longest of them, is half of it.
 const STEP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// All parts, started but for the loop toward the ResourceManager.
+/// The parts of an agent, started but for the loop toward the ResourceManager.
 pub(super) struct Agent {
     pub(super) address: NodeAddress,
     updater: NodeStatusUpdater,
     pub(super) handle: Handle,
     /// The core's one task. It ends when every [`Handle`] is gone.
     core: JoinSet<()>,
-    /// RPC, web, the cache's keeper. Each returns its name, and only when it is told to end.
+    /// Servers and the cleaner of the cache. Each returns its name, and only when `tasks_stop` is
+    /// cancelled.
     tasks: JoinSet<&'static str>,
     tasks_stop: CancellationToken,
     /// Ends the updater's loop.
@@ -43,11 +44,11 @@ pub(super) struct Agent {
     stop_patience: Duration,
 }
 
-/// What ends the agent's ordinary life.
+/// First reason to end an agent that runs.
 enum First {
-    /// The loop toward the ResourceManager, for good or ill.
+    /// The loop toward the ResourceManager ended, in order or with an error.
     LoopEnded(Result<Ended, UpdaterError>),
-    /// A task that should not have.
+    /// A task of this name ended that should not have.
     TaskEnded(&'static str),
     Stop,
 }
@@ -116,7 +117,7 @@ impl Agent {
         })
     }
 
-    /// Runs until told to stop, or until a part fails; then ends everything in order.
+    /// Runs until `stop` is cancelled or a part fails; then ends everything in order.
     pub(super) async fn run(
         mut self,
         stop: CancellationToken,
@@ -144,7 +145,8 @@ impl Agent {
                 Some(_) = core.join_next() => First::TaskEnded("the core task"),
                 () = stop.cancelled() => First::Stop,
             };
-            // Heartbeats go on while containers end, so that the ResourceManager hears of each.
+            // Heartbeats go on while containers end, so that the ResourceManager is
+            // notified of each.
             let drained = async {
                 drain(handle, *stop_patience).await;
                 updater_stop.cancel();

@@ -24,11 +24,13 @@ use crate::hands::{Effect, NodeHands};
 use crate::node_identity;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
 
-/// Launch and exit events between the launcher's threads and the forwarder. A full channel makes launches wait.
+/// Launch and exit events between the launcher's threads and the forwarder. A full channel makes
+/// launches wait.
 const LAUNCH_EVENTS_MAX: usize = 1024;
 
-/// How long the stop waits for folders that are due to go: half of what this step of the end may take. What is left is
-/// found by the next start (Hadoop: `DeletionService.serviceStop` waits 10 s for what is being deleted).
+/// How long the stop waits for folders that are due to go: half of what this step of the end may
+/// take. What is left is found by the next start (Hadoop: `DeletionService.serviceStop` waits 10 s
+/// for what is being deleted).
 const DELETION_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Threads with an end of their own. Those of the launcher end with the core, which owns it.
@@ -69,8 +71,8 @@ pub(super) fn make_updater(
     (updater, stop)
 }
 
-/// What the monitor measures goes to the metrics; what it has to say of a container goes the way of the launcher's events, at
-/// most one for each container.
+/// What the monitor measures goes to the metrics; what it has to say of a container goes the way of
+/// the launcher's events, at most one for each container.
 struct MonitorListener {
     metrics: Arc<Metrics>,
     effects: mpsc::UnboundedSender<Effect>,
@@ -208,7 +210,8 @@ pub(super) fn make_hands(
     )
     .map_err(starting("the launch threads"))?;
     let forward = effects.clone();
-    // Ends with the launcher, whose last event it has then passed on; nobody needs to wait for that.
+    // Ends with the launcher, whose last event it has then passed on; nobody needs to wait for
+    // that.
     tokio::spawn(async move {
         while let Some(event) = launched.recv().await {
             if forward.send(Effect::Launch(event)).is_err() {

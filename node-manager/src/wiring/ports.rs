@@ -1,4 +1,5 @@
-//! The servers, RPC, web and the AMRMProxy's: first they listen, since the node is named by its port, and later they serve.
+//! The servers, RPC, web and the AMRMProxy's: first they listen, since the node is named by its
+//! port, and later they serve.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What several parts of the agent hold or are told.
+//! State and services that several parts of the agent hold.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::core_task::Handle;
 use crate::secrets::NodeSecrets;
 
-/// What several parts hold.
+/// State and services that several parts hold.
 pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) handle: Handle,
@@ -21,7 +21,7 @@ pub(super) struct Shared {
     pub(super) proxy: Option<Arc<AmrmProxy>>,
 }
 
-/// Where the node is reached, known once its ports listen.
+/// Address of the node, known once its ports listen.
 #[derive(Clone, Debug)]
 pub(super) struct NodeAddress {
     /// Host and port of the container management service.

@@ -23,8 +23,8 @@ use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 
-/// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its name included: 5 s
-/// for each of the two.
+/// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its
+/// name included: 5 s for each of the two.
 const RM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the ResourceManager may take to answer (Hadoop: `ipc.client.rpc-timeout.ms`).
@@ -33,8 +33,8 @@ const RM_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Added to the kill delays before an orderly stop gives up on containers (Hadoop: 1000 ms).
 const STOP_SLACK: Duration = Duration::from_secs(1);
 
-/// The part of the machine's memory that running and frozen containers may hold together unless the operator says
-/// otherwise: the rest is for the system, which would swap or kill without it.
+/// The part of the machine's memory that running and frozen containers may hold together unless the
+/// operator says otherwise: the rest is for the system, which would swap or kill without it.
 const PAUSE_MEMORY_PERCENT: u64 = 90;
 
 pub(super) fn scheduler(
@@ -57,7 +57,7 @@ pub(super) fn scheduler(
     }
 }
 
-/// What running and frozen containers may hold together.
+/// Returns the limit on the memory that running and frozen containers may hold together.
 fn memory_ceiling_mb(config: &Config, physical_memory_mb: u64) -> u64 {
     config
         .scheduler
@@ -65,7 +65,7 @@ fn memory_ceiling_mb(config: &Config, physical_memory_mb: u64) -> u64 {
         .unwrap_or(physical_memory_mb.saturating_mul(PAUSE_MEMORY_PERCENT) / 100)
 }
 
-/// What containers may use together.
+/// Returns the resources that containers may use together.
 pub(super) fn offer(config: &Config, hardware: Hardware) -> isolation::Offer {
     let capacity = config.capacity.resolve(hardware);
     let ceiling_mb = memory_ceiling_mb(config, capacity.physical.memory_mb);
@@ -103,7 +103,8 @@ pub(super) fn updater(config: &Config) -> UpdaterConfig {
     }
 }
 
-/// What launches are made from, but for control groups. Looks at the Java that `environment` leads to.
+/// Returns the configuration of launches, but for control groups. Reads the version of the Java in
+/// `environment`'s `JAVA_HOME`.
 pub(super) fn launch(
     config: &Config,
     address: &NodeAddress,
@@ -180,13 +181,15 @@ pub(super) fn core(
     }
 }
 
-/// How long containers get to end when the agent stops (Hadoop: `ContainerManagerImpl.waitForContainersOnShutdownMillis`).
+/// How long containers get to end when the agent stops (Hadoop:
+/// `ContainerManagerImpl.waitForContainersOnShutdownMillis`).
 pub(super) fn stop_patience(config: &Config) -> Duration {
     let kill = Duration::from_millis(config.launch.sigkill_delay_ms);
     kill + Duration::from_millis(config.launch.process_kill_wait_ms) + STOP_SLACK
 }
 
-/// What pages say of the node and what does not change while it runs; the core fills in the rest.
+/// Returns the facts about the node that pages show and that do not change while it runs; the core
+/// fills in the rest.
 fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) -> NodeSnapshot {
     let now = clock.now().wall;
     let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));

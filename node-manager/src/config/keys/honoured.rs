@@ -8,7 +8,7 @@ use hadoop_conf::Unit::{
 };
 use hadoop_conf::{Key, key};
 
-/// `yarn.nodemanager.*`, honoured.
+/// Honoured properties `yarn.nodemanager.*`.
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
 pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.hostname", Some("0.0.0.0"), Text),

@@ -1,4 +1,5 @@
-//! The NodeManager's properties that this agent does not honour yet: setting one away from its default is reported.
+//! The NodeManager's properties that this agent does not honour yet: setting one away from its
+//! default is reported.
 
 use hadoop_conf::DefaultSource::{Code, YarnDefault};
 use hadoop_conf::KeyClass::Later;

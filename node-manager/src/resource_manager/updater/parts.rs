@@ -1,4 +1,4 @@
-//! What the loop is told, what it works with, and how it may end.
+//! Configuration of the loop, the parts it works with, and the ways in which it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::secrets::NodeSecrets;
 pub struct UpdaterConfig {
     /// Between two heartbeats, until the ResourceManager names an interval and when it names none.
     pub heartbeat_interval: Duration,
-    /// No longer interval is obeyed: the ResourceManager would take the node for lost.
+    /// Upper limit on the interval: the ResourceManager would take the node for lost.
     pub heartbeat_interval_max: Duration,
     /// The longest pause between two tries when nobody answers.
     pub retry_interval: Duration,
@@ -29,9 +29,10 @@ pub struct UpdaterConfig {
     pub give_up_after: Option<Duration>,
     /// `yarn.resourcemanager.work-preserving-recovery.enabled`: containers live through a resync.
     pub keep_containers_on_resync: bool,
-    /// `yarn.nodemanager.resourcemanager.minimum.version`: an older ResourceManager is not worked for.
+    /// `yarn.nodemanager.resourcemanager.minimum.version`: an older ResourceManager is not worked
+    /// for.
     pub minimum_version: MinimumVersion,
-    /// How long the end of those that do not is waited for before the node registers again.
+    /// Longest wait for the end of containers that are not kept, before the node registers again.
     pub kill_patience: Duration,
 }
 
@@ -40,9 +41,10 @@ pub struct UpdaterConfig {
 pub enum Ended {
     /// The agent is stopping; the node is registered and should be unregistered.
     Stopping,
-    /// The ResourceManager ordered the node to shut down (decommissioned). It is no longer registered.
+    /// The ResourceManager ordered the node to shut down (decommissioned). It is no longer
+    /// registered.
     ShutdownOrdered {
-        /// The ResourceManager's words.
+        /// Diagnostics of the ResourceManager.
         diagnostics: String,
     },
 }
@@ -53,23 +55,23 @@ pub enum UpdaterError {
     /// The ResourceManager refuses this node.
     #[error("the ResourceManager refused to register this node: {diagnostics}")]
     Refused {
-        /// The ResourceManager's words.
+        /// Diagnostics of the ResourceManager.
         diagnostics: String,
     },
-    /// The ResourceManager is older than this node is told to accept.
+    /// The ResourceManager is older than the configuration of this node accepts.
     #[error(
         "the ResourceManager's version is {found}, less than {wanted} (yarn.nodemanager.resourcemanager.minimum.version)"
     )]
     TooOld {
-        /// What it says.
+        /// Version that the ResourceManager states.
         found: String,
-        /// What is wanted.
+        /// Version that the configuration requires.
         wanted: String,
     },
     /// A registration was answered without what a node needs.
     #[error("the ResourceManager's answer to the registration lacks {0}")]
     Incomplete(&'static str),
-    /// Nobody answered for as long as configured.
+    /// No ResourceManager answered for as long as configured.
     #[error(
         "no ResourceManager answered for {waited_ms} ms (yarn.resourcemanager.connect.max-wait.ms)"
     )]
@@ -85,23 +87,23 @@ pub enum UpdaterError {
     Stopped(#[from] Stopped),
 }
 
-/// What the loop works with.
+/// Parts that the loop works with.
 pub struct UpdaterParts<T = Link> {
-    /// Its slice of the configuration.
+    /// The loop's part of the configuration.
     pub config: UpdaterConfig,
-    /// What the node says of itself.
+    /// Facts about the node for registrations and heartbeats.
     pub node: NodeDescription,
-    /// Toward the ResourceManagers.
+    /// Link to the ResourceManagers.
     pub tracker: T,
-    /// The agent's state.
+    /// Access to the agent's state.
     pub handle: Handle,
-    /// Where keys go.
+    /// Store of the keys that the ResourceManager sends.
     pub secrets: Arc<NodeSecrets>,
-    /// Where heartbeats are counted.
+    /// Counters of heartbeats and registrations.
     pub metrics: Arc<Metrics>,
     /// Wakes for an out-of-band heartbeat.
     pub heartbeat_now: Arc<Notify>,
-    /// What the node and its containers use.
+    /// Latest sample of the use of resources by the node and its containers.
     pub utilization: watch::Receiver<Sample>,
     /// The agent's clock.
     pub clock: Clock,

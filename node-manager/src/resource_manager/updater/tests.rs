@@ -1,4 +1,5 @@
-//! Claims about the loop: a ResourceManager of a few lines, a real core whose hands only write down, and time that jumps.
+//! Claims about the loop: a ResourceManager of a few lines, a real core whose hands only write
+//! down, and time that jumps.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,11 +30,11 @@ use crate::secrets::NodeSecrets;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the ResourceManager does with a call.
+/// Reaction of the scripted ResourceManager to a call.
 #[derive(Clone, Debug)]
 enum Behaviour {
     Normal,
-    /// Nobody is there: the call fails at once.
+    /// No server listens: the call fails at once.
     Refused,
     /// The call is carried out, and the answer is lost.
     AnswerLost,
@@ -392,7 +393,8 @@ async fn a_completion_during_an_unanswered_heartbeat_outlives_its_repetition() {
     world.calls();
     sleep(INTERVAL * 4).await;
     let told = heartbeats(world.calls());
-    // The first is a repetition for the RM, which does not look at it; the second is surely taken in.
+    // The first is a repetition for the RM, which does not look at it; the second is surely taken
+    // in.
     assert_eq!(told[0], (1, vec![1]), "{told:?}");
     assert_eq!(told[1], (2, vec![1]), "{told:?}");
     assert_eq!(told[2], (3, vec![]), "{told:?}");
