@@ -1,11 +1,18 @@
-//! The only place of the agent that reads a clock.
+//! The clock of the agent's state: every command, deadline and report gets its time from here.
+//!
+//! Two kinds of time come from elsewhere: durations for metrics and log lines, measured with
+//! [`Instant`] where they arise, and the pauses of the loop toward the ResourceManager, which use
+//! the runtime's clock so that tests can advance it.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use records::{EpochMillis, MonoMillis, Now};
 use tokio::time::Instant as TokioInstant;
 
-/// The wall clock. Before 1970 or beyond the year 292 million it reads as the nearer end.
+/// Distance of a deadline that no [`Instant`] can hold: a year.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Reads the wall clock. Before 1970 or beyond the year 292 million it reads as the nearer end.
 #[must_use]
 pub fn wall_now() -> EpochMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -20,7 +27,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose monotonic part starts at 0 now.
+    /// Returns a clock whose monotonic part starts at 0 now.
     #[must_use]
     pub fn start() -> Self {
         Self {
@@ -37,19 +44,39 @@ impl Clock {
         }
     }
 
-    /// Microseconds since the agent started, for measuring how long things take.
+    /// Returns the microseconds since the agent started, for measuring how long things take.
     #[must_use]
     pub fn now_us(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The instant at which this clock's monotonic part reads `deadline`, for a timer of the
-    /// runtime.
+    /// Returns the instant at which this clock's monotonic part reads `deadline`, for a timer of
+    /// the runtime. A deadline beyond the range of [`Instant`] becomes a time far from now.
     #[must_use]
     pub fn instant_of(&self, deadline: MonoMillis) -> TokioInstant {
-        // A deadline beyond what an `Instant` holds never comes; a year is as good.
-        const FAR_MS: u64 = 365 * 24 * 3600 * 1000;
-        let offset = std::time::Duration::from_millis(deadline.0.min(FAR_MS));
-        TokioInstant::from_std(self.started + offset)
+        let instant = self
+            .started
+            .checked_add(Duration::from_millis(deadline.0))
+            .unwrap_or_else(|| Instant::now() + FAR);
+        TokioInstant::from_std(instant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_after_more_than_a_year_is_not_taken_for_one_in_the_past() {
+        let two_years = Duration::from_secs(2 * 365 * 24 * 3600);
+        let clock = Clock::start();
+        let instant = clock.instant_of(two_years.into());
+        assert_eq!(instant.into_std() - clock.started, two_years);
+    }
+
+    #[test]
+    fn a_deadline_beyond_the_range_of_instants_is_far_away() {
+        let clock = Clock::start();
+        assert!(clock.instant_of(MonoMillis(u64::MAX)).into_std() > clock.started + FAR / 2);
     }
 }
