@@ -5,7 +5,7 @@
 //! all containers ── guaranteed ──── CONTAINER …   CPU time and memory by what was promised
 //!               └── opportunistic ─ CONTAINER …   together: idle CPU time, unpromised memory
 //!
-//! launch threads, watches, core ── events ──▶ owner: state machine, fast jobs ── answers ─▶ core
+//! launch threads, watches, core ─ events ─▶ owner: state machine, fast jobs ── answers ─▶ core
 //!                                              │ ▲
 //!                                    slow jobs ▼ │ results
 //!                                    threads: limits and moves; reclaim

@@ -45,17 +45,3 @@ pub(crate) fn config() -> LaunchConfig {
         ..LaunchConfig::new(node_id, 8042)
     }
 }
-
-/// A plan of one command, in folders of its own below `root`, which are there.
-pub(crate) fn plan_in_folders(root: &Path, id: ContainerId, command: &str) -> LaunchPlan {
-    let dirs = dirs(&root.join(id.to_string()));
-    for directory in [&dirs.work_dir, &dirs.log_dir, &dirs.nm_private_dir] {
-        std::fs::create_dir_all(directory).unwrap();
-    }
-    LaunchPlan {
-        container_id: id,
-        commands: vec![command.to_owned()],
-        dirs,
-        ..plan(root)
-    }
-}

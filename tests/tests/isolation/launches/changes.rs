@@ -140,7 +140,14 @@ async fn processes_that_were_not_moved_are_moved_later() {
             .then_some(())
     };
     eventually("it is promoted", is_promoted).await;
-    // As if that had been refused.
+    // After the last job of moving, its charge is measured and protected.
+    eventually("the move is over", || {
+        let low = node.says("opportunistic", spec.id, LOW)?.parse::<u64>();
+        low.is_ok_and(|low| (1..64 << 20).contains(&low))
+            .then_some(())
+    })
+    .await;
+    // As if the move had been refused.
     for path in &node.paths {
         let former = path.join("opportunistic").join(spec.id.to_string());
         fs::write(former.join("cgroup.procs"), &pid).unwrap();
