@@ -24,6 +24,7 @@ pub const KEYS: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
     key(Honoured, YarnDefault, "yarn.am.liveness-monitor.expiry-interval-ms", Some("900000"), Millis),
     key(Honoured, YarnDefault, "yarn.resourcemanager.opportunistic.max.container-allocation.per.am.heartbeat", Some("-1"), Count),
+    key(Honoured, YarnDefault, "yarn.resourcemanager.nm-container-queuing.load-comparator", Some("QUEUE_LENGTH"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.distributed-scheduling.enabled", Some("false"), Flag),
 ];
 

@@ -371,8 +371,8 @@ pub struct OpportunisticContainersStatus {
     /// Milliseconds that another opportunistic container, of the size last seen, would wait, as of
     /// the last [`Event::EstimateWaits`]; `None` if it would not be admitted to the queue.
     pub estimated_queue_wait_ms: Option<u32>,
-    /// Opportunistic containers that may wait. Under `BY_RESOURCES` the queue has no length limit,
-    /// and [`crate::QUEUE_LENGTH_MAX`] is reported: Hadoop's 0 would keep the RM from placing any.
+    /// Opportunistic containers that may wait:
+    /// [`crate::ContainerSchedulerConfig::reported_queue_capacity`].
     pub opport_queue_capacity: u32,
 }
 

@@ -1,5 +1,6 @@
 //! Configuration of the container scheduler, and the bounds of everything in it that grows.
 
+use crate::node_load::LoadComparator;
 use crate::queue_policy::OpportunisticContainersQueuePolicy;
 use crate::utilization::VmemPmemRatio;
 
@@ -33,6 +34,9 @@ pub struct ContainerSchedulerConfig {
     /// [`QUEUE_LENGTH_MAX`]. 0 under `BY_QUEUE_LEN` admits no opportunistic container and starts
     /// guaranteed ones without checking for free resources.
     pub queue_length_max: usize,
+    /// `yarn.resourcemanager.nm-container-queuing.load-comparator`, the ResourceManager's setting:
+    /// decides what [`ContainerSchedulerConfig::reported_queue_capacity`] must say.
+    pub load_comparator: LoadComparator,
     /// `yarn.nodemanager.opportunistic-containers-use-pause-for-preemption`: freeze victims instead
     /// of killing them.
     pub use_pause_for_preemption: bool,
@@ -61,6 +65,7 @@ impl Default for ContainerSchedulerConfig {
         Self {
             queue_policy: OpportunisticContainersQueuePolicy::ByQueueLen,
             queue_length_max: 0,
+            load_comparator: LoadComparator::default(),
             use_pause_for_preemption: false,
             pause_max_ms: PAUSE_MAX_MS_DEFAULT,
             memory_ceiling_mb: 0,

@@ -5,6 +5,7 @@
 use crate::action::{ContainerQueuingLimit, RejectReason};
 use crate::config::{ContainerSchedulerConfig, QUEUE_LENGTH_MAX};
 use crate::index::Index;
+use crate::node_load::LoadComparator;
 use crate::utilization::Amount;
 
 /// Bound of the opportunistic queue (`yarn.nodemanager.opportunistic-containers-queue-policy`).
@@ -18,7 +19,7 @@ pub enum OpportunisticContainersQueuePolicy {
 }
 
 impl ContainerSchedulerConfig {
-    /// Returns the most opportunistic containers that may wait, as reported to the ResourceManager.
+    /// Returns the most opportunistic containers that may wait.
     #[must_use]
     pub fn queue_capacity(&self) -> usize {
         match self.queue_policy {
@@ -26,6 +27,28 @@ impl ContainerSchedulerConfig {
                 self.queue_length_max.min(QUEUE_LENGTH_MAX)
             }
             OpportunisticContainersQueuePolicy::ByResources => QUEUE_LENGTH_MAX,
+        }
+    }
+
+    /// Returns the capacity to report to the ResourceManager.
+    ///
+    /// `BY_RESOURCES` bounds the queue by resources, and no number says that to every comparator.
+    /// `QUEUE_LENGTH_THEN_RESOURCES` takes 0, which Hadoop reports, for "place here what fits the
+    /// free resources, and nothing in the queue". With any larger number it sends containers to a
+    /// full node, which rejects them. `QUEUE_LENGTH` takes 0 for "no place at all" (Hadoop:
+    /// `ClusterNode.compareAndIncrementAllocation`), so it and `QUEUE_WAIT_TIME` get the bound.
+    #[must_use]
+    pub fn reported_queue_capacity(&self) -> usize {
+        match (self.queue_policy, self.load_comparator) {
+            (
+                OpportunisticContainersQueuePolicy::ByResources,
+                LoadComparator::QueueLengthThenResources,
+            ) => 0,
+            (
+                OpportunisticContainersQueuePolicy::ByResources,
+                LoadComparator::QueueLength | LoadComparator::QueueWaitTime,
+            )
+            | (OpportunisticContainersQueuePolicy::ByQueueLen, _) => self.queue_capacity(),
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn opportunistic_status(
         queued_opport_containers: count(index.opportunistic().len()),
         wait_queue_length: count(index.guaranteed().len() + index.opportunistic().len()),
         estimated_queue_wait_ms: estimated_wait_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
-        opport_queue_capacity: count(config.queue_capacity()),
+        opport_queue_capacity: count(config.reported_queue_capacity()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hadoop_conf::DefaultSource::{Code, CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::Honoured;
-use hadoop_conf::Unit::{ClassName, Count, Flag, Mebibytes, Millis, Paths, Ratio, Seconds, Text};
+use hadoop_conf::Unit::{ClassName, Count, Flag, Mebibytes, Millis, Paths, Ratio, Seconds};
 use hadoop_conf::{Key, KeyTable, key, shared};
 
 /// Properties of the ResourceManager, with those that nodes or clients read too.
@@ -29,7 +29,6 @@ const OWN: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.resourcemanager.opportunistic-container-allocation.enabled", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.resourcemanager.opportunistic-container-allocation.nodes-used", Some("10"), Count),
     key(Honoured, YarnDefault, "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms", Some("1000"), Millis),
-    key(Honoured, YarnDefault, "yarn.resourcemanager.nm-container-queuing.load-comparator", Some("QUEUE_LENGTH"), Text),
     key(Honoured, YarnDefault, "yarn.resourcemanager.nm-container-queuing.queue-limit-stdev", Some("1.0"), Ratio),
     key(Honoured, YarnDefault, "yarn.resourcemanager.nm-container-queuing.min-queue-length", Some("5"), Count),
     key(Honoured, YarnDefault, "yarn.resourcemanager.nm-container-queuing.max-queue-length", Some("15"), Count),

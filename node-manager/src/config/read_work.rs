@@ -2,7 +2,7 @@
 
 use hadoop_conf::{Expected, PropertyReader, Warning, parse};
 use localize::config::{DeletionConfig, LocalizerConfig};
-use sched::OpportunisticContainersQueuePolicy;
+use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::read_node::{is_service_name, service_names};
 use super::sections::{
@@ -24,12 +24,26 @@ pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
             &[("BY_RESOURCES", ByResources)],
         ),
         opportunistic_queue_length_max: u32::try_from(length_max).unwrap_or(0),
+        load_comparator: load_comparator(reader),
         pause_for_preemption: reader
             .flag("yarn.nodemanager.opportunistic-containers-use-pause-for-preemption"),
         pause_max_ms: reader.u64("yarn.nodemanager.agent.pause.max-ms", 1),
         pause_memory_ceiling_mb: reader
             .u64_or_minus_one("yarn.nodemanager.agent.pause.memory-ceiling-mb"),
     }
+}
+
+/// Reads the ResourceManager's comparator from the configuration that the nodes share with it.
+fn load_comparator(reader: &mut PropertyReader<'_>) -> LoadComparator {
+    let word = |comparator: LoadComparator| (comparator.as_str(), comparator);
+    reader.choice(
+        "yarn.resourcemanager.nm-container-queuing.load-comparator",
+        word(LoadComparator::QueueLength),
+        &[
+            word(LoadComparator::QueueWaitTime),
+            word(LoadComparator::QueueLengthThenResources),
+        ],
+    )
 }
 
 pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {

@@ -8,7 +8,7 @@ use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
 use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
-use sched::OpportunisticContainersQueuePolicy;
+use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
@@ -140,6 +140,9 @@ pub struct SchedulerConfig {
     /// Opportunistic containers that may wait under `ByQueueLen`. 0: none, and guaranteed ones
     /// start without a test.
     pub opportunistic_queue_length_max: u32,
+    /// Comparator of nodes at the ResourceManager, which decides the capacity that `ByResources`
+    /// reports.
+    pub load_comparator: LoadComparator,
     /// Freeze instead of kill to free resources for a guaranteed container.
     pub pause_for_preemption: bool,
     /// An opportunistic container may stay frozen so long.

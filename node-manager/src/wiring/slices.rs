@@ -47,6 +47,7 @@ pub(super) fn scheduler(
     ContainerSchedulerConfig {
         queue_policy: config.scheduler.opportunistic_queue_policy,
         queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
+        load_comparator: config.scheduler.load_comparator,
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
         pause_max_ms: config.scheduler.pause_max_ms,
         memory_ceiling_mb: memory_ceiling_mb(config, physical_memory_mb),

@@ -23,6 +23,7 @@ use test_support::ids::container as id;
 const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     queue_policy: crate::OpportunisticContainersQueuePolicy::ByQueueLen,
     queue_length_max: 10,
+    load_comparator: crate::LoadComparator::QueueLength,
     use_pause_for_preemption: false,
     pause_max_ms: 300_000,
     memory_ceiling_mb: 0,
