@@ -56,6 +56,12 @@ pub(crate) fn note(note: &Note) {
         } => {
             tracing::info!(container = %id, %execution_type, queue_wait_ms, reported_wait_ms, estimated_wait_ms, resumed, "started");
         }
+        Note::LargerThanNode { id, asked, node } => tracing::warn!(
+            container = %id,
+            %asked,
+            %node,
+            "a guaranteed container larger than the node runs alone"
+        ),
         Note::Rejected { id, reason } => {
             let why = match reason {
                 RejectReason::QueueFull => "the opportunistic queue is full",

@@ -147,7 +147,10 @@ impl Tally {
                 };
                 self.lose(id, node, at, why);
             }
-            Note::PausedKilled { .. } | Note::Promoted(_) | Note::Demoted(_) => {}
+            Note::LargerThanNode { .. }
+            | Note::PausedKilled { .. }
+            | Note::Promoted(_)
+            | Note::Demoted(_) => {}
         }
     }
 

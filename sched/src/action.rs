@@ -206,6 +206,16 @@ pub enum Note {
         /// Whether the container was paused before.
         resumed: bool,
     },
+    /// A guaranteed container that asks for more than the node offers starts, because nothing else
+    /// runs. Precedes its `Started`.
+    LargerThanNode {
+        /// Container that starts.
+        id: ContainerId,
+        /// Resources of the container.
+        asked: Resource,
+        /// Resources that the node offers.
+        node: Resource,
+    },
     /// An opportunistic container was not admitted to the queue.
     Rejected {
         /// Container that was rejected.

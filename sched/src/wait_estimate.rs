@@ -129,8 +129,8 @@ impl Situation<'_> {
     fn wait_for_room(&self, path: &mut Path, amount: Amount) -> u64 {
         while !(path.held + amount).fits_in(self.node) {
             let Some(Reverse((end_ms, at))) = path.ends.pop() else {
-                // The node is empty and `amount` does not fit: nothing behind it will ever start.
-                path.now_ms = WAIT_MAX_MS;
+                // The node is empty and `amount` does not fit: a guaranteed container that is larger
+                // than the node. It starts alone.
                 break;
             };
             path.now_ms = path.now_ms.max(end_ms).min(WAIT_MAX_MS);
@@ -262,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn behind_one_that_never_fits_the_wait_is_the_longest() {
-        let waits = estimate(vec![], vec![going(5, &[1], 0), going(1, &[1], 0)]);
-        assert_eq!(waits.waiting, [WAIT_MAX_MS; 2]);
-        assert_eq!(waits.newcomer, WAIT_MAX_MS);
+    fn one_larger_than_the_node_starts_alone_and_the_others_wait_for_its_end() {
+        let holding = vec![going(1, &[30], 0)];
+        let waits = estimate(holding, vec![going(5, &[10], 0), going(1, &[1], 0)]);
+        assert_eq!((waits.waiting, waits.newcomer), (vec![30, 40], 40));
     }
 
     #[test]

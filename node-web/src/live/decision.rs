@@ -84,6 +84,7 @@ impl Decision {
             Self::Note(
                 Note::Queued { id, .. }
                 | Note::Started { id, .. }
+                | Note::LargerThanNode { id, .. }
                 | Note::Rejected { id, .. }
                 | Note::Shed { id, .. }
                 | Note::Evicted { id, .. }
@@ -105,7 +106,7 @@ impl Decision {
     pub fn kind(&self) -> DecisionKind {
         match self {
             Self::Note(Note::Queued { .. }) => DecisionKind::Queued,
-            Self::Note(Note::Started { .. }) => DecisionKind::Started,
+            Self::Note(Note::Started { .. } | Note::LargerThanNode { .. }) => DecisionKind::Started,
             Self::Note(Note::Rejected { .. }) => DecisionKind::Rejected,
             Self::Note(Note::Shed { .. }) => DecisionKind::Shed,
             Self::Note(Note::Evicted { .. } | Note::PausedKilled { .. }) => DecisionKind::Evicted,
@@ -178,6 +179,7 @@ fn note_words(note: &Note) -> String {
             RejectReason::NeverFits => "Rejected because it asks for more than this node has",
         }
         .to_owned(),
+        Note::LargerThanNode { .. } => "Runs alone because it is larger than the node".to_owned(),
         Note::Shed { reason, .. } => match reason {
             ShedReason::QueueLength { limit } => {
                 format!("Shed over the ResourceManager's limit of {limit} waiting")

@@ -27,6 +27,7 @@ pub(super) struct DecisionSeries {
     queued: PerLabel<TypeLabel, IntCounter>,
     starts: PerLabel<TypeLabel, IntCounter>,
     resumes: IntCounter,
+    larger_than_node: IntCounter,
     queue_wait_seconds: PerLabel<TypeLabel, Histogram>,
     guaranteed_delay_seconds: Histogram,
     estimate_error_seconds: PerLabel<ErrorSide, Histogram>,
@@ -53,6 +54,10 @@ impl DecisionSeries {
             resumes: maker.counter(
                 "nm_agent_container_resumes_total",
                 "Times that a paused container was thawed.",
+            ),
+            larger_than_node: maker.counter(
+                "nm_agent_container_larger_than_node_starts_total",
+                "Guaranteed containers larger than the node that were started alone on it.",
             ),
             queue_wait_seconds: maker.histograms(
                 "nm_agent_container_queue_wait_seconds",
@@ -127,6 +132,7 @@ impl DecisionSeries {
                     self.estimate_error_seconds.of(side).observe(error);
                 }
             }
+            Note::LargerThanNode { .. } => self.larger_than_node.inc(),
             Note::Rejected { reason, .. } => self.rejections.of(reason).inc(),
             Note::Shed { reason, .. } => self.sheds.of(reason).inc(),
             Note::Evicted { paused, ran_ms, .. } => {

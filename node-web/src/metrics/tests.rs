@@ -114,6 +114,14 @@ fn every_note_moves_its_own_series_and_no_other() {
         &["nm_agent_container_resumes_total"],
     );
     assert_note_raises(
+        Note::LargerThanNode {
+            id: ID,
+            asked: Default::default(),
+            node: Default::default(),
+        },
+        &["nm_agent_container_larger_than_node_starts_total"],
+    );
+    assert_note_raises(
         Note::Rejected {
             id: ID,
             reason: RejectReason::QueueFull,

@@ -72,13 +72,8 @@ impl ContainerScheduler {
         assert_eq!(excess, None, "frozen containers hold too much memory");
         if let Some(head) = self.index.guaranteed().head() {
             assert!(
-                !self.config.forces_guaranteed(),
-                "guaranteed {} waits although it is forced",
-                head.id
-            );
-            assert!(
-                !self.has_room(head.amount),
-                "guaranteed {} waits although it fits",
+                !self.may_start_guaranteed(head.amount),
+                "guaranteed {} waits although it may start",
                 head.id
             );
             let needed = self.index.kept() + self.index.guaranteed().total();

@@ -69,9 +69,10 @@ impl ContainerScheduler {
     /// containers could keep a large one waiting for ever.
     fn start_queued(&mut self, turn: &mut Turn<'_>) {
         while let Some(head) = self.index.guaranteed().head() {
-            if !self.config.forces_guaranteed() && !self.has_room(head.amount) {
+            if !self.may_start_guaranteed(head.amount) {
                 return;
             }
+            self.note_if_larger_than_node(head, turn);
             self.start_or_resume(head.id, turn);
         }
         while let Some(head) = self.index.opportunistic().head() {
@@ -83,6 +84,28 @@ impl ContainerScheduler {
             } else {
                 return;
             }
+        }
+    }
+
+    /// Returns whether a guaranteed container of this size may start now.
+    ///
+    /// A container that is larger than the node, for example because the node shrank after the
+    /// ResourceManager had placed it, starts once it has the node to itself: it is promised to its
+    /// application, and waiting would block the node for ever.
+    pub(super) fn may_start_guaranteed(&self, amount: Amount) -> bool {
+        self.config.forces_guaranteed() || self.has_room(amount) || self.index.allocated().is_zero()
+    }
+
+    fn note_if_larger_than_node(&self, head: Waiting, turn: &mut Turn<'_>) {
+        if self.config.forces_guaranteed() || head.amount.fits_in(self.node_amount()) {
+            return;
+        }
+        if let Some(container) = self.containers.get(&head.id) {
+            turn.note(Note::LargerThanNode {
+                id: head.id,
+                asked: container.spec.resource,
+                node: self.node,
+            });
         }
     }
 

@@ -262,14 +262,17 @@ impl World {
         self.check_views();
     }
 
-    /// Checks that guaranteed containers exceed the node only if they were forced on it or it
-    /// changed under them.
+    /// Checks that guaranteed containers exceed the node only if they were forced on it, it changed
+    /// under them, or a single one that is larger has it to itself.
     fn check_no_overcommit(&mut self) {
         if self.toy.sum(ToyContainer::holds_room).fits(self.toy.node) {
             self.excused = false;
         }
+        let large =
+            |c: &ToyContainer| c.holds_room() && !Sum::of(c.spec.resource).fits(self.toy.node);
         assert!(
             self.forces
+                || self.toy.sum(large) == self.toy.sum(ToyContainer::holds_room)
                 || self.excused
                 || self.toy.sum(ToyContainer::holds_room).fits(self.toy.node),
             "the node is overcommitted"

@@ -191,3 +191,24 @@ fn no_opportunistic_container_starts_while_a_guaranteed_one_waits() {
     );
     assert_eq!(node.waiting(), [2, 3]);
 }
+
+#[test]
+fn a_guaranteed_container_larger_than_the_node_starts_once_it_has_the_node_to_itself() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 60));
+    node.run(opportunistic(2, 40));
+    node.feed(Event::NodeResource(Resource::new(80, 100)));
+    assert_eq!(evicted(&node.arrive(guaranteed(3, 90))), [2]);
+    node.arrive(guaranteed(4, 10));
+    node.arrive(opportunistic(5, 10));
+    assert_eq!(launched(&node.exit(2, 143)), Vec::<i64>::new());
+    let actions = node.exit(1, 0);
+    assert_eq!(launched(&actions), [3]);
+    let large = Note::LargerThanNode {
+        id: id(3),
+        asked: Resource::new(90, 1),
+        node: Resource::new(80, 100),
+    };
+    assert!(actions.contains(&Action::Note(large)), "{actions:?}");
+    assert_eq!(launched(&node.exit(3, 0)), [4, 5]);
+}

@@ -24,7 +24,8 @@ impl Toy {
         for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             for head in self.queue(kind) {
                 let (id, asked) = (head.spec.id, Sum::of(head.spec.resource));
-                let forced = kind == ExecutionType::Guaranteed && self.forces();
+                let alone = self.sum(ToyContainer::holds_room) == Sum::default();
+                let forced = kind == ExecutionType::Guaranteed && (self.forces() || alone);
                 if kind == ExecutionType::Opportunistic && !asked.fits(self.node) {
                     self.decide(Decision::Reject(id, RejectReason::NeverFits));
                     self.kill(id, -108, now_ms);

@@ -38,7 +38,11 @@ impl Decision {
             Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
             Action::Note(Note::PausedKilled { id, reason, .. }) => Self::EndPause(*id, *reason),
             Action::Note(
-                Note::Queued { .. } | Note::Started { .. } | Note::Promoted(_) | Note::Demoted(_),
+                Note::Queued { .. }
+                | Note::Started { .. }
+                | Note::LargerThanNode { .. }
+                | Note::Promoted(_)
+                | Note::Demoted(_),
             ) => return None,
         })
     }
