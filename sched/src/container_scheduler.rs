@@ -45,7 +45,8 @@ use self::waits::TYPICAL_ASK_AT_FIRST;
 ///
 /// Holds at most [`crate::CONTAINERS_MAX`] containers and one timer for each. An event costs a few
 /// look-ups in ordered maps, however many containers wait. Only ending an application, shedding and
-/// evicting cost more, in proportion to the containers that they end.
+/// evicting cost more, in proportion to the containers that they end, and starting, in proportion
+/// to the frozen containers that do not fit.
 #[derive(Clone, Debug)]
 pub struct ContainerScheduler {
     config: ContainerSchedulerConfig,

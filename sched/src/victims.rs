@@ -5,8 +5,11 @@ use records::ContainerId;
 
 use crate::utilization::Amount;
 
-/// Picks victims until nothing is short. `newest_first` are the candidates, most recently started
-/// first: the newest has the least work to lose.
+/// Picks victims until nothing is short, and then spares those that are not needed. `newest_first`
+/// are the candidates, most recently started first: the newest has the least work to lose.
+///
+/// Some are not needed if one that was picked later is large enough without them. The oldest of the
+/// picked ones is spared first, because it has the most work to lose.
 ///
 /// If even all candidates are too few, all that help are picked, as in Hadoop: the rest may become
 /// free by itself. A candidate that has nothing of what is short is skipped, because its end would
@@ -15,6 +18,8 @@ pub(crate) fn select(
     mut short: Amount,
     newest_first: impl Iterator<Item = (ContainerId, Amount)>,
 ) -> Vec<ContainerId> {
+    let wanted = short;
+    let mut freed = Amount::default();
     let mut victims = Vec::new();
     for (id, amount) in newest_first {
         if short.is_zero() {
@@ -22,11 +27,22 @@ pub(crate) fn select(
         }
         let still_short = short.saturating_sub(amount);
         if still_short != short {
-            victims.push(id);
+            victims.push((id, amount));
+            freed += amount;
             short = still_short;
         }
     }
-    victims
+    let mut needed = Vec::with_capacity(victims.len());
+    for (id, amount) in victims.into_iter().rev() {
+        let without = freed - amount;
+        if wanted.saturating_sub(without) == short {
+            freed = without;
+        } else {
+            needed.push(id);
+        }
+    }
+    needed.reverse();
+    needed
 }
 
 #[cfg(test)]
@@ -70,6 +86,25 @@ mod tests {
     fn all_go_when_all_are_not_enough() {
         let running = [(2, amount(1, 1)), (1, amount(1, 1))];
         assert_eq!(selected(amount(9, 9), &running), [id(2), id(1)]);
+    }
+
+    #[test]
+    fn those_that_a_larger_one_makes_unnecessary_are_spared() {
+        let large_last = [
+            (4, amount(1_024, 1)),
+            (3, amount(1_024, 1)),
+            (2, amount(1_024, 1)),
+            (1, amount(4_096, 1)),
+        ];
+        assert_eq!(selected(amount(4_096, 0), &large_last), [id(1)]);
+        assert_eq!(selected(amount(4_096, 2), &large_last), [id(4), id(1)]);
+        assert_eq!(selected(amount(5_000, 0), &large_last), [id(4), id(1)]);
+    }
+
+    #[test]
+    fn of_those_that_could_be_spared_the_oldest_is() {
+        let running = [(3, amount(1, 1)), (2, amount(1, 1)), (1, amount(3, 1))];
+        assert_eq!(selected(amount(4, 0), &running), [id(3), id(1)]);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! Technometrics 21, 1979), so that the mean of few paths does not depend on luck.
 //!
 //! Not simulated, because nothing announces them: guaranteed containers that come later, and
-//! evictions for them.
+//! evictions for them. Nor is simulated that others may pass a frozen container that does not fit,
+//! so the estimate is too long while one waits.
 //!
 //! The work is bounded. Each path costs one heap operation for each container that holds an
 //! allocation or waits, and all paths together [`STEPS_MAX`] of them, except that at least one path

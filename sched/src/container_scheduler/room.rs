@@ -1,6 +1,6 @@
 //! Allocation of the node's resources: starts, evictions, sheds.
 
-use records::{ContainerId, ExecutionType};
+use records::{ContainerId, ExecutionType, MonoMillis};
 
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
@@ -23,6 +23,15 @@ pub(super) enum Change {
     GrewRunning(ContainerId),
     /// No container joined or grew.
     Other,
+}
+
+/// Opportunistic container whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Container that fits.
+    Start(ContainerId),
+    /// Container that is larger than the whole node.
+    NeverFits(ContainerId),
 }
 
 impl ContainerScheduler {
@@ -66,7 +75,7 @@ impl ContainerScheduler {
 
     /// Starts guaranteed containers first, then opportunistic ones, each in the order of their
     /// queue. The first container that does not fit blocks all behind it: otherwise small
-    /// containers could keep a large one waiting for ever.
+    /// containers could keep a large one waiting for ever. Only frozen containers may be passed.
     fn start_queued(&mut self, turn: &mut Turn<'_>) {
         while let Some(head) = self.index.guaranteed().head() {
             if !self.may_start_guaranteed(head.amount) {
@@ -75,16 +84,51 @@ impl ContainerScheduler {
             self.note_if_larger_than_node(head, turn);
             self.start_or_resume(head.id, turn);
         }
-        while let Some(head) = self.index.opportunistic().head() {
-            if !head.amount.fits_in(self.node_amount()) {
+        while let Some(next) = self.next_opportunistic(turn.now.mono) {
+            match next {
+                Next::Start(id) => self.start_or_resume(id, turn),
                 // The node shrank or the container grew: it would block the queue for ever.
-                self.reject(head.id, RejectReason::NeverFits, turn);
-            } else if self.has_room(head.amount) {
-                self.start_or_resume(head.id, turn);
-            } else {
-                return;
+                Next::NeverFits(id) => self.reject(id, RejectReason::NeverFits, turn),
             }
         }
+    }
+
+    /// Returns the opportunistic container to start or to reject next. Frozen containers come first.
+    /// One that does not fit lets others pass unless [`Self::keeps_room`]; the first container that
+    /// has not started and does not fit blocks all behind it.
+    fn next_opportunistic(&self, now: MonoMillis) -> Option<Next> {
+        for (waiting, is_frozen) in self.index.opportunistic().iter() {
+            if !waiting.amount.fits_in(self.node_amount()) {
+                return Some(Next::NeverFits(waiting.id));
+            }
+            if self.has_room(waiting.amount) {
+                return Some(Next::Start(waiting.id));
+            }
+            if !is_frozen || self.keeps_room(waiting, now) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Returns whether resources that become free are kept for a frozen container: it has been
+    /// frozen for half of the longest pause, and ends of opportunistic containers are enough for it.
+    ///
+    /// Before that others may pass, so that the node is not idle. Afterwards they would make it
+    /// lose its work. If guaranteed containers are in its way, keeping resources free helps nobody.
+    fn keeps_room(&self, frozen: Waiting, now: MonoMillis) -> bool {
+        let Some(container) = self.containers.get(&frozen.id) else {
+            return false;
+        };
+        self.fits_beside_guaranteed(frozen.amount)
+            && now.since(container.since) >= self.config.pause_max_ms / 2
+    }
+
+    /// Returns whether a container would fit if no opportunistic one held an allocation.
+    pub(super) fn fits_beside_guaranteed(&self, amount: Amount) -> bool {
+        let utilization = self.index.utilization();
+        let guaranteed = utilization.allocated - utilization.opportunistic;
+        (guaranteed + amount).fits_in(self.node_amount())
     }
 
     /// Returns whether a guaranteed container of this size may start now.

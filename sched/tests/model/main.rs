@@ -318,7 +318,8 @@ impl World {
         }
     }
 
-    /// Checks that containers that waited before are started in the order of arrival.
+    /// Checks that containers that waited before are started in the order of arrival. Opportunistic
+    /// ones may pass a frozen one.
     fn check_order_of_starts(&self, before: &Toy, actions: &[Action]) {
         for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             let started: Vec<ContainerId> = actions
@@ -335,10 +336,11 @@ impl World {
                 .map(|container| container.spec.id)
                 .collect();
             let queue = before.queue(kind);
-            let Some(first_left) = queue
-                .iter()
-                .position(|container| still.contains(&container.spec.id))
-            else {
+            let Some(first_left) = queue.iter().position(|container| {
+                let may_be_passed =
+                    kind == ExecutionType::Opportunistic && container.frozen_mb().is_some();
+                still.contains(&container.spec.id) && !may_be_passed
+            }) else {
                 continue;
             };
             for overtaker in queue[first_left..]

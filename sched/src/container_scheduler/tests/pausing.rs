@@ -442,3 +442,36 @@ fn a_promoted_frozen_container_takes_room_from_those_that_run() {
     assert!(actions.contains(&Action::Resume(id(2))), "{actions:?}");
     assert_eq!(node.waiting(), [1]);
 }
+
+#[test]
+fn a_frozen_container_that_guaranteed_ones_leave_no_room_lets_others_pass() {
+    let mut node = freezing(100);
+    node.run(opportunistic(1, 60));
+    node.arrive(guaranteed(2, 50));
+    assert_eq!(launched(&node.feed(paused(1))), [2]);
+    assert_eq!(launched(&node.arrive(opportunistic(3, 40))), [3]);
+    node.advance(CONFIG.pause_max_ms - 1);
+    assert_eq!(launched(&node.arrive(opportunistic(4, 10))), [4]);
+    assert_eq!(node.waiting(), [1]);
+}
+
+#[test]
+fn a_frozen_container_lets_others_pass_for_half_of_its_pause_and_is_kept_room_after_that() {
+    let mut node = freezing(100);
+    node.run(opportunistic(1, 70));
+    node.arrive(guaranteed(2, 60));
+    assert_eq!(launched(&node.feed(paused(1))), [2]);
+    node.advance(1_000);
+    assert_eq!(launched(&node.arrive(opportunistic(3, 40))), [3]);
+    node.exit(2, 0);
+    assert_eq!(launched(&node.arrive(opportunistic(4, 30))), [4]);
+    node.advance(CONFIG.pause_max_ms / 2);
+    node.exit(4, 0);
+    assert_eq!(
+        launched(&node.arrive(opportunistic(5, 20))),
+        Vec::<i64>::new()
+    );
+    let actions = node.exit(3, 0);
+    assert!(actions.contains(&Action::Resume(id(1))), "{actions:?}");
+    assert_eq!(launched(&actions), [5]);
+}

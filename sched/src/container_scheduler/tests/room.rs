@@ -111,7 +111,7 @@ fn cores_count_as_well_as_memory() {
     let mut node = Node::new(100);
     node.run(spec(1, ExecutionType::Opportunistic, 1, 60));
     node.run(spec(2, ExecutionType::Opportunistic, 1, 40));
-    let asking = spec(3, ExecutionType::Guaranteed, 1, 50);
+    let asking = spec(3, ExecutionType::Guaranteed, 1, 70);
     assert_eq!(evicted(&node.arrive(asking)), [2, 1]);
 }
 

@@ -1,6 +1,6 @@
 //! Starts, evictions and sheds of the toy scheduler.
 
-use records::ExecutionType;
+use records::{ContainerId, ExecutionType};
 use sched::{PauseEnd, RejectReason};
 
 use super::{Decision, Phase, Sum, Toy, ToyContainer};
@@ -49,11 +49,19 @@ impl Toy {
                     } else {
                         Phase::Launching { order }
                     };
-                } else {
+                } else if kind == ExecutionType::Guaranteed || !self.may_be_passed(&head, now_ms) {
                     return;
                 }
             }
         }
+    }
+
+    /// Returns whether others may start before this opportunistic container that does not fit.
+    fn may_be_passed(&self, head: &ToyContainer, now_ms: u64) -> bool {
+        let guaranteed = self.sum(|c| c.holds_room() && c.is(ExecutionType::Guaranteed));
+        let fits_beside = guaranteed.plus(Sum::of(head.spec.resource)).fits(self.node);
+        head.frozen()
+            .is_some_and(|frozen| !fits_beside || now_ms - frozen.since < self.pause_max_ms() / 2)
     }
 
     pub(super) fn reclaim(&mut self, grew_running: bool, now_ms: u64) {
@@ -62,15 +70,8 @@ impl Toy {
         }
         let mut going = Vec::new();
         loop {
-            let needed = self.sum(|c| {
-                let leaving = !c.holds_room() || c.order().is_none() || going.contains(&c.spec.id);
-                !leaving || c.is(ExecutionType::Guaranteed) && c.place().is_some()
-            });
-            let node = Sum::of(self.node);
-            let (more_memory, more_cores) = (
-                needed.memory_mb > node.memory_mb,
-                needed.vcores > node.vcores,
-            );
+            let (memory_mb, vcores) = self.short_without(&going);
+            let (more_memory, more_cores) = (memory_mb > 0, vcores > 0);
             let newest_that_helps = self
                 .containers
                 .iter()
@@ -86,6 +87,13 @@ impl Toy {
             };
             going.push(victim.spec.id);
         }
+        let short = |going: &[ContainerId]| self.short_without(going);
+        for at in (0..going.len()).rev() {
+            let fewer = [&going[..at], &going[at + 1..]].concat();
+            if short(&fewer) == short(&going) {
+                going = fewer;
+            }
+        }
         for id in going {
             self.decide(Decision::Evict(id));
             let pause = self.config.use_pause_for_preemption;
@@ -97,6 +105,20 @@ impl Toy {
                 self.kill(id, -108, now_ms);
             }
         }
+    }
+
+    /// Returns the memory and cores that guaranteed containers lack if these leave.
+    fn short_without(&self, going: &[ContainerId]) -> (i64, i64) {
+        let needed = self.sum(|c| {
+            let leaving = !c.holds_room() || c.order().is_none() || going.contains(&c.spec.id);
+            !leaving || c.is(ExecutionType::Guaranteed) && c.place().is_some()
+        });
+        let node = Sum::of(self.node);
+        let above = |needed: i64, node: i64| (needed - node).max(0);
+        (
+            above(needed.memory_mb, node.memory_mb),
+            above(needed.vcores, node.vcores),
+        )
     }
 
     pub(super) fn reclaim_frozen_memory(&mut self, now_ms: u64) -> bool {
