@@ -6,63 +6,60 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hadoop_conf::HostPort;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::Full;
+use http_server::{HttpServer, Limits, Service};
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use records::{ApplicationId, Now};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::RmError;
 use crate::core_task::Handle;
 use crate::refusal::Refusal;
 
-/// Open connections; further ones wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 64;
-/// Bytes of a request's head.
-const REQUEST_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a request's body: `{"state":"KILLED"}` and some space.
-const BODY_BYTES_MAX: usize = 4 * 1024;
-/// For a request to come in.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a connection as a whole: a client that does not read its answer holds its place no longer.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause after a failed accept: the likely cause, no descriptors left, does not go away at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Bounds on peers: some browsers and scripts.
+const LIMITS: Limits = Limits {
+    connections: 128,
+    connections_per_address: 64,
+    head_bytes: 16 * 1024,
+    head_fields: 64,
+    // `{"state":"KILLED"}` and some white space.
+    body_bytes: 4 * 1024,
+    request_timeout: Duration::from_secs(10),
+    idle_timeout: Duration::from_secs(60),
+    stall_timeout: Duration::from_secs(30),
+    shutdown_grace: Duration::ZERO,
+};
 
 const PREFIX: &str = "/ws/v1/cluster";
 
 /// A web server that has its port.
 #[derive(Debug)]
 pub struct WebServer {
-    listener: TcpListener,
-    address: SocketAddr,
+    server: HttpServer,
+    site: Arc<Site>,
+}
+
+/// State that all requests share.
+#[derive(Debug)]
+struct Site {
     handle: Handle,
 }
 
 impl WebServer {
-    /// Takes the port.
+    /// Listens on the configured address.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// [`RmError`], when the address cannot be resolved or listened on.
     pub async fn bind(address: &HostPort, handle: Handle) -> Result<Self, RmError> {
         const PROPERTY: &str = "yarn.resourcemanager.webapp.address";
         let address = crate::resolve(PROPERTY, address).await?;
@@ -71,74 +68,28 @@ impl WebServer {
             address,
             source,
         };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        Ok(Self {
-            listener,
-            address,
-            handle,
-        })
+        let server = HttpServer::bind(address, LIMITS).await.map_err(failed)?;
+        let site = Arc::new(Site { handle });
+        Ok(Self { server, site })
     }
 
-    /// Where it listens.
+    /// Address that the server listens on, with the real port.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.local_address()
     }
 
-    /// Serves until `stop`; then cuts what is open.
+    /// Serves until `stop`, then closes all connections.
     pub async fn serve(self, stop: CancellationToken) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let connections = TaskTracker::new();
-        loop {
-            let place = Arc::clone(&places).acquire_owned();
-            let accepted = async {
-                let place = place.await.expect("the semaphore is never closed");
-                self.listener
-                    .accept()
-                    .await
-                    .map(|(stream, _)| (stream, place))
-            };
-            let (stream, place) = tokio::select! {
-                () = stop.cancelled() => break,
-                accepted = accepted => match accepted {
-                    Ok(accepted) => accepted,
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a web client");
-                        sleep(ACCEPT_PAUSE).await;
-                        continue;
-                    }
-                },
-            };
-            let (handle, stop) = (self.handle.clone(), stop.clone());
-            connections.spawn(async move {
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    _ = timeout(CONNECTION_TIMEOUT, converse(stream, handle)) => {}
-                }
-                drop(place);
-            });
-        }
-        connections.close();
-        connections.wait().await;
+        self.server.serve(self.site, stop).await;
     }
 }
 
-async fn converse(stream: TcpStream, handle: Handle) {
-    let service = service_fn(move |request| {
-        let handle = handle.clone();
-        async move { Ok::<_, Infallible>(respond(&handle, request).await) }
-    });
-    let connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(REQUEST_TIMEOUT)
-            .max_buf_size(REQUEST_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), service)
-    );
-    if let Err(error) = connection.await {
-        // Clients go away and send nonsense; that is theirs to notice.
-        tracing::debug!(%error, "a web client's connection ended early");
+impl Service for Site {
+    type Body = Full<Bytes>;
+
+    async fn answer(&self, request: Request<Bytes>) -> Response<Full<Bytes>> {
+        respond(&self.handle, request).await
     }
 }
 
@@ -195,7 +146,7 @@ impl Answer {
     }
 }
 
-async fn respond(handle: &Handle, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(handle: &Handle, request: Request<Bytes>) -> Response<Full<Bytes>> {
     let answer = route(handle, request).await;
     let (kind, body) = match answer.content {
         Content::Json(value) => ("application/json; charset=utf-8", value.to_string()),
@@ -214,7 +165,7 @@ async fn respond(handle: &Handle, request: Request<Incoming>) -> Response<Full<B
     response
 }
 
-async fn route(handle: &Handle, request: Request<Incoming>) -> Answer {
+async fn route(handle: &Handle, request: Request<Bytes>) -> Answer {
     let path = request.uri().path().to_owned();
     let is_page = ["/", "/cluster", "/cluster/"].contains(&path.as_str());
     if is_page && request.method() == Method::GET {
@@ -297,16 +248,12 @@ fn get(core: &crate::core::Core, parts: &[&str], query: &str, now: Now) -> Answe
     }
 }
 
-async fn put_state(handle: &Handle, id: &str, request: Request<Incoming>) -> Answer {
+async fn put_state(handle: &Handle, id: &str, request: Request<Bytes>) -> Answer {
     let bad = |why: &str| Answer::error(StatusCode::BAD_REQUEST, "BadRequestException", why);
     let Ok(id) = id.parse::<ApplicationId>() else {
         return Answer::not_found("no application of this id");
     };
-    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
-    let Ok(Ok(body)) = timeout(REQUEST_TIMEOUT, body).await else {
-        return bad("the body is too long or did not come");
-    };
-    let wanted = serde_json::from_slice::<Value>(&body.to_bytes());
+    let wanted = serde_json::from_slice::<Value>(request.body());
     if !wanted.is_ok_and(|wanted| wanted["state"] == "KILLED") {
         return bad("the only state that can be set is KILLED");
     }

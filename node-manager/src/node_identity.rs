@@ -7,7 +7,7 @@ use records::NodeId;
 use thiserror::Error;
 use wire::dial::{DialError, Dialer};
 
-use crate::config::Hardware;
+use crate::config::{AddressConfig, Hardware};
 
 /// Reason for which the node's identity is unknown.
 #[derive(Debug, Error)]
@@ -53,6 +53,16 @@ pub fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
         .and_then(|mut addresses| addresses.find(|address| !address.is_loopback()))
         .and_then(|address: IpAddr| dns_lookup::lookup_addr(&address).ok());
     Ok(canonical.unwrap_or(name))
+}
+
+/// Returns the names under which web clients may know the node: those configured, the one that it is
+/// registered with, and the machine's own.
+pub(crate) fn web_names(addresses: &AddressConfig, host: &str) -> Vec<String> {
+    let machine = nix::unistd::gethostname().ok();
+    let machine = machine.and_then(|name| name.into_string().ok());
+    let configured = [&addresses.node, &addresses.web].map(|address| address.host.clone());
+    let names = configured.into_iter().chain(machine);
+    names.chain([host.to_owned()]).collect()
 }
 
 /// Returns the first socket address that a configured address resolves to.

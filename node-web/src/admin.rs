@@ -17,18 +17,19 @@ mod range;
 mod redirect;
 mod rest;
 mod server;
-mod stall;
+mod shared;
 mod target;
 mod xml;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Body as _;
+use bytes::Bytes;
+use http_server::{HostNames, HostRefusal, Limits};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use time::UtcOffset;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use server::{AdminError, AdminServer};
@@ -39,11 +40,18 @@ use crate::view::{NodeSnapshot, NodeSource};
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use hadoop_metrics::HadoopMetrics;
+use shared::{Freshness, Shared};
 use target::Target;
 
-/// Answers made or sent at once, besides `/metrics` and `/health`. Each may hold the whole list of containers (megabytes)
-/// or a thread that reads a disk. More wait for a moment, then get 503.
+/// Answers made at once, besides `/metrics` and `/health`. Each may hold the whole list of containers
+/// (megabytes) or a thread that reads a disk. More wait for a moment, then get 503.
 const WORK_MAX: usize = 16;
+/// Length in KiB from which an answer is booked as a long one. Shorter ones of all connections come to
+/// 16 MiB.
+const LONG_ANSWER_KIB: u32 = 64;
+/// Bound on the long answers that wait for their readers, in KiB: 64 MiB, a dozen lists of 10,000
+/// containers. Further ones get 503. Log files are read as they are sent and are not booked.
+const LONG_ANSWERS_KIB_MAX: u32 = 64 * 1024;
 /// How long a request waits for its turn.
 const WORK_WAIT: Duration = Duration::from_secs(5);
 /// How long a request waits for the picture of the node, which takes microseconds unless something is badly wrong.
@@ -60,8 +68,11 @@ pub struct AdminOptions {
     pub log_server_web_service_url: Option<String>,
     /// The node's distance from UTC, for dates as Hadoop prints them.
     pub utc_offset: UtcOffset,
-    /// How patient the server is.
-    pub patience: Patience,
+    /// Host names that a request may name besides the node's own
+    /// (`yarn.nodemanager.agent.web.hosts`); `*` allows all.
+    pub hosts: Vec<String>,
+    /// Bounds on what clients can take.
+    pub limits: Limits,
 }
 
 impl Default for AdminOptions {
@@ -72,29 +83,8 @@ impl Default for AdminOptions {
             log_server_url: None,
             log_server_web_service_url: None,
             utc_offset: UtcOffset::UTC,
-            patience: Patience::default(),
-        }
-    }
-}
-
-/// How long the server waits for its clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// For a request's head to arrive, from the connection's begin or from the last answer.
-    pub request: Duration,
-    /// For a client to take some part of an answer.
-    pub stall: Duration,
-    /// For answers under way to end when the agent stops.
-    pub shutdown: Duration,
-}
-
-impl Default for Patience {
-    /// 30 s to send, 30 s to take something, 1 s to end.
-    fn default() -> Self {
-        Self {
-            request: Duration::from_secs(30),
-            stall: Duration::from_secs(30),
-            shutdown: Duration::from_secs(1),
+            hosts: Vec::new(),
+            limits: Limits::default(),
         }
     }
 }
@@ -105,7 +95,12 @@ struct Site<S> {
     source: Arc<S>,
     metrics: Arc<Metrics>,
     options: Arc<AdminOptions>,
-    work: Arc<Semaphore>,
+    hosts: HostNames,
+    work: Semaphore,
+    /// Memory for long answers, in KiB.
+    memory: Arc<Semaphore>,
+    snapshot: Shared<Arc<NodeSnapshot>>,
+    live_view: Shared<Arc<LiveView>>,
     feed: live::Feed,
 }
 
@@ -124,23 +119,28 @@ impl<S: NodeSource> Site<S> {
         Self {
             source,
             metrics,
+            hosts: HostNames::new(&options.hosts),
             options: Arc::new(options),
-            work: Arc::new(Semaphore::new(WORK_MAX)),
+            work: Semaphore::new(WORK_MAX),
+            memory: Arc::new(Semaphore::new(LONG_ANSWERS_KIB_MAX as usize)),
+            snapshot: Shared::new(),
+            live_view: Shared::new(),
             feed: live::Feed::new(),
         }
     }
 
-    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Answer {
+    async fn respond(&self, request: &Request<Bytes>) -> Answer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
             let allowed = HeaderValue::from_static("GET, HEAD");
             refusal.headers_mut().insert(header::ALLOW, allowed);
             return last(refusal);
         }
-        if !request.body().is_end_stream() {
-            // Nothing here takes one, and reading it only to throw it away would be work that a client can choose.
-            let refusal = "A request body is not taken.\n";
-            return last(text(StatusCode::PAYLOAD_TOO_LARGE, refusal));
+        // Load balancers check health under names of their own, and the answer is no secret.
+        if request.uri().path() != "/health"
+            && let Err(refusal) = self.hosts.check(request)
+        {
+            return wrong_host(refusal);
         }
         let target = match Target::parse(request.uri()) {
             Ok(target) => target,
@@ -165,10 +165,10 @@ impl<S: NodeSource> Site<S> {
 
     /// A page or a REST document, when it is its turn.
     async fn visit(&self, target: Target, xml: bool) -> Answer {
-        let Some(permit) = self.turn().await else {
+        let Some(_turn) = self.turn().await else {
             return too_many();
         };
-        let Some(node) = self.snapshot().await else {
+        let Some(node) = self.snapshot(Freshness::Current).await else {
             return stopping();
         };
         let visit = Visit {
@@ -183,16 +183,16 @@ impl<S: NodeSource> Site<S> {
             ["node", path @ ..] => pages::visit(&visit, path).await,
             _ => no_such_page(),
         };
-        answer.map(|body| body.holding(permit))
+        self.bounded(answer)
     }
 
     /// The live picture in one of its forms, when it is its turn.
     async fn live(&self, form: fn(&LiveView, UtcOffset) -> Answer) -> Answer {
-        let Some(permit) = self.turn().await else {
+        let Some(_turn) = self.turn().await else {
             return too_many();
         };
         match self.live_view().await {
-            Some(view) => form(&view, self.options.utc_offset).map(|body| body.holding(permit)),
+            Some(view) => self.bounded(form(&view, self.options.utc_offset)),
             None => stopping(),
         }
     }
@@ -208,14 +208,29 @@ impl<S: NodeSource> Site<S> {
         }
     }
 
-    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turn = Arc::clone(&self.work).acquire_owned();
-        timeout(WORK_WAIT, turn).await.ok()?.ok()
+    /// Waits for a permit to make an answer. It is given back before the answer is sent: a peer that
+    /// reads slowly holds none.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        timeout(WORK_WAIT, self.work.acquire()).await.ok()?.ok()
+    }
+
+    /// Books the memory of a long answer until its last byte is sent.
+    fn bounded(&self, answer: Answer) -> Answer {
+        let kib = u32::try_from(answer.body().held_bytes() / 1024).unwrap_or(u32::MAX);
+        if kib < LONG_ANSWER_KIB {
+            return answer;
+        }
+        // One answer may be longer than the bound; then it is the only one.
+        let share = kib.min(LONG_ANSWERS_KIB_MAX);
+        match Arc::clone(&self.memory).try_acquire_many_owned(share) {
+            Ok(permit) => answer.map(|body| body.holding(permit)),
+            Err(_) => too_many(),
+        }
     }
 
     async fn metrics(&self) -> Answer {
         // Without a picture the gauges keep their last values; the counters are worth having all the same.
-        if let Some(node) = self.snapshot().await {
+        if let Some(node) = self.snapshot(Freshness::Recent).await {
             self.metrics.set_node(&node);
         }
         answer(StatusCode::OK, METRICS, Body::full(self.metrics.encode()))
@@ -223,7 +238,7 @@ impl<S: NodeSource> Site<S> {
 
     /// The agent's numbers under Hadoop's names.
     async fn hadoop_metrics(&self, form: impl FnOnce(&HadoopMetrics) -> Answer) -> Answer {
-        match self.snapshot().await {
+        match self.snapshot(Freshness::Recent).await {
             Some(node) => form(&HadoopMetrics::of(&node, &self.metrics)),
             None => stopping(),
         }
@@ -231,7 +246,7 @@ impl<S: NodeSource> Site<S> {
 
     /// For load balancers and supervisors: 200 while the RM may place containers here.
     async fn health(&self) -> Answer {
-        let Some(node) = self.snapshot().await else {
+        let Some(node) = self.snapshot(Freshness::Recent).await else {
             return stopping();
         };
         let (registered, healthy) = (node.registered, node.health.healthy);
@@ -246,23 +261,35 @@ impl<S: NodeSource> Site<S> {
         text(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 
-    async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
-        timeout(SNAPSHOT_WAIT, self.source.snapshot())
-            .await
-            .ok()
-            .flatten()
+    async fn snapshot(&self, freshness: Freshness) -> Option<Arc<NodeSnapshot>> {
+        let take = async || self.source.snapshot().await;
+        let snapshot = self.snapshot.get(freshness, take);
+        timeout(SNAPSHOT_WAIT, snapshot).await.ok().flatten()
     }
 
-    async fn live_view(&self) -> Option<LiveView> {
-        timeout(SNAPSHOT_WAIT, self.source.live())
-            .await
-            .ok()
-            .flatten()
+    async fn live_view(&self) -> Option<Arc<LiveView>> {
+        let take = async || self.source.live().await.map(Arc::new);
+        let view = self.live_view.get(Freshness::Current, take);
+        timeout(SNAPSHOT_WAIT, view).await.ok().flatten()
     }
 }
 
 fn no_such_page() -> Answer {
     pages::refusal(StatusCode::NOT_FOUND, "There is no such page.")
+}
+
+fn wrong_host(refusal: HostRefusal) -> Answer {
+    match refusal {
+        HostRefusal::Missing => last(text(
+            StatusCode::BAD_REQUEST,
+            "The request must name one host in its Host header.\n",
+        )),
+        HostRefusal::Unknown => last(text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "This node does not answer to the host name in the request. Names that it has for clients \
+             can be added to yarn.nodemanager.agent.web.hosts.\n",
+        )),
+    }
 }
 
 fn too_many() -> Answer {

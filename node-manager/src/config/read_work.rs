@@ -187,6 +187,7 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
     WebConfig {
         acl_enabled: reader.flag("yarn.acl.enable"),
         admin_acl: reader.text("yarn.admin.acl").unwrap_or_default(),
+        hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
     }
 }
 

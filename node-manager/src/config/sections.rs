@@ -216,6 +216,8 @@ pub struct WebConfig {
     pub acl_enabled: bool,
     /// Users and groups that may see everything (`yarn.admin.acl`).
     pub admin_acl: String,
+    /// Host names that clients may use besides the node's own (`yarn.nodemanager.agent.web.hosts`).
+    pub hosts: Vec<String>,
 }
 
 /// Disks and health scripts.

@@ -68,6 +68,7 @@ impl Ports {
         // Before any peer is served: tokens are checked against it.
         shared.secrets.set_node_id(node_id.clone());
         let http_port = web.local_address().port();
+        let web = web.with_host_names(node_identity::web_names(&config.addresses, &node_id.host));
         Ok(Self {
             rpc,
             web,

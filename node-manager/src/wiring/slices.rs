@@ -88,6 +88,7 @@ pub(super) fn admin(config: &Config, utc_offset: UtcOffset) -> AdminOptions {
         log_server_url: config.logs.server_url.clone(),
         log_server_web_service_url: config.logs.server_web_service_url.clone(),
         utc_offset,
+        hosts: config.web.hosts.clone(),
         ..AdminOptions::default()
     }
 }

@@ -29,8 +29,6 @@ pub(super) struct Body {
     tail: Bytes,
     /// Instead of all that: events until their end.
     events: Option<Events>,
-    /// The share of the server's work that this answer takes until its last byte is handed over.
-    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What is done to a file's bytes on their way.
@@ -95,10 +93,31 @@ impl Body {
         }
     }
 
-    /// Keeps the permit until the body has been sent or dropped.
+    /// Bytes that the body holds in memory before it is sent.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
+    /// Keeps the permit until the last byte of the head has been sent or dropped.
     pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
-        self.permit = Some(permit);
+        let bytes = self.head;
+        self.head = Bytes::from_owner(Held {
+            bytes,
+            _permit: permit,
+        });
         self
+    }
+}
+
+/// Bytes with the permit for their memory.
+struct Held {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -134,7 +153,6 @@ impl hyper::body::Body for Body {
                 None => self.events = None,
             }
         }
-        self.permit = None;
         Poll::Ready(None)
     }
 

@@ -39,6 +39,24 @@ impl LogName {
     }
 }
 
+/// Whether a file of this name may hold secrets. With
+/// `yarn.nodemanager.log-container-debug-info.enabled` a copy of the launch script, whose environment
+/// has passwords in many clusters, is in the log directory, and readers are anonymous. A checksum file
+/// (`.NAME.crc`) tells whether a guess is right.
+fn may_hold_secrets(name: &str) -> bool {
+    const SCRIPTS: [&str; 3] = [
+        "launch_container.sh",
+        "default_container_executor.sh",
+        "default_container_executor_session.sh",
+    ];
+    let name = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_suffix(".crc"))
+        .unwrap_or(name);
+    let has_ending = |endings: [&str; 3]| endings.iter().any(|ending| name.ends_with(ending));
+    SCRIPTS.contains(&name) || has_ending([".tokens", "_tokens", ".jks"])
+}
+
 /// A log file as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogFile {
@@ -93,9 +111,12 @@ fn list_directory(directory: &DirHandle, found: &mut BTreeMap<String, LogFile>) 
         return;
     };
     for name in names.take(ENTRIES_MAX).flatten() {
-        let Some(name) = name.to_str().filter(|name| !found.contains_key(*name)) else {
+        let Some(name) = name.to_str() else {
             continue;
         };
+        if found.contains_key(name) || may_hold_secrets(name) {
+            continue;
+        }
         if let Ok(status) = directory.status(name)
             && status.kind == FileKind::File
         {
@@ -119,6 +140,9 @@ pub(super) fn open_log(
     id: &ContainerId,
     name: &LogName,
 ) -> Result<OpenLog, LogError> {
+    if may_hold_secrets(name.as_str()) {
+        return Err(LogError::NotFound);
+    }
     let mut refusal = LogError::NotFound;
     for root in roots {
         match open_below(root, id, name) {
@@ -203,6 +227,27 @@ mod tests {
         for text in ["stdout", "a b", "..x", "-", "ü"] {
             assert!(LogName::new(text).is_some(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn launch_scripts_and_tokens_are_neither_listed_nor_opened() {
+        let (root, directory) = root();
+        for name in [
+            "launch_container.sh",
+            ".launch_container.sh.crc",
+            "default_container_executor.sh",
+            "container_tokens",
+            "container_1.tokens",
+            ".container_1.tokens.crc",
+            "keystore.jks",
+        ] {
+            fs::write(directory.join(name), "secret").unwrap();
+            assert_not_found(open_in(&root, name));
+        }
+        fs::write(directory.join("directory.info"), "").unwrap();
+        let listed = list_logs(&[root.path().to_owned()], &container_id(1), 10);
+        let names: Vec<_> = listed.into_iter().map(|file| file.name).collect();
+        assert_eq!(names, ["directory.info"]);
     }
 
     #[test]

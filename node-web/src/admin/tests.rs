@@ -101,7 +101,8 @@ impl Lab {
             options,
         )
         .await
-        .unwrap();
+        .unwrap()
+        .with_host_names(["node-1.example"]);
         let shutdown = CancellationToken::new();
         Self {
             address: server.local_address(),
@@ -118,7 +119,7 @@ impl Lab {
 
     async fn get(&self, path: &str) -> Reply {
         self.send(&format!(
-            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ))
         .await
     }
@@ -335,7 +336,7 @@ async fn xml_is_for_those_who_accept_nothing_else() {
     let lab = Lab::start(busy_node()).await;
     let request = |accept| {
         format!(
-            "GET /ws/v1/node/apps HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept: {accept}\r\n\r\n"
+            "GET /ws/v1/node/apps HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: {accept}\r\n\r\n"
         )
     };
     let reply = lab.send(&request("application/xml")).await;
@@ -681,7 +682,7 @@ async fn the_live_picture_is_served_as_json_and_as_events_until_the_server_ends(
     assert_eq!(document["node"]["id"], "node-1.example:8041");
     let mut stream = lab.connect().await;
     stream
-        .write_all(b"GET /live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .write_all(b"GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await
         .unwrap();
     // The answer has begun.
@@ -749,7 +750,7 @@ async fn only_reading_is_served_and_no_request_body_is_taken() {
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"] {
         let reply = lab
             .send(&format!(
-                "{method} /ws/v1/node HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+                "{method} /ws/v1/node HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
             ))
             .await;
         assert_eq!(
@@ -759,11 +760,11 @@ async fn only_reading_is_served_and_no_request_body_is_taken() {
         );
     }
     let reply = lab
-        .send("GET /ws/v1/node HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+        .send("GET /ws/v1/node HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
         .await;
     assert_eq!(reply.status, 413);
     let reply = lab
-        .send("HEAD /ws/v1/node HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .send("HEAD /ws/v1/node HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await;
     assert_eq!((reply.status, reply.body.len()), (200, 0));
     assert_ne!(reply.header("content-length"), Some("0"));
@@ -774,30 +775,31 @@ async fn a_request_head_beyond_the_limit_is_refused() {
     let lab = Lab::start(busy_node()).await;
     let reply = lab
         .send(&format!(
-            "GET / HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
             "x".repeat(32 * 1024)
         ))
         .await;
     assert_eq!(reply.status, 431);
     let many: String = (0..200).map(|n| format!("X{n}: x\r\n")).collect();
     let reply = lab
-        .send(&format!("GET / HTTP/1.1\r\nHost: x\r\n{many}\r\n"))
+        .send(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"))
         .await;
     assert_eq!(reply.status, 431);
 }
 
 #[tokio::test]
 async fn a_client_that_sends_its_request_too_slowly_is_dropped() {
-    let patience = Patience {
-        request: Duration::from_millis(50),
-        ..Patience::default()
+    let limits = Limits {
+        request_timeout: Duration::from_millis(50),
+        idle_timeout: Duration::from_millis(50),
+        ..Limits::default()
     };
     let options = AdminOptions {
-        patience,
+        limits,
         ..AdminOptions::default()
     };
     let lab = Lab::start_with(busy_node(), options).await;
-    for begin in ["", "GET / HTTP/1.1\r\nHost: x\r\n"] {
+    for begin in ["", "GET / HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut stream = lab.connect().await;
         stream.write_all(begin.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
@@ -921,44 +923,93 @@ async fn an_agent_that_is_stopping_says_so_and_still_gives_its_counters() {
 
 #[tokio::test]
 async fn readers_that_stop_reading_do_not_lock_out_others() {
-    let patience = Patience {
-        stall: Duration::from_millis(50),
-        ..Patience::default()
-    };
-    let options = AdminOptions {
-        patience,
-        ..AdminOptions::default()
-    };
-    let lab = Lab::start_with(busy_node(), options).await;
+    let lab = Lab::start(busy_node()).await;
     let file = fs::File::create(lab.logs.join("stdout")).unwrap();
     file.set_len(1 << 40).unwrap();
-    let request = format!("GET /ws/v1/node/containerlogs/{ID}/stdout HTTP/1.1\r\nHost: x\r\n\r\n");
+    let request =
+        format!("GET /ws/v1/node/containerlogs/{ID}/stdout HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut stalled = Vec::new();
-    for _ in 0..WORK_MAX {
+    for _ in 0..3 * WORK_MAX {
         let mut stream = lab.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
-        // The answer has begun, so this reader holds its share of the work.
+        // The answer has begun.
         stream.read_exact(&mut [0; 15]).await.unwrap();
         stalled.push(stream);
     }
-    assert_eq!(lab.get("/node").await.status, 200);
+    assert_answers_at_once(&lab, "/node").await;
+    assert_answers_at_once(&lab, "/health").await;
 }
 
 #[tokio::test]
 async fn connections_that_send_nothing_do_not_lock_out_others() {
-    let patience = Patience {
-        request: Duration::from_millis(50),
-        ..Patience::default()
-    };
+    let lab = Lab::start(busy_node()).await;
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(lab.connect().await);
+    }
+    for path in ["/health", "/metrics", "/node"] {
+        assert_answers_at_once(&lab, path).await;
+    }
+}
+
+/// Asserts that a page comes within the second that health checks may take.
+async fn assert_answers_at_once(lab: &Lab, path: &str) {
+    let reply = timeout(Duration::from_secs(1), lab.get(path)).await;
+    assert_eq!(
+        reply.expect("no answer within a second").status,
+        200,
+        "{path}"
+    );
+}
+
+#[tokio::test]
+async fn long_answers_that_nobody_reads_are_bounded_in_memory() {
+    let mut node = busy_node();
+    let diagnostics = "x".repeat(9 << 20);
+    node.containers[0].diagnostics = diagnostics;
+    let lab = Lab::start(node).await;
+    let request = "GET /ws/v1/node/containers HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut unread = Vec::new();
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        let mut stream = lab.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).await.unwrap();
+        statuses.push(String::from_utf8_lossy(&begin[9..]).into_owned());
+        unread.push(stream);
+    }
+    assert_eq!(statuses[..7], ["200"; 7]);
+    assert_eq!(statuses[7..], ["503"; 3]);
+    assert_answers_at_once(&lab, "/ws/v1/node/info").await;
+    // Readers that go away give their share back.
+    drop(unread);
+    let reply = lab.get("/ws/v1/node/containers").await;
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_for_another_host_is_misdirected() {
     let options = AdminOptions {
-        patience,
+        hosts: vec!["extra.example".to_owned()],
         ..AdminOptions::default()
     };
     let lab = Lab::start_with(busy_node(), options).await;
-    let mut silent = Vec::new();
-    for _ in 0..100 {
-        silent.push(lab.connect().await);
+    for (path, host, status) in [
+        ("/", "evil.example", 421),
+        ("/metrics", "evil.example:8042", 421),
+        ("/ws/v1/node", "evil.example", 421),
+        ("/health", "evil.example", 200),
+        ("/", "extra.example:8042", 200),
+        ("/", "node-1.example", 200),
+        ("/", "127.0.0.1:8042", 200),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let reply = lab.send(&request).await;
+        assert_eq!(reply.status, status, "{path} {host}");
     }
-    let reply = timeout(Duration::from_secs(30), lab.get("/node")).await;
-    assert_eq!(reply.unwrap().status, 200);
+    let reply = lab
+        .send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        .await;
+    assert_eq!(reply.status, 400);
 }

@@ -11,53 +11,47 @@
 //! The server listens on an address of the node's name and on no other: a node called `localhost`
 //! cannot be reached from outside.
 
-use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use ctutils::CtEq as _;
 use http_body_util::Full;
-use hyper::body::Incoming;
+use http_server::{HttpServer, Limits, Service};
 use hyper::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use wire::dial::{Dialer, RESOLVE_TIMEOUT};
 
 use crate::progress::Counts;
 
-/// Most open connections: the client, and some browsers. Further ones wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 16;
+/// Bounds on peers: the client, and some browsers. An AM's process is small, so its endpoint is.
+const LIMITS: Limits = Limits {
+    connections: 32,
+    connections_per_address: 16,
+    head_bytes: HEAD_BYTES_MAX,
+    head_fields: 64,
+    body_bytes: 0,
+    request_timeout: Duration::from_secs(10),
+    idle_timeout: Duration::from_secs(10),
+    stall_timeout: Duration::from_secs(30),
+    shutdown_grace: Duration::ZERO,
+};
 
-/// Largest head of a request, in bytes.
-const REQUEST_BYTES_MAX: usize = 8 * 1024;
-
-/// Longest time for a request to arrive; also the longest time that a connection may be idle.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Longest life of a connection: a peer that does not read its answers holds a permit no longer.
-/// Clients reconnect.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
+/// Bytes of the head of a request: the shortest limit that the server takes.
+const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Longest wait for a change before the same numbers are sent again.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Shortest pause between two answers on one connection: a person sees no faster.
 const TELL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Pause after a failed accept: the likely cause, no descriptors left, does not go away at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The numbers that the endpoint reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,11 +64,11 @@ pub(crate) struct Told {
 
 /// A web server that has its port.
 pub(super) struct Endpoint {
-    listener: TcpListener,
-    address: SocketAddr,
+    server: HttpServer,
     site: Arc<Site>,
 }
 
+/// State that all requests share.
 struct Site {
     told: watch::Receiver<Told>,
     secret: String,
@@ -94,15 +88,10 @@ impl Endpoint {
         let deadline = Instant::now() + RESOLVE_TIMEOUT;
         let found = Dialer::default().resolve(host, 0, deadline).await;
         for address in found.map_err(io::Error::other)? {
-            match TcpListener::bind(address).await {
-                Ok(listener) => {
-                    let address = listener.local_addr()?;
+            match HttpServer::bind(address, LIMITS).await {
+                Ok(server) => {
                     let site = Arc::new(Site { told, secret, stop });
-                    return Ok(Self {
-                        listener,
-                        address,
-                        site,
-                    });
+                    return Ok(Self { server, site });
                 }
                 Err(error) => failure = error,
             }
@@ -110,61 +99,25 @@ impl Endpoint {
         Err(failure)
     }
 
-    /// The port that it listens on.
+    /// Returns the port that the server listens on.
     pub(super) const fn port(&self) -> u16 {
-        self.address.port()
+        self.server.local_address().port()
     }
 
     /// Serves requests until dropped.
     pub(super) async fn serve(self) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let mut connections = JoinSet::new();
-        loop {
-            let place = Arc::clone(&places).acquire_owned().await;
-            let place = place.expect("the semaphore is never closed");
-            // Connections that have ended have released their permits.
-            while connections.try_join_next().is_some() {}
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let site = Arc::clone(&self.site);
-                    connections.spawn(async move {
-                        // A connection that takes too long is closed.
-                        let _ = timeout(CONNECTION_TIMEOUT, converse(stream, site)).await;
-                        drop(place);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+        self.server.serve(self.site, CancellationToken::new()).await;
     }
 }
 
-async fn converse(stream: TcpStream, site: Arc<Site>) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, Infallible>(site.answer(&request).await) }
-    });
-    let result = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_TIMEOUT)
-        .max_buf_size(REQUEST_BYTES_MAX)
-        .half_close(false)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended early");
-    }
-}
+impl Service for Site {
+    type Body = Full<Bytes>;
 
-impl Site {
-    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Bytes>) -> Response<Full<Bytes>> {
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/" | "/progress") => self.progress(request.uri().query()).await,
             (&Method::POST, "/stop") => {
-                if !self.is_authorized(request) {
+                if !self.is_authorized(&request) {
                     return plain(
                         StatusCode::FORBIDDEN,
                         "the job's secret is missing or wrong\n",
@@ -179,7 +132,9 @@ impl Site {
             _ => plain(StatusCode::NOT_FOUND, "not found: only /progress is here\n"),
         }
     }
+}
 
+impl Site {
     async fn progress(&self, query: Option<&str>) -> Response<Full<Bytes>> {
         let mut told = self.told.clone();
         let seen = query.and_then(|query| query.strip_prefix("seen=")?.parse::<u64>().ok());
@@ -193,7 +148,7 @@ impl Site {
         respond(StatusCode::OK, "application/json", json.into())
     }
 
-    fn is_authorized(&self, request: &Request<Incoming>) -> bool {
+    fn is_authorized(&self, request: &Request<Bytes>) -> bool {
         let header = request.headers().get(AUTHORIZATION);
         let given = header.and_then(|header| header.as_bytes().strip_prefix(b"Bearer "));
         given.is_some_and(|given| is_same(given, self.secret.as_bytes()))
@@ -226,6 +181,7 @@ fn respond(status: StatusCode, content_type: &'static str, body: Bytes) -> Respo
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
     use tokio_util::task::AbortOnDropHandle;
 
     use super::*;
@@ -310,10 +266,7 @@ mod tests {
         }
         let garbage = running.answer(b"\0\xff garbage\r\n\r\n").await;
         assert!(!garbage.starts_with("HTTP/1.1 2"), "{garbage}");
-        let long = format!(
-            "GET /{} HTTP/1.1\r\n\r\n",
-            "x".repeat(4 * REQUEST_BYTES_MAX)
-        );
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(4 * HEAD_BYTES_MAX));
         let long = running.answer(long.as_bytes()).await;
         assert!(!long.starts_with("HTTP/1.1 2"), "{long}");
     }

@@ -42,6 +42,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.resource.percentage-physical-cpu-limit", Some("100"), Percent),
     key(Honoured, YarnDefault, "yarn.nodemanager.resource.detect-hardware-capabilities", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.webapp.address", Some("${yarn.nodemanager.hostname}:8042"), Address),
+    key(Honoured, Code, "yarn.nodemanager.agent.web.hosts", None, List),
     key(Honoured, YarnDefault, "yarn.nodemanager.resource-monitor.interval-ms", Some("3000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.interval-ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled", Some("false"), Flag),

@@ -1,0 +1,157 @@
+//! One connection: its socket options, hyper's settings, and the body that comes before a service.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::Limits;
+use crate::activity::{Activity, Phase};
+use crate::outgoing::{Content, Outgoing};
+use crate::peer_io::PeerIo;
+use crate::server::Service;
+
+/// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure for its overhead).
+/// A write waits until about a third of the buffer is free. With the kernel's automatic size, some
+/// megabytes, a peer that reads 100 kB/s could look stalled; with this one, the least steady rate
+/// that passes a stall timeout of 30 s is about 3 kB/s. Enough for 2.5 MB/s over 50 ms.
+const SEND_BUFFER_BYTES: usize = 128 * 1024;
+
+/// A connection's signals to close.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    /// The server stops: answers under way may end within the grace.
+    pub(crate) shutdown: CancellationToken,
+    /// The place goes to another peer: the connection closes at once.
+    pub(crate) evicted: CancellationToken,
+}
+
+/// Answers the requests of one connection until it closes.
+pub(crate) async fn run<S: Service>(
+    stream: TcpStream,
+    service: Arc<S>,
+    activity: Arc<Activity>,
+    limits: Limits,
+    closing: Closing,
+) {
+    if let Err(error) = set_options(&stream, &limits) {
+        tracing::debug!(%error, "cannot set options of a web connection");
+    }
+    let io = PeerIo::new(
+        stream,
+        Arc::clone(&activity),
+        limits.request_timeout,
+        limits.stall_timeout,
+    );
+    let answering = service_fn(move |request| {
+        let (service, activity) = (Arc::clone(&service), Arc::clone(&activity));
+        async move { Ok::<_, Infallible>(answer(&*service, request, activity, &limits).await) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.idle_timeout)
+            .max_buf_size(limits.head_bytes)
+            .max_headers(limits.head_fields)
+            .half_close(false)
+            .serve_connection(TokioIo::new(io), answering)
+    );
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = closing.evicted.cancelled() => return,
+        () = closing.shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            match timeout(limits.shutdown_grace, connection).await {
+                Ok(result) => result,
+                Err(_) => return,
+            }
+        }
+    };
+    if let Err(error) = result {
+        // Peers go away, stall and send nonsense: no fault of this program.
+        tracing::debug!(%error, "a web client's connection ended early");
+    }
+}
+
+fn set_options(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    // Bounds what is left in the kernel after the last write too.
+    socket.set_tcp_user_timeout(Some(limits.stall_timeout))
+}
+
+async fn answer<S: Service>(
+    service: &S,
+    request: Request<Incoming>,
+    activity: Arc<Activity>,
+    limits: &Limits,
+) -> Response<Outgoing<S::Body>> {
+    activity.enter(Phase::Answering);
+    let (head, body) = request.into_parts();
+    match receive(body, limits).await {
+        Ok(body) => {
+            let answer = service.answer(Request::from_parts(head, body)).await;
+            answer.map(|body| Outgoing::new(Content::Service(body), activity))
+        }
+        Err((status, why)) => refusal(status, why, activity),
+    }
+}
+
+type Refusal = (StatusCode, &'static str);
+
+/// Reads a request's body, within its limit and deadline.
+async fn receive(body: Incoming, limits: &Limits) -> Result<Bytes, Refusal> {
+    const TOO_LONG: Refusal = (
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "The request's body is too long.\n",
+    );
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    if limits.body_bytes == 0 || body.size_hint().lower() > limits.body_bytes as u64 {
+        return Err(TOO_LONG);
+    }
+    let body = Limited::new(body, limits.body_bytes).collect();
+    match timeout(limits.request_timeout, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(TOO_LONG),
+        Ok(Err(_)) => Err((
+            StatusCode::BAD_REQUEST,
+            "The request's body cannot be read.\n",
+        )),
+        Err(_) => Err((
+            StatusCode::REQUEST_TIMEOUT,
+            "The request's body did not arrive in time.\n",
+        )),
+    }
+}
+
+/// Answers in the service's place, and closes the connection: a rest of the body may be on its way.
+fn refusal<B>(
+    status: StatusCode,
+    why: &'static str,
+    activity: Arc<Activity>,
+) -> Response<Outgoing<B>> {
+    let content = Content::Refusal(Bytes::from_static(why.as_bytes()));
+    let mut answer = Response::new(Outgoing::new(content, activity));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, text);
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}

@@ -1,0 +1,173 @@
+//! The table of open connections, and the choice of a victim. Pure: the accept loop owns it.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::Limits;
+use crate::activity::Activity;
+
+/// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeerKey(IpAddr);
+
+impl PeerKey {
+    pub(crate) fn of(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & (u128::MAX << 64);
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+/// One open connection.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) peer: PeerKey,
+    pub(crate) activity: Arc<Activity>,
+    /// Cancelled when the connection must close at once.
+    pub(crate) evicted: CancellationToken,
+}
+
+/// Open connections by the id of their task.
+#[derive(Debug)]
+pub(crate) struct Places<Id> {
+    open: HashMap<Id, Place>,
+    total_max: usize,
+    per_peer_max: usize,
+}
+
+impl<Id: Copy + Eq + Hash> Places<Id> {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            open: HashMap::new(),
+            total_max: limits.connections,
+            per_peer_max: limits.connections_per_address,
+        }
+    }
+
+    /// Evicts until one more connection of `peer` fits: first of its own, if it has its share, then
+    /// of anybody.
+    pub(crate) fn make_room(&mut self, peer: PeerKey) {
+        let own = self.open.values().filter(|place| place.peer == peer);
+        if own.count() >= self.per_peer_max {
+            self.evict(|place| place.peer == peer);
+        }
+        if self.open.len() >= self.total_max {
+            self.evict(|_| true);
+        }
+    }
+
+    /// Evicts the first in the order of [`Activity::eviction_rank`] among those that `may_go`.
+    pub(crate) fn evict(&mut self, may_go: impl Fn(&Place) -> bool) {
+        let candidates = self.open.iter().filter(|(_, place)| may_go(place));
+        let victim = candidates.min_by_key(|(_, place)| place.activity.eviction_rank());
+        let Some((&id, _)) = victim else {
+            return;
+        };
+        if let Some(place) = self.open.remove(&id) {
+            tracing::debug!(peer = %place.peer.0, "closing a web connection to make room");
+            place.evicted.cancel();
+        }
+    }
+
+    pub(crate) fn insert(&mut self, id: Id, place: Place) {
+        self.open.insert(id, place);
+    }
+
+    /// Forgets a connection that has ended; no effect after its eviction.
+    pub(crate) fn remove(&mut self, id: Id) {
+        self.open.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+    use crate::activity::Phase;
+
+    fn peer(address: &str) -> PeerKey {
+        PeerKey::of(address.parse().unwrap())
+    }
+
+    struct Table {
+        places: Places<u32>,
+        epoch: Instant,
+    }
+
+    impl Table {
+        fn new(connections: usize, connections_per_address: usize) -> Self {
+            let limits = Limits {
+                connections,
+                connections_per_address,
+                ..Limits::default()
+            };
+            Self {
+                places: Places::new(&limits),
+                epoch: Instant::now(),
+            }
+        }
+
+        /// Adds a connection one second after the one before.
+        async fn open(&mut self, id: u32, from: &str, phase: Phase) {
+            advance(Duration::from_secs(1)).await;
+            let activity = Arc::new(Activity::new(self.epoch));
+            activity.enter(phase);
+            self.places.make_room(peer(from));
+            let place = Place {
+                peer: peer(from),
+                activity,
+                evicted: CancellationToken::new(),
+            };
+            self.places.insert(id, place);
+        }
+
+        fn ids(&self) -> Vec<u32> {
+            let mut ids: Vec<u32> = self.places.open.keys().copied().collect();
+            ids.sort_unstable();
+            ids
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_table_evicts_the_longest_idle_and_answers_last() {
+        let mut table = Table::new(3, 3);
+        table.open(1, "10.0.0.1", Phase::Answering).await;
+        table.open(2, "10.0.0.2", Phase::Receiving).await;
+        table.open(3, "10.0.0.3", Phase::Idle).await;
+        table.open(4, "10.0.0.4", Phase::Answering).await;
+        assert_eq!(table.ids(), [1, 3, 4]);
+        table.open(5, "10.0.0.5", Phase::Answering).await;
+        assert_eq!(table.ids(), [1, 4, 5]);
+        table.open(6, "10.0.0.6", Phase::Answering).await;
+        assert_eq!(table.ids(), [4, 5, 6]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_its_share_evicts_its_own() {
+        let mut table = Table::new(10, 2);
+        table.open(1, "10.0.0.1", Phase::Idle).await;
+        for id in 2..6 {
+            table.open(id, "10.0.0.2", Phase::Idle).await;
+        }
+        assert_eq!(table.ids(), [1, 4, 5]);
+    }
+
+    #[test]
+    fn peers_are_counted_by_network_where_one_host_has_many_addresses() {
+        assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:1"));
+        assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
+        assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
+        assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));
+    }
+}

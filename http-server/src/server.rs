@@ -1,0 +1,146 @@
+//! The listener and the accept loop.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::{Request, Response};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::Limits;
+use crate::activity::Activity;
+use crate::connection::{self, Closing};
+use crate::outgoing::BodyError;
+use crate::places::{PeerKey, Place, Places};
+
+/// Pause after a failed accept. The likely cause, no file descriptors left, does not go away at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Maker of answers.
+pub trait Service: Send + Sync + 'static {
+    /// Body of an answer. It is polled only as fast as the peer takes what came before.
+    type Body: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static;
+
+    /// Answers a request, whose body has been read within [`Limits::body_bytes`].
+    fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+/// A server that has its port but does not serve yet.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    limits: Limits,
+}
+
+impl HttpServer {
+    /// Listens on `address`; port 0 lets the system choose one.
+    ///
+    /// # Errors
+    /// The system's, when the address cannot be listened on.
+    pub async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self {
+            listener,
+            address,
+            limits,
+        })
+    }
+
+    /// Address that the server listens on, with the real port.
+    #[must_use]
+    pub const fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown`; then closes the port, lets answers under way end within
+    /// [`Limits::shutdown_grace`], and returns when every connection is closed. When dropped, closes
+    /// all at once.
+    pub async fn serve<S: Service>(self, service: Arc<S>, shutdown: CancellationToken) {
+        let mut serving = Serving {
+            service,
+            limits: self.limits,
+            epoch: Instant::now(),
+            places: Places::new(&self.limits),
+            tasks: JoinSet::new(),
+            shutdown,
+        };
+        serving.accept_all(self.listener).await;
+        while let Some(ended) = serving.tasks.join_next_with_id().await {
+            serving.reap(ended);
+        }
+    }
+}
+
+/// A running server: the one owner of its connections.
+struct Serving<S> {
+    service: Arc<S>,
+    limits: Limits,
+    epoch: Instant,
+    places: Places<Id>,
+    tasks: JoinSet<()>,
+    shutdown: CancellationToken,
+}
+
+impl<S: Service> Serving<S> {
+    /// Accepts connections until the shutdown, then drops the listener.
+    async fn accept_all(&mut self, listener: TcpListener) {
+        loop {
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                Some(ended) = self.tasks.join_next_with_id() => self.reap(ended),
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => self.open(stream, peer),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a web client");
+                        // Frees a descriptor, if that is what is missing.
+                        self.places.evict(|_| true);
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+    }
+
+    fn open(&mut self, stream: TcpStream, peer: SocketAddr) {
+        let peer = PeerKey::of(peer.ip());
+        self.places.make_room(peer);
+        let activity = Arc::new(Activity::new(self.epoch));
+        let evicted = CancellationToken::new();
+        let closing = Closing {
+            shutdown: self.shutdown.clone(),
+            evicted: evicted.clone(),
+        };
+        let task = self.tasks.spawn(connection::run(
+            stream,
+            Arc::clone(&self.service),
+            Arc::clone(&activity),
+            self.limits,
+            closing,
+        ));
+        let place = Place {
+            peer,
+            activity,
+            evicted,
+        };
+        self.places.insert(task.id(), place);
+    }
+
+    fn reap(&mut self, ended: Result<(Id, ()), JoinError>) {
+        match ended {
+            Ok((id, ())) => self.places.remove(id),
+            Err(error) => {
+                self.places.remove(error.id());
+                tracing::error!(%error, "the task of a web client's connection failed");
+            }
+        }
+    }
+}
