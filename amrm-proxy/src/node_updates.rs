@@ -12,7 +12,7 @@
 //! container's status decides. Source: `ContainerManagerImpl.updateContainer`,
 //! `SchedulerApplicationAttempt.updateContainerAndNMToken`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use records::{ApplicationAttemptId, ContainerId, NodeId};
@@ -87,23 +87,20 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) struct NodeUpdates {
     orders: mpsc::Sender<Order>,
-    inbox: Mutex<Option<mpsc::Receiver<Order>>>,
 }
 
-impl Default for NodeUpdates {
-    fn default() -> Self {
-        let (orders, inbox) = mpsc::channel(WAITING_MAX);
-        Self {
-            orders,
-            inbox: Mutex::new(Some(inbox)),
-        }
-    }
+/// Task that sends the queued updates to their nodes. While it does not run, updates wait; once it
+/// is dropped, the containers of further updates stay opportunistic on their nodes.
+#[must_use = "promotions reach their nodes only while the task runs"]
+pub struct NodeUpdateTask {
+    orders: mpsc::Receiver<Order>,
+    messenger: Arc<Messenger>,
 }
 
 /// Sender of updates to nodes.
-pub(crate) struct Messenger {
-    pub(crate) node_keys: Arc<dyn NodeKeys>,
-    pub(crate) observer: Arc<dyn Observer>,
+struct Messenger {
+    node_keys: Arc<dyn NodeKeys>,
+    observer: Arc<dyn Observer>,
 }
 
 /// Reason for which a try did not reach a node.
@@ -116,6 +113,22 @@ enum NodeError {
 }
 
 impl NodeUpdates {
+    /// Creates the queue and the task that empties it.
+    pub(crate) fn new(
+        node_keys: Arc<dyn NodeKeys>,
+        observer: Arc<dyn Observer>,
+    ) -> (Self, NodeUpdateTask) {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let task = NodeUpdateTask {
+            orders: receiver,
+            messenger: Arc::new(Messenger {
+                node_keys,
+                observer,
+            }),
+        };
+        (Self { orders: sender }, task)
+    }
+
     /// Queues an update for its node. Does not wait.
     pub(crate) fn order(&self, order: Order, observer: &dyn Observer) {
         if let Err(refused) = self.orders.try_send(order) {
@@ -130,20 +143,18 @@ impl NodeUpdates {
             });
         }
     }
+}
 
-    /// Sends updates to their nodes until `stop`. Only the first call does; others return at once.
-    pub(crate) async fn run(&self, messenger: Arc<Messenger>, stop: CancellationToken) {
-        let inbox = self.inbox.lock();
-        let Some(mut inbox) = inbox.unwrap_or_else(PoisonError::into_inner).take() else {
-            return;
-        };
+impl NodeUpdateTask {
+    /// Sends promotions that rules requested to the containers' nodes, until `stop`.
+    pub async fn run(mut self, stop: CancellationToken) {
         let mut under_way = JoinSet::new();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some(_) = under_way.join_next() => {}
-                Some(order) = inbox.recv(), if under_way.len() < AT_ONCE => {
-                    let messenger = Arc::clone(&messenger);
+                Some(order) = self.orders.recv(), if under_way.len() < AT_ONCE => {
+                    let messenger = Arc::clone(&self.messenger);
                     under_way.spawn(async move { messenger.deliver(order).await });
                 }
             }

@@ -25,7 +25,7 @@ use crate::chain::Chain;
 use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
-use crate::node_updates::{Messenger, NodeUpdates};
+use crate::node_updates::{NodeUpdateTask, NodeUpdates};
 use crate::observe::{Observer, ProxySnapshot};
 use crate::pipeline::{
     AttemptIdentity, NodeKeys, Pipeline, ReadClock, Shared, Work, attempt_not_found,
@@ -71,9 +71,9 @@ pub struct AmrmProxy {
 }
 
 impl AmrmProxy {
-    /// Makes a proxy with the local keys and the pipelines found in the store.
-    #[must_use]
-    pub fn new(config: ProxyConfig, parts: ProxyParts) -> Self {
+    /// Makes a proxy with the local keys and the pipelines found in the store, and the task that
+    /// sends its promotions to their nodes.
+    pub fn new(config: ProxyConfig, parts: ProxyParts) -> (Self, NodeUpdateTask) {
         let ProxyParts {
             store,
             found,
@@ -83,6 +83,8 @@ impl AmrmProxy {
         } = parts;
         let now = clock();
         let secrets = restore_secrets(&config, found.keys.as_deref(), now);
+        let (node_updates, update_task) =
+            NodeUpdates::new(Arc::clone(&node_keys), Arc::clone(&observer));
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),
             shared: Arc::new(Shared {
@@ -91,7 +93,7 @@ impl AmrmProxy {
                 observer,
                 clock,
                 activity: Activity::default(),
-                node_updates: NodeUpdates::default(),
+                node_updates,
             }),
             store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
@@ -99,7 +101,7 @@ impl AmrmProxy {
         };
         proxy.persist_keys();
         proxy.restore(found.attempts, now);
-        proxy
+        (proxy, update_task)
     }
 
     /// Returns the local AMRMTokens, with which the port authenticates its callers.
@@ -232,18 +234,6 @@ impl AmrmProxy {
 
     fn all(&self) -> Vec<Arc<Pipeline>> {
         self.lock().pipelines().cloned().collect()
-    }
-
-    /// Sends promotions that rules requested to the containers' nodes, until `stop`.
-    pub async fn update_nodes(&self, stop: CancellationToken) {
-        let messenger = Messenger {
-            node_keys: Arc::clone(&self.shared.node_keys),
-            observer: Arc::clone(&self.shared.observer),
-        };
-        self.shared
-            .node_updates
-            .run(Arc::new(messenger), stop)
-            .await;
     }
 
     /// Rolls the local key when it is due, until `stop`.

@@ -54,7 +54,8 @@ fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
             wall: EpochMillis(0),
         }),
     };
-    Arc::new(AmrmProxy::new(config, parts))
+    let (proxy, _update_task) = AmrmProxy::new(config, parts);
+    Arc::new(proxy)
 }
 
 fn begin(proxy: &Arc<AmrmProxy>) -> PendingStart {

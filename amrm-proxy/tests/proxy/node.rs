@@ -113,7 +113,7 @@ impl Node {
         let seen = Arc::new(Seen::default());
         let clock_ms = Arc::new(AtomicU64::new(0));
         let of_clock = Arc::clone(&clock_ms);
-        let proxy = Arc::new(AmrmProxy::new(
+        let (proxy, update_task) = AmrmProxy::new(
             config,
             ProxyParts {
                 store,
@@ -125,7 +125,8 @@ impl Node {
                     wall: EpochMillis(1_700_000_000_000),
                 }),
             },
-        ));
+        );
+        let proxy = Arc::new(proxy);
         let auth = ServerAuth::Token(proxy.secrets());
         let (server, address) = RpcServer::builder(auth)
             .service(AmrmProxyService::new(Arc::clone(&proxy)))
@@ -135,6 +136,7 @@ impl Node {
             .unwrap();
         let stop = CancellationToken::new();
         tokio::spawn(server.serve(stop.clone()));
+        tokio::spawn(update_task.run(stop.clone()));
         Self {
             proxy,
             address,

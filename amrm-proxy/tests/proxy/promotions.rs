@@ -236,10 +236,6 @@ async fn promoted(taking: Taking) -> (Observation, Told) {
         rm_identifier: 1,
     };
     let node = Node::start_signing(ruled(rm.address), Arc::new(Keys(keys))).await;
-    let proxy = Arc::clone(&node.proxy);
-    let stop = CancellationToken::new();
-    let _stopped = stop.clone().drop_guard();
-    tokio::spawn(async move { proxy.update_nodes(stop).await });
     let am = node
         .connect(node.admit(attempt(1), rm.token(attempt(1))))
         .await

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use amrm_proxy::node_updates::NodeUpdateTask;
 use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
 use tokio::sync::{mpsc, oneshot};
@@ -57,7 +58,7 @@ impl Agent {
     pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
         let (effects, effects_inbox) = mpsc::unbounded_channel();
         let (handle, inbox) = core_task::channel(effects_inbox);
-        let shared = make_shared(&config, handle)?;
+        let (shared, update_task) = make_shared(&config, handle)?;
         let ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
@@ -95,6 +96,9 @@ impl Agent {
         let address = ports.address.clone();
         let tasks_stop = CancellationToken::new();
         let mut tasks = ports.serve(&tasks_stop);
+        if let Some(update_task) = update_task {
+            tasks.spawn(proxy::update_nodes(update_task, tasks_stop.clone()));
+        }
         tasks.spawn(parts::keep_cache(
             localizer,
             config.localizer,
@@ -205,18 +209,23 @@ impl Agent {
     }
 }
 
-fn make_shared(config: &Config, handle: Handle) -> Result<Shared, AgentError> {
+/// Makes what several parts hold, and, with the AMRMProxy, its task that updates nodes.
+fn make_shared(
+    config: &Config,
+    handle: Handle,
+) -> Result<(Shared, Option<NodeUpdateTask>), AgentError> {
     let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new()));
     let secrets = Arc::default();
-    let proxy = proxy::make(config, clock, &metrics, &secrets)?;
-    Ok(Shared {
+    let (proxy, update_task) = proxy::make(config, clock, &metrics, &secrets)?.unzip();
+    let shared = Shared {
         clock,
         handle: handle.with_masters(proxy.as_ref().map(|proxy| proxy.activity())),
         heartbeat_now: Arc::default(),
         proxy,
         secrets,
         metrics,
-    })
+    };
+    Ok((shared, update_task))
 }
 
 /// Takes a step of the end, but not for ever: what hangs is left to the end of the process.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
 use node_web::metrics::Metrics;
@@ -20,13 +21,16 @@ use crate::secrets::NodeSecrets;
 /// The file in `yarn.nodemanager.recovery.dir`.
 const STORE_FILE: &str = "amrm-proxy.redb";
 
-/// The proxy, if the configuration wants one.
+/// The proxy and the task that sends its promotions to their nodes.
+type MadeProxy = (Arc<AmrmProxy>, NodeUpdateTask);
+
+/// Makes the proxy, if the configuration enables it.
 pub(super) fn make(
     config: &Config,
     clock: Clock,
     metrics: &Arc<Metrics>,
     secrets: &Arc<NodeSecrets>,
-) -> Result<Option<Arc<AmrmProxy>>, AgentError> {
+) -> Result<Option<MadeProxy>, AgentError> {
     if !config.amrm_proxy.enabled {
         return Ok(None);
     }
@@ -42,14 +46,15 @@ pub(super) fn make(
         observer: Arc::clone(metrics) as Arc<_>,
         clock: Arc::new(move || clock.now()),
     };
-    let proxy = Arc::new(AmrmProxy::new(config.amrm_proxy.proxy.clone(), parts));
+    let (proxy, update_task) = AmrmProxy::new(config.amrm_proxy.proxy.clone(), parts);
+    let proxy = Arc::new(proxy);
     // Not the other way round as well: the proxy holds the metrics.
     let watched = Arc::downgrade(&proxy);
     metrics.watch_proxy(move || {
         let snapshot = watched.upgrade().map(|proxy| proxy.snapshot());
         (snapshot.unwrap_or_default(), clock.now().mono)
     });
-    Ok(Some(proxy))
+    Ok(Some((proxy, update_task)))
 }
 
 /// The proxy's part of the node's state store, and the records found in it.
@@ -66,6 +71,12 @@ fn open_store(folder: &Path) -> Result<OpenStore, StoreError> {
         store::remove_attempts(&space);
     }
     Ok((Arc::new(space), found))
+}
+
+/// Sends promotions to their nodes until `stop`.
+pub(super) async fn update_nodes(task: NodeUpdateTask, stop: CancellationToken) -> &'static str {
+    task.run(stop).await;
+    "the AMRMProxy's updates of nodes"
 }
 
 /// The proxy's port, listening.
@@ -100,11 +111,6 @@ impl ProxyPort {
         tasks.spawn(async move {
             self.server.serve(server_stop).await;
             "the AMRMProxy's server"
-        });
-        let (proxy, updates_stop) = (Arc::clone(&self.proxy), stop.clone());
-        tasks.spawn(async move {
-            proxy.update_nodes(updates_stop).await;
-            "the AMRMProxy's word to nodes"
         });
         let proxy = self.proxy;
         tasks.spawn(async move {

@@ -85,7 +85,8 @@ async fn start_proxy(
             wall: EpochMillis(test_support::now_ms()),
         }),
     };
-    let proxy = Arc::new(AmrmProxy::new(config, parts));
+    let (proxy, _update_task) = AmrmProxy::new(config, parts);
+    let proxy = Arc::new(proxy);
     let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
         .service(AmrmProxyService::new(Arc::clone(&proxy)))
         .bind((Ipv4Addr::LOCALHOST, 0).into())
