@@ -5,6 +5,9 @@
 //! [`DirHandle::open_ambient`] and [`DirHandle::open_no_follow`], which the agent chose, and of
 //! [`DirHandle::open_beneath`], which the kernel keeps inside the directory.
 //!
+//! No directory is opened through a mount: a bind mount that a container left would otherwise lead
+//! a deletion to files from anywhere. Such an open fails with [`io::ErrorKind::CrossesDevices`].
+//!
 //! Owns file descriptors and nothing else: no paths, no logging, no retries. Every error is the
 //! kernel's, or `EINVAL` for a text that is not one path component; the caller adds operation and
 //! path. May not know any other crate of the workspace.
@@ -12,9 +15,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
@@ -29,6 +32,11 @@ const DIRECTORY_FLAGS: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
+
+/// Limits of a walk from a handle: no link, no mount, nothing above the handle.
+const STAYING_INSIDE: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
+    .union(ResolveFlag::RESOLVE_NO_SYMLINKS)
+    .union(ResolveFlag::RESOLVE_NO_XDEV);
 
 /// Handle of an open directory.
 #[derive(Debug)]
@@ -99,20 +107,56 @@ impl DirHandle {
         Ok(Self { fd })
     }
 
-    /// Opens a directory below this one by a relative path; a link anywhere on it is an error.
+    /// Opens a directory below this one by a relative path; a link or a mount anywhere on it is an
+    /// error.
     pub fn open_beneath(&self, path: &Path) -> io::Result<Self> {
         let how = OpenHow::new()
             .flags(DIRECTORY_FLAGS)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-        let fd = openat2(&self.fd, path, how)?;
-        Ok(Self { fd })
+            .resolve(STAYING_INSIDE);
+        match openat2(&self.fd, path, how) {
+            Ok(fd) => Ok(Self { fd }),
+            // `ENOSYS`: Linux before 5.6. `EPERM`: a seccomp filter that does not know the call.
+            Err(Errno::ENOSYS | Errno::EPERM) => self.open_by_mount_id(path),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Opens the directory `name`; a link there is an error.
+    /// Opens the directory `name`; a link or a mount there is an error.
     pub fn open(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
-        let name = single(name.as_ref())?;
-        let fd = openat(&self.fd, name, DIRECTORY_FLAGS, Mode::empty())?;
-        Ok(Self { fd })
+        self.open_beneath(Path::new(single(name.as_ref())?))
+    }
+
+    /// Opens a directory below this one without `openat2`: one component after the other, each of
+    /// the mount of the one before.
+    fn open_by_mount_id(&self, path: &Path) -> io::Result<Self> {
+        let mount_id = self.mount_id()?;
+        let mut directory = self.try_clone()?;
+        for component in path.components() {
+            let name = match component {
+                Component::CurDir => continue,
+                Component::Normal(name) => name,
+                Component::Prefix(_) | Component::RootDir | Component::ParentDir => {
+                    return Err(Errno::EXDEV.into());
+                }
+            };
+            let fd = openat(&directory.fd, name, DIRECTORY_FLAGS, Mode::empty())?;
+            directory = Self { fd };
+            if directory.mount_id()? != mount_id {
+                return Err(Errno::EXDEV.into());
+            }
+        }
+        Ok(directory)
+    }
+
+    /// Returns the kernel's id of the mount that the directory was opened on. A comparison of
+    /// `st_dev` would miss a bind mount of the same file system; `statx` tells the id only since
+    /// Linux 5.8, later than `openat2`, and `/proc` since 3.15 (kernel: filesystems/proc.rst).
+    fn mount_id(&self) -> io::Result<u64> {
+        let info = format!("/proc/self/fdinfo/{}", self.fd.as_raw_fd());
+        let info = std::fs::read_to_string(info)?;
+        let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+        let id = id.and_then(|id| id.trim().parse().ok());
+        id.ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// Opens the directory reached through `names` one by one.
@@ -369,6 +413,30 @@ mod tests {
         assert!(directory.open_beneath(Path::new("..")).is_err());
         assert!(DirHandle::open_no_follow(&dir.path().join("link")).is_err());
         assert!(DirHandle::open_ambient(&dir.path().join("link")).is_ok());
+    }
+
+    #[test]
+    fn a_mount_is_not_opened_with_or_without_openat2() {
+        let root = DirHandle::open_ambient(Path::new("/")).unwrap();
+        let is_crossing = |opened: io::Result<DirHandle>| {
+            opened.is_err_and(|error| error.kind() == io::ErrorKind::CrossesDevices)
+        };
+        assert!(is_crossing(root.open("proc")));
+        assert!(is_crossing(root.open_by_mount_id(Path::new("proc"))));
+        assert!(is_crossing(root.open_by_mount_id(Path::new("proc/self"))));
+        assert!(DirHandle::open_ambient(Path::new("/proc")).is_ok());
+    }
+
+    #[test]
+    fn without_openat2_links_and_parents_are_refused_too() {
+        let (dir, directory) = temporary();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        symlink("a", dir.path().join("link")).unwrap();
+        let open = |path: &str| directory.open_by_mount_id(Path::new(path));
+        assert!(open("./a/b").is_ok());
+        for path in ["link/b", "..", "a/../a", "/"] {
+            assert!(open(path).is_err(), "{path}");
+        }
     }
 
     #[test]

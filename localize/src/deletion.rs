@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::config::DeletionConfig;
 
 use super::dirs::Disk;
-use super::remove_tree::{open_for_removal, remove_tree};
+use super::remove_tree::{Incomplete, open_for_removal, remove_tree};
 
 /// Limit on queued deletions. One is about 400 bytes, so a full queue is 100 MB; only a long debug
 /// delay fills it, at hundreds of containers a second. Folders beyond the limit stay on the disk
@@ -76,8 +76,8 @@ impl Deletion {
     }
 
     /// Descends by handles and removes the last name. A missing folder on the way means that
-    /// nothing is left to do; a link on the way is an error.
-    fn perform(&self, stop: &AtomicBool) -> io::Result<()> {
+    /// nothing is left to do; a link or a mount on the way is an error.
+    fn perform(&self, stop: &AtomicBool) -> Result<(), Incomplete> {
         let Some((last, parents)) = self.names.split_last() else {
             return Ok(());
         };
@@ -236,11 +236,10 @@ impl Shared {
 
     fn work(&self) {
         while let Some(deletion) = self.next() {
-            if let Err(error) = deletion.perform(&self.stop)
+            if let Err(incomplete) = deletion.perform(&self.stop)
                 && !self.stop.load(Ordering::Relaxed)
             {
-                let path = deletion.path();
-                tracing::warn!(path = %path.display(), %error, "cannot delete");
+                warn_of(&deletion, &incomplete);
             }
             self.queue().active -= 1;
             // Wakes `finish_due`; idle threads check the queue and wait again.
@@ -274,6 +273,23 @@ impl Shared {
                 }
             };
         }
+    }
+}
+
+/// Warns of what a deletion has left, and of each mount by its path, since only an administrator
+/// can unmount it.
+fn warn_of(deletion: &Deletion, incomplete: &Incomplete) {
+    let Incomplete { error, mounts } = incomplete;
+    let path = deletion.path();
+    for mount in mounts {
+        let mount = path.parent().unwrap_or(&path).join(mount);
+        tracing::warn!(mount = %mount.display(), "a mount in a folder to delete is left");
+    }
+    let path = path.display();
+    if mounts.is_empty() {
+        tracing::warn!(%path, %error, "cannot delete");
+    } else {
+        tracing::warn!(%path, %error, "deletion is incomplete: mounts are left");
     }
 }
 

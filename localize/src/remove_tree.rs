@@ -4,9 +4,14 @@
 //! still write to the folder. So: links are removed, never followed; folders get their permissions
 //! back; and folders nested deeper than [`DEPTH_MAX`] are moved up to the top and emptied from
 //! there, which bounds recursion and open handles whatever the depth.
+//!
+//! A container with the rights to do so may also have mounted something, such as `/home`, into its
+//! folder. A mount stays as it is, with what is in it and the folders above it; everything else is
+//! removed.
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dir_handle::{DirHandle, FileKind};
@@ -20,41 +25,84 @@ const DEPTH_MAX: usize = 16;
 /// they are deleted.
 const ROUNDS_MAX: usize = 1 << 16;
 
+/// Limit on the mounts that one deletion names. A container may have made thousands.
+const MOUNTS_NAMED_MAX: usize = 16;
+
 /// Permission bits with which the owner can empty a folder.
 const OWNER_ALL: u32 = 0o700;
 
-/// Removes `name` from `parent` with all contents. A missing name is no error. Continues after a
-/// failure and returns the first one. Returns early with [`io::ErrorKind::Interrupted`] when `stop`
-/// is set.
-pub(super) fn remove_tree(parent: &DirHandle, name: &OsStr, stop: &AtomicBool) -> io::Result<()> {
+/// Reason for which a tree, or a part of it, is still there.
+#[derive(Debug)]
+pub(super) struct Incomplete {
+    /// First error; of a mount `EXDEV` or `EBUSY`.
+    pub(super) error: io::Error,
+    /// The first [`MOUNTS_NAMED_MAX`] mounts found, relative to the parent of the tree.
+    pub(super) mounts: Vec<PathBuf>,
+}
+
+impl From<io::Error> for Incomplete {
+    fn from(error: io::Error) -> Self {
+        let mounts = Vec::new();
+        Self { error, mounts }
+    }
+}
+
+/// Removes `name` from `parent` with all contents, except mounts. A missing name is no error.
+/// Continues after a failure and returns the first one. Returns early with
+/// [`io::ErrorKind::Interrupted`] when `stop` is set.
+pub(super) fn remove_tree(
+    parent: &DirHandle,
+    name: &OsStr,
+    stop: &AtomicBool,
+) -> Result<(), Incomplete> {
+    let of_whole = |error: io::Error| Incomplete {
+        mounts: is_mount(&error).then(|| name.into()).into_iter().collect(),
+        error,
+    };
     match parent.kind(name)? {
         None => return Ok(()),
         Some(FileKind::Directory) => {}
         Some(FileKind::File | FileKind::Link | FileKind::Special) => {
-            return ignore_missing(parent.unlink(name));
+            return ignore_missing(parent.unlink(name)).map_err(of_whole);
         }
     }
-    let top = open_for_removal(parent, name)?;
+    let top = open_for_removal(parent, name).map_err(of_whole)?;
     for _ in 0..ROUNDS_MAX {
         let mut round = Round {
             top: &top,
             stop,
+            path: name.into(),
             removed: 0,
             failure: None,
+            mounts: Vec::new(),
         };
         round.empty(&top, 0);
         if stop.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Interrupted.into());
+            return Err(io::Error::from(io::ErrorKind::Interrupted).into());
         }
         match ignore_missing(parent.remove_dir(name)) {
             Ok(()) => return Ok(()),
             // The round made progress: the rest was moved up or is new.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && round.removed > 0 => {
             }
-            Err(error) => return Err(round.failure.unwrap_or(error)),
+            Err(error) => {
+                return Err(Incomplete {
+                    error: round.failure.unwrap_or(error),
+                    mounts: round.mounts,
+                });
+            }
         }
     }
-    Err(io::ErrorKind::DirectoryNotEmpty.into())
+    Err(io::Error::from(io::ErrorKind::DirectoryNotEmpty).into())
+}
+
+/// Returns whether an error means that a name is a mount: `EXDEV` from opening one, `EBUSY` from
+/// removing or moving one (a file, or a directory mounted on since it was opened).
+fn is_mount(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::CrossesDevices | io::ErrorKind::ResourceBusy
+    )
 }
 
 /// Opens a folder so that it can be listed and emptied; restores its owner's permissions if they
@@ -89,9 +137,12 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
 struct Round<'a> {
     top: &'a DirHandle,
     stop: &'a AtomicBool,
+    /// Path of the folder that is being emptied, for messages.
+    path: PathBuf,
     /// Number of names that were removed or moved.
     removed: u64,
     failure: Option<io::Error>,
+    mounts: Vec<PathBuf>,
 }
 
 impl Round<'_> {
@@ -107,6 +158,10 @@ impl Round<'_> {
             match name {
                 Ok(name) => {
                     let result = self.remove(folder, &name, depth);
+                    let is_mount = result.as_ref().is_err_and(is_mount);
+                    if is_mount && self.mounts.len() < MOUNTS_NAMED_MAX {
+                        self.mounts.push(self.path.join(&name));
+                    }
                     self.note(result);
                 }
                 // A listing that fails once fails for good.
@@ -123,7 +178,9 @@ impl Round<'_> {
             }
             Some(FileKind::Directory) if depth < DEPTH_MAX => {
                 let inner = open_for_removal(folder, name)?;
+                self.path.push(name);
                 self.empty(&inner, depth + 1);
+                self.path.pop();
                 ignore_missing(folder.remove_dir(name))?;
             }
             Some(FileKind::Directory) => {
@@ -146,115 +203,4 @@ impl Round<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::Path;
-
-    use nix::sys::stat::Mode;
-
-    use super::*;
-
-    fn remove(base: &Path, name: &str) -> io::Result<()> {
-        let parent = DirHandle::open_ambient(base).unwrap();
-        remove_tree(&parent, OsStr::new(name), &AtomicBool::new(false))
-    }
-
-    fn nest(folder: DirHandle, depth: usize) {
-        let mut folder = folder;
-        for level in 0..depth {
-            folder.create_file("file", 0o400).unwrap();
-            folder = folder.ensure(format!("level{level}"), 0o700).unwrap();
-        }
-    }
-
-    #[test]
-    fn what_links_point_to_stays() {
-        let base = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        fs::write(outside.path().join("precious"), "x").unwrap();
-        let work = base.path().join("work");
-        fs::create_dir_all(work.join("deeper")).unwrap();
-        symlink(outside.path(), work.join("folder")).unwrap();
-        symlink(outside.path().join("precious"), work.join("deeper/file")).unwrap();
-        symlink("/", work.join("deeper/root")).unwrap();
-        symlink("nowhere", work.join("broken")).unwrap();
-        remove(base.path(), "work").unwrap();
-        assert!(!work.exists());
-        assert!(outside.path().join("precious").exists());
-    }
-
-    #[test]
-    fn a_link_in_place_of_the_folder_goes_and_its_target_stays() {
-        let base = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        fs::write(outside.path().join("precious"), "x").unwrap();
-        symlink(outside.path(), base.path().join("work")).unwrap();
-        remove(base.path(), "work").unwrap();
-        assert!(fs::symlink_metadata(base.path().join("work")).is_err());
-        assert!(outside.path().join("precious").exists());
-    }
-
-    #[test]
-    fn trees_thousands_of_levels_deep_are_removed() {
-        let base = tempfile::tempdir().unwrap();
-        let parent = DirHandle::open_ambient(base.path()).unwrap();
-        let work = parent.ensure("work", 0o700).unwrap();
-        for (branch, depth) in [("a", 2000), ("b", 40), ("c", 17)] {
-            nest(work.ensure(branch, 0o700).unwrap(), depth);
-        }
-        remove(base.path(), "work").unwrap();
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn folders_without_permissions_are_removed() {
-        let base = tempfile::tempdir().unwrap();
-        let work = base.path().join("work");
-        for (name, bits) in [("none", 0o000), ("read", 0o500), ("write", 0o200)] {
-            fs::create_dir_all(work.join(name).join("inner")).unwrap();
-            fs::write(work.join(name).join("file"), "x").unwrap();
-            fs::set_permissions(work.join(name), PermissionsExt::from_mode(bits)).unwrap();
-        }
-        fs::set_permissions(&work, PermissionsExt::from_mode(0o500)).unwrap();
-        remove(base.path(), "work").unwrap();
-        assert!(!work.exists());
-    }
-
-    #[test]
-    fn pipes_are_removed_without_opening_them() {
-        let base = tempfile::tempdir().unwrap();
-        fs::create_dir(base.path().join("work")).unwrap();
-        nix::unistd::mkfifo(&base.path().join("work/pipe"), Mode::S_IRWXU).unwrap();
-        remove(base.path(), "work").unwrap();
-        assert!(!base.path().join("work").exists());
-    }
-
-    #[test]
-    fn nothing_there_is_no_error() {
-        let base = tempfile::tempdir().unwrap();
-        remove(base.path(), "work").unwrap();
-    }
-
-    #[test]
-    fn a_wide_folder_is_emptied() {
-        let base = tempfile::tempdir().unwrap();
-        let work = base.path().join("work");
-        fs::create_dir(&work).unwrap();
-        for n in 0..3000 {
-            fs::write(work.join(n.to_string()), "").unwrap();
-        }
-        remove(base.path(), "work").unwrap();
-        assert!(!work.exists());
-    }
-
-    #[test]
-    fn removal_ends_when_told_to_stop() {
-        let base = tempfile::tempdir().unwrap();
-        fs::create_dir_all(base.path().join("work/inner")).unwrap();
-        let parent = DirHandle::open_ambient(base.path()).unwrap();
-        let error = remove_tree(&parent, OsStr::new("work"), &AtomicBool::new(true)).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
-        assert!(base.path().join("work/inner").exists());
-    }
-}
+mod tests;
