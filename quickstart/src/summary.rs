@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use shell::percentile::of_sorted;
+
 use super::tally::Tally;
 
 /// Values of the final table.
@@ -52,7 +54,7 @@ impl Summary<'_> {
 
     fn waits(&self) -> String {
         let waits = self.tally.queue_waits_ms();
-        match (percentile(&waits, 50), percentile(&waits, 99)) {
+        match (of_sorted(&waits, 50), of_sorted(&waits, 99)) {
             (Some(p50), Some(p99)) => {
                 let seconds = |millis| Duration::from_millis(millis).as_secs_f64();
                 format!("p50 {:.1} s, p99 {:.1} s", seconds(p50), seconds(p99))
@@ -60,12 +62,6 @@ impl Summary<'_> {
             _ => "none".to_owned(),
         }
     }
-}
-
-/// The value that so many percent of the sorted values do not exceed; `None` of nothing.
-fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied()
 }
 
 #[cfg(test)]
@@ -100,14 +96,5 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-    }
-
-    #[test]
-    fn percentiles_are_values_that_occurred() {
-        assert_eq!(percentile(&[], 50), None);
-        assert_eq!(percentile(&[7], 99), Some(7));
-        let hundred: Vec<u64> = (1..=100).collect();
-        assert_eq!(percentile(&hundred, 50), Some(50));
-        assert_eq!(percentile(&hundred, 99), Some(99));
     }
 }

@@ -16,6 +16,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`job`], [`cluster`] | the command to run, and the cluster to run it on |
+//! | [`percentile`] | percentiles by nearest rank. Pure |
 //! | [`quote`] | quoting of commands against two shells. Pure |
 //! | [`progress`], [`summary`], [`text`] | progress and result, and their text forms. Pure |
 //! | [`client`] | submits, follows and kills an application |
@@ -26,6 +27,7 @@ pub mod cluster;
 pub mod error;
 pub mod job;
 pub mod master;
+pub mod percentile;
 pub mod progress;
 pub mod quote;
 mod rm_link;

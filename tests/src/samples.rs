@@ -1,6 +1,8 @@
-//! Measured times and their quantiles.
+//! Measured times and their percentiles.
 
 use std::time::{Duration, Instant};
+
+use shell::percentile::of_sorted;
 
 /// Measured times in milliseconds, at least one.
 #[derive(Debug, Clone)]
@@ -48,18 +50,17 @@ impl Samples {
     /// Returns the median, in milliseconds.
     #[must_use]
     pub fn p50(&self) -> f64 {
-        self.quantile(50)
+        self.percentile(50)
     }
 
     /// Returns the 99th percentile, in milliseconds; of fewer than a hundred samples, the longest.
     #[must_use]
     pub fn p99(&self) -> f64 {
-        self.quantile(99)
+        self.percentile(99)
     }
 
-    fn quantile(&self, percent: usize) -> f64 {
-        let place = (self.0.len() * percent / 100).min(self.0.len() - 1);
-        self.0[place]
+    fn percentile(&self, percent: u64) -> f64 {
+        of_sorted(&self.0, percent).expect("there is at least one sample")
     }
 }
 

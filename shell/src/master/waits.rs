@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::percentile;
+
 /// Bound below which values are kept exactly; above, to one part in this number.
 const EXACT_BELOW: u64 = 32;
 
@@ -33,11 +35,7 @@ impl Waits {
     /// bucket; `None` without values.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
-        let rank = self
-            .count
-            .saturating_mul(percent.min(100))
-            .div_ceil(100)
-            .max(1);
+        let rank = percentile::rank(self.count, percent)?;
         let mut seen = 0;
         for (value, count) in &self.buckets {
             seen += count;
