@@ -28,13 +28,24 @@ const LOG_FILES_MAX: usize = 10_000;
 /// Names listed when several files match.
 const NAMES_MAX: usize = 16;
 
-/// Selection of the files that hold a container's error output.
+/// Selection of the files that hold a container's error output; `None` selects no file.
 #[derive(Clone, Debug)]
-pub(super) struct StderrPattern(Glob);
+pub(super) struct StderrPattern(Option<Glob>);
 
 impl StderrPattern {
+    /// Compiles the pattern. One that cannot be compiled selects no file.
     pub(super) fn new(pattern: &str) -> Self {
-        Self(Glob::new(pattern))
+        let glob = Glob::new(pattern);
+        Self(
+            glob.inspect_err(|error| {
+                tracing::warn!(%error, pattern, "yarn.nodemanager.container.stderr.pattern cannot be used: diagnostics show no error files");
+            })
+            .ok(),
+        )
+    }
+
+    fn selects(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|glob| glob.matches(name))
     }
 }
 
@@ -141,7 +152,7 @@ fn error_files(
     let mut files = Vec::new();
     for entry in std::fs::read_dir(log_dir)?.take(LOG_FILES_MAX) {
         let name = entry?.file_name();
-        if name.to_str().is_some_and(|name| pattern.0.matches(name))
+        if name.to_str().is_some_and(|name| pattern.selects(name))
             && let Ok(file) = directory.open_regular(&name)
             && let Ok(modified) = file.metadata().and_then(|metadata| metadata.modified())
         {

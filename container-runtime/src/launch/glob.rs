@@ -1,177 +1,149 @@
 //! File name patterns as Hadoop's `GlobPattern` has them: `{a,b}`, `*`, `?`, `[a-z]`, `[^a]` and
-//! `\`.
+//! `\`. A pattern is translated into a regular expression, as Hadoop does.
 //!
-//! Patterns come from the configuration, names from containers. A pattern with `/` matches nothing
-//! here: only names in one directory are compared.
+//! Patterns come from the configuration, names from containers: the compiled expression has a
+//! bounded size, and a comparison takes time proportional to the length of the name. A pattern with
+//! `/` matches nothing, since only names in one directory are compared.
 
-/// Alternatives that a pattern may stand for; `{a,b}` side by side multiply. Further ones are not
-/// tried.
-const ALTERNATIVES_MAX: usize = 64;
+use std::fmt::Write as _;
+
+use regex::{Regex, RegexBuilder};
+
+/// Maximum of bytes that a compiled pattern takes, and of those that comparisons with it cache.
+/// Hadoop's default takes some kilobytes.
+const COMPILED_BYTES_MAX: usize = 256 * 1024;
+
+/// Character class that matches nothing.
+const NO_CHARACTER: &str = r"[^\x{0}-\x{10FFFF}]";
 
 /// A compiled pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Glob {
-    alternatives: Vec<Vec<Token>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Literal(char),
-    AnyOne,
-    Any,
-    OneOf {
-        negated: bool,
-        ranges: Vec<(char, char)>,
-    },
-}
-
-impl Token {
-    fn matches(&self, c: char) -> bool {
-        match self {
-            Self::Literal(literal) => *literal == c,
-            Self::AnyOne | Self::Any => true,
-            Self::OneOf { negated, ranges } => {
-                ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated
-            }
-        }
-    }
-}
+#[derive(Clone, Debug)]
+pub(super) struct Glob(Regex);
 
 impl Glob {
-    pub(super) fn new(pattern: &str) -> Self {
-        let mut texts = Vec::new();
-        expand_braces(pattern, &mut texts);
-        Self {
-            alternatives: texts.iter().map(|text| tokens(text)).collect(),
-        }
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// The compiled pattern exceeds [`COMPILED_BYTES_MAX`], or its braces are nested too deeply.
+    pub(super) fn new(pattern: &str) -> Result<Self, regex::Error> {
+        let regex = RegexBuilder::new(&Translation::of(pattern))
+            .dot_matches_new_line(true)
+            .size_limit(COMPILED_BYTES_MAX)
+            .dfa_size_limit(COMPILED_BYTES_MAX)
+            .build()?;
+        Ok(Self(regex))
     }
 
     pub(super) fn matches(&self, name: &str) -> bool {
-        let name: Vec<char> = name.chars().collect();
-        self.alternatives
-            .iter()
-            .any(|tokens| matches(tokens, &name))
+        self.0.is_match(name)
     }
 }
 
-/// Writes a pattern out without its braces. One without a partner stands for itself.
-fn expand_braces(pattern: &str, expanded: &mut Vec<String>) {
-    let mut pending = vec![pattern.to_owned()];
-    while let Some(text) = pending.pop() {
-        if expanded.len() + pending.len() >= ALTERNATIVES_MAX {
-            return;
-        }
-        let Some((open, close, commas)) = first_braces(&text) else {
-            expanded.push(text);
-            continue;
-        };
-        let mut start = open + 1;
-        for end in commas.into_iter().chain([close]) {
-            pending.push(format!(
-                "{}{}{}",
-                &text[..open],
-                &text[start..end],
-                &text[close + 1..]
-            ));
-            start = end + 1;
-        }
-    }
+/// Regular expression of the part of a pattern that was read so far.
+#[derive(Default)]
+struct Translation {
+    /// Text outside of open braces.
+    whole: String,
+    /// Alternatives of each open brace, the innermost brace last.
+    open: Vec<Vec<String>>,
 }
 
-/// The first pair of braces that match, and the commas that separate what stands in it.
-fn first_braces(text: &str) -> Option<(usize, usize, Vec<usize>)> {
-    let mut open = None;
-    let mut depth = 0_usize;
-    let mut commas = Vec::new();
-    let mut characters = text.char_indices();
-    while let Some((at, c)) = characters.next() {
-        match c {
-            '\\' => {
-                characters.next();
+impl Translation {
+    fn of(pattern: &str) -> String {
+        let mut translation = Self::default();
+        let mut rest = pattern.chars();
+        while let Some(c) = rest.next() {
+            match c {
+                '\\' => translation.push_literal(rest.next().unwrap_or('\\')),
+                '?' => translation.target().push('.'),
+                '*' => translation.target().push_str(".*"),
+                '[' => match character_class(rest.as_str()) {
+                    Some((class, tail)) => {
+                        translation.target().push_str(&class);
+                        rest = tail.chars();
+                    }
+                    None => translation.push_literal('['),
+                },
+                '{' => translation.open.push(vec![String::new()]),
+                ',' => translation.comma(),
+                '}' => translation.close(),
+                literal => translation.push_literal(literal),
             }
-            '{' => {
-                open.get_or_insert(at);
-                depth += 1;
-            }
-            '}' if depth == 1 => return Some((open?, at, commas)),
-            '}' => depth = depth.saturating_sub(1),
-            ',' if depth == 1 => commas.push(at),
-            _other => {}
+        }
+        translation.finish()
+    }
+
+    /// Returns the text to which the next character of the pattern is appended.
+    fn target(&mut self) -> &mut String {
+        let alternative = self.open.last_mut().and_then(|group| group.last_mut());
+        alternative.unwrap_or(&mut self.whole)
+    }
+
+    fn push_literal(&mut self, literal: char) {
+        let escaped = regex::escape(literal.encode_utf8(&mut [0; 4]));
+        self.target().push_str(&escaped);
+    }
+
+    fn comma(&mut self) {
+        match self.open.last_mut() {
+            Some(group) => group.push(String::new()),
+            None => self.push_literal(','),
         }
     }
-    None
-}
 
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        tokens.push(match c {
-            '\\' => Token::Literal(rest.next().unwrap_or('\\')),
-            '?' => Token::AnyOne,
-            '*' => Token::Any,
-            '[' => match character_class(rest.as_str()) {
-                Some((token, tail)) => {
-                    rest = tail.chars();
-                    token
-                }
-                None => Token::Literal('['),
-            },
-            literal => Token::Literal(literal),
-        });
+    fn close(&mut self) {
+        match self.open.pop() {
+            Some(group) => {
+                let text = format!("(?:{})", group.join("|"));
+                self.target().push_str(&text);
+            }
+            None => self.push_literal('}'),
+        }
     }
-    tokens
+
+    /// Returns the whole expression. A brace that is still open stands for itself.
+    fn finish(mut self) -> String {
+        while let Some(group) = self.open.pop() {
+            let text = format!(r"\{{{}", group.join(","));
+            self.target().push_str(&text);
+        }
+        format!(r"\A(?:{})\z", self.whole)
+    }
 }
 
-/// Parses a character class from behind its `[` to its `]`. Returns the class and the rest of the
-/// text.
-fn character_class(text: &str) -> Option<(Token, &str)> {
+/// Translates a character class from behind its `[` to its `]`. Returns the class and the rest of
+/// the text; `None` without `]`.
+fn character_class(text: &str) -> Option<(String, &str)> {
     let (class, tail) = text.split_once(']')?;
     let (negated, class) = match class.strip_prefix(['^', '!']) {
         Some(rest) => (true, rest),
         None => (false, class),
     };
     let characters: Vec<char> = class.chars().collect();
-    let mut ranges = Vec::new();
+    let mut ranges = String::new();
     let mut rest = characters.as_slice();
     while let Some(first) = rest.first() {
-        if let [from, '-', to, tail @ ..] = rest {
-            ranges.push((*from, *to));
+        let (from, to) = if let [from, '-', to, tail @ ..] = rest {
             rest = tail;
+            (*from, *to)
         } else {
-            ranges.push((*first, *first));
             rest = &rest[1..];
+            (*first, *first)
+        };
+        // A range that runs backwards holds nothing; the expression's syntax refuses it.
+        if from <= to {
+            let (from, to) = (u32::from(from), u32::from(to));
+            // Writing to a string cannot fail.
+            let _ = write!(ranges, r"\x{{{from:X}}}-\x{{{to:X}}}");
         }
     }
-    Some((Token::OneOf { negated, ranges }, tail))
-}
-
-/// Compares; on a mismatch, the last `*` takes one character more. At most length of pattern times
-/// length of name.
-fn matches(tokens: &[Token], name: &[char]) -> bool {
-    let (mut token, mut at) = (0, 0);
-    let mut last_star: Option<(usize, usize)> = None;
-    while at < name.len() {
-        match tokens.get(token) {
-            Some(Token::Any) => {
-                last_star = Some((token, at));
-                token += 1;
-            }
-            Some(other) if other.matches(name[at]) => {
-                token += 1;
-                at += 1;
-            }
-            Some(_) | None => {
-                let Some((star, taken)) = last_star else {
-                    return false;
-                };
-                last_star = Some((star, taken + 1));
-                token = star + 1;
-                at = taken + 1;
-            }
-        }
-    }
-    tokens[token..].iter().all(|rest| *rest == Token::Any)
+    let class = match (ranges.is_empty(), negated) {
+        (false, false) => format!("[{ranges}]"),
+        (false, true) => format!("[^{ranges}]"),
+        (true, false) => NO_CHARACTER.to_owned(),
+        (true, true) => ".".to_owned(),
+    };
+    Some((class, tail))
 }
 
 #[cfg(test)]
@@ -180,9 +152,13 @@ mod tests {
 
     use super::*;
 
+    fn matches(pattern: &str, name: &str) -> bool {
+        Glob::new(pattern).unwrap().matches(name)
+    }
+
     #[test]
     fn the_default_pattern_finds_error_files() {
-        let glob = Glob::new("{*stderr*,*STDERR*}");
+        let glob = Glob::new("{*stderr*,*STDERR*}").unwrap();
         for name in ["stderr", "stderr.1", "my.STDERR.log"] {
             assert!(glob.matches(name), "{name}");
         }
@@ -206,29 +182,49 @@ mod tests {
             ("{a,b{c,d}}", "b", false),
             ("{a", "{a", true),
             ("[a", "[a", true),
+            ("{a,b", "{a,b", true),
+            ("{a{b,c}", "{ac", true),
+            ("{a,{b,}c}", "c", true),
+            ("a,b", "a,b", true),
+            ("[", "[", true),
+            ("[!a]", "b", true),
+            ("[z-a]", "m", false),
+            ("[^z-a]", "m", true),
+            ("[]", "", false),
+            ("[a&&b]", "&", true),
+            ("[a-]", "-", true),
+            ("[\\d]", "d", true),
+            ("[\\d]", "1", false),
+            ("(a|b)+.$", "(a|b)+.$", true),
+            (".*", "a", false),
+            ("a*", "a\nb", true),
+            ("a", "a\n", false),
             ("a}", "a}", true),
             ("", "", true),
             ("*", "", true),
             ("\\", "\\", true),
         ] {
-            assert_eq!(
-                Glob::new(pattern).matches(name),
-                expected,
-                "{pattern} {name}"
-            );
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
     }
 
     #[test]
-    fn a_pattern_that_multiplies_is_cut_short() {
-        let glob = Glob::new(&"{a,b}".repeat(40));
-        assert!(glob.alternatives.len() <= ALTERNATIVES_MAX);
+    fn alternatives_side_by_side_do_not_multiply() {
+        let glob = Glob::new(&"{a,b}".repeat(40)).unwrap();
+        assert!(glob.matches(&"ab".repeat(20)));
+        assert!(!glob.matches(&"ab".repeat(21)));
+    }
+
+    #[test]
+    fn a_pattern_that_is_too_large_is_refused() {
+        assert!(Glob::new(&"[^a]".repeat(100_000)).is_err());
+        assert!(Glob::new(&format!("{}{}", "{".repeat(5_000), "}".repeat(5_000))).is_err());
     }
 
     proptest! {
         #[test]
         fn any_pattern_and_name_are_compared_without_panic(pattern in "[a{},*?\\[\\]\\\\^é-]{0,12}", name in "[aé*\\[]{0,12}") {
-            let _answer: bool = Glob::new(&pattern).matches(&name);
+            let _answer: bool = matches(&pattern, &name);
         }
     }
 }
