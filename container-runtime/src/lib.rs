@@ -17,5 +17,6 @@ pub mod isolation;
 pub mod launch;
 pub mod monitor;
 pub mod open_files;
+mod proc_stat;
 
 use records::error_chain;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use container_runtime::launch::{LaunchEvent, Launcher, adopt_orphans};
+use procfs::process::Process;
 use tokio::sync::mpsc;
 
 use crate::container::{config, plan};
@@ -16,11 +17,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// State letter and parent of a process.
 fn state(pid: i32) -> Option<(char, i32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
+    let stat = Process::new(pid).and_then(|process| process.stat()).ok()?;
+    Some((stat.state, stat.ppid))
 }
 
 async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {

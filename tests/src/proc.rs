@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use procfs::process::{Process, Stat};
 
 /// A process as `/proc` shows it.
 #[derive(Debug, Clone)]
@@ -84,6 +85,13 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
         .any(|window| window == needle)
 }
 
+/// Reads `/proc/PID/stat`; `None` when there is no such process.
+#[must_use]
+pub fn stat(pid: i32) -> Option<Stat> {
+    let process = Process::new(pid).ok()?;
+    process.stat().ok()
+}
+
 /// Returns the CPU time that a process has used, its threads together.
 ///
 /// # Panics
@@ -92,15 +100,9 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
 pub fn processor_time(id: u32) -> Duration {
     // The kernel shows times in hundredths of a second to every program (USER_HZ).
     const TICK: Duration = Duration::from_millis(10);
-    let path = format!("/proc/{id}/stat");
-    let stat = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    // The name, in parentheses, may hold any text; user and system time are the 12th and 13th field
-    // after it.
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    let ticks: u32 = ticks
-        .map(|field| field.parse::<u32>().expect("the kernel writes numbers"))
-        .sum();
+    let stat = i32::try_from(id).ok().and_then(stat);
+    let stat = stat.unwrap_or_else(|| panic!("process {id} has ended"));
+    let ticks = u32::try_from(stat.utime + stat.stime).expect("a process of this test is young");
     TICK * ticks
 }
 

@@ -13,6 +13,7 @@ use std::io::{self, Read};
 use records::ContainerId;
 
 use super::process::wait_for_pid;
+use crate::proc_stat;
 
 /// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB
 /// stack).
@@ -51,34 +52,14 @@ pub(super) struct Process {
 impl Process {
     /// Reads one process; `None` when there is none.
     pub(super) fn read(pid: i32) -> Option<Self> {
-        // A line has at most 52 numbers and a name of 64 bytes.
-        let mut buffer = [0; 2_048];
-        let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
-        let length = file.read(&mut buffer).ok()?;
-        Self::parse(buffer.get(..length)?)
-    }
-
-    /// The name in parentheses may contain anything, parentheses too, so the fields are counted
-    /// from its end.
-    fn parse(stat: &[u8]) -> Option<Self> {
-        let name_start = stat.iter().position(|b| *b == b'(')?;
-        let name_end = stat.iter().rposition(|b| *b == b')')?;
-        let pid = std::str::from_utf8(stat.get(..name_start)?).ok()?;
-        let fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-        let mut fields = fields.split_ascii_whitespace();
-        let state = fields.next()?;
-        let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
-        let session = fields.next()?.parse().ok()?;
-        // `starttime` is field 22; the session is field 6.
-        let start_time = fields.nth(15)?.parse().ok()?;
+        let stat = proc_stat::read(&proc_stat::open(pid)?)?;
         Some(Self {
-            pid: pid.trim().parse().ok()?,
-            start_time,
-            parent,
-            group,
-            session,
-            is_zombie: matches!(state, "Z" | "X"),
+            pid: stat.pid,
+            start_time: stat.starttime,
+            parent: stat.ppid,
+            group: stat.pgrp,
+            session: stat.session,
+            is_zombie: proc_stat::has_ended(&stat),
         })
     }
 
@@ -320,39 +301,6 @@ mod tests {
         let mut adopted: Vec<_> = table.orphans(AGENT, true).map(|p| p.pid).collect();
         adopted.sort_unstable();
         assert_eq!(adopted, [1, 100, 200]);
-    }
-
-    #[test]
-    fn a_name_with_parentheses_and_newlines_is_parsed() {
-        let rest = "S 7 8 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 8192 100";
-        for name in ["bash", ") S 1 1 1", "a\nb (c)", ""] {
-            let stat = format!("42 ({name}) {rest}\n");
-            let expected = Process {
-                pid: 42,
-                start_time: 4_711,
-                parent: 7,
-                group: 8,
-                session: 9,
-                is_zombie: false,
-            };
-            assert_eq!(Process::parse(stat.as_bytes()), Some(expected), "{name}");
-        }
-    }
-
-    #[test]
-    fn broken_stat_lines_are_no_process() {
-        for stat in [
-            "",
-            "42",
-            "42 (x",
-            ")(",
-            "42 (x)",
-            "42 (x) S",
-            "x (x) S 1 2 3",
-            "42 (x) S 1 2 3 4",
-        ] {
-            assert_eq!(Process::parse(stat.as_bytes()), None, "{stat}");
-        }
     }
 
     #[test]

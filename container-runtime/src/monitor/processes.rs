@@ -11,14 +11,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use procfs::FromRead as _;
 use procfs::process::{LimitValue, Process, Stat};
 
 use super::message::DumpedProcess;
 use super::smaps;
-
-/// Bytes of a `stat` line: at most 52 numbers and a name of 64 bytes.
-const STAT_BYTES_MAX: usize = 2_048;
+use crate::proc_stat;
 
 /// Of the files that the agent may have open, the part kept open here; further processes are opened
 /// at each look. The rest is for connections, logs and what launches need.
@@ -100,8 +97,8 @@ impl Processes {
     fn look_at(&mut self, pid: i32) {
         if let Some(known) = self.known.get_mut(&pid) {
             let stat = match &known.file {
-                Some(file) => read(file),
-                None => open(pid).and_then(|file| read(&file)),
+                Some(file) => proc_stat::read(file),
+                None => proc_stat::open(pid).and_then(|file| proc_stat::read(&file)),
             };
             let same = stat.filter(|stat| stat.starttime == known.stat.starttime);
             if let Some(stat) = same {
@@ -117,8 +114,12 @@ impl Processes {
             }
             self.known.remove(&pid);
         }
-        let Some(file) = open(pid) else { return };
-        let Some(stat) = read(&file) else { return };
+        let Some(file) = proc_stat::open(pid) else {
+            return;
+        };
+        let Some(stat) = proc_stat::read(&file) else {
+            return;
+        };
         let file = (self.open_files < self.open_files_max).then_some(file);
         self.open_files += usize::from(file.is_some());
         let known = Known {
@@ -143,7 +144,7 @@ impl Processes {
                 continue;
             };
             // What has ended holds no memory.
-            if !matches!(known.stat.state, 'Z' | 'X') {
+            if !proc_stat::has_ended(&known.stat) {
                 members.entry(leader).or_default().push(Member {
                     stat: &known.stat,
                     is_aged: known.looks > 1,
@@ -196,16 +197,6 @@ fn open_files_max() -> usize {
         Ok(LimitValue::Unlimited) => usize::MAX,
         Err(_) => 0,
     }
-}
-
-fn open(pid: i32) -> Option<File> {
-    File::open(format!("/proc/{pid}/stat")).ok()
-}
-
-fn read(file: &File) -> Option<Stat> {
-    let mut buffer = [0; STAT_BYTES_MAX];
-    let length = file.read_at(&mut buffer, 0).ok()?;
-    Stat::from_read(buffer.get(..length)?).ok()
 }
 
 /// Returns the CPU time of a process so far, in clock ticks.

@@ -236,11 +236,8 @@ fn resident_mib() -> f64 {
 }
 
 fn major_faults() -> u64 {
-    let stat = fs::read_to_string("/proc/self/stat").expect("this process is there");
-    // The name, in parentheses, may hold any text; this is the tenth field after it.
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let faults = fields.split_whitespace().nth(9);
-    faults
-        .and_then(|faults| faults.parse().ok())
-        .expect("the kernel writes numbers")
+    let own = i32::try_from(std::process::id()).expect("the kernel's ids are positive");
+    tests::proc::stat(own)
+        .expect("this process is there")
+        .majflt
 }

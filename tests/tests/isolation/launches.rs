@@ -18,7 +18,7 @@ use localize::ContainerDirs;
 use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
 use sched::ContainerSpec;
 use tempfile::TempDir;
-use tests::guest;
+use tests::{guest, proc};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -307,8 +307,8 @@ fn length(path: &Path) -> u64 {
 }
 
 fn is_alive(pid: &str) -> bool {
-    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !state.is_empty() && !state.contains(") Z ")
+    let pid = pid.trim().parse().expect("a process id");
+    proc::stat(pid).is_some_and(|stat| stat.state != 'Z')
 }
 
 #[tokio::test]

@@ -59,16 +59,8 @@ fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
             id.is_some_and(|id| is_of_application(id, application_id))
         })
         .map(|process| process.pid)
-        .filter(|pid| session_of(*pid) == Some(*pid))
+        .filter(|pid| proc::stat(*pid).is_some_and(|stat| stat.session == *pid))
         .collect();
     pids.sort_unstable();
     pids
-}
-
-/// Returns the session of a process: the fourth field of its `stat` after the name in parentheses
-/// (proc(5)).
-fn session_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(3)?.parse().ok()
 }
