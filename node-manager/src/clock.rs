@@ -1,15 +1,16 @@
-//! The clock of the agent's state: every command, deadline and report gets its time from here.
+//! The clock of the agent's state: commands, deadlines and reports get their time from here.
 //!
-//! Two kinds of time come from elsewhere: durations for metrics and log lines, measured with
-//! [`Instant`] where they arise, and the pauses of the loop toward the ResourceManager, which use
-//! the runtime's clock so that tests can advance it.
+//! Three kinds of time come from elsewhere: durations that begin and end in one function, measured
+//! with [`Instant`] there; the pauses of tasks, such as the loop toward the ResourceManager, which
+//! use the runtime's clock so that tests can advance it; and the deadlines of launching, isolation
+//! and monitoring, which belong to `container-runtime`.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use records::{EpochMillis, MonoMillis, Now};
 use tokio::time::Instant as TokioInstant;
 
-/// Distance of a deadline that no [`Instant`] can hold: a year.
+/// Distance from now of a deadline that no [`Instant`] can hold: a year.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Reads the wall clock. Before 1970 or beyond the year 292 million it reads as the nearer end.
@@ -44,7 +45,7 @@ impl Clock {
         }
     }
 
-    /// Returns the microseconds since the agent started, for measuring how long things take.
+    /// Returns the microseconds since the agent started, for durations from one event to another.
     #[must_use]
     pub fn now_us(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX)

@@ -34,7 +34,8 @@ use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, ResolvedLink, launch_script, r
 use super::spawn::{BASH, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
-/// Dead orphans are reaped at most this often. They hold nothing but their number.
+/// Minimum pause between two scans that only reap dead orphans, which hold nothing but their pid.
+/// Scans for the end of a container reap them too.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Refusal of a launch before it was queued.
@@ -60,8 +61,8 @@ struct Job {
 
 /// Launches containers, watches them, and ends them with all that they started.
 ///
-/// Dropping it fails launches that still wait. Containers that run are watched as long as the
-/// runtime lives.
+/// Dropping it terminates launches that have no process yet. Containers that run are watched as
+/// long as the runtime lives.
 pub struct Launcher {
     registry: Arc<Registry>,
     isolation: Option<Isolation>,
@@ -185,8 +186,8 @@ impl Launcher {
         }
     }
 
-    /// Signals a container's process group. What to add to the container's diagnostics, or `None`
-    /// when it has no process, in which case nothing is sent (Hadoop:
+    /// Signals a container's process group. Returns the line for the container's diagnostics, or
+    /// `None` when it has no process and nothing is sent (Hadoop:
     /// `ContainerLaunch.signalContainer`).
     #[must_use]
     pub fn signal(&self, id: ContainerId, user: &str, command: ContainerSignal) -> Option<String> {
@@ -231,7 +232,7 @@ struct Worker {
 
 /// Reason that no process was started.
 enum NotLaunched {
-    /// A termination was ordered before the launch began.
+    /// The container's end was ordered before its process was started.
     Terminated,
     Failed(LaunchError),
 }
@@ -312,8 +313,8 @@ impl Worker {
         unless_ordered_to_end(&orders)?;
         let plan = make_plan().map_err(LaunchError::NoPlan)?;
         let prepared = self.prepare(&plan)?;
-        // Once more, since the disk may have been slow. After this, an order finds a process to
-        // signal.
+        // Once more, since the disk may have been slow. A later order is obeyed by the watch, as
+        // soon as the process exists.
         unless_ordered_to_end(&orders)?;
         let ready = Instant::now();
         let leader = self.spawn_in_cgroup(&plan, &prepared)?;
