@@ -2,11 +2,12 @@
 //! status.
 //!
 //! ```text
-//! Launcher::launch ──bounded queues─▶ launch-N threads: environment, script, files, spawn, pid file
-//!        ▲                                   │ Launched / LaunchFailed
-//! terminate, force_kill, signal              ▼
-//!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap, diagnostics
-//!                                            │ ProcessesGone, Exited
+//! Launcher::launch ─bounded queues─▶ launch-N threads: environment, script, files, spawn, pid file
+//!        ▲                                  │ Launched / LaunchFailed
+//! terminate, force_kill, signal             ▼
+//!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap,
+//!                                           │                      diagnostics
+//!                                           │ ProcessesGone, Exited
 //! ```
 //! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an
 //! opportunistic one.

@@ -3,8 +3,8 @@
 //!
 //! Frozen containers go first although they joined later than some others: they hold memory, may
 //! stay frozen for a limited time only, and lose their work if they are not resumed in time. Hadoop
-//! appends them, and its queue never gets as far as a frozen container. One that does not fit may be
-//! passed (`container_scheduler::room`).
+//! appends them, and its queue never gets as far as a frozen container. One that does not fit may
+//! be passed (`container_scheduler::room`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -130,8 +130,8 @@ impl Situation<'_> {
     fn wait_for_room(&self, path: &mut Path, amount: Amount) -> u64 {
         while !(path.held + amount).fits_in(self.node) {
             let Some(Reverse((end_ms, at))) = path.ends.pop() else {
-                // The node is empty and `amount` does not fit: a guaranteed container that is larger
-                // than the node. It starts alone.
+                // The node is empty and `amount` does not fit: a guaranteed container that is
+                // larger than the node. It starts alone.
                 break;
             };
             path.now_ms = path.now_ms.max(end_ms).min(WAIT_MAX_MS);

@@ -59,8 +59,8 @@ impl Artifact {
     }
 }
 
-/// Goal of Maven's dependency plugin. Its version is pinned, so that a new release cannot change what the tests
-/// run against.
+/// Goal of Maven's dependency plugin. Its version is pinned, so that a new release cannot change
+/// what the tests run against.
 const COPY_DEPENDENCIES: &str =
     "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 

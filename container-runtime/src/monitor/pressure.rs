@@ -113,8 +113,8 @@ impl ClassPressure {
         Self(files)
     }
 
-    /// Returns the current totals. A class that could not be read once is not read again: its cgroup
-    /// is never created again.
+    /// Returns the current totals. A class that could not be read once is not read again: its
+    /// cgroup is never created again.
     pub(super) fn sample(&mut self) -> PerExecutionType<Option<Pressure>> {
         let mut sample = PerExecutionType::default();
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {

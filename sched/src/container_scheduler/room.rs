@@ -93,9 +93,9 @@ impl ContainerScheduler {
         }
     }
 
-    /// Returns the opportunistic container to start or to reject next. Frozen containers come first.
-    /// One that does not fit lets others pass unless [`Self::keeps_room`]; the first container that
-    /// has not started and does not fit blocks all behind it.
+    /// Returns the opportunistic container to start or to reject next. Frozen containers come
+    /// first. One that does not fit lets others pass unless [`Self::keeps_room`]; the first
+    /// container that has not started and does not fit blocks all behind it.
     fn next_opportunistic(&self, now: MonoMillis) -> Option<Next> {
         for (waiting, is_frozen) in self.index.opportunistic().iter() {
             if !waiting.amount.fits_in(self.node_amount()) {
@@ -112,7 +112,8 @@ impl ContainerScheduler {
     }
 
     /// Returns whether resources that become free are kept for a frozen container: it has been
-    /// frozen for half of the longest pause, and ends of opportunistic containers are enough for it.
+    /// frozen for half of the longest pause, and ends of opportunistic containers are enough for
+    /// it.
     ///
     /// Before that others may pass, so that the node is not idle. Afterwards they would make it
     /// lose its work. If guaranteed containers are in its way, keeping resources free helps nobody.
