@@ -29,6 +29,7 @@ mod executor;
 mod leftovers;
 mod limits;
 mod oom;
+mod outbox;
 mod owner;
 mod state;
 
@@ -93,7 +94,7 @@ impl Isolation {
     pub fn start(
         config: &CgroupConfig,
         offer: Offer,
-        effects: &mpsc::UnboundedSender<IsolationEvent>,
+        events: mpsc::Sender<IsolationEvent>,
     ) -> io::Result<(Option<Self>, Availability)> {
         let opened = open(config, &layout(config)).and_then(|root| {
             let guaranteed = class(&root, "guaranteed")?;
@@ -115,7 +116,7 @@ impl Isolation {
             memory_ceiling_mb: offer.memory_ceiling_mb,
             processors: offer.processors,
         };
-        let mailbox = owner::start(rules.clone(), &places, effects.clone())?;
+        let mailbox = owner::start(rules.clone(), &places, events)?;
         let (leftovers, retried) = Leftovers::new();
         thread::Builder::new()
             .name("cgroup-leftover".to_owned())

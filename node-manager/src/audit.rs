@@ -1,22 +1,29 @@
-//! The audit log: who started and stopped what, in the tab-separated form of Hadoop's
-//! `NMAuditLogger`, on the log target `audit`, so that sites that search their NodeManager logs
-//! find the same lines.
+//! The audit log: starts and stops of containers with their users, in the tab-separated form of
+//! Hadoop's `NMAuditLogger`, on the log target `audit`, so that sites that search their NodeManager
+//! logs find the same lines.
 
 use records::{ContainerExitStatus, ContainerId};
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
-/// `startContainers` accepted a container.
-pub(crate) fn started(id: &ContainerId, user: &str) {
-    log(user, "Start Container Request", true, id, "");
+use crate::core::Record;
+
+/// Writes the lines of a record, if it has any.
+pub(crate) fn record(record: &Record) {
+    match record {
+        Record::Accepted { id, user } => log(user, "Start Container Request", true, id, ""),
+        Record::StopRequested { id, user } => log(user, "Stop Container Request", true, id, ""),
+        Record::Completed { completion, user } => {
+            if let Some(user) = user {
+                completed(completion, user);
+            }
+        }
+        Record::Note(decision) => note(decision),
+        Record::Localized { .. } | Record::Launched { .. } | Record::LaunchFailed => {}
+    }
 }
 
-/// `stopContainers` named a container.
-pub(crate) fn stopped(id: &ContainerId, user: &str) {
-    log(user, "Stop Container Request", true, id, "");
-}
-
-/// A container is done.
-pub(crate) fn completed(completion: &Completion, user: &str) {
+/// Writes the end of a container.
+fn completed(completion: &Completion, user: &str) {
     let status = completion.exit_status;
     let (operation, success) = if status == ContainerExitStatus::SUCCESS {
         ("Container Finished - Succeeded", true)
@@ -36,8 +43,8 @@ pub(crate) fn completed(completion: &Completion, user: &str) {
     );
 }
 
-/// A decision of the scheduler, in a sentence that says why.
-pub(crate) fn note(note: &Note) {
+/// Logs a decision of the scheduler with its reason.
+fn note(note: &Note) {
     match note {
         Note::Queued {
             id,

@@ -1,10 +1,10 @@
 //! ContainerManagementProtocol, as AMs and the ResourceManager's launcher call it.
 //!
-//! Who calls is proved by an NMToken when the connection opens (`secrets`); here container tokens
-//! are verified, requests are read, and answers are put together. Decisions that need the agent's
-//! state are [`crate::core`]'s.
+//! An NMToken proves the caller's identity when the connection opens (`secrets`). Here container
+//! tokens are verified, requests decoded and answers composed. Decisions that need the agent's
+//! state are made by [`crate::core`].
 
-mod masters;
+mod proxied_starts;
 mod read;
 
 use std::sync::Arc;
@@ -13,28 +13,30 @@ use std::time::Instant;
 use amrm_proxy::{AmrmProxy, PendingStart};
 use node_web::metrics::{CallOutcome, Metrics, RpcMethod};
 use records::ContainerId;
+use sched::ContainerSpec;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerExceptionMapProto, ContainerIdProto, ContainerLocalizationStatusesProto,
-    ContainerUpdateRequestProto, ContainerUpdateResponseProto, GetContainerStatusesRequestProto,
-    GetContainerStatusesResponseProto, GetLocalizationStatusesRequestProto,
-    GetLocalizationStatusesResponseProto, IncreaseContainersResourceRequestProto,
-    IncreaseContainersResourceResponseProto, SignalContainerRequestProto,
-    SignalContainerResponseProto, StartContainerRequestProto, StartContainersRequestProto,
-    StartContainersResponseProto, StopContainersRequestProto, StopContainersResponseProto,
+    ContainerTokenIdentifierProto, ContainerUpdateRequestProto, ContainerUpdateResponseProto,
+    GetContainerStatusesRequestProto, GetContainerStatusesResponseProto,
+    GetLocalizationStatusesRequestProto, GetLocalizationStatusesResponseProto,
+    IncreaseContainersResourceRequestProto, IncreaseContainersResourceResponseProto,
+    SignalContainerRequestProto, SignalContainerResponseProto, StartContainerRequestProto,
+    StartContainersRequestProto, StartContainersResponseProto, StopContainersRequestProto,
+    StopContainersResponseProto,
 };
 use wire::protocol::container_management::ContainerManagementProtocol;
 use wire::rpc::Caller;
 
 use crate::clock::Clock;
-use crate::core::{Asker, StartOutcome, StartRequest};
-use crate::core_task::{Handle, Stopped, UpdateRequest};
+use crate::core::{Asker, Core, StartOutcome, StartRequest};
+use crate::core_task::{Handle, Stopped};
 use crate::launch_context::LaunchContext;
 use crate::secrets::NodeSecrets;
 
-use self::masters::Masters;
-pub use self::masters::TAGS_VARIABLE;
+use self::proxied_starts::ProxiedStarts;
+pub use self::proxied_starts::TAGS_VARIABLE;
 use self::read::{bound, claimed_id, failure, read_asker, read_ids, stopping};
 pub(crate) use self::read::{read_signal, read_spec};
 
@@ -42,11 +44,19 @@ pub(crate) use self::read::{read_signal, read_spec};
 /// answer to each entry takes work and memory, so a call with more is refused whole.
 pub const CONTAINERS_PER_CALL_MAX: usize = 10_000;
 
-/// One request of a start, read.
+/// Request to start a container, decoded and with its token verified.
 struct ReadStart {
     request: StartRequest,
-    /// If it is an AM that is proxied.
+    /// Pipeline made for the container if it is an AM that is proxied.
     proxied: Option<PendingStart>,
+}
+
+/// Update of a container whose token was verified.
+struct UpdateRequest {
+    /// Id, size, type and version from the token.
+    spec: ContainerSpec,
+    /// Identifier of the token.
+    token: Arc<ContainerTokenIdentifierProto>,
 }
 
 /// The protocol's implementation.
@@ -55,7 +65,7 @@ pub struct ContainerManager {
     secrets: Arc<NodeSecrets>,
     metrics: Arc<Metrics>,
     clock: Clock,
-    masters: Masters,
+    proxied_starts: ProxiedStarts,
 }
 
 impl ContainerManager {
@@ -74,7 +84,7 @@ impl ContainerManager {
             secrets,
             metrics,
             clock,
-            masters: Masters(proxy),
+            proxied_starts: ProxiedStarts(proxy),
         }
     }
 
@@ -104,7 +114,7 @@ impl ContainerManager {
         let token = self.secrets.verify_container_token(&token)?;
         let spec = read_spec(&token)?;
         let mut context = request.container_launch_context.unwrap_or_default();
-        let admitted = self.masters.admit(spec.id, &token, &mut context);
+        let admitted = self.proxied_starts.admit(spec.id, &token, &mut context);
         let (proxied, context) = match admitted {
             Ok(proxied) => (proxied, LaunchContext::read(&context)),
             Err(refusal) => (None, Err(refusal)),
@@ -143,8 +153,9 @@ impl ContainerManager {
             }
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
-        let outcomes = self.handle.start(asker, requests).await;
-        tell_proxy(proxied, &ids, outcomes.as_deref().unwrap_or_default());
+        let start = move |core: &mut Core, now| core.start_all(asker, requests, now);
+        let outcomes = self.handle.run(start).await;
+        confirm_pipelines(proxied, &ids, outcomes.as_deref().unwrap_or_default());
         let mut response = StartContainersResponseProto::default();
         for (id, outcome) in ids.into_iter().zip(outcomes.map_err(stopping)?) {
             match outcome {
@@ -161,7 +172,8 @@ impl ContainerManager {
         }
     }
 
-    /// The shared part of stop, status and localization: ids in, an answer each out.
+    /// Handles the shared part of stop, status and localization: reads the ids, and sorts the
+    /// answer to each.
     async fn each<T, F>(
         &self,
         caller: &Caller,
@@ -185,8 +197,8 @@ impl ContainerManager {
         Ok((succeeded, failed))
     }
 
-    /// Both forms of an update. A bad token fails its own container only; Hadoop 3.4.2 fails the
-    /// call with a `NullPointerException` there.
+    /// Handles both forms of an update. A bad token fails its own container only; Hadoop 3.4.2
+    /// fails the call with a `NullPointerException` there.
     async fn update(
         &self,
         caller: &Caller,
@@ -212,11 +224,11 @@ impl ContainerManager {
             }
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
-        let answers = self
-            .handle
-            .update(asker, requests)
-            .await
-            .map_err(stopping)?;
+        let update = move |core: &mut Core, now| -> Vec<Result<(), RemoteException>> {
+            let update = |r: UpdateRequest| core.update_container(asker, r.spec, r.token, now);
+            requests.into_iter().map(update).collect()
+        };
+        let answers = self.handle.run(update).await.map_err(stopping)?;
         let mut succeeded = Vec::with_capacity(ids.len());
         for (id, answer) in ids.into_iter().zip(answers) {
             match answer {
@@ -228,8 +240,9 @@ impl ContainerManager {
     }
 }
 
-/// AMs that were to be proxied and have not been started are not.
-fn tell_proxy(
+/// Keeps the pipelines of the AMs that were started. The others are dropped with their
+/// [`PendingStart`].
+fn confirm_pipelines(
     proxied: Vec<(ContainerId, PendingStart)>,
     ids: &[ContainerId],
     outcomes: &[StartOutcome],
@@ -258,7 +271,12 @@ impl ContainerManagementProtocol for ContainerManager {
         request: StopContainersRequestProto,
     ) -> Result<StopContainersResponseProto, RemoteException> {
         self.counted(RpcMethod::StopContainers, async {
-            let stop = |asker, ids| self.handle.stop(asker, ids);
+            let stop = |asker, ids: Vec<ContainerId>| {
+                self.handle.run(move |core, now| {
+                    let stop = |id| core.stop_container(asker, id, now);
+                    ids.into_iter().map(stop).collect()
+                })
+            };
             let (succeeded, failed_requests) =
                 self.each(caller, request.container_id, stop).await?;
             let succeeded_requests = succeeded.into_iter().map(|(id, ())| id.into()).collect();
@@ -276,7 +294,12 @@ impl ContainerManagementProtocol for ContainerManager {
         request: GetContainerStatusesRequestProto,
     ) -> Result<GetContainerStatusesResponseProto, RemoteException> {
         self.counted(RpcMethod::GetContainerStatuses, async {
-            let ask = |asker, ids| self.handle.statuses(asker, ids);
+            let ask = |asker, ids: Vec<ContainerId>| {
+                self.handle.run(move |core, now| {
+                    let status = |id| core.container_status(asker, id, now);
+                    ids.into_iter().map(status).collect()
+                })
+            };
             let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
             let status = succeeded.into_iter().map(|(_, status)| status).collect();
             Ok(GetContainerStatusesResponseProto {
@@ -293,7 +316,11 @@ impl ContainerManagementProtocol for ContainerManager {
         request: GetLocalizationStatusesRequestProto,
     ) -> Result<GetLocalizationStatusesResponseProto, RemoteException> {
         self.counted(RpcMethod::GetLocalizationStatuses, async {
-            let ask = |asker, ids| self.handle.localization_statuses(asker, ids);
+            let ask = |asker, ids| {
+                self.handle.run_until(move |core, reply, now| {
+                    core.localization_statuses(asker, ids, reply, now);
+                })
+            };
             let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
             let cntn_localization_statuses = succeeded
                 .into_iter()
@@ -357,7 +384,8 @@ impl ContainerManagementProtocol for ContainerManager {
             if let Ok(id) = ContainerId::try_from(&request.container_id)
                 && id.application_id() == asker.attempt.application_id
             {
-                self.handle.signal(id, signal).await.map_err(stopping)?;
+                let work = move |core: &mut Core, _| core.signal(id, signal);
+                self.handle.run(work).await.map_err(stopping)?;
             }
             Ok(SignalContainerResponseProto {})
         })

@@ -1,83 +1,90 @@
-//! What the agent knows, and what it does about each thing that happens. No async, no socket, no
-//! waiting.
+//! State of the NodeManager and all code that changes it. No async, no socket, no clock, no
+//! waiting: calls, events of workers and the time come in, answers go out, and [`Effect`]s describe
+//! the work to do outside.
 //!
-//! [`Core`] joins the pure parts — the container scheduler, the applications, the ledger of
-//! completions — with the hands that act: launcher, localizer, directories. `core_task` feeds it
-//! one command or effect at a time; it decides nothing that the parts decide, it only carries their
-//! answers.
+//! [`Core`] composes the pure parts: the container scheduler, the applications, the ledger of
+//! completions. They decide; the core turns their decisions into effects. `core_task` owns it.
 //!
-//! - `admit`: the checks of `startContainers` and what a start sets going
-//! - `calls`: stop, status, update, signal
-//! - `duties`: registration, heartbeat, what the ResourceManager orders
-//! - `effects`: what threads answer
-//! - `live`: what is remembered for people who watch the node
-//! - `report`: a container as heartbeats, registrations, AMs and people see it
-//! - `perform`: the scheduler's actions, each to its effect
+//! | module | subject |
+//! |---|---|
+//! | `admit` | `startContainers`: its checks and the acceptance of a container |
+//! | `calls` | other calls of AMs: stop, status, update, signal |
+//! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
+//! | `worker_events` | results of localizer, launcher, isolation and monitor |
+//! | `actions` | actions of the scheduler, turned into effects |
+//! | `effect` | the vocabulary of effects |
+//! | `report` | read-only views of containers for heartbeats, AMs and web pages |
+//! | `journal` | decisions and counts over time, for the live page |
+//!
+//! One table is shared: [`NodeSecrets`] also serves the RPC connections, which verify tokens with
+//! it. Its look-ups are part of the checks of a start, and hold its lock for a moment.
 
+mod actions;
 mod admit;
 mod calls;
 mod diagnostics_budget;
-mod duties;
-mod effects;
-mod live;
-mod perform;
+mod effect;
+mod journal;
 mod report;
+mod resource_manager;
 #[cfg(test)]
 pub(crate) mod tests;
+mod worker_events;
 
 pub use admit::{Asker, StartOutcome, StartRequest};
-pub use duties::{Delivery, HeartbeatDuties, HeartbeatReport, RegistrationReport};
+pub use effect::{Effect, LaunchOrder, LocalizationAnswers, LocalizationQuery, Record};
+pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use amrm_proxy::AmrmProxy;
 use localize::LocalizedResource;
-use node_web::metrics::Metrics;
 use node_web::view::NodeSnapshot;
 use records::{ContainerId, MonoMillis, Now};
 use sched::{ContainerScheduler, Event, Refusal};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
 
 use crate::applications::Applications;
-use crate::hands::Hands;
 use crate::launch_context::LaunchContext;
 use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
 
-/// What the core needs to know of the configuration.
+/// Configuration of the core.
 #[derive(Clone, Debug)]
 pub struct CoreConfig {
-    /// What pages say of the node and what does not change: its id, ports, versions, log folders.
+    /// Facts about the node that pages show and that do not change: id, ports, versions, log
+    /// directories.
     pub about: NodeSnapshot,
-    /// This node's address as container statuses show it.
+    /// Address of this node in container statuses.
     pub node_address: String,
-    /// `yarn.nodemanager.log.retain-seconds`, in milliseconds.
+    /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
     pub log_retain_ms: u64,
-    /// `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
+    /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
     pub track_stopped_ms: u64,
+    /// Whether containers have cgroups that can be frozen.
+    pub can_freeze: bool,
 }
 
-/// One container beside what the scheduler knows of it.
+/// Record of a container, beside the scheduler's state of it.
 #[derive(Debug)]
 struct ContainerRecord {
     token: Arc<ContainerTokenIdentifierProto>,
     user: Arc<str>,
-    /// Gone once the container is done: it may hold kilobytes.
+    /// Launch context until the launch or the end of the container; it may hold kilobytes.
     context: Option<Box<LaunchContext>>,
     localized: Vec<LocalizedResource>,
-    /// What that took; zero for a container that needs nothing.
+    /// Duration of the localization; zero for a container without resources.
     localized_in: Duration,
-    /// When `startContainers` accepted it, for the launch histogram.
+    /// Time at which the `startContainers` call arrived, for the launch histogram.
     accepted_us: u64,
-    /// Its process exists, or existed: then it has an address to report.
+    /// Set once a process has been started: then statuses contain the node's address.
     had_process: bool,
-    /// Its completion is in the ledger.
+    /// Set once the completion is in the ledger.
     completion_noted: bool,
     /// The RM has acknowledged a completion that has not happened here yet: it took the container
     /// for lost or expired. It is forgotten when it is done, and reported like any other until
@@ -85,7 +92,7 @@ struct ContainerRecord {
     acknowledged_early: bool,
 }
 
-/// The state of the agent. One task owns it.
+/// State of the NodeManager. One task owns it.
 pub struct Core {
     config: CoreConfig,
     scheduler: ContainerScheduler,
@@ -96,42 +103,32 @@ pub struct Core {
     /// Resource increases that no answered heartbeat has carried yet. At most one per known
     /// container.
     increased: BTreeMap<ContainerId, ContainerProto>,
-    /// That of the current registration; `None` before the first and during a resync, when nothing
-    /// may start.
+    /// Identifier of the current registration; `None` before the first and during a resync, when
+    /// nothing may start.
     rm_identifier: Option<i64>,
-    /// Set once the agent is stopping: nothing starts any more.
+    /// Set once the agent is stopping: no container starts any more.
     stopping: bool,
-    /// Answered when no container lives. Filled by a stop and by a resync that keeps no containers,
-    /// one at a time.
-    waiting_for_the_end: Vec<oneshot::Sender<()>>,
-    hands: Box<dyn Hands>,
+    /// Callers to notify when no container lives. Filled by a stop and by a resync that keeps no
+    /// containers, one at a time.
+    waiting_for_end: Vec<oneshot::Sender<()>>,
     secrets: Arc<NodeSecrets>,
-    metrics: Arc<Metrics>,
-    heartbeat_now: Arc<Notify>,
-    journal: live::Journal,
-    proxy: Option<Arc<AmrmProxy>>,
+    journal: journal::Journal,
+    /// Effects that the task has not taken yet, in order.
+    effects: Vec<Effect>,
 }
 
-/// The parts that a [`Core`] joins.
+/// Parts of a [`Core`].
 pub struct CoreParts {
-    /// Its slice of the configuration.
+    /// Configuration of the core.
     pub config: CoreConfig,
-    /// Decides which container runs.
+    /// Scheduler that decides which containers run.
     pub scheduler: ContainerScheduler,
-    /// What acts on processes and files.
-    pub hands: Box<dyn Hands>,
-    /// The keys shared with the RPC connections.
+    /// Keys and attempts, shared with the RPC connections.
     pub secrets: Arc<NodeSecrets>,
-    /// Where notes are counted.
-    pub metrics: Arc<Metrics>,
-    /// Wakes the status updater for an out-of-band heartbeat.
-    pub heartbeat_now: Arc<Notify>,
-    /// Is told when an application has ended.
-    pub proxy: Option<Arc<AmrmProxy>>,
 }
 
 impl Core {
-    /// A core that knows no container and is not registered.
+    /// Returns a core without containers that is not registered.
     #[must_use]
     pub fn new(parts: CoreParts) -> Self {
         let track_stopped_ms = parts.config.track_stopped_ms;
@@ -145,17 +142,15 @@ impl Core {
             increased: BTreeMap::new(),
             rm_identifier: None,
             stopping: false,
-            waiting_for_the_end: Vec::new(),
-            hands: parts.hands,
+            waiting_for_end: Vec::new(),
             secrets: parts.secrets,
-            metrics: parts.metrics,
-            heartbeat_now: parts.heartbeat_now,
-            journal: live::Journal::default(),
-            proxy: parts.proxy,
+            journal: journal::Journal::default(),
+            effects: Vec::new(),
         }
     }
 
-    /// When to call [`Self::tick`] next.
+    /// Returns the time of the next call of [`Self::tick`]; `None`: only an event can change
+    /// anything.
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMillis> {
         let logs = self.applications.next_log_deletion();
@@ -165,29 +160,38 @@ impl Core {
             .min()
     }
 
-    /// A deadline has come.
+    /// Handles the deadlines that have passed: those of the scheduler and of log deletions.
     pub fn tick(&mut self, now: Now) {
         self.must_feed(Event::Tick, now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
-            self.hands.delete_application_logs(id);
+            self.effects.push(Effect::DeleteLogs(id));
         }
     }
 
-    /// Feeds an event whose refusal nobody waits for: it goes to the log.
+    /// Takes the effects since the last call, in the order in which they must be performed.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    fn record(&mut self, record: Record) {
+        self.effects.push(Effect::Record(record));
+    }
+
+    /// Feeds an event to the scheduler and logs its refusal, which no caller waits for.
     fn must_feed(&mut self, event: Event, now: Now) {
         if let Err(refusal) = self.feed(event, now) {
             log_refusal(&refusal);
         }
     }
 
-    /// Feeds one event and performs what follows, to the end.
+    /// Feeds one event to the scheduler and turns all resulting actions into effects.
     fn feed(&mut self, event: Event, now: Now) -> Result<(), Refusal> {
         let mut actions = Vec::new();
         self.scheduler.handle(event, now, &mut actions)?;
         let mut followups = VecDeque::new();
         loop {
             for action in actions.drain(..) {
-                self.perform(action, now, &mut followups);
+                self.act(action, now, &mut followups);
             }
             let Some(followup) = followups.pop_front() else {
                 break;
@@ -201,8 +205,8 @@ impl Core {
     }
 }
 
-/// A refusal that is answered to nobody. That the container is gone already is the way of things;
-/// an answer that no order explains is a fault of the agent.
+/// Logs a refusal that no caller waits for. That a container is gone already is normal; an answer
+/// that fits no order is a fault of the agent.
 fn log_refusal(refusal: &Refusal) {
     match refusal {
         Refusal::UnexpectedAnswer { .. } => {
@@ -215,5 +219,5 @@ fn log_refusal(refusal: &Refusal) {
     }
 }
 
-/// What an action's performance answers at once, without waiting for a thread.
+/// Events that the core itself causes while it turns actions into effects.
 type Followups = VecDeque<Event>;

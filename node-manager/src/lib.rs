@@ -6,8 +6,8 @@
 //! why there is none.
 //!
 //! - [`config`]: Hadoop's properties, read once into typed values
-//! - [`core`], [`core_task`]: the node's state and its one owner; [`hands`]: what acts for it on
-//!   files and processes
+//! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
+//!   core's effects on files and processes; [`worker_event`]: the results that come back
 //! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
 //!   heartbeats
 //! - `wiring`: makes every part and ends them in order
@@ -22,14 +22,15 @@ pub mod config;
 pub mod container_manager;
 pub mod core;
 pub mod core_task;
-pub mod hands;
 pub mod launch_context;
 pub mod node_identity;
+pub mod performer;
 pub mod resource_manager;
 pub mod secrets;
 pub mod started_tokens;
 pub mod status_ledger;
 mod wiring;
+pub mod worker_event;
 
 pub use wiring::{AgentError, HADOOP_VERSION, NodeWatch, Process, Running, start};
 

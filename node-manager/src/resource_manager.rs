@@ -2,7 +2,7 @@
 //! `NodeStatusUpdaterImpl`).
 //!
 //! - `connection`: the calls of ResourceTracker, over one connection at a time
-//! - `messages`: requests from what the core reports, duties from what the RM answers (pure)
+//! - `messages`: requests from what the core reports, orders from what the RM answers (pure)
 //! - `updater`: the loop
 //! - `version`: whether the ResourceManager is new enough (pure)
 

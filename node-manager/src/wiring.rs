@@ -13,7 +13,7 @@
 //! - `shared`: what several of them hold
 //! - `ports`: the two servers
 //! - `proxy`: the AMRMProxy
-//! - `parts`: folders, hands, the status updater, the cache's keeper
+//! - `parts`: directories, the performer, the status updater, the cleaner of the cache
 //! - `slices`: each part's slice of the configuration
 
 mod agent;

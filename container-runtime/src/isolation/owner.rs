@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::executor::Places;
 use super::limits::Rules;
+use super::outbox::{self, Outbox};
 use super::state::{Action, Done, Event, Groups, Job, Lane, Report, Severity, State, Subject};
 use crate::isolation::IsolationEvent;
 
@@ -54,7 +55,7 @@ impl Mailbox {
 struct Owner {
     state: State,
     places: Arc<Places>,
-    effects: mpsc::UnboundedSender<IsolationEvent>,
+    outbox: Outbox,
     limits: Sender<Job>,
     reclaim: Sender<Job>,
 }
@@ -63,7 +64,7 @@ struct Owner {
 pub(super) fn start(
     rules: Rules,
     places: &Arc<Places>,
-    effects: mpsc::UnboundedSender<IsolationEvent>,
+    events: mpsc::Sender<IsolationEvent>,
 ) -> io::Result<Mailbox> {
     let (mailbox, messages) = unbounded();
     let (results, done) = unbounded();
@@ -72,7 +73,7 @@ pub(super) fn start(
     let mut owner = Owner {
         state: State::new(rules, Instant::now()),
         places: Arc::clone(places),
-        effects,
+        outbox: Outbox::new(events),
         limits,
         reclaim,
     };
@@ -106,7 +107,7 @@ impl Owner {
         while let Some(action) = self.state.next_action() {
             match action {
                 Action::Do(_, job) => self.run(job),
-                Action::Answer(effect) => self.answer(effect),
+                Action::Answer(event) => self.outbox.send(event),
                 Action::Report(report) => log(&report),
             }
         }
@@ -115,7 +116,12 @@ impl Owner {
     /// Serves until the last handle is gone.
     fn serve(mut self, messages: &Receiver<Message>, done: &Receiver<Done>) {
         loop {
-            let alarm = self.state.next_deadline().map_or_else(never, at);
+            let retry = self.outbox.flush().then(|| Instant::now() + outbox::RETRY);
+            let deadline = [self.state.next_deadline(), retry]
+                .into_iter()
+                .flatten()
+                .min();
+            let alarm = deadline.map_or_else(never, at);
             select! {
                 recv(messages) -> message => match message {
                     Ok(message) => self.take(message),
@@ -160,7 +166,7 @@ impl Owner {
                 Action::Do(Lane::Fast, job) => self.run(job),
                 Action::Do(Lane::Limits, job) => pass_on(&self.limits, job),
                 Action::Do(Lane::Reclaim, job) => pass_on(&self.reclaim, job),
-                Action::Answer(effect) => self.answer(effect),
+                Action::Answer(event) => self.outbox.send(event),
                 Action::Report(report) => log(&report),
             }
         }
@@ -170,11 +176,6 @@ impl Owner {
         if let Some(done) = self.places.run(job) {
             self.state.handle(Event::Done(done), Instant::now());
         }
-    }
-
-    fn answer(&self, effect: IsolationEvent) {
-        // The core is gone only when the agent has stopped.
-        let _stopped = self.effects.send(effect);
     }
 }
 

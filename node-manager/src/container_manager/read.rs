@@ -1,5 +1,4 @@
-//! Requests read and refusals put into words: messages in, our own types out, and the reverse.
-//! Pure.
+//! Conversions between messages and the agent's types: requests in, refusals out. Pure.
 
 use container_runtime::launch::ContainerSignal;
 use prost::Message;
@@ -28,7 +27,7 @@ pub(crate) fn read_signal(command: SignalContainerCommandProto) -> ContainerSign
     }
 }
 
-/// What the scheduler needs of a container token.
+/// Reads the fields of a container token that the scheduler needs.
 ///
 /// # Errors
 /// `YarnException` naming the field that is missing or makes no sense.

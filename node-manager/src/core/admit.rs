@@ -13,6 +13,7 @@ use sched::{ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
+use super::effect::Record;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::launch_context::LaunchContext;
@@ -20,7 +21,7 @@ use crate::launch_context::LaunchContext;
 /// One container of a `startContainers` call, its token verified.
 #[derive(Debug)]
 pub struct StartRequest {
-    /// From the token.
+    /// Id, size, type and version from the token.
     pub spec: ContainerSpec,
     /// The token's identifier.
     pub token: Arc<ContainerTokenIdentifierProto>,
@@ -31,16 +32,16 @@ pub struct StartRequest {
     pub received_us: u64,
 }
 
-/// Who asks: the attempt of the NMToken, and the key that it was signed with.
+/// Caller of an RPC: the attempt of its NMToken, and the key that signed the token.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
-    /// The attempt.
+    /// Attempt that the token names.
     pub attempt: ApplicationAttemptId,
-    /// The NMToken's key.
+    /// Id of the key that signed the NMToken.
     pub key_id: i32,
 }
 
-/// What became of one request of the batch.
+/// Result of one request of the batch.
 #[derive(Debug)]
 pub enum StartOutcome {
     /// Accepted: localization and launch follow.
@@ -51,12 +52,12 @@ pub enum StartOutcome {
     CallFailed(RemoteException),
 }
 
-/// What a container token is presented for. Hadoop's refusals say so.
+/// Call that presents a container token. Hadoop's refusals name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// `startContainers`.
+    /// The token starts a container in `startContainers`.
     Start,
-    /// `updateContainer`.
+    /// The token changes a container in `updateContainer`.
     Update,
 }
 
@@ -71,6 +72,25 @@ impl Purpose {
 }
 
 impl Core {
+    /// Starts containers in order; one outcome each, fewer when one fails the whole call.
+    pub fn start_all(
+        &mut self,
+        asker: Asker,
+        requests: Vec<StartRequest>,
+        now: Now,
+    ) -> Vec<StartOutcome> {
+        let mut outcomes = Vec::with_capacity(requests.len());
+        for request in requests {
+            let outcome = self.start(asker, request, now);
+            let call_failed = matches!(outcome, StartOutcome::CallFailed(_));
+            outcomes.push(outcome);
+            if call_failed {
+                break;
+            }
+        }
+        outcomes
+    }
+
     /// Starts one container, if all checks pass. A refused one may be tried again with the same
     /// token.
     pub fn start(&mut self, asker: Asker, request: StartRequest, now: Now) -> StartOutcome {
@@ -142,7 +162,8 @@ impl Core {
         Ok(())
     }
 
-    /// That the token has not expired, and that the RM of the current registration gave it.
+    /// Checks that the token has not expired, and that the RM of the current registration issued
+    /// it.
     pub(super) fn check_expiry_and_registration(
         &self,
         purpose: Purpose,
@@ -190,7 +211,7 @@ impl Core {
             return Err(yarn_exception(format!("Container {id} {what}")));
         }
         if self.scheduler.len() >= sched::CONTAINERS_MAX {
-            // Before its application is made, whose end nobody would order.
+            // Before its application is made, whose end would never be ordered.
             let refusal = Refusal::TooManyContainers(self.scheduler.len());
             return Err(refusal_to_exception(&refusal));
         }
@@ -227,7 +248,7 @@ impl Core {
             self.finish_application_if_ready(&id.application_id(), now);
             return Err(refusal_to_exception(&refusal));
         }
-        crate::audit::started(&id, &user);
+        self.record(Record::Accepted { id, user });
         Ok(())
     }
 }
@@ -255,7 +276,7 @@ pub(super) fn authorize_token(
 /// A refusal of the scheduler as the AM sees it.
 pub(super) fn refusal_to_exception(refusal: &Refusal) -> RemoteException {
     let message = match refusal {
-        // Hadoop's words, which AMs may look for.
+        // Hadoop's text, which AMs may search for.
         Refusal::VersionNotGreater {
             id,
             current,

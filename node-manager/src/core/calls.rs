@@ -1,4 +1,4 @@
-//! Calls of AMs about containers that exist: stop, status, update, signal. All are authorised by
+//! Calls of AMs about existing containers: stop, status, update, signal. Authorization is by
 //! application.
 
 use std::sync::Arc;
@@ -6,12 +6,14 @@ use std::sync::Arc;
 use container_runtime::launch::ContainerSignal;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, ExecutionType, Now};
 use sched::{ContainerSpec, Event, KillReason};
+use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, LocalizationStatusProto,
+    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
 
 use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
+use super::effect::{Effect, LocalizationAnswers, LocalizationQuery, Record};
 use super::{Asker, Core};
 
 impl Core {
@@ -34,7 +36,8 @@ impl Core {
                 Err(unknown(&id))
             };
         };
-        crate::audit::stopped(&id, &record.user);
+        let user = Arc::clone(&record.user);
+        self.record(Record::StopRequested { id, user });
         let reason = KillReason::ApplicationMaster;
         self.must_feed(Event::Kill { id, reason }, now);
         Ok(())
@@ -56,19 +59,23 @@ impl Core {
         self.status_of(&id).ok_or_else(|| unknown(&id))
     }
 
-    /// `getLocalizationStatuses` for one container.
-    ///
-    /// # Errors
-    /// As [`Self::container_status`].
+    /// `getLocalizationStatuses` for containers; `reply` gets one answer each, in order, with the
+    /// errors of [`Self::container_status`].
     pub fn localization_statuses(
-        &self,
+        &mut self,
         asker: Asker,
-        id: ContainerId,
+        ids: Vec<ContainerId>,
+        reply: oneshot::Sender<LocalizationAnswers>,
         now: Now,
-    ) -> Result<Vec<LocalizationStatusProto>, RemoteException> {
-        authorize(asker.attempt, &id, "get status for")?;
-        self.require_known(&id, now)?;
-        Ok(self.hands.localization_statuses(&id))
+    ) {
+        let checked = ids.into_iter().map(|id| {
+            authorize(asker.attempt, &id, "get status for")?;
+            self.require_known(&id, now)?;
+            Ok(id)
+        });
+        let checked = checked.collect();
+        let query = LocalizationQuery { checked, reply };
+        self.effects.push(Effect::AnswerLocalization(query));
     }
 
     /// `updateContainer` for one container, its token verified: a new size, a new execution type,
@@ -92,7 +99,7 @@ impl Core {
         self.update(spec, token, now)
     }
 
-    /// Applies an update, of an AM or of the ResourceManager.
+    /// Applies an update from an AM or from the ResourceManager.
     pub(super) fn update(
         &mut self,
         spec: ContainerSpec,
@@ -113,7 +120,7 @@ impl Core {
         self.feed(Event::Update(spec), now)
             .map_err(|refusal| refusal_to_exception(&refusal))?;
         if let Some(record) = self.containers.get_mut(&id) {
-            // Nobody can use the room of one that has ended.
+            // The increase of a container that has ended is of no use to its AM.
             if grows && view.state.container_state() != ContainerState::Complete {
                 let report = ContainerProto {
                     id: token.container_id,
@@ -131,15 +138,12 @@ impl Core {
 
     /// `signalToContainer`, from an AM or a heartbeat. Unknown and not yet launched containers are
     /// passed over.
-    pub fn signal(&mut self, id: ContainerId, signal: ContainerSignal, now: Now) {
+    pub fn signal(&mut self, id: ContainerId, signal: ContainerSignal) {
         let Some(record) = self.containers.get(&id) else {
             return;
         };
-        let result = self.hands.signal(id, &record.user, signal);
-        tracing::info!(container = %id, result, "{}", signal.as_str());
-        if let Some(diagnostics) = result {
-            self.must_feed(Event::Annotate { id, diagnostics }, now);
-        }
+        let user = Arc::clone(&record.user);
+        self.effects.push(Effect::Signal { id, user, signal });
     }
 
     fn require_known(&self, id: &ContainerId, now: Now) -> Result<(), RemoteException> {
@@ -155,7 +159,8 @@ impl Core {
     }
 }
 
-/// Before anything else, so that nobody learns which containers of others are here.
+/// Checks that a container is one of the caller's application. Comes before all other checks, so
+/// that a caller cannot learn which containers of other applications are here.
 fn authorize(
     attempt: ApplicationAttemptId,
     id: &ContainerId,

@@ -1,4 +1,4 @@
-//! A container as others see it: heartbeats and AMs, registrations, the web.
+//! Read-only views of containers: for heartbeats and AMs, registrations, and web pages.
 
 use node_web::view::{self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot};
 use records::{ContainerId, ContainerState, Now};
@@ -13,7 +13,7 @@ use super::{ContainerRecord, Core};
 use crate::applications::ApplicationState;
 
 impl Core {
-    /// The status of a container in the agent's memory.
+    /// Returns the status of a container in the agent's memory.
     pub(super) fn status_of(&self, id: &ContainerId) -> Option<ContainerStatusProto> {
         let view = self.scheduler.container(id)?;
         let record = self.containers.get(id)?;
@@ -65,7 +65,7 @@ impl Core {
         statuses
     }
 
-    /// For a registration: every container whose application this node still knows.
+    /// Returns the containers for a registration: those whose application this node still knows.
     pub(super) fn registration_statuses(&self) -> Vec<NmContainerStatusProto> {
         let mut statuses: Vec<_> = self
             .scheduler
@@ -97,7 +97,7 @@ impl Core {
         statuses
     }
 
-    /// Puts a completion where heartbeats find it, once.
+    /// Adds a completion to the ledger, once for each container.
     pub(super) fn note_completion(&mut self, id: ContainerId, now: Now) {
         let Some(status) = self.status_of(&id) else {
             return;
@@ -129,7 +129,7 @@ impl Core {
         self.applications.container_forgotten(&id);
     }
 
-    /// The picture for web pages and REST.
+    /// Returns the state of the node for web pages and REST.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         let mut types_and_states = Vec::with_capacity(self.scheduler.len());

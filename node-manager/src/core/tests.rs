@@ -1,8 +1,6 @@
-//! Claims about the core, with hands that only write down what they were asked to do. No thread, no
-//! file, no waiting.
+//! Claims about the core and the effects that it returns. No thread, no file, no waiting.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use records::{
@@ -13,27 +11,29 @@ use sched::{
     ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, OpportunisticContainersStatus,
 };
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::{ContainerStateProto, LocalizationStatusProto};
+use wire::proto::hadoop_yarn::ContainerStateProto;
 use wire::token::MasterKey;
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+use node_web::metrics::Metrics;
 use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, Versions};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
-use crate::hands::Effect;
+use crate::performer::record_metrics;
+use crate::worker_event::WorkerEvent;
 
 pub(crate) const RM_IDENTIFIER: i64 = 77;
 const KEY_ID: i32 = 1;
 /// The application of [`container_id`]'s containers.
 const APP: ApplicationId = ids::application(1);
 
-/// What the core has asked of its hands.
+/// Orders to workers among the effects, reduced to what tests compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Work {
     Localize(ContainerId),
     Launch(ContainerId),
     Pause(ContainerId),
@@ -46,73 +46,32 @@ pub(crate) enum Asked {
     DeleteLogs(ApplicationId),
 }
 
-/// Hands that do nothing but remember. Clones share their memory.
-#[derive(Clone, Default)]
-pub(crate) struct RecordingHands(Arc<Mutex<Vec<Asked>>>);
-
-impl RecordingHands {
-    fn note(&self, asked: Asked) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(asked);
-    }
-
-    /// What was asked since the last look.
-    pub(crate) fn take(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Hands for RecordingHands {
-    fn localize(&mut self, id: ContainerId, _: &Arc<str>, _: Vec<(String, ResourceSpec)>) {
-        self.note(Asked::Localize(id));
-    }
-    fn launch(
-        &mut self,
-        spec: &ContainerSpec,
-        _: &Arc<str>,
-        _: LaunchContext,
-        _: Vec<LocalizedResource>,
-        _: Duration,
-    ) -> Result<(), String> {
-        self.note(Asked::Launch(spec.id));
-        Ok(())
-    }
-    fn pause(&mut self, id: ContainerId) -> bool {
-        self.note(Asked::Pause(id));
-        true
-    }
-    fn resume(&mut self, id: ContainerId) -> bool {
-        self.note(Asked::Resume(id));
-        true
-    }
-    fn apply_limits(&mut self, spec: &ContainerSpec) {
-        self.note(Asked::Limits(*spec));
-    }
-    fn node_resource(&mut self, _: Resource) {}
-    fn terminate(&mut self, id: ContainerId) {
-        self.note(Asked::Terminate(id));
-    }
-    fn force_kill(&mut self, id: ContainerId) {
-        self.note(Asked::ForceKill(id));
-    }
-    fn signal(&mut self, id: ContainerId, user: &str, signal: ContainerSignal) -> Option<String> {
-        Some(format!("Sent signal {} as {user} to {id}", signal.as_str()))
-    }
-    fn clean_up(&mut self, id: ContainerId, _: &str) {
-        self.note(Asked::CleanUp(id));
-    }
-    fn finish_application(&mut self, id: ApplicationId, _: &str) {
-        self.note(Asked::FinishApplication(id));
-    }
-    fn delete_application_logs(&mut self, id: ApplicationId) {
-        self.note(Asked::DeleteLogs(id));
-    }
-    fn localization_statuses(&self, _: &ContainerId) -> Vec<LocalizationStatusProto> {
-        Vec::new()
+impl Work {
+    /// Returns the work that an effect orders; `None` if the effect is of another kind.
+    pub(crate) fn of(effect: &Effect) -> Option<Self> {
+        Some(match effect {
+            Effect::Localize { id, .. } => Self::Localize(*id),
+            Effect::Launch(order) => Self::Launch(order.spec.id),
+            Effect::Pause(id) => Self::Pause(*id),
+            Effect::Resume(id) => Self::Resume(*id),
+            Effect::ApplyLimits(spec) => Self::Limits(*spec),
+            Effect::Terminate(id) => Self::Terminate(*id),
+            Effect::ForceKill(id) => Self::ForceKill(*id),
+            Effect::CleanUp { id, .. } => Self::CleanUp(*id),
+            Effect::FinishApplication { id, .. } => Self::FinishApplication(*id),
+            Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
+            Effect::SetNodeResource(_)
+            | Effect::Signal { .. }
+            | Effect::EndPipelines(_)
+            | Effect::AnswerLocalization(_)
+            | Effect::NotifyEnded(_)
+            | Effect::HeartbeatNow
+            | Effect::Record(_) => return None,
+        })
     }
 }
 
-/// What pages say of the node, before the core fills in its part.
+/// Returns the facts that pages show of the node, before the core fills in its part.
 fn about() -> NodeSnapshot {
     NodeSnapshot {
         node_id: NodeId {
@@ -146,7 +105,7 @@ fn about() -> NodeSnapshot {
 }
 
 /// A core for a node of 8 GiB and 8 cores, whose keys are known and which is not registered.
-pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> Core {
+pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
     let key = || MasterKey::new(KEY_ID, Bytes::from_static(b"12345678"));
     secrets.roll_container_token_key(key());
     secrets.roll_nm_token_key(key());
@@ -161,13 +120,10 @@ pub(crate) fn core_with(hands: &RecordingHands, secrets: &Arc<NodeSecrets>) -> C
             node_address: "192.0.2.1".to_owned(),
             log_retain_ms: 1000,
             track_stopped_ms: 60_000,
+            can_freeze: true,
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
-        hands: Box::new(hands.clone()),
         secrets: Arc::clone(secrets),
-        metrics: Arc::new(Metrics::new()),
-        heartbeat_now: Arc::default(),
-        proxy: None,
     })
 }
 
@@ -212,20 +168,18 @@ fn token(spec: &ContainerSpec) -> ContainerTokenIdentifierProto {
 
 struct Node {
     core: Core,
-    hands: RecordingHands,
     now: Now,
 }
 
 impl Node {
     fn new() -> Self {
-        let hands = RecordingHands::default();
-        let mut core = core_with(&hands, &Arc::default());
+        let mut core = core_with(&Arc::default());
         let now = Now {
             mono: MonoMillis(0),
             wall: EpochMillis(0),
         };
         core.registered(RM_IDENTIFIER, None, now);
-        Self { core, hands, now }
+        Self { core, now }
     }
 
     fn start(&mut self, n: i64) -> StartOutcome {
@@ -247,7 +201,7 @@ impl Node {
     }
 
     fn launched(&mut self, n: i64) {
-        self.effect(LaunchEvent::Launched {
+        self.handle(LaunchEvent::Launched {
             id: container_id(n),
             pid: 4711,
             timings: LaunchTimings::default(),
@@ -255,19 +209,32 @@ impl Node {
     }
 
     fn exit(&mut self, n: i64, status: i32) {
-        self.effect(LaunchEvent::ProcessesGone(container_id(n)));
-        self.effect(LaunchEvent::Exited {
+        self.handle(LaunchEvent::ProcessesGone(container_id(n)));
+        self.handle(LaunchEvent::Exited {
             id: container_id(n),
             status: ContainerExitStatus(status),
             diagnostics: String::new(),
         });
     }
 
-    fn effect(&mut self, event: LaunchEvent) {
-        self.core.effect(Effect::Launch(event), self.now, 0);
+    fn handle(&mut self, event: LaunchEvent) {
+        self.core.handle(WorkerEvent::Launch(event), self.now, 0);
     }
 
-    /// What the next heartbeat says of containers: number, state, exit status.
+    /// Takes the effects since the last call, notifies waiting callers, and returns the orders to
+    /// workers.
+    fn work(&mut self) -> Vec<Work> {
+        let mut work = Vec::new();
+        for effect in self.core.take_effects() {
+            work.extend(Work::of(&effect));
+            if let Effect::NotifyEnded(waiter) = effect {
+                waiter.send(()).unwrap();
+            }
+        }
+        work
+    }
+
+    /// Returns the containers of the next heartbeat: number, state, exit status.
     fn beat(&mut self) -> Vec<(i64, ContainerStateProto, i32)> {
         let statuses = self.core.heartbeat_report(self.now).containers;
         let mut told: Vec<_> = statuses
@@ -281,23 +248,23 @@ impl Node {
         told
     }
 
-    fn answered(&mut self, duties: HeartbeatDuties) {
+    fn answered(&mut self, orders: HeartbeatOrders) {
         let increased = self.core.heartbeat_report(self.now).increased;
         let delivery = Delivery::Everything { increased };
-        self.core.heartbeat_answered(&delivery, duties, self.now);
+        self.core.heartbeat_answered(&delivery, orders, self.now);
     }
 
     fn finish_application(&mut self) {
-        self.answered(HeartbeatDuties {
+        self.answered(HeartbeatOrders {
             finish_applications: vec![APP],
-            ..HeartbeatDuties::default()
+            ..HeartbeatOrders::default()
         });
     }
 
     fn acknowledge(&mut self, n: i64) {
-        self.answered(HeartbeatDuties {
+        self.answered(HeartbeatOrders {
             acknowledged: vec![container_id(n)],
-            ..HeartbeatDuties::default()
+            ..HeartbeatOrders::default()
         });
     }
 
@@ -324,18 +291,18 @@ const RUNNING: ContainerStateProto = ContainerStateProto::CRunning;
 const COMPLETE: ContainerStateProto = ContainerStateProto::CComplete;
 
 #[test]
-fn a_completion_is_told_until_it_was_surely_taken_in() {
+fn a_completion_is_reported_until_it_was_surely_delivered() {
     let mut node = Node::new();
     node.run(1);
     node.exit(1, 3);
-    let told = [(1, COMPLETE, 3)];
-    assert_eq!(node.beat(), told);
+    let reported = [(1, COMPLETE, 3)];
+    assert_eq!(node.beat(), reported);
     // The heartbeat after one that was not answered: the RM may have taken it for its repetition.
-    let duties = HeartbeatDuties::default();
+    let orders = HeartbeatOrders::default();
     node.core
-        .heartbeat_answered(&Delivery::PerhapsNothing, duties, node.now);
-    assert_eq!(node.beat(), told);
-    node.answered(HeartbeatDuties::default());
+        .heartbeat_answered(&Delivery::PerhapsNothing, orders, node.now);
+    assert_eq!(node.beat(), reported);
+    node.answered(HeartbeatOrders::default());
     assert_eq!(node.beat(), []);
 }
 
@@ -347,7 +314,7 @@ fn a_container_acknowledged_too_early_stays_in_heartbeats_until_it_is_done() {
     assert_eq!(node.beat(), [(1, RUNNING, -1000)]);
     node.exit(1, 0);
     assert_eq!(node.beat(), [(1, COMPLETE, 0)]);
-    node.answered(HeartbeatDuties::default());
+    node.answered(HeartbeatOrders::default());
     assert_eq!(node.beat(), []);
     assert!(node.knows_nothing_of_containers());
 }
@@ -375,20 +342,17 @@ fn an_acknowledged_container_is_forgotten_and_remembered_as_recently_stopped() {
 fn the_end_of_an_application_waits_for_a_launch_under_way() {
     let mut node = Node::new();
     node.start(1);
-    node.hands.take();
+    node.work();
     node.finish_application();
-    assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
+    assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
     assert_eq!(node.beat(), [(1, RUNNING, -107)]);
-    node.effect(LaunchEvent::LaunchFailed {
+    node.handle(LaunchEvent::LaunchFailed {
         id: container_id(1),
         status: ContainerExitStatus::TERMINATED,
         diagnostics: "Container terminated before launch.".to_owned(),
     });
-    let done = [
-        Asked::CleanUp(container_id(1)),
-        Asked::FinishApplication(APP),
-    ];
-    assert_eq!(node.hands.take(), done);
+    let done = [Work::CleanUp(container_id(1)), Work::FinishApplication(APP)];
+    assert_eq!(node.work(), done);
     assert_eq!(node.beat(), [(1, COMPLETE, -107)]);
     assert!(node.knows_nothing_of_containers());
 }
@@ -399,15 +363,12 @@ fn a_container_of_an_ended_application_is_accepted_killed_and_never_launched() {
     node.run(1);
     node.exit(1, 0);
     node.finish_application();
-    node.hands.take();
+    node.work();
     assert!(matches!(node.start(2), StartOutcome::Started));
-    let asked = node.hands.take();
+    let asked = node.work();
     assert_eq!(
         asked,
-        [
-            Asked::CleanUp(container_id(2)),
-            Asked::FinishApplication(APP)
-        ]
+        [Work::CleanUp(container_id(2)), Work::FinishApplication(APP)]
     );
     let statuses = node.core.heartbeat_report(node.now).containers;
     assert_eq!(statuses.len(), 1, "the first one's end was told before");
@@ -426,17 +387,17 @@ fn logs_go_when_they_are_old_enough_and_the_application_with_them() {
     node.run(1);
     node.exit(1, 0);
     node.finish_application();
-    node.hands.take();
+    node.work();
     let due = node.core.next_deadline().unwrap();
     node.now.mono = due;
     node.core.tick(node.now);
-    assert_eq!(node.hands.take(), [Asked::DeleteLogs(APP)]);
+    assert_eq!(node.work(), [Work::DeleteLogs(APP)]);
     assert_eq!(node.core.next_deadline(), None);
     assert_eq!(node.core.applications.iter().count(), 0);
 }
 
 #[test]
-fn a_resync_still_tells_of_completions_that_no_registration_carries() {
+fn a_resync_keeps_completions_pending_that_no_registration_carries() {
     let mut node = Node::new();
     node.run(1);
     node.run(2);
@@ -446,6 +407,7 @@ fn a_resync_still_tells_of_completions_that_no_registration_carries() {
     assert!(node.knows_nothing_of_containers());
     let (done, mut answer) = oneshot::channel();
     node.core.resync(true, done, node.now);
+    node.work();
     assert_eq!(answer.try_recv(), Ok(()));
     assert!(node.core.registration_report().containers.is_empty());
     node.core.registered(RM_IDENTIFIER, None, node.now);
@@ -453,7 +415,7 @@ fn a_resync_still_tells_of_completions_that_no_registration_carries() {
 }
 
 #[test]
-fn a_resync_tells_of_completions_in_memory_by_the_registration() {
+fn a_registration_carries_the_completions_in_memory() {
     let mut node = Node::new();
     node.run(1);
     node.run(2);
@@ -494,8 +456,10 @@ fn a_resync_that_keeps_no_containers_waits_for_their_end() {
     node.run(1);
     let (done, mut answer) = oneshot::channel();
     node.core.resync(false, done, node.now);
+    node.work();
     assert!(answer.try_recv().is_err());
     node.exit(1, 143);
+    node.work();
     assert_eq!(answer.try_recv(), Ok(()));
     let report = node.core.registration_report();
     assert_eq!(report.containers[0].container_exit_status(), -106);
@@ -507,14 +471,17 @@ fn a_stop_ends_all_and_refuses_starts() {
     node.run(1);
     let (done, mut answer) = oneshot::channel();
     node.core.stop(done, node.now);
+    node.work();
     assert!(answer.try_recv().is_err());
     let error = node.refusal(request(2));
     assert!(error.message.contains("in the process of shutting down"));
     node.exit(1, 143);
+    node.work();
     assert_eq!(answer.try_recv(), Ok(()));
     assert_eq!(node.beat(), [(1, COMPLETE, -107)]);
     let (done, mut answer) = oneshot::channel();
     node.core.stop(done, node.now);
+    node.work();
     assert_eq!(answer.try_recv(), Ok(()), "a second stop is answered too");
 }
 
@@ -558,7 +525,7 @@ fn refused_starts_leave_nothing_behind() {
     ));
     assert!(node.knows_nothing_of_containers());
     assert_eq!(node.core.applications.iter().count(), 0);
-    assert_eq!(node.hands.take(), []);
+    assert_eq!(node.work(), []);
 }
 
 #[test]
@@ -584,7 +551,7 @@ fn stranger() -> Asker {
 }
 
 #[test]
-fn others_learn_nothing_of_a_container_not_even_whether_it_is_here() {
+fn other_applications_cannot_learn_whether_a_container_is_here() {
     let mut node = Node::new();
     node.run(1);
     for n in [1, 9] {
@@ -600,11 +567,15 @@ fn others_learn_nothing_of_a_container_not_even_whether_it_is_here() {
             refused.unwrap_err().message,
             format!("{attempt} attempted to get status for non-application container : {id}")
         );
-        assert!(
-            node.core
-                .localization_statuses(stranger(), id, node.now)
-                .is_err()
-        );
+        let (reply, _answer) = oneshot::channel();
+        node.work();
+        node.core
+            .localization_statuses(stranger(), vec![id], reply, node.now);
+        let effects = node.core.take_effects();
+        let [Effect::AnswerLocalization(query)] = &effects[..] else {
+            panic!("{effects:?}");
+        };
+        assert!(query.checked[0].is_err());
     }
     let started = node.core.start(stranger(), request(2), node.now);
     assert!(
@@ -617,16 +588,68 @@ fn others_learn_nothing_of_a_container_not_even_whether_it_is_here() {
 }
 
 #[test]
-fn a_signal_can_be_read_of_in_the_diagnostics() {
+fn a_signal_is_sent_and_noted_in_the_diagnostics() {
     let mut node = Node::new();
     node.run(1);
+    node.work();
     let signal = ContainerSignal::OutputThreadDump;
-    node.core.signal(container_id(1), signal, node.now);
+    node.core.signal(container_id(1), signal);
+    let effects = node.core.take_effects();
+    let [Effect::Signal { id, user, signal }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((*id, &**user), (container_id(1), "alice"));
+    assert_eq!(signal.as_str(), "OUTPUT_THREAD_DUMP");
+    let signalled = WorkerEvent::Signalled {
+        id: *id,
+        diagnostics: "Sent signal OUTPUT_THREAD_DUMP".to_owned(),
+    };
+    node.core.handle(signalled, node.now, 0);
     assert!(
         node.diagnostics(1)
-            .contains("Sent signal OUTPUT_THREAD_DUMP as alice to container_")
+            .contains("Sent signal OUTPUT_THREAD_DUMP")
     );
-    node.core.signal(container_id(9), signal, node.now);
+    node.core
+        .signal(container_id(9), ContainerSignal::GracefulShutdown);
+    assert!(
+        node.core.take_effects().is_empty(),
+        "unknown containers are passed over"
+    );
+}
+
+#[test]
+fn a_refused_launch_completes_the_container_and_counts_no_failed_launch() {
+    let mut node = Node::new();
+    node.start(1);
+    assert_eq!(node.work(), [Work::Launch(container_id(1))]);
+    let refused = WorkerEvent::LaunchRefused {
+        id: container_id(1),
+        diagnostics: "too many launches are waiting".to_owned(),
+    };
+    node.core.handle(refused, node.now, 0);
+    let effects = node.core.take_effects();
+    let is_failure = |effect: &Effect| matches!(effect, Effect::Record(Record::LaunchFailed));
+    assert!(!effects.iter().any(is_failure), "{effects:?}");
+    assert_eq!(
+        effects.iter().filter_map(Work::of).collect::<Vec<_>>(),
+        [Work::CleanUp(container_id(1))]
+    );
+    let status = ContainerExitStatus::LAUNCH_FAILED;
+    assert_eq!(node.beat(), [(1, COMPLETE, status.0)]);
+}
+
+#[test]
+fn without_cgroups_an_evicted_container_is_killed_instead_of_frozen() {
+    let mut node = Node::new();
+    node.core.config.can_freeze = false;
+    let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
+    opportunistic.spec.resource = Resource::new(8192, 1);
+    opportunistic.token = Arc::new(token(&opportunistic.spec));
+    node.core.start(asker(), opportunistic, node.now);
+    node.launched(1);
+    node.work();
+    node.start(2);
+    assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
 }
 
 fn update(node: &mut Node, n: i64, version: i32, memory_mb: u64) -> Result<(), RemoteException> {
@@ -641,18 +664,18 @@ fn update(node: &mut Node, n: i64, version: i32, memory_mb: u64) -> Result<(), R
 }
 
 #[test]
-fn an_increase_is_told_until_it_was_surely_taken_in_and_no_other_comes_before() {
+fn an_increase_is_reported_until_it_was_surely_delivered_and_no_other_comes_before() {
     let mut node = Node::new();
     node.run(1);
     update(&mut node, 1, 1, 2048).unwrap();
     assert_eq!(node.core.heartbeat_report(node.now).increased.len(), 1);
     let refused = update(&mut node, 1, 2, 4096).unwrap_err();
     assert!(refused.message.contains("resource is being increased"));
-    let duties = HeartbeatDuties::default();
+    let orders = HeartbeatOrders::default();
     node.core
-        .heartbeat_answered(&Delivery::PerhapsNothing, duties, node.now);
+        .heartbeat_answered(&Delivery::PerhapsNothing, orders, node.now);
     assert_eq!(node.core.heartbeat_report(node.now).increased.len(), 1);
-    node.answered(HeartbeatDuties::default());
+    node.answered(HeartbeatOrders::default());
     assert_eq!(node.core.heartbeat_report(node.now).increased, []);
     update(&mut node, 1, 2, 4096).unwrap();
     let refused = update(&mut node, 1, 2, 8192).unwrap_err();
@@ -666,7 +689,7 @@ fn an_increase_is_told_until_it_was_surely_taken_in_and_no_other_comes_before() 
 }
 
 #[test]
-fn an_increase_of_a_finished_container_succeeds_and_is_not_told() {
+fn an_increase_of_a_finished_container_succeeds_and_is_not_reported() {
     let mut node = Node::new();
     node.run(1);
     node.exit(1, 0);
@@ -675,7 +698,7 @@ fn an_increase_of_a_finished_container_succeeds_and_is_not_told() {
 }
 
 #[test]
-fn an_update_with_a_strangers_or_an_old_token_is_refused_in_its_own_words() {
+fn an_update_with_a_strangers_or_an_old_token_is_refused_with_texts_of_its_own() {
     let mut node = Node::new();
     node.run(1);
     let spec = ContainerSpec {
@@ -705,7 +728,7 @@ fn an_update_with_a_strangers_or_an_old_token_is_refused_in_its_own_words() {
 }
 
 #[test]
-fn every_container_is_in_every_heartbeat_until_its_completion_was_told() {
+fn every_container_is_in_every_heartbeat_until_its_completion_was_reported() {
     let mut node = Node::new();
     for n in 1..=12 {
         let id = container_id(n);
@@ -722,33 +745,33 @@ fn every_container_is_in_every_heartbeat_until_its_completion_was_told() {
     assert_eq!(ids(&mut node), all);
     node.launched(1);
     node.exit(1, 0);
-    node.answered(HeartbeatDuties {
+    node.answered(HeartbeatOrders {
         kill_containers: all.iter().map(|n| container_id(*n)).collect(),
         acknowledged: all.iter().map(|n| container_id(*n)).collect(),
-        ..HeartbeatDuties::default()
+        ..HeartbeatOrders::default()
     });
-    // The first was told; the others still have to be.
+    // The first was reported; the others are still pending.
     assert_eq!(ids(&mut node), all[1..]);
 }
 
 #[test]
-fn a_container_that_uses_too_much_memory_is_killed_and_its_master_reads_why() {
+fn a_container_that_uses_too_much_memory_is_killed_with_diagnostics() {
     for (kind, status) in [(MemoryKind::Physical, -104), (MemoryKind::Virtual, -103)] {
         let mut node = Node::new();
         node.run(1);
-        node.hands.take();
+        node.work();
         let exceeded = MemoryExceeded {
             id: container_id(1),
             kind,
             diagnostics: "Container [pid=7,containerID=1] is running 5B beyond".to_owned(),
         };
         node.core
-            .effect(Effect::MemoryExceeded(exceeded.clone()), node.now, 0);
-        assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
+            .handle(WorkerEvent::MemoryExceeded(exceeded.clone()), node.now, 0);
+        assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
         // What comes after the end was ordered changes nothing.
         node.core
-            .effect(Effect::MemoryExceeded(exceeded), node.now, 0);
-        assert_eq!(node.hands.take(), []);
+            .handle(WorkerEvent::MemoryExceeded(exceeded), node.now, 0);
+        assert_eq!(node.work(), []);
         node.exit(1, 143);
         let told = node.core.heartbeat_report(node.now).containers;
         assert_eq!(told[0].exit_status, Some(status));
@@ -758,7 +781,7 @@ fn a_container_that_uses_too_much_memory_is_killed_and_its_master_reads_why() {
 }
 
 #[test]
-fn an_evicted_container_is_frozen_and_thawed_by_the_hands() {
+fn an_evicted_container_is_frozen_and_thawed_by_effects() {
     let mut node = Node::new();
     let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
     opportunistic.spec.resource = Resource::new(8192, 1);
@@ -766,24 +789,24 @@ fn an_evicted_container_is_frozen_and_thawed_by_the_hands() {
     let outcome = node.core.start(asker(), opportunistic, node.now);
     assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
     node.launched(1);
-    node.hands.take();
+    node.work();
     node.start(2);
-    assert_eq!(node.hands.take(), [Asked::Pause(container_id(1))]);
-    let paused = Effect::Isolation(IsolationEvent::Paused {
+    assert_eq!(node.work(), [Work::Pause(container_id(1))]);
+    let paused = WorkerEvent::Isolation(IsolationEvent::Paused {
         id: container_id(1),
         held_mb: Some(7),
     });
-    node.core.effect(paused, node.now, 0);
-    assert_eq!(node.hands.take(), [Asked::Launch(container_id(2))]);
+    node.core.handle(paused, node.now, 0);
+    assert_eq!(node.work(), [Work::Launch(container_id(2))]);
     node.launched(2);
     node.exit(2, 0);
-    assert!(node.hands.take().contains(&Asked::Resume(container_id(1))));
-    node.core.effect(
-        Effect::Isolation(IsolationEvent::PauseFailed(container_id(1))),
+    assert!(node.work().contains(&Work::Resume(container_id(1))));
+    node.core.handle(
+        WorkerEvent::Isolation(IsolationEvent::PauseFailed(container_id(1))),
         node.now,
         0,
     );
-    assert_eq!(node.hands.take(), [Asked::Terminate(container_id(1))]);
+    assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
 }
 
 #[test]
@@ -815,9 +838,15 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     };
     let resources = vec![resource(5, false), resource(7, true)];
     let id = container_id(1);
-    let effect = Effect::Localized { id, resources };
-    node.core.effect(effect, node.now, 2_000_000);
-    let text = node.core.metrics.encode();
+    let event = WorkerEvent::Localized { id, resources };
+    node.core.handle(event, node.now, 2_000_000);
+    let metrics = Metrics::new();
+    for effect in node.core.take_effects() {
+        if let Effect::Record(record) = effect {
+            record_metrics(&metrics, &record);
+        }
+    }
+    let text = metrics.encode();
     for line in [
         "nm_agent_localized_bytes_total{cache=\"miss\"} 5\n",
         "nm_agent_localized_bytes_total{cache=\"hit\"} 7\n",

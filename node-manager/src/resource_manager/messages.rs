@@ -1,4 +1,4 @@
-//! Requests from what the core reports, and duties from what the ResourceManager answers. Pure.
+//! Requests from what the core reports, and orders from what the ResourceManager answers. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use wire::proto::hadoop_yarn::{
 use wire::token::MasterKey;
 
 use crate::container_manager::{read_signal, read_spec};
-use crate::core::{HeartbeatDuties, HeartbeatReport, RegistrationReport};
+use crate::core::{HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
 /// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.
 const MB_PER_GB: u64 = 1024;
@@ -156,11 +156,11 @@ pub(super) fn master_key(key: Option<MasterKeyProto>) -> Option<MasterKey> {
     MasterKey::try_from(key?).ok()
 }
 
-/// The duties of a heartbeat's answer. Entries that make no sense are left out and logged: the
-/// others still count.
+/// Reads the orders in a heartbeat's answer. Invalid entries are left out and logged: the others
+/// still count.
 #[must_use]
-pub(super) fn duties(response: &NodeHeartbeatResponseProto) -> HeartbeatDuties {
-    HeartbeatDuties {
+pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
+    HeartbeatOrders {
         acknowledged: read_all(
             "containers_to_be_removed_from_nm",
             &response.containers_to_be_removed_from_nm,

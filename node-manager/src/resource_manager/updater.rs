@@ -20,7 +20,7 @@ use wire::proto::hadoop_yarn::{
 use super::connection::ResourceTracker;
 use super::messages;
 use super::version;
-use crate::core::{Delivery, HeartbeatReport};
+use crate::core::{Core, Delivery, HeartbeatReport};
 use crate::error_chain;
 
 pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
@@ -157,9 +157,13 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     async fn register(&mut self) -> Result<(), UpdaterError> {
         loop {
             let began = Instant::now();
-            let report = self.parts.handle.registration_report().await?;
+            let report = self
+                .parts
+                .handle
+                .run(|core, _| core.registration_report())
+                .await?;
             let containers = report.containers.len();
-            let heartbeat = self.parts.handle.heartbeat_report().await?;
+            let heartbeat = self.parts.handle.run(Core::heartbeat_report).await?;
             let status = self.status(0, heartbeat);
             let request = messages::registration(&self.parts.node, report, status);
             let endpoint = self.plan.endpoint();
@@ -215,7 +219,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         Ok(self
             .parts
             .handle
-            .registered(rm_identifier, resource)
+            .run(move |core, now| core.registered(rm_identifier, resource, now))
             .await?)
     }
 
@@ -225,7 +229,9 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         let keep = self.parts.config.keep_containers_on_resync;
         tracing::warn!(keep_containers = keep, "registering again");
         let patience = self.parts.config.kill_patience;
-        match timeout(patience, self.parts.handle.resync(keep)).await {
+        let resync = move |core: &mut Core, done, now| core.resync(keep, done, now);
+        let resynced = self.parts.handle.run_until(resync);
+        match timeout(patience, resynced).await {
             Ok(result) => result?,
             Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),
         }
@@ -250,7 +256,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         let mut due = Instant::now();
         loop {
             let sent = Instant::now();
-            let report = self.parts.handle.heartbeat_report().await?;
+            let report = self.parts.handle.run(Core::heartbeat_report).await?;
             let delivery = if self.plan.is_failing() {
                 Delivery::PerhapsNothing
             } else {
@@ -273,7 +279,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             let pause = match answer {
                 Ok(response) => {
                     self.plan.answered();
-                    match self.obey(response, delivery).await? {
+                    match self.take_answer(response, delivery).await? {
                         Order::GoOn => settled = true,
                         Order::Resync => return Ok(Next::Resync { settled }),
                         Order::End(ended) => return Ok(Next::End(ended)),
@@ -284,13 +290,13 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 // last answer, whose orders it sends only once.
                 Err(error) if error.failure().is_of_active() => {
                     self.plan.refused();
-                    self.parts.handle.heartbeat_failed().await?;
+                    self.parts.handle.run(Core::heartbeat_failed).await?;
                     tracing::warn!(error = %error_chain(&error), "the ResourceManager failed a heartbeat");
                     self.interval
                 }
                 Err(error) => {
                     due = Instant::now();
-                    self.parts.handle.heartbeat_failed().await?;
+                    self.parts.handle.run(Core::heartbeat_failed).await?;
                     self.after_failure(sent, error, "sending a heartbeat")?
                 }
             };
@@ -315,14 +321,14 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     ) -> Option<Result<NodeHeartbeatResponseProto, CallError>> {
         let stop = self.parts.stop.clone();
         let endpoint = self.plan.endpoint();
-        let out_of_patience = async {
+        let given_up = async {
             stop.cancelled().await;
             sleep(LAST_WORD_TIMEOUT).await;
         };
         tokio::select! {
             biased;
             answer = self.parts.tracker.heartbeat(endpoint, request) => Some(answer),
-            () = out_of_patience => None,
+            () = given_up => None,
         }
     }
 
@@ -341,7 +347,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         Wake::Heartbeat
     }
 
-    async fn obey(
+    async fn take_answer(
         &mut self,
         response: NodeHeartbeatResponseProto,
         delivery: Delivery,
@@ -368,7 +374,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             }
             NodeActionProto::Normal => {}
         }
-        let duties = messages::duties(&response);
+        let orders = messages::orders(&response);
         self.response_id = response.response_id();
         self.token_sequence_no = response.token_sequence_no.unwrap_or(self.token_sequence_no);
         if let Some(key) = messages::master_key(response.container_token_master_key) {
@@ -379,7 +385,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
         self.parts
             .handle
-            .heartbeat_answered(delivery, duties)
+            .run(move |core, now| core.heartbeat_answered(&delivery, orders, now))
             .await?;
         Ok(Order::GoOn)
     }

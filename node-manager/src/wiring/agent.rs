@@ -6,7 +6,7 @@ use std::time::Duration;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -19,9 +19,10 @@ use super::{AgentError, Process, slices};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::core::{Core, CoreParts};
-use crate::core_task::{self, Handle};
+use crate::core_task::{self, Handle, Perform};
 use crate::node_identity;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
+use crate::worker_event;
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The
 /// RPC server's own patience with calls in flight, the longest of them, is half of it.
@@ -56,23 +57,23 @@ enum First {
 
 impl Agent {
     pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
-        let (effects, effects_inbox) = mpsc::unbounded_channel();
-        let (handle, inbox) = core_task::channel(effects_inbox);
+        let (senders, workers) = worker_event::channels();
+        let (handle, inbox) = core_task::channel();
         let (shared, update_task) = make_shared(&config, handle)?;
         let ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
         let scheduler = slices::scheduler(&config, capacity.physical.memory_mb, process.utc_offset);
-        let (hands, localizer_threads) = parts::make_hands(
+        let (mut performer, localizer_threads) = parts::make_performer(
             &config,
             process.environment,
             &folders,
             &ports.address,
-            &shared.metrics,
-            effects,
+            &shared,
+            &senders,
         )?;
-        let (monitor, utilization) = parts::make_monitor(&config, &hands, &shared.metrics)?;
-        let localizer = hands.localizer.clone();
+        let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
+        let localizer = performer.localizer.clone();
         let node_address = node_identity::address_of(&ports.address.node_id).await;
         let core = Core::new(CoreParts {
             config: slices::core(
@@ -81,16 +82,14 @@ impl Agent {
                 node_address,
                 &folders.dirs,
                 shared.clock,
+                performer.isolation.is_some(),
             ),
             scheduler: ContainerScheduler::new(scheduler, capacity.offered),
-            hands: Box::new(hands),
             secrets: Arc::clone(&shared.secrets),
-            metrics: Arc::clone(&shared.metrics),
-            heartbeat_now: Arc::clone(&shared.heartbeat_now),
-            proxy: shared.proxy.clone(),
         });
+        let perform: Perform = Box::new(move |effect| performer.perform(effect));
         let mut core_set = JoinSet::new();
-        core_set.spawn(core_task::run(core, inbox, shared.clock));
+        core_set.spawn(core_task::run(core, perform, inbox, workers, shared.clock));
         let node = slices::node(&ports.address, capacity);
         let (updater, updater_stop) = parts::make_updater(&config, node, &shared, utilization);
         let address = ports.address.clone();
@@ -209,7 +208,8 @@ impl Agent {
     }
 }
 
-/// Makes what several parts hold, and, with the AMRMProxy, its task that updates nodes.
+/// Makes the services that several parts hold, and, with the AMRMProxy, its task that updates
+/// nodes.
 fn make_shared(
     config: &Config,
     handle: Handle,
@@ -219,7 +219,7 @@ fn make_shared(
     let (proxy, update_task) = proxy::make(config, clock, &metrics, &secrets)?.unzip();
     let shared = Shared {
         clock,
-        handle: handle.with_masters(proxy.as_ref().map(|proxy| proxy.activity())),
+        handle: handle.with_proxy(proxy.clone()),
         heartbeat_now: Arc::default(),
         proxy,
         secrets,
@@ -237,7 +237,8 @@ async fn within(what: &'static str, step: impl Future<Output = ()>) {
 
 /// Ends all containers, waiting for them as long as `patience`.
 async fn drain(handle: &Handle, patience: Duration) {
-    match timeout(patience, handle.shutdown()).await {
+    let stop = |core: &mut Core, done, now| core.stop(done, now);
+    match timeout(patience, handle.run_until(stop)).await {
         Ok(Ok(())) => tracing::info!("all containers have ended"),
         Ok(Err(stopped)) => tracing::error!(%stopped, "the containers cannot be ended any more"),
         Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),

@@ -1,4 +1,5 @@
-//! Makes the parts that act: folders, hands, the status updater, the keeper of the cache.
+//! Makes the parts that act: directories, the performer, the monitor, the status updater, the
+//! cleaner of the cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,20 +21,18 @@ use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::hands::{Effect, NodeHands};
 use crate::node_identity;
+use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
-
-/// Launch and exit events between the launcher's threads and the forwarder. A full channel makes
-/// launches wait.
-const LAUNCH_EVENTS_MAX: usize = 1024;
+use crate::worker_event::WorkerSenders;
 
 /// How long the stop waits for folders that are due to go: half of what this step of the end may
 /// take. What is left is found by the next start (Hadoop: `DeletionService.serviceStop` waits 10 s
 /// for what is being deleted).
 const DELETION_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Threads with an end of their own. Those of the launcher end with the core, which owns it.
+/// Threads that the end of the agent stops one after the other. The launcher's threads end when its
+/// last owner is gone: the core's performer or the monitor.
 pub(super) struct Threads {
     pub(super) deletion: localize::DeletionService,
     pub(super) localizer: localize::LocalizerThreads,
@@ -41,7 +40,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Waits for what each thread is at, which may be a disk.
+    /// Stops the threads and waits for the work that each is doing, which may wait for a disk.
     pub(super) fn stop(self) {
         self.monitor.stop();
         self.localizer.stop();
@@ -71,11 +70,11 @@ pub(super) fn make_updater(
     (updater, stop)
 }
 
-/// What the monitor measures goes to the metrics; what it has to say of a container goes the way of
-/// the launcher's events, at most one for each container.
+/// Receiver of the monitor's findings: samples go to the metrics, containers that use too much
+/// memory to the core.
 struct MonitorListener {
     metrics: Arc<Metrics>,
-    effects: mpsc::UnboundedSender<Effect>,
+    exceeded: mpsc::Sender<MemoryExceeded>,
 }
 
 impl Listener for MonitorListener {
@@ -84,37 +83,37 @@ impl Listener for MonitorListener {
     }
 
     fn exceeded(&self, exceeded: MemoryExceeded) {
-        // The core is gone only when the agent has stopped.
-        let _stopped = self.effects.send(Effect::MemoryExceeded(exceeded));
+        // Waits while the channel is full; fails once the agent has stopped.
+        let _stopped = self.exceeded.blocking_send(exceeded);
     }
 }
 
-/// The thread that measures.
+/// Starts the monitor's thread.
 pub(super) fn make_monitor(
     config: &Config,
-    hands: &NodeHands,
-    metrics: &Arc<Metrics>,
+    performer: &Performer,
+    exceeded: mpsc::Sender<MemoryExceeded>,
 ) -> Result<(Monitor, watch::Receiver<Sample>), AgentError> {
     let listener = MonitorListener {
-        metrics: Arc::clone(metrics),
-        effects: hands.effects.clone(),
+        metrics: Arc::clone(&performer.metrics),
+        exceeded,
     };
-    let pressure = |class| hands.isolation.as_ref()?.pressure(class);
+    let pressure = |class| performer.isolation.as_ref()?.pressure(class);
     let classes = PerExecutionType {
         guaranteed: pressure(ExecutionType::Guaranteed),
         opportunistic: pressure(ExecutionType::Opportunistic),
     };
     Monitor::start(
         slices::monitor(config),
-        Arc::clone(&hands.launcher),
-        Arc::clone(&hands.limits),
+        Arc::clone(&performer.launcher),
+        Arc::clone(&performer.limits),
         classes,
         listener,
     )
     .map_err(starting("the monitor's thread"))
 }
 
-/// Holds the cache of localized resources against its target size, now and then.
+/// Removes unused resources from the cache at intervals, down to its target size.
 pub(super) async fn keep_cache(
     localizer: localize::Localizer,
     config: LocalizerConfig,
@@ -159,36 +158,28 @@ impl Folders {
     }
 }
 
-/// Cgroups, if they are asked for or were given and can be used; tells once which.
+/// Starts the isolation by cgroups if the configuration or a delegated cgroup asks for it, and logs
+/// its availability once.
 fn start_isolation(
     config: &Config,
-    effects: &mpsc::UnboundedSender<Effect>,
+    senders: &WorkerSenders,
 ) -> Result<(Option<Isolation>, Availability), AgentError> {
     let offer = slices::offer(config, node_identity::hardware());
-    let (answers, mut answered) = mpsc::unbounded_channel();
-    let (isolation, availability) = Isolation::start(&config.cgroups, offer, &answers)
-        .map_err(starting("the threads for cgroups"))?;
+    let (isolation, availability) =
+        Isolation::start(&config.cgroups, offer, senders.isolation.clone())
+            .map_err(starting("the threads for cgroups"))?;
     availability.log();
-    let forward = effects.clone();
-    // Ends with the threads that answer.
-    tokio::spawn(async move {
-        while let Some(event) = answered.recv().await {
-            if forward.send(Effect::Isolation(event)).is_err() {
-                break;
-            }
-        }
-    });
     Ok((isolation, availability))
 }
 
-pub(super) fn make_hands(
+pub(super) fn make_performer(
     config: &Config,
     environment: BTreeMap<String, String>,
     folders: &Folders,
     address: &NodeAddress,
-    metrics: &Metrics,
-    effects: mpsc::UnboundedSender<Effect>,
-) -> Result<(NodeHands, localize::LocalizerThreads), AgentError> {
+    shared: &Shared,
+    senders: &WorkerSenders,
+) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
     let (localizer, localizer_threads) = localize::Localizer::start(
         &config.localizer,
         folders.dirs.clone(),
@@ -196,37 +187,29 @@ pub(super) fn make_hands(
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;
-    let (isolation, availability) = start_isolation(config, &effects)?;
-    metrics.set_isolation(&availability);
-    let (launch_events, mut launched) = mpsc::channel(LAUNCH_EVENTS_MAX);
+    let (isolation, availability) = start_isolation(config, senders)?;
+    shared.metrics.set_isolation(&availability);
     let launch_config = LaunchConfig {
         isolation: isolation.clone(),
         ..slices::launch(config, address, environment)
     };
     let launcher = Launcher::start(
         launch_config,
-        launch_events,
+        senders.launches.clone(),
         tokio::runtime::Handle::current(),
     )
     .map_err(starting("the launch threads"))?;
-    let forward = effects.clone();
-    // Ends with the launcher, whose last event it has then passed on; nobody needs to wait for
-    // that.
-    tokio::spawn(async move {
-        while let Some(event) = launched.recv().await {
-            if forward.send(Effect::Launch(event)).is_err() {
-                break;
-            }
-        }
-    });
-    let hands = NodeHands {
+    let performer = Performer {
         isolation,
         launcher: Arc::new(launcher),
         localizer,
         dirs: folders.dirs.clone(),
         deletion: folders.deletion.clone(),
         limits: Arc::default(),
-        effects,
+        localizations: senders.localizations.clone(),
+        metrics: Arc::clone(&shared.metrics),
+        heartbeat_now: Arc::clone(&shared.heartbeat_now),
+        proxy: shared.proxy.clone(),
     };
-    Ok((hands, localizer_threads))
+    Ok((performer, localizer_threads))
 }

@@ -174,12 +174,14 @@ pub(super) fn core(
     node_address: String,
     dirs: &NodeDirs,
     clock: Clock,
+    can_freeze: bool,
 ) -> CoreConfig {
     CoreConfig {
         about: about(config, address, dirs, clock),
         node_address,
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
+        can_freeze,
     }
 }
 

@@ -87,7 +87,7 @@ struct Node {
     isolation: Isolation,
     launcher: Launcher,
     events: mpsc::Receiver<LaunchEvent>,
-    effects: mpsc::UnboundedReceiver<IsolationEvent>,
+    effects: mpsc::Receiver<IsolationEvent>,
     paths: Vec<PathBuf>,
 }
 
@@ -102,8 +102,8 @@ impl Node {
         if guest::is_here() {
             return None;
         }
-        let (effects_in, effects) = mpsc::unbounded_channel();
-        let started = Isolation::start(config, offer(), &effects_in);
+        let (effects_in, effects) = mpsc::channel(64);
+        let started = Isolation::start(config, offer(), effects_in);
         let (isolation, availability) = started.unwrap();
         let Some(isolation) = isolation.filter(|_| !availability.lacks()) else {
             test_support::skip::skip_by_kernel(test, &availability);

@@ -1,5 +1,5 @@
-//! Claims about the loop: a ResourceManager of a few lines, a real core whose hands only write
-//! down, and time that jumps.
+//! Claims about the loop: a ResourceManager of a few lines, a real core whose effects are only
+//! recorded, and a clock that jumps.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +23,11 @@ use super::super::messages::NodeDescription;
 use super::*;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
-use crate::core::tests::{Asked, RecordingHands, asker, core_with, request};
-use crate::core_task::{self, Handle};
-use crate::hands::Effect;
+use crate::core::Effect;
+use crate::core::tests::{Work, asker, core_with, request};
+use crate::core_task::{self, Handle, Perform};
 use crate::secrets::NodeSecrets;
+use crate::worker_event::{self, WorkerSenders};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -188,8 +189,9 @@ struct World {
     rm: Arc<Mutex<Rm>>,
     began: Instant,
     handle: Handle,
-    effects: tokio::sync::mpsc::UnboundedSender<Effect>,
-    hands: RecordingHands,
+    workers: WorkerSenders,
+    /// Orders to workers, in the order of the effects.
+    work: Arc<Mutex<Vec<Work>>>,
     stop: CancellationToken,
     updater: Option<NodeStatusUpdater<FakeTracker>>,
 }
@@ -215,13 +217,22 @@ impl World {
             addresses,
             response_id: 0,
         };
-        let (effects, inbox) = tokio::sync::mpsc::unbounded_channel();
-        let (handle, inbox) = core_task::channel(inbox);
-        let hands = RecordingHands::default();
+        let (workers, events) = worker_event::channels();
+        let (handle, inbox) = core_task::channel();
+        let work = Arc::<Mutex<Vec<Work>>>::default();
+        let performed = Arc::clone(&work);
+        let perform: Perform = Box::new(move |effect| {
+            let mut performed = performed.lock().unwrap_or_else(PoisonError::into_inner);
+            performed.extend(Work::of(&effect));
+            if let Effect::NotifyEnded(waiter) = effect {
+                let _gone = waiter.send(());
+            }
+            None
+        });
         let secrets = Arc::<NodeSecrets>::default();
-        let core = core_with(&hands, &secrets);
+        let core = core_with(&secrets);
         let clock = Clock::start();
-        tokio::spawn(core_task::run(core, inbox, clock));
+        tokio::spawn(core_task::run(core, perform, inbox, events, clock));
         let mut config = UpdaterConfig {
             heartbeat_interval: INTERVAL,
             heartbeat_interval_max: Duration::from_secs(600),
@@ -259,11 +270,15 @@ impl World {
             rm,
             began,
             handle,
-            effects,
-            hands,
+            workers,
+            work,
             stop,
             updater: Some(updater),
         }
+    }
+
+    fn take_work(&self) -> Vec<Work> {
+        std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn spawn(&mut self) -> tokio::task::JoinHandle<Result<Ended, UpdaterError>> {
@@ -281,12 +296,13 @@ impl World {
     }
 
     async fn start_container(&self, n: i64) {
-        let outcomes = self.handle.start(asker(), vec![request(n)]).await.unwrap();
+        let start = move |core: &mut Core, now| core.start_all(asker(), vec![request(n)], now);
+        let outcomes = self.handle.run(start).await.unwrap();
         assert!(
             matches!(outcomes[..], [crate::core::StartOutcome::Started]),
             "{outcomes:?}"
         );
-        assert!(self.hands.take().contains(&Asked::Launch(container_id(n))));
+        assert!(self.take_work().contains(&Work::Launch(container_id(n))));
     }
 
     fn exit(&self, n: i64) {
@@ -295,7 +311,7 @@ impl World {
             status: records::ContainerExitStatus(0),
             diagnostics: String::new(),
         };
-        self.effects.send(Effect::Launch(exited)).unwrap();
+        self.workers.launches.try_send(exited).unwrap();
     }
 }
 
@@ -449,7 +465,8 @@ async fn stopping_sends_one_more_heartbeat_with_the_last_completions() {
     world.exit(1);
     // The core takes the exit before it answers this.
     tokio::task::yield_now().await;
-    world.handle.shutdown().await.unwrap();
+    let stop = |core: &mut Core, done, now| core.stop(done, now);
+    world.handle.run_until(stop).await.unwrap();
     world.stop.cancel();
     let ended = running.await.unwrap().unwrap();
     assert_eq!(ended, Ended::Stopping);

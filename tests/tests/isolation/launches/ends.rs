@@ -119,8 +119,8 @@ async fn containers_of_an_earlier_run_are_ended_at_the_next_start() {
         return;
     };
     // As long as the place is in use, no other agent may clear it.
-    let (effects, _) = mpsc::unbounded_channel();
-    let start = || Isolation::start(&config, offer(), &effects).unwrap();
+    let (effects, _) = mpsc::channel(64);
+    let start = || Isolation::start(&config, offer(), effects.clone()).unwrap();
     let (second, availability) = start();
     assert!(second.is_none() && availability.lacks(), "{availability}");
     let text = availability.to_string();
@@ -169,9 +169,9 @@ async fn limits_of_an_earlier_run_do_not_hold_at_the_next_start() {
     assert!(!unlimited(&quota(&node, "guaranteed")));
     config.cpu_limit_percent = 100;
     let paths = node.abandon();
-    let (effects, _) = mpsc::unbounded_channel();
+    let (effects, _) = mpsc::channel(64);
     eventually("the place is free", || {
-        let (isolation, _) = Isolation::start(&config, offer(), &effects).unwrap();
+        let (isolation, _) = Isolation::start(&config, offer(), effects.clone()).unwrap();
         isolation.map(drop)
     })
     .await;

@@ -1,4 +1,4 @@
-//! ApplicationMasters on their start: what they are given to speak to the ResourceManager with.
+//! Starts of ApplicationMasters through the AMRMProxy: the exchange of their AMRMTokens.
 //!
 //! Source: `ContainerManagerImpl.startContainers`, which hands an AM's request to the
 //! `AMRMProxyService`.
@@ -22,13 +22,13 @@ const TAGS_MAX: usize = 64;
 /// Longest tag, in bytes (YARN's own limit for a tag is 100 characters).
 const TAG_BYTES_MAX: usize = 400;
 
-/// The way of AMs' starts through the proxy, if there is one.
-pub(super) struct Masters(pub(super) Option<Arc<AmrmProxy>>);
+/// Admission of AMs to the AMRMProxy, if there is one.
+pub(super) struct ProxiedStarts(pub(super) Option<Arc<AmrmProxy>>);
 
-impl Masters {
-    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline, which stays
-    /// only if what is answered is told of a success. Other containers, and AMs without such a
-    /// token, are left as they are.
+impl ProxiedStarts {
+    /// Exchanges the AMRMToken of an AM that is to be started, and makes its pipeline, which ends
+    /// unless the returned start is confirmed. Other containers, and AMs without such a token, are
+    /// left as they are.
     ///
     /// # Errors
     /// `YarnException` when the node has all the pipelines it takes, or runs a later attempt.

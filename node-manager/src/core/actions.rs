@@ -1,4 +1,4 @@
-//! The scheduler's actions, each to its effect.
+//! Turns the scheduler's actions into effects.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use node_web::live::Decision;
 use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{Action, Completion, Event, KillReason};
 
+use super::effect::{Effect, LaunchOrder, Record};
 use super::{Core, Followups};
 
 impl Core {
-    /// Performs one action. What is answered at once goes to `followups`; the rest comes back as an
-    /// effect.
-    pub(super) fn perform(&mut self, action: Action, now: Now, followups: &mut Followups) {
+    /// Turns one action into effects. Results that the core knows itself go to `followups`; workers
+    /// report the others as events.
+    pub(super) fn act(&mut self, action: Action, now: Now, followups: &mut Followups) {
         match action {
             Action::Localize(id) => self.localize(id, followups),
             Action::Launch(id) => self.launch(id, followups),
             // Freezing takes a cgroup of the container's own; without one the scheduler kills
             // instead.
-            Action::Pause(id) if self.hands.pause(id) => {}
-            Action::Resume(id) if self.hands.resume(id) => {}
+            Action::Pause(id) if self.config.can_freeze => self.effects.push(Effect::Pause(id)),
+            Action::Resume(id) if self.config.can_freeze => self.effects.push(Effect::Resume(id)),
             Action::Pause(id) | Action::Resume(id) => followups.push_back(Event::PauseFailed(id)),
-            Action::Terminate(id) => self.hands.terminate(id),
-            Action::ForceKill(id) => self.hands.force_kill(id),
+            Action::Terminate(id) => self.effects.push(Effect::Terminate(id)),
+            Action::ForceKill(id) => self.effects.push(Effect::ForceKill(id)),
             Action::ApplyLimits(spec) => {
                 tracing::debug!(container = %spec.id, resource = %spec.resource, "limits changed");
-                self.hands.apply_limits(&spec);
+                self.effects.push(Effect::ApplyLimits(spec));
             }
             Action::CleanUp(id) => self.clean_up(id, followups),
             Action::Completed(completion) => self.completed(&completion, now),
             Action::Note(note) => {
-                self.metrics.observe_note(&note);
-                crate::audit::note(&note);
+                self.record(Record::Note(note.clone()));
                 self.decided(Decision::Note(note), now);
             }
         }
@@ -55,7 +55,12 @@ impl Core {
         if resources.is_empty() {
             followups.push_back(Event::Localized(id));
         } else {
-            self.hands.localize(id, &record.user, resources);
+            let user = Arc::clone(&record.user);
+            self.effects.push(Effect::Localize {
+                id,
+                user,
+                resources,
+            });
         }
     }
 
@@ -65,21 +70,19 @@ impl Core {
         };
         let context = record.context.take();
         let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
-        let launched = context
-            .zip(spec)
-            .ok_or("the launch context was used before".to_owned())
-            .and_then(|(context, spec)| {
-                let localized = std::mem::take(&mut record.localized);
-                let took = record.localized_in;
-                self.hands
-                    .launch(&spec, &record.user, *context, localized, took)
-            });
-        if let Err(diagnostics) = launched {
-            let status = ContainerExitStatus::LAUNCH_FAILED;
+        if let Some((context, spec)) = context.zip(spec) {
+            self.effects.push(Effect::Launch(Box::new(LaunchOrder {
+                spec,
+                user: Arc::clone(&record.user),
+                context: *context,
+                localized: std::mem::take(&mut record.localized),
+                localized_in: record.localized_in,
+            })));
+        } else {
             followups.push_back(Event::LaunchFailed {
                 id,
-                status,
-                diagnostics,
+                status: ContainerExitStatus::LAUNCH_FAILED,
+                diagnostics: "the launch context was used before".to_owned(),
             });
         }
     }
@@ -88,21 +91,24 @@ impl Core {
         if let Some(record) = self.containers.get_mut(&id) {
             record.context = None;
             record.localized = Vec::new();
-            self.hands.clean_up(id, &record.user);
+            let user = Arc::clone(&record.user);
+            self.effects.push(Effect::CleanUp { id, user });
         }
-        // The folders go in the background, as in Hadoop: nothing waits for that.
+        // Directories are deleted in the background, as in Hadoop: nothing waits for that.
         followups.push_back(Event::CleanedUp(id));
     }
 
     fn completed(&mut self, completion: &Completion, now: Now) {
         let id = completion.id;
-        self.metrics.observe_completion(completion);
         self.decided_completion(completion, now);
         self.applications.container_done(&id);
         self.increased.remove(&id);
-        if let Some(record) = self.containers.get(&id) {
-            crate::audit::completed(completion, &record.user);
-        }
+        let record = self.containers.get(&id);
+        let user = record.map(|record| Arc::clone(&record.user));
+        self.record(Record::Completed {
+            completion: completion.clone(),
+            user,
+        });
         self.note_completion(id, now);
         let acknowledged = self
             .containers
@@ -112,12 +118,12 @@ impl Core {
             self.forget(id, now);
         }
         self.finish_application_if_ready(&id.application_id(), now);
-        self.heartbeat_now.notify_one();
-        self.answer_if_all_ended();
+        self.effects.push(Effect::HeartbeatNow);
+        self.notify_if_all_ended();
     }
 
-    /// Ends the application if its end was ordered and its last container is done: its folders go,
-    /// its logs later.
+    /// Finishes the application if its end was ordered and its last container is done: its
+    /// directories are deleted, its logs later.
     pub(super) fn finish_application_if_ready(&mut self, id: &records::ApplicationId, now: Now) {
         if !self.applications.is_ready_to_finish(id) {
             return;
@@ -129,12 +135,11 @@ impl Core {
             .unwrap_or_default();
         let delete_logs_at = now.mono + self.config.log_retain_ms;
         if let Some(user) = self.applications.finished(id, delete_logs_at) {
-            self.hands.finish_application(*id, &Arc::clone(&user));
+            self.effects
+                .push(Effect::FinishApplication { id: *id, user });
         }
         self.secrets.forget_application(*id);
-        if let Some(proxy) = &self.proxy {
-            proxy.application_ended(*id);
-        }
+        self.effects.push(Effect::EndPipelines(*id));
         // Their completions are in the ledger, which outlives them.
         for id in ids {
             self.forget(id, now);

@@ -1,9 +1,9 @@
-//! What the core remembers for people who watch the node: decisions, counts over time, how it
-//! stands with the RM.
+//! The node's recent past for the live page: decisions, counts over time, and the contact to the
+//! ResourceManager.
 
 use node_web::live::{
     Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
-    MASTERS_LISTED_MAX, Progress, RecentDecisions, RmContact, WaitingContainer, words,
+    Progress, RecentDecisions, RmContact, WaitingContainer, words,
 };
 use records::{ExecutionType, MonoMillis, Now};
 use sched::{Completion, ContainerSummary};
@@ -11,28 +11,28 @@ use sched::{Completion, ContainerSummary};
 use super::Core;
 
 /// Characters of a failed container's diagnostics that its decision carries: one line of a page.
-const SAID_CHARS_MAX: usize = 160;
+const DIAGNOSTICS_CHARS_MAX: usize = 160;
 
-/// See the module.
+/// Decisions, counts over time, and the contact to the ResourceManager.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     decisions: RecentDecisions,
     history: History,
     rm: RmContact,
     rm_since: MonoMillis,
-    /// Rises when something changed that a live view may show.
+    /// Number that rises with each change that a live view may show.
     revision: u64,
 }
 
 impl Core {
-    /// Rises when something may have changed that [`Self::live_view`] shows. The time alone changes
-    /// nothing.
+    /// Returns a number that rises with each change that [`Self::live_view`] may show. The time
+    /// alone changes nothing.
     #[must_use]
     pub fn live_revision(&self) -> u64 {
         self.journal.revision
     }
 
-    /// A heartbeat was not answered.
+    /// Records that a heartbeat was not answered.
     pub fn heartbeat_failed(&mut self, now: Now) {
         if self.rm_identifier.is_some() && self.set_rm_contact(RmContact::Silent, now) {
             self.decided(Decision::RmSilent, now);
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Whether that is news.
+    /// Records the contact to the ResourceManager. Returns whether it has changed.
     pub(super) fn set_rm_contact(&mut self, contact: RmContact, now: Now) -> bool {
         let journal = &mut self.journal;
         if journal.rm == contact {
@@ -61,7 +61,7 @@ impl Core {
         self.journal.revision += 1;
     }
 
-    /// The end of a container, with what it said if it failed.
+    /// Records the end of a container, with the last line of its diagnostics if it failed.
     pub(super) fn decided_completion(&mut self, completion: &Completion, now: Now) {
         let mut decision = Decision::Completed {
             completion: completion.clone(),
@@ -73,12 +73,12 @@ impl Core {
             && let Some(view) = self.scheduler.container(&completion.id)
             && let Decision::Completed { said, .. } = &mut decision
         {
-            *said = words::last_said(&view.diagnostics, SAID_CHARS_MAX);
+            *said = words::last_said(&view.diagnostics, DIAGNOSTICS_CHARS_MAX);
         }
         self.decided(decision, now);
     }
 
-    /// The scheduler has taken an event.
+    /// Records the counts after an event of the scheduler.
     pub(super) fn scheduler_changed(&mut self, now: Now) {
         let counts = self.live_counts();
         self.journal.history.record(now.mono, counts);
@@ -95,8 +95,7 @@ impl Core {
         }
     }
 
-    /// The picture for people who watch the node. Costs a walk over the containers, so it is for
-    /// when somebody looks.
+    /// Returns the live view. Costs a walk over the containers, so it is meant for pages on demand.
     #[must_use]
     pub fn live_view(&self, now: Now) -> LiveView {
         let about = &self.config.about;
@@ -132,10 +131,8 @@ impl Core {
             queuing_limit: self.scheduler.queuing_limit(),
             running: Listing::cut(running, running_total),
             waiting: Listing::cut(waiting, counts.waiting as usize),
-            masters: self
-                .proxy
-                .as_ref()
-                .map(|proxy| proxy.attempts(MASTERS_LISTED_MAX)),
+            // The AMRMProxy owns its attempts; whoever asks for the view adds them.
+            masters: None,
             history: self.journal.history.clone(),
             decisions: self.journal.decisions.newest_first().cloned().collect(),
         };
@@ -177,11 +174,9 @@ mod tests {
     use test_support::ids::container as container_id;
 
     use super::*;
-    use crate::core::tests::{
-        RM_IDENTIFIER, RecordingHands, asker, core_with, request, request_for,
-    };
-    use crate::core::{Delivery, HeartbeatDuties};
-    use crate::hands::Effect;
+    use crate::core::tests::{RM_IDENTIFIER, asker, core_with, request, request_for};
+    use crate::core::{Delivery, HeartbeatOrders};
+    use crate::worker_event::WorkerEvent;
 
     fn at(second: u64) -> Now {
         let mono = MonoMillis(second * 1000);
@@ -190,12 +185,12 @@ mod tests {
     }
 
     fn core() -> Core {
-        let mut core = core_with(&RecordingHands::default(), &Arc::default());
+        let mut core = core_with(&Arc::default());
         core.registered(RM_IDENTIFIER, None, at(0));
         core
     }
 
-    /// All decisions, oldest first, with the number of their container.
+    /// Returns the decisions, oldest first, with the number of their container.
     fn said(core: &Core) -> Vec<(Option<i64>, String)> {
         let newest_first = core.live_view(at(99)).node.decisions;
         newest_first
@@ -212,8 +207,8 @@ mod tests {
         said(core).pop().unwrap().1
     }
 
-    fn answered(core: &mut Core, duties: HeartbeatDuties, now: Now) {
-        core.heartbeat_answered(&Delivery::PerhapsNothing, duties, now);
+    fn answered(core: &mut Core, orders: HeartbeatOrders, now: Now) {
+        core.heartbeat_answered(&Delivery::PerhapsNothing, orders, now);
     }
 
     fn limited(core: &mut Core, length: usize, now: Now) {
@@ -221,15 +216,15 @@ mod tests {
             max_queue_length: Some(length),
             max_queue_wait_time_ms: None,
         };
-        let duties = HeartbeatDuties {
+        let orders = HeartbeatOrders {
             queuing_limit: Some(limit),
-            ..HeartbeatDuties::default()
+            ..HeartbeatOrders::default()
         };
-        answered(core, duties, now);
+        answered(core, orders, now);
     }
 
     #[test]
-    fn a_full_node_shows_who_runs_who_waits_and_why() {
+    fn a_full_node_shows_what_runs_what_waits_and_why() {
         let mut core = core();
         for n in 1..=8 {
             core.start(asker(), request(n), at(1));
@@ -292,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_container_is_told_with_its_last_words() {
+    fn the_decision_on_a_failed_container_has_the_last_line_of_its_diagnostics() {
         let mut core = core();
         core.start(asker(), request(1), at(1));
         let exited = LaunchEvent::Exited {
@@ -300,7 +295,7 @@ mod tests {
             status: ContainerExitStatus(3),
             diagnostics: "Last 4096 bytes of stderr :\nno such table\n".to_owned(),
         };
-        core.effect(Effect::Launch(exited), at(2), 0);
+        core.handle(WorkerEvent::Launch(exited), at(2), 0);
         assert_eq!(
             last_said(&core),
             "Completed with exit status 3: no such table"
@@ -314,7 +309,7 @@ mod tests {
         core.heartbeat_failed(at(4));
         let view = core.live_view(at(5));
         assert_eq!(view.node.rm, (RmContact::Silent, MonoMillis(3_000)));
-        answered(&mut core, HeartbeatDuties::default(), at(6));
+        answered(&mut core, HeartbeatOrders::default(), at(6));
         let view = core.live_view(at(7));
         assert_eq!(view.node.rm, (RmContact::Registered, MonoMillis(6_000)));
         let words: Vec<String> = said(&core).into_iter().map(|(_, words)| words).collect();

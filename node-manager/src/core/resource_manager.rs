@@ -1,5 +1,5 @@
-//! Toward the ResourceManager: what a registration and a heartbeat carry, and the duties that an
-//! answer brings.
+//! Messages to and from the ResourceManager: the contents of a registration and of a heartbeat, and
+//! the orders in an answer.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::Core;
+use super::effect::Effect;
 
-/// What a registration says of this node's past.
+/// Containers and applications that a registration reports.
 #[derive(Debug, Default)]
 pub struct RegistrationReport {
     /// Every container in memory.
@@ -25,52 +26,51 @@ pub struct RegistrationReport {
     pub running_applications: Vec<ApplicationId>,
 }
 
-/// What a heartbeat says, but for the node's own health and ids.
+/// Contents of a heartbeat except the node's health and ids.
 #[derive(Debug, Default)]
 pub struct HeartbeatReport {
-    /// Every container that is not done, and every completion not yet told.
+    /// Statuses of the containers that are not done, and completions not yet reported.
     pub containers: Vec<ContainerStatusProto>,
-    /// Resource increases not yet told.
+    /// Resource increases not yet reported.
     pub increased: Vec<ContainerProto>,
-    /// The opportunistic numbers.
+    /// Queue length, estimated wait and resources of opportunistic containers.
     pub opportunistic: OpportunisticContainersStatus,
 }
 
-/// What an answered heartbeat has told the ResourceManager.
+/// Part of an answered heartbeat that the ResourceManager has certainly processed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delivery {
-    /// All that it carried; these increases among it.
+    /// The whole heartbeat, with these increases.
     Everything {
-        /// As reported.
+        /// Resource increases as reported.
         increased: Vec<ContainerProto>,
     },
     /// Perhaps nothing. The heartbeat before was not answered, so the ResourceManager may have
-    /// taken this one for its repetition: then it has not looked at it and only repeated its own
-    /// last answer.
+    /// taken this one for its repetition, ignored its contents and repeated its own last answer.
     PerhapsNothing,
 }
 
-/// What the answer to a heartbeat asks of the node.
+/// Orders in the answer to a heartbeat.
 #[derive(Debug, Default)]
-pub struct HeartbeatDuties {
+pub struct HeartbeatOrders {
     /// Completions that the RM and the AM have seen.
     pub acknowledged: Vec<ContainerId>,
-    /// To be killed with -106.
+    /// Containers to kill with exit status -106.
     pub kill_containers: Vec<ContainerId>,
-    /// To be ended with all their containers.
+    /// Applications to end with all their containers.
     pub finish_applications: Vec<ApplicationId>,
     /// Decreases and changes of type that the RM decided itself.
     pub updates: Vec<(ContainerSpec, Arc<ContainerTokenIdentifierProto>)>,
     /// Signals ordered by job clients.
     pub signals: Vec<(ContainerId, ContainerSignal)>,
-    /// How much may wait on this node.
+    /// Limit on the queue of this node.
     pub queuing_limit: Option<ContainerQueuingLimit>,
-    /// What the node offers from now on.
+    /// New capacity of the node.
     pub resource: Option<Resource>,
 }
 
 impl Core {
-    /// For `registerNodeManager`.
+    /// Returns the node's part of `registerNodeManager`.
     #[must_use]
     pub fn registration_report(&self) -> RegistrationReport {
         RegistrationReport {
@@ -79,44 +79,44 @@ impl Core {
         }
     }
 
-    /// The RM has accepted the registration: containers of this incarnation may start.
+    /// Records that the RM has accepted the registration: containers of this incarnation may start.
     pub fn registered(&mut self, rm_identifier: i64, resource: Option<Resource>, now: Now) {
         self.rm_identifier = Some(rm_identifier);
         if self.set_rm_contact(RmContact::Registered, now) {
             self.decided(Decision::Registered, now);
         }
         if let Some(resource) = resource {
-            self.hands.node_resource(resource);
+            self.effects.push(Effect::SetNodeResource(resource));
             self.must_feed(Event::NodeResource(resource), now);
         }
     }
 
     /// The RM does not know this node any more: nothing starts until it is registered again. `done`
-    /// is answered when the registration may follow: at once, or when all containers have ended if
+    /// is notified when the registration may follow: at once, or when all containers have ended if
     /// they are not kept.
     pub fn resync(&mut self, keep_containers: bool, done: oneshot::Sender<()>, now: Now) {
         self.rm_identifier = None;
         if self.set_rm_contact(RmContact::Registering, now) {
             self.decided(Decision::Resync, now);
         }
-        // What is in memory goes along with the registration. What is not must still be told: the
-        // RM may be the same as before, and waits for those completions.
+        // The registration carries the containers in memory. Other completions stay pending: the RM
+        // may be the same as before, and waits for them.
         let containers = &self.containers;
         self.ledger.drop_pending(|id| containers.contains_key(id));
         if keep_containers {
-            let _gone = done.send(());
+            self.effects.push(Effect::NotifyEnded(done));
             return;
         }
-        self.waiting_for_the_end.push(done);
+        self.waiting_for_end.push(done);
         let ids: Vec<ApplicationId> = self.applications.iter().map(|(id, _)| *id).collect();
         for id in ids {
             let reason = KillReason::ResourceManager;
             self.must_feed(Event::KillApplication { id, reason }, now);
         }
-        self.answer_if_all_ended();
+        self.notify_if_all_ended();
     }
 
-    /// For `nodeHeartbeat`.
+    /// Returns the node's part of `nodeHeartbeat`.
     pub fn heartbeat_report(&mut self, now: Now) -> HeartbeatReport {
         self.must_feed(Event::EstimateWaits, now);
         HeartbeatReport {
@@ -126,11 +126,11 @@ impl Core {
         }
     }
 
-    /// A heartbeat was answered: what it carried has arrived, and these are the RM's orders, in
-    /// Hadoop's order.
-    pub fn heartbeat_answered(&mut self, delivery: &Delivery, duties: HeartbeatDuties, now: Now) {
+    /// Handles the answer to a heartbeat: clears what was delivered, and follows the RM's orders in
+    /// Hadoop's sequence.
+    pub fn heartbeat_answered(&mut self, delivery: &Delivery, orders: HeartbeatOrders, now: Now) {
         self.heartbeats_answered_again(now);
-        for id in duties.acknowledged {
+        for id in orders.acknowledged {
             self.forget(id, now);
         }
         match delivery {
@@ -141,7 +141,7 @@ impl Core {
             }
             Delivery::PerhapsNothing => {}
         }
-        for id in duties.kill_containers {
+        for id in orders.kill_containers {
             self.must_feed(
                 Event::Kill {
                     id,
@@ -150,26 +150,26 @@ impl Core {
                 now,
             );
         }
-        for id in duties.finish_applications {
+        for id in orders.finish_applications {
             self.finish_application(id, KillReason::ApplicationFinished, now);
         }
-        for (spec, token) in duties.updates {
+        for (spec, token) in orders.updates {
             let id = spec.id;
             if let Err(refusal) = self.update(spec, token, now) {
                 tracing::warn!(container = %id, %refusal, "the ResourceManager's update was not applied");
             }
         }
-        for (id, signal) in duties.signals {
-            self.signal(id, signal, now);
+        for (id, signal) in orders.signals {
+            self.signal(id, signal);
         }
-        if let Some(limit) = duties.queuing_limit {
+        if let Some(limit) = orders.queuing_limit {
             if self.scheduler.queuing_limit() != Some(limit) {
                 self.decided(Decision::QueuingLimit(limit), now);
             }
             self.must_feed(Event::QueuingLimit(limit), now);
         }
-        if let Some(resource) = duties.resource {
-            self.hands.node_resource(resource);
+        if let Some(resource) = orders.resource {
+            self.effects.push(Effect::SetNodeResource(resource));
             self.must_feed(Event::NodeResource(resource), now);
         }
     }
@@ -181,19 +181,19 @@ impl Core {
         }
     }
 
-    /// Ends every application and refuses new containers. `done` is answered when no container
+    /// Ends every application and refuses new containers. `done` is notified when no container
     /// lives any more.
     pub fn stop(&mut self, done: oneshot::Sender<()>, now: Now) {
         self.stopping = true;
-        self.waiting_for_the_end.push(done);
+        self.waiting_for_end.push(done);
         let ids: Vec<ApplicationId> = self.applications.unfinished().collect();
         for id in ids {
             self.finish_application(id, KillReason::Shutdown, now);
         }
-        self.answer_if_all_ended();
+        self.notify_if_all_ended();
     }
 
-    /// Containers that are not done.
+    /// Returns the number of containers that are not done.
     #[must_use]
     pub fn live_containers(&self) -> usize {
         self.applications
@@ -202,13 +202,12 @@ impl Core {
             .sum()
     }
 
-    pub(super) fn answer_if_all_ended(&mut self) {
-        if self.waiting_for_the_end.is_empty() || self.live_containers() > 0 {
+    pub(super) fn notify_if_all_ended(&mut self) {
+        if self.waiting_for_end.is_empty() || self.live_containers() > 0 {
             return;
         }
-        for done in std::mem::take(&mut self.waiting_for_the_end) {
-            // Who asked may have run out of patience.
-            let _gone = done.send(());
+        for done in std::mem::take(&mut self.waiting_for_end) {
+            self.effects.push(Effect::NotifyEnded(done));
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Effects: the work that the core leaves to the task that owns it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use container_runtime::launch::{ContainerSignal, LaunchTimings};
+use localize::{LocalizedResource, ResourceSpec};
+use node_web::metrics::{CacheUse, CallOutcome};
+use records::{ApplicationId, ContainerId, Resource};
+use sched::{Completion, ContainerSpec, Note};
+use tokio::sync::oneshot;
+use wire::exception::RemoteException;
+use wire::proto::hadoop_yarn::LocalizationStatusProto;
+
+use crate::launch_context::LaunchContext;
+
+/// Work outside of the core. The task performs effects in the order in which the core returns them,
+/// before the caller whose call caused them gets its answer. None of them waits for a disk, a
+/// process or a peer.
+#[derive(Debug)]
+pub enum Effect {
+    /// Localize the resources of a container. An event reports the result.
+    Localize {
+        /// Id of the container.
+        id: ContainerId,
+        /// User of the container's application.
+        user: Arc<str>,
+        /// Names of links in the work directory, each with its resource.
+        resources: Vec<(String, ResourceSpec)>,
+    },
+    /// Create the directories of a container and start its process, on a launch thread. Events
+    /// report the result.
+    Launch(Box<LaunchOrder>),
+    /// Freeze a container. An event reports the result.
+    Pause(ContainerId),
+    /// Thaw a container. An event reports the result.
+    Resume(ContainerId),
+    /// Apply the limits of a container whose size or type has changed.
+    ApplyLimits(ContainerSpec),
+    /// Apply the limits of the node, whose capacity has changed.
+    SetNodeResource(Resource),
+    /// Send SIGTERM to all processes of a container.
+    Terminate(ContainerId),
+    /// Send SIGKILL to all processes of a container.
+    ForceKill(ContainerId),
+    /// Signal the process group of a container. An event reports the text for its diagnostics.
+    Signal {
+        /// Id of the container.
+        id: ContainerId,
+        /// User of the container's application.
+        user: Arc<str>,
+        /// Signal to send.
+        signal: ContainerSignal,
+    },
+    /// Release the resources of a container: references to the cache at once, directories in the
+    /// background.
+    CleanUp {
+        /// Id of the container.
+        id: ContainerId,
+        /// User of the container's application.
+        user: Arc<str>,
+    },
+    /// Release the resources of an application except its logs.
+    FinishApplication {
+        /// Id of the application.
+        id: ApplicationId,
+        /// User of the application.
+        user: Arc<str>,
+    },
+    /// End the pipelines of an application in the AMRMProxy.
+    EndPipelines(ApplicationId),
+    /// Delete the logs of an application.
+    DeleteLogs(ApplicationId),
+    /// Answer `getLocalizationStatuses`, whose checks are done.
+    AnswerLocalization(LocalizationQuery),
+    /// Notify a caller that waited for the end of all containers.
+    NotifyEnded(oneshot::Sender<()>),
+    /// Send a heartbeat out of turn.
+    HeartbeatNow,
+    /// Record a decision or an observation in metrics and audit log.
+    Record(Record),
+}
+
+/// Order to launch a container.
+#[derive(Debug)]
+pub struct LaunchOrder {
+    /// Id, size and type of the container.
+    pub spec: ContainerSpec,
+    /// User of the container's application.
+    pub user: Arc<str>,
+    /// Commands, environment and credentials.
+    pub context: LaunchContext,
+    /// Localized resources and the names of their links.
+    pub localized: Vec<LocalizedResource>,
+    /// Duration of the localization; zero for a container without resources.
+    pub localized_in: Duration,
+}
+
+/// Answers to `getLocalizationStatuses`, in order.
+pub type LocalizationAnswers = Vec<Result<Vec<LocalizationStatusProto>, RemoteException>>;
+
+/// A `getLocalizationStatuses` call after the core's checks.
+#[derive(Debug)]
+pub struct LocalizationQuery {
+    /// Containers to report on, or their refusals, in the order of the call.
+    pub checked: Vec<Result<ContainerId, RemoteException>>,
+    /// Receiver of the answers.
+    pub reply: oneshot::Sender<LocalizationAnswers>,
+}
+
+/// Decision or observation that metrics count or the audit log names.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// Decision of the scheduler.
+    Note(Note),
+    /// `startContainers` accepted a container.
+    Accepted {
+        /// Id of the container.
+        id: ContainerId,
+        /// User of the container's application.
+        user: Arc<str>,
+    },
+    /// `stopContainers` named a container.
+    StopRequested {
+        /// Id of the container.
+        id: ContainerId,
+        /// User of the container's application.
+        user: Arc<str>,
+    },
+    /// A container has completed.
+    Completed {
+        /// Id and exit status of the container.
+        completion: Completion,
+        /// User of the container's application; `None` if the container is not known any more.
+        user: Option<Arc<str>>,
+    },
+    /// A localization has succeeded or failed.
+    Localized {
+        /// Result of the localization.
+        outcome: CallOutcome,
+        /// Duration since `startContainers` accepted the container.
+        took: Duration,
+        /// Size in bytes of each resource, and whether the cache held it. Empty after a failure.
+        resources: Vec<(CacheUse, u64)>,
+    },
+    /// A container's process exists.
+    Launched {
+        /// Durations measured by the launch thread.
+        timings: LaunchTimings,
+        /// Duration since `startContainers` accepted the container.
+        total: Duration,
+    },
+    /// A launch thread could not start a process.
+    LaunchFailed,
+}

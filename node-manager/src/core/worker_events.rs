@@ -1,0 +1,171 @@
+//! Events of workers: resources localized, processes launched and ended, containers frozen.
+
+use std::time::Duration;
+
+use container_runtime::isolation::IsolationEvent;
+use container_runtime::launch::{LaunchEvent, LaunchTimings};
+use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use localize::LocalizedResource;
+use node_web::metrics::{CacheUse, CallOutcome};
+use records::{ContainerExitStatus, ContainerId, Now};
+use sched::{ContainerState, Event, KillReason};
+
+use super::Core;
+use super::effect::Record;
+use crate::worker_event::WorkerEvent;
+
+impl Core {
+    /// Handles one event.
+    pub fn handle(&mut self, event: WorkerEvent, now: Now, now_us: u64) {
+        match event {
+            WorkerEvent::Localized { id, resources } => self.localized(id, resources, now, now_us),
+            WorkerEvent::LocalizationFailed { id, diagnostics } => {
+                let took = self.since_accepted(id, now_us);
+                self.record(Record::Localized {
+                    outcome: CallOutcome::Error,
+                    took,
+                    resources: Vec::new(),
+                });
+                self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
+            }
+            WorkerEvent::LaunchRefused { id, diagnostics } => {
+                let status = ContainerExitStatus::LAUNCH_FAILED;
+                self.must_feed(
+                    Event::LaunchFailed {
+                        id,
+                        status,
+                        diagnostics,
+                    },
+                    now,
+                );
+            }
+            WorkerEvent::Launch(event) => self.handle_launch(event, now, now_us),
+            WorkerEvent::Isolation(event) => self.handle_isolation(event, now),
+            WorkerEvent::MemoryExceeded(exceeded) => self.memory_exceeded(exceeded, now),
+            WorkerEvent::Signalled { id, diagnostics } => {
+                self.must_feed(Event::Annotate { id, diagnostics }, now);
+            }
+        }
+    }
+
+    fn handle_launch(&mut self, event: LaunchEvent, now: Now, now_us: u64) {
+        let event = match event {
+            LaunchEvent::Launched { id, pid, timings } => {
+                return self.launched(id, pid, timings, now, now_us);
+            }
+            LaunchEvent::LaunchFailed {
+                id,
+                status,
+                diagnostics,
+            } => {
+                self.record(Record::LaunchFailed);
+                Event::LaunchFailed {
+                    id,
+                    status,
+                    diagnostics,
+                }
+            }
+            LaunchEvent::ProcessesGone(id) => Event::ProcessesGone(id),
+            LaunchEvent::Exited {
+                id,
+                status,
+                diagnostics,
+            } => Event::Exited {
+                id,
+                status,
+                diagnostics,
+            },
+        };
+        self.must_feed(event, now);
+    }
+
+    fn handle_isolation(&mut self, event: IsolationEvent, now: Now) {
+        let event = match event {
+            IsolationEvent::Paused { id, held_mb } => Event::Paused { id, held_mb },
+            IsolationEvent::FrozenMemory { id, held_mb } => Event::FrozenMemory { id, held_mb },
+            IsolationEvent::Resumed(id) => Event::Resumed(id),
+            IsolationEvent::PauseFailed(id) => Event::PauseFailed(id),
+        };
+        self.must_feed(event, now);
+    }
+
+    /// Kills a container that used too much memory; its diagnostics say how much. A container that
+    /// has ended meanwhile keeps its own exit status.
+    fn memory_exceeded(&mut self, exceeded: MemoryExceeded, now: Now) {
+        let MemoryExceeded {
+            id,
+            kind,
+            diagnostics,
+        } = exceeded;
+        let is_alive = |state: ContainerState| {
+            !state.has_ended() && !matches!(state, ContainerState::Killing { .. })
+        };
+        let state = self.scheduler.summary(&id).map(|summary| summary.state);
+        if !state.is_some_and(is_alive) {
+            return;
+        }
+        tracing::warn!(container = %id, ?kind, "killed for its use of memory");
+        self.must_feed(Event::Annotate { id, diagnostics }, now);
+        let reason = match kind {
+            MemoryKind::Virtual => KillReason::ExceededVmem,
+            MemoryKind::Physical => KillReason::ExceededPmem,
+        };
+        self.must_feed(Event::Kill { id, reason }, now);
+    }
+
+    /// Returns the time since `startContainers` accepted a container, which is when its
+    /// localization was ordered.
+    fn since_accepted(&self, id: ContainerId, now_us: u64) -> Duration {
+        let record = self.containers.get(&id);
+        let took_us = record.map_or(0, |record| now_us.saturating_sub(record.accepted_us));
+        Duration::from_micros(took_us)
+    }
+
+    fn localized(
+        &mut self,
+        id: ContainerId,
+        resources: Vec<LocalizedResource>,
+        now: Now,
+        now_us: u64,
+    ) {
+        let took = self.since_accepted(id, now_us);
+        let sizes = resources.iter().map(|resource| {
+            let cache = if resource.was_cached {
+                CacheUse::Hit
+            } else {
+                CacheUse::Miss
+            };
+            (cache, resource.bytes)
+        });
+        self.record(Record::Localized {
+            outcome: CallOutcome::Ok,
+            took,
+            resources: sizes.collect(),
+        });
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.localized = resources;
+            record.localized_in = took;
+        }
+        self.must_feed(Event::Localized(id), now);
+    }
+
+    fn launched(
+        &mut self,
+        id: ContainerId,
+        pid: i32,
+        timings: LaunchTimings,
+        now: Now,
+        now_us: u64,
+    ) {
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.had_process = true;
+            let total_us = now_us.saturating_sub(record.accepted_us);
+            tracing::debug!(container = %id, pid, total_us, ?timings, "launched");
+            self.record(Record::Launched {
+                timings,
+                total: Duration::from_micros(total_us),
+            });
+        }
+        self.must_feed(Event::Launched(id), now);
+    }
+}

@@ -1,0 +1,285 @@
+//! Performs the core's effects: orders work from launcher, isolation, localizer and deletion,
+//! records metrics and audit lines. Does not wait: work that takes time is done on the workers'
+//! own threads and reported as a [`WorkerEvent`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amrm_proxy::AmrmProxy;
+use container_runtime::isolation::Isolation;
+use container_runtime::launch::{LaunchPlan, Launcher, Link, LocalizationCounters};
+use container_runtime::monitor::{ContainerLimit, ContainerLimits};
+use localize::{
+    DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
+    ResourceSpec, UserName,
+};
+use node_web::metrics::{LaunchPhase, Metrics};
+use records::{ApplicationId, ContainerId};
+use sched::ContainerSpec;
+use tokio::sync::Notify;
+use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
+
+use crate::audit;
+use crate::core::{Effect, LaunchOrder, LocalizationQuery, Record};
+use crate::worker_event::{LocalizationSender, WorkerEvent};
+
+/// Returns the counters of resources whose localization took `took`.
+fn counters_of(resources: &[LocalizedResource], took: Duration) -> LocalizationCounters {
+    let mut counters = LocalizationCounters {
+        total_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        ..LocalizationCounters::default()
+    };
+    for resource in resources {
+        let (files, bytes) = if resource.was_cached {
+            (&mut counters.files_cached, &mut counters.bytes_cached)
+        } else {
+            (&mut counters.files_missed, &mut counters.bytes_missed)
+        };
+        *files += 1;
+        *bytes = bytes.saturating_add(resource.bytes);
+    }
+    counters
+}
+
+/// Workers and services that carry out effects.
+pub struct Performer {
+    /// Owner of the cgroups; `None`: containers have process groups only.
+    pub isolation: Option<Isolation>,
+    /// Launcher of processes, which the monitor holds too.
+    pub launcher: Arc<Launcher>,
+    /// Localizer of resources.
+    pub localizer: Localizer,
+    /// Local and log directories.
+    pub dirs: NodeDirs,
+    /// Service that deletes directories in the background.
+    pub deletion: DeletionService,
+    /// Limits of containers, which the monitor compares with their use.
+    pub limits: Arc<ContainerLimits>,
+    /// Channel for the results of localizations.
+    pub localizations: LocalizationSender,
+    /// Metrics of the node.
+    pub metrics: Arc<Metrics>,
+    /// Notification that makes the status updater send a heartbeat out of turn.
+    pub heartbeat_now: Arc<Notify>,
+    /// AMRMProxy, if it is enabled.
+    pub proxy: Option<Arc<AmrmProxy>>,
+}
+
+impl Performer {
+    /// Performs one effect. Returns an event for the core if the result is known at once.
+    pub fn perform(&mut self, effect: Effect) -> Option<WorkerEvent> {
+        match effect {
+            Effect::Localize {
+                id,
+                user,
+                resources,
+            } => return self.localize(id, &user, resources),
+            Effect::Launch(order) => return self.launch(*order),
+            Effect::Pause(id) => self.with_isolation(|isolation| isolation.pause(id)),
+            Effect::Resume(id) => self.with_isolation(|isolation| isolation.resume(id)),
+            Effect::ApplyLimits(spec) => self.apply_limits(spec),
+            Effect::SetNodeResource(total) => {
+                self.with_isolation(|isolation| isolation.node_resource(total));
+            }
+            Effect::Terminate(id) => self.launcher.terminate(id),
+            Effect::ForceKill(id) => self.launcher.force_kill(id),
+            Effect::Signal { id, user, signal } => {
+                let result = self.launcher.signal(id, &user, signal);
+                tracing::info!(container = %id, result, "{}", signal.as_str());
+                return result.map(|diagnostics| WorkerEvent::Signalled { id, diagnostics });
+            }
+            Effect::CleanUp { id, user } => self.clean_up(id, &user),
+            Effect::FinishApplication { id, user } => self.finish_application(id, &user),
+            Effect::EndPipelines(id) => {
+                if let Some(proxy) = &self.proxy {
+                    proxy.application_ended(id);
+                }
+            }
+            Effect::DeleteLogs(id) => self.deletion.delete(self.dirs.log_deletions(id)),
+            Effect::AnswerLocalization(query) => self.answer_localization(query),
+            // The caller may have stopped waiting.
+            Effect::NotifyEnded(waiter) => drop(waiter.send(())),
+            Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
+            Effect::Record(record) => self.record(record),
+        }
+        None
+    }
+
+    fn with_isolation(&self, act: impl FnOnce(&Isolation)) {
+        if let Some(isolation) = &self.isolation {
+            act(isolation);
+        }
+    }
+
+    fn localize(
+        &self,
+        id: ContainerId,
+        user: &Arc<str>,
+        resources: Vec<(String, ResourceSpec)>,
+    ) -> Option<WorkerEvent> {
+        let Some(slot) = self.localizations.reserve() else {
+            let diagnostics = "too many localizations are under way".to_owned();
+            return Some(WorkerEvent::LocalizationFailed { id, diagnostics });
+        };
+        let request = LocalizeRequest {
+            container: id,
+            user: user.to_string(),
+            resources,
+        };
+        self.localizer
+            .localize(request, move |result| slot.send(id, result));
+        None
+    }
+
+    fn launch(&self, order: LaunchOrder) -> Option<WorkerEvent> {
+        let id = order.spec.id;
+        let refused = self.queue_launch(order).err();
+        refused.map(|diagnostics| WorkerEvent::LaunchRefused { id, diagnostics })
+    }
+
+    /// Queues a launch.
+    ///
+    /// # Errors
+    /// A text for the AM when the launch was not queued. Then no event follows.
+    fn queue_launch(&self, order: LaunchOrder) -> Result<(), String> {
+        let LaunchOrder {
+            spec,
+            user,
+            context,
+            localized,
+            localized_in,
+        } = order;
+        let id = spec.id;
+        let user_name: UserName = user
+            .parse()
+            .map_err(|error| format!("container {id}: {error}"))?;
+        let dirs = self.dirs.clone();
+        let user = user.to_string();
+        let link = |resource: LocalizedResource| Link {
+            link: resource.link,
+            target: resource.path,
+        };
+        let make_plan = move || {
+            let places = dirs.create_container_dirs(&id, &user_name);
+            let places = places.map_err(|error| crate::error_chain(&error))?;
+            let localization_counters = counters_of(&localized, localized_in);
+            Ok(LaunchPlan {
+                commands: context.commands,
+                environment: context.environment,
+                credentials: context.credentials,
+                links: localized.into_iter().map(link).collect(),
+                localization_counters,
+                spec: Some(spec),
+                ..LaunchPlan::new(id, user, places)
+            })
+        };
+        self.limits.set(id, ContainerLimit::of(&spec));
+        self.with_isolation(|isolation| isolation.announce(spec));
+        let launched = self
+            .launcher
+            .launch_with(id, spec.execution_type, Box::new(make_plan));
+        launched.map_err(|refused| {
+            // The scheduler launches a container once, so the launcher does not know it yet and has
+            // made nothing for it.
+            self.with_isolation(|isolation| isolation.withdraw(id));
+            refused.to_string()
+        })
+    }
+
+    fn apply_limits(&self, spec: ContainerSpec) {
+        self.limits.set(spec.id, ContainerLimit::of(&spec));
+        self.with_isolation(|isolation| isolation.apply(spec));
+    }
+
+    fn clean_up(&self, id: ContainerId, user: &str) {
+        self.limits.remove(&id);
+        self.localizer.release(id);
+        if let Ok(user) = user.parse::<UserName>() {
+            self.deletion
+                .delete(self.dirs.container_deletions(&id, &user));
+        }
+    }
+
+    fn finish_application(&self, id: ApplicationId, user: &str) {
+        if let Ok(user) = user.parse::<UserName>() {
+            self.localizer.application_finished(id, &user);
+            self.deletion
+                .delete(self.dirs.application_deletions(id, &user));
+        }
+    }
+
+    fn answer_localization(&self, query: LocalizationQuery) {
+        let answers = query.checked.into_iter();
+        let answers = answers.map(|checked| checked.map(|id| self.localization_statuses(id)));
+        // The caller's connection may be gone.
+        let _gone = query.reply.send(answers.collect());
+    }
+
+    fn localization_statuses(&self, id: ContainerId) -> Vec<LocalizationStatusProto> {
+        let statuses = self.localizer.status(id).into_iter();
+        statuses
+            .map(|status| {
+                let state = match status.state {
+                    LocalizationState::Pending => LocalizationStateProto::LPending,
+                    LocalizationState::Completed => LocalizationStateProto::LCompleted,
+                    LocalizationState::Failed => LocalizationStateProto::LFailed,
+                };
+                LocalizationStatusProto {
+                    resource_key: Some(status.link),
+                    localization_state: Some(state.into()),
+                    diagnostics: Some(status.diagnostics),
+                }
+            })
+            .collect()
+    }
+
+    fn record(&self, record: Record) {
+        record_metrics(&self.metrics, &record);
+        audit::record(&record);
+    }
+}
+
+/// Counts a record in the metrics.
+pub(crate) fn record_metrics(metrics: &Metrics, record: &Record) {
+    match record {
+        Record::Note(note) => metrics.observe_note(note),
+        Record::Completed { completion, .. } => metrics.observe_completion(completion),
+        Record::Localized {
+            outcome,
+            took,
+            resources,
+        } => {
+            metrics.observe_localization(*outcome, *took);
+            for (cache, bytes) in resources {
+                metrics.observe_resource(*cache, *bytes);
+            }
+        }
+        Record::Launched { timings, total } => {
+            let prepare = Duration::from_micros(timings.prepare_us);
+            metrics.observe_launch(LaunchPhase::Prepare, prepare);
+            let spawn = Duration::from_micros(timings.spawn_us);
+            metrics.observe_launch(LaunchPhase::Spawn, spawn);
+            metrics.observe_launch(LaunchPhase::Total, *total);
+        }
+        Record::LaunchFailed => metrics.count_launch_failure(),
+        Record::Accepted { .. } | Record::StopRequested { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_distinguish_fetched_resources_from_cached_ones() {
+        let resource = |bytes, was_cached| LocalizedResource {
+            link: String::new(),
+            path: "/r".into(),
+            bytes,
+            was_cached,
+        };
+        let resources = [resource(5, false), resource(7, true), resource(1, true)];
+        let counters = counters_of(&resources, Duration::from_millis(40));
+        assert_eq!(counters.to_string(), "5,8,1,2,40");
+    }
+}

@@ -1,0 +1,199 @@
+//! Results that worker threads report to the core, and the channels that carry them.
+//!
+//! | channel | sent by | capacity | while it is full |
+//! |---|---|---|---|
+//! | `launches` | launch threads, exit watches | [`EVENTS_MAX`] | launches and exit reports wait |
+//! | `isolation` | the thread that owns the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
+//! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
+//! | `localizations` | localizer threads, the core's task | [`LOCALIZATIONS_MAX`] | new localizations fail |
+//!
+//! No deadlock can arise: the core's task drains all four channels and never waits for a worker.
+//! The queues in the other direction either refuse work (launches, localizations) or hold at most
+//! a few entries for each container (cgroups, deletion), of which the scheduler bounds the number.
+//! The owner of the cgroups does not wait either, since watches of containers wait for it; its
+//! outbox holds a few events for each frozen container.
+//!
+//! Localization results differ from the others because the localizer reports some of them on the
+//! core's own task, where waiting would be for ever. So the capacity for a result is reserved
+//! before its work is ordered.
+
+use container_runtime::isolation::IsolationEvent;
+use container_runtime::launch::LaunchEvent;
+use container_runtime::monitor::MemoryExceeded;
+use localize::{LocalizeError, LocalizedResource};
+use records::ContainerId;
+use tokio::sync::mpsc;
+
+/// Capacity of each channel whose senders can wait: a burst of ends of a full node, in some hundred
+/// kilobytes.
+pub const EVENTS_MAX: usize = 1024;
+
+/// Limit on localizations under way: one for each container that a node may know.
+pub const LOCALIZATIONS_MAX: usize = sched::CONTAINERS_MAX;
+
+/// Result that a worker reports to the core.
+#[derive(Debug)]
+pub enum WorkerEvent {
+    /// The resources of a container are on the local disk.
+    Localized {
+        /// Id of the container.
+        id: ContainerId,
+        /// Paths and sizes of the resources.
+        resources: Vec<LocalizedResource>,
+    },
+    /// A resource of a container cannot be localized.
+    LocalizationFailed {
+        /// Id of the container.
+        id: ContainerId,
+        /// Reason, for the AM and people.
+        diagnostics: String,
+    },
+    /// A launch was not queued; no other event follows.
+    LaunchRefused {
+        /// Id of the container.
+        id: ContainerId,
+        /// Reason, for the AM.
+        diagnostics: String,
+    },
+    /// Event of the launcher.
+    Launch(LaunchEvent),
+    /// Event of the owner of the cgroups.
+    Isolation(IsolationEvent),
+    /// Finding of the monitor, at most one for each container.
+    MemoryExceeded(MemoryExceeded),
+    /// A signal was sent to a container that has a process.
+    Signalled {
+        /// Id of the container.
+        id: ContainerId,
+        /// Text for the container's diagnostics.
+        diagnostics: String,
+    },
+}
+
+/// Sending ends, one for each kind of worker.
+#[derive(Clone, Debug)]
+pub struct WorkerSenders {
+    /// Sender of the launcher.
+    pub launches: mpsc::Sender<LaunchEvent>,
+    /// Sender of the owner of the cgroups.
+    pub isolation: mpsc::Sender<IsolationEvent>,
+    /// Sender of the monitor.
+    pub exceeded: mpsc::Sender<MemoryExceeded>,
+    /// Sender of localization results.
+    pub localizations: LocalizationSender,
+}
+
+/// Receiving ends, for the core's task.
+#[derive(Debug)]
+pub struct WorkerEvents {
+    launches: mpsc::Receiver<LaunchEvent>,
+    isolation: mpsc::Receiver<IsolationEvent>,
+    exceeded: mpsc::Receiver<MemoryExceeded>,
+    localizations: mpsc::Receiver<WorkerEvent>,
+}
+
+/// Creates the channels.
+#[must_use]
+pub fn channels() -> (WorkerSenders, WorkerEvents) {
+    let (launches, launches_in) = mpsc::channel(EVENTS_MAX);
+    let (isolation, isolation_in) = mpsc::channel(EVENTS_MAX);
+    let (exceeded, exceeded_in) = mpsc::channel(EVENTS_MAX);
+    let (localizations, localizations_in) = mpsc::channel(LOCALIZATIONS_MAX);
+    let senders = WorkerSenders {
+        launches,
+        isolation,
+        exceeded,
+        localizations: LocalizationSender(localizations),
+    };
+    let events = WorkerEvents {
+        launches: launches_in,
+        isolation: isolation_in,
+        exceeded: exceeded_in,
+        localizations: localizations_in,
+    };
+    (senders, events)
+}
+
+impl WorkerEvents {
+    /// Returns the next event of any worker; events of one kind keep their order. Never returns
+    /// once all senders are gone. Cancel-safe.
+    pub async fn next(&mut self) -> WorkerEvent {
+        tokio::select! {
+            Some(event) = self.launches.recv() => WorkerEvent::Launch(event),
+            Some(event) = self.isolation.recv() => WorkerEvent::Isolation(event),
+            Some(exceeded) = self.exceeded.recv() => WorkerEvent::MemoryExceeded(exceeded),
+            Some(event) = self.localizations.recv() => event,
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// Sender of localization results, which never waits.
+#[derive(Clone, Debug)]
+pub struct LocalizationSender(mpsc::Sender<WorkerEvent>);
+
+impl LocalizationSender {
+    /// Reserves capacity for the result of one localization; `None` while [`LOCALIZATIONS_MAX`] are
+    /// under way or once the core has ended.
+    #[must_use]
+    pub fn reserve(&self) -> Option<LocalizationSlot> {
+        let permit = self.0.clone().try_reserve_owned();
+        permit.ok().map(LocalizationSlot)
+    }
+}
+
+/// Reserved capacity for the result of one localization.
+#[derive(Debug)]
+pub struct LocalizationSlot(mpsc::OwnedPermit<WorkerEvent>);
+
+impl LocalizationSlot {
+    /// Sends the result of a container's localization. Does not wait.
+    pub fn send(self, id: ContainerId, result: Result<Vec<LocalizedResource>, LocalizeError>) {
+        self.0.send(match result {
+            Ok(resources) => WorkerEvent::Localized { id, resources },
+            Err(error) => WorkerEvent::LocalizationFailed {
+                id,
+                diagnostics: error.diagnostics(),
+            },
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_support::ids::container;
+
+    use super::*;
+
+    #[test]
+    fn a_localization_beyond_the_limit_is_not_begun_until_a_result_was_taken() {
+        let (senders, mut events) = channels();
+        let mut slots: Vec<_> = (0..LOCALIZATIONS_MAX)
+            .map(|_| senders.localizations.reserve().unwrap())
+            .collect();
+        assert!(senders.localizations.reserve().is_none());
+        slots.pop().unwrap().send(container(1), Ok(Vec::new()));
+        assert!(
+            senders.localizations.reserve().is_none(),
+            "a result that was not taken counts"
+        );
+        assert!(events.localizations.try_recv().is_ok());
+        assert!(senders.localizations.reserve().is_some());
+    }
+
+    #[tokio::test]
+    async fn events_of_one_worker_keep_their_order() {
+        let (senders, mut events) = channels();
+        for n in 1..=3 {
+            let event = LaunchEvent::ProcessesGone(container(n));
+            senders.launches.send(event).await.unwrap();
+        }
+        for n in 1..=3 {
+            let event = events.next().await;
+            assert!(
+                matches!(event, WorkerEvent::Launch(LaunchEvent::ProcessesGone(id)) if id == container(n)),
+                "{event:?}"
+            );
+        }
+    }
+}
