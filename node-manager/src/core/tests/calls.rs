@@ -1,0 +1,180 @@
+//! Claims about the calls of ApplicationMasters: start, stop, status, update.
+
+use super::*;
+
+#[test]
+fn a_refused_start_may_be_tried_again_with_the_same_token_and_an_accepted_one_not() {
+    let mut node = Node::new();
+    let bad_credentials = RemoteException::new(HadoopException::YarnException, "no token storage");
+    let mut broken = request(1);
+    broken.context = Err(bad_credentials.clone());
+    assert_eq!(node.refusal(broken), bad_credentials);
+    let mut nameless = request(1);
+    nameless.token = Arc::new(ContainerTokenIdentifierProto {
+        app_submitter: None,
+        ..token(&nameless.spec)
+    });
+    node.refusal(nameless);
+    assert!(matches!(node.start(1), StartOutcome::Started));
+    let id = container_id(1);
+    assert_eq!(
+        node.refusal(request(1)).message,
+        format!(
+            "Unauthorized request to start container.\n Attempt to relaunch the same container with id {id}."
+        )
+    );
+}
+
+#[test]
+fn refused_starts_leave_nothing_behind() {
+    let mut node = Node::new();
+    let mut broken = request(1);
+    broken.context = Err(RemoteException::new(HadoopException::YarnException, "x"));
+    node.refusal(broken);
+    let mut expired = request(1);
+    expired.token = Arc::new(ContainerTokenIdentifierProto {
+        expiry_time_stamp: Some(-1),
+        ..token(&expired.spec)
+    });
+    let error = node.refusal(expired);
+    assert!(error.message.starts_with(
+        "Unauthorized request to start container.\nThis token is expired. current time is 0 found -1\n"
+    ));
+    assert!(node.knows_nothing_of_containers());
+    assert_eq!(node.core.applications.iter().count(), 0);
+    assert_eq!(node.work(), []);
+}
+
+#[test]
+fn an_old_nm_token_fails_the_whole_call() {
+    let mut node = Node::new();
+    let old = Asker {
+        key_id: KEY_ID + 1,
+        ..asker()
+    };
+    let outcome = node.core.start(old, request(1), node.now);
+    assert!(
+        matches!(&outcome, StartOutcome::CallFailed(error) if error.is(HadoopException::InvalidToken)),
+        "{outcome:?}"
+    );
+}
+
+/// An ApplicationMaster of another application.
+fn stranger() -> Asker {
+    Asker {
+        attempt: ApplicationId::new(APP.cluster_timestamp, APP.id + 1).attempt(1),
+        ..asker()
+    }
+}
+
+#[test]
+fn other_applications_cannot_learn_whether_a_container_is_here() {
+    let mut node = Node::new();
+    node.run(1);
+    for n in [1, 9] {
+        let id = container_id(n);
+        let attempt = stranger().attempt;
+        let refused = node.core.stop_container(stranger(), id, node.now);
+        assert_eq!(
+            refused.unwrap_err().message,
+            format!("{attempt} attempted to stop non-application container : {id}")
+        );
+        let refused = node.core.container_status(stranger(), id, node.now);
+        assert_eq!(
+            refused.unwrap_err().message,
+            format!("{attempt} attempted to get status for non-application container : {id}")
+        );
+        let (reply, _answer) = oneshot::channel();
+        node.work();
+        node.core
+            .localization_statuses(stranger(), vec![id], reply, node.now);
+        let effects = node.core.take_effects();
+        let [Effect::AnswerLocalization(query)] = &effects[..] else {
+            panic!("{effects:?}");
+        };
+        assert!(query.checked[0].is_err());
+    }
+    let started = node.core.start(stranger(), request(2), node.now);
+    assert!(
+        matches!(&started, StartOutcome::Refused(error) if error.message.starts_with(
+            "Unauthorized request to start container.\nNMToken for application attempt : "
+        )),
+        "{started:?}"
+    );
+    assert_eq!(node.beat(), [(1, RUNNING, -1000)]);
+}
+
+fn update(node: &mut Node, n: i64, version: i32, memory_mb: u64) -> Result<(), RemoteException> {
+    let spec = ContainerSpec {
+        id: container_id(n),
+        resource: Resource::new(memory_mb, 1),
+        execution_type: ExecutionType::Guaranteed,
+        version,
+    };
+    let token = Arc::new(token(&spec));
+    node.core.update_container(asker(), spec, token, node.now)
+}
+
+#[test]
+fn an_increase_is_reported_until_it_was_surely_delivered_and_no_other_comes_before() {
+    let mut node = Node::new();
+    node.run(1);
+    update(&mut node, 1, 1, 2048).unwrap();
+    assert_eq!(node.core.heartbeat_report(node.now).increased.len(), 1);
+    let refused = update(&mut node, 1, 2, 4096).unwrap_err();
+    assert!(refused.message.contains("resource is being increased"));
+    let orders = HeartbeatOrders::default();
+    node.core
+        .heartbeat_answered(&Delivery::PerhapsNothing, orders, node.now);
+    assert_eq!(node.core.heartbeat_report(node.now).increased.len(), 1);
+    node.answered(HeartbeatOrders::default());
+    assert_eq!(node.core.heartbeat_report(node.now).increased, []);
+    update(&mut node, 1, 2, 4096).unwrap();
+    let refused = update(&mut node, 1, 2, 8192).unwrap_err();
+    assert_eq!(
+        refused.message,
+        format!(
+            "Container {} resource is being increased -or- is undergoing ExecutionType promoted.",
+            container_id(1)
+        )
+    );
+}
+
+#[test]
+fn an_increase_of_a_finished_container_succeeds_and_is_not_reported() {
+    let mut node = Node::new();
+    node.run(1);
+    node.exit(1, 0);
+    update(&mut node, 1, 1, 2048).unwrap();
+    assert_eq!(node.core.heartbeat_report(node.now).increased, []);
+}
+
+#[test]
+fn an_update_with_a_strangers_or_an_old_token_is_refused_with_texts_of_its_own() {
+    let mut node = Node::new();
+    node.run(1);
+    let spec = ContainerSpec {
+        version: 1,
+        ..request(1).spec
+    };
+    let refused = |node: &mut Node, asker, token| {
+        let result = node
+            .core
+            .update_container(asker, spec, Arc::new(token), node.now);
+        result.unwrap_err().message
+    };
+    let message = refused(&mut node, stranger(), token(&spec));
+    assert!(
+        message.starts_with("Unauthorized request to increase container resource.\nNMToken for"),
+        "{message}"
+    );
+    let expired = ContainerTokenIdentifierProto {
+        expiry_time_stamp: Some(-1),
+        ..token(&spec)
+    };
+    let message = refused(&mut node, asker(), expired);
+    assert!(
+        message.starts_with("Unauthorized request to increase container resource.\nThis token is"),
+        "{message}"
+    );
+}

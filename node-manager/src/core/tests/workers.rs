@@ -1,0 +1,170 @@
+//! Claims about events of workers and the effects that order work.
+
+use super::*;
+
+#[test]
+fn a_signal_is_sent_and_noted_in_the_diagnostics() {
+    let mut node = Node::new();
+    node.run(1);
+    node.work();
+    let signal = ContainerSignal::OutputThreadDump;
+    node.core.signal(container_id(1), signal);
+    let effects = node.core.take_effects();
+    let [Effect::Signal { id, user, signal }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((*id, &**user), (container_id(1), "alice"));
+    assert_eq!(signal.as_str(), "OUTPUT_THREAD_DUMP");
+    let signalled = WorkerEvent::Signalled {
+        id: *id,
+        diagnostics: "Sent signal OUTPUT_THREAD_DUMP".to_owned(),
+    };
+    node.core.handle(signalled, node.now, 0);
+    assert!(
+        node.diagnostics(1)
+            .contains("Sent signal OUTPUT_THREAD_DUMP")
+    );
+    node.core
+        .signal(container_id(9), ContainerSignal::GracefulShutdown);
+    assert!(
+        node.core.take_effects().is_empty(),
+        "unknown containers are passed over"
+    );
+}
+
+#[test]
+fn a_refused_launch_completes_the_container_and_counts_no_failed_launch() {
+    let mut node = Node::new();
+    node.start(1);
+    assert_eq!(node.work(), [Work::Launch(container_id(1))]);
+    let refused = WorkerEvent::LaunchRefused {
+        id: container_id(1),
+        diagnostics: "too many launches are waiting".to_owned(),
+    };
+    node.core.handle(refused, node.now, 0);
+    let effects = node.core.take_effects();
+    let is_failure = |effect: &Effect| matches!(effect, Effect::Record(Record::LaunchFailed));
+    assert!(!effects.iter().any(is_failure), "{effects:?}");
+    assert_eq!(
+        effects.iter().filter_map(Work::of).collect::<Vec<_>>(),
+        [Work::CleanUp(container_id(1))]
+    );
+    let status = ContainerExitStatus::LAUNCH_FAILED;
+    assert_eq!(node.beat(), [(1, COMPLETE, status.0)]);
+}
+
+#[test]
+fn without_cgroups_an_evicted_container_is_killed_instead_of_frozen() {
+    let mut node = Node::new();
+    node.core.config.can_freeze = false;
+    let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
+    opportunistic.spec.resource = Resource::new(8192, 1);
+    opportunistic.token = Arc::new(token(&opportunistic.spec));
+    node.core.start(asker(), opportunistic, node.now);
+    node.launched(1);
+    node.work();
+    node.start(2);
+    assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
+}
+
+#[test]
+fn a_container_that_uses_too_much_memory_is_killed_with_diagnostics() {
+    for (kind, status) in [(MemoryKind::Physical, -104), (MemoryKind::Virtual, -103)] {
+        let mut node = Node::new();
+        node.run(1);
+        node.work();
+        let exceeded = MemoryExceeded {
+            id: container_id(1),
+            kind,
+            diagnostics: "Container [pid=7,containerID=1] is running 5B beyond".to_owned(),
+        };
+        node.core
+            .handle(WorkerEvent::MemoryExceeded(exceeded.clone()), node.now, 0);
+        assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
+        // What comes after the end was ordered changes nothing.
+        node.core
+            .handle(WorkerEvent::MemoryExceeded(exceeded), node.now, 0);
+        assert_eq!(node.work(), []);
+        node.exit(1, 143);
+        let told = node.core.heartbeat_report(node.now).containers;
+        assert_eq!(told[0].exit_status, Some(status));
+        let text = told[0].diagnostics.as_deref().unwrap();
+        assert_eq!(text.matches("is running 5B beyond").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn an_evicted_container_is_frozen_and_thawed_by_effects() {
+    let mut node = Node::new();
+    let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
+    opportunistic.spec.resource = Resource::new(8192, 1);
+    opportunistic.token = Arc::new(token(&opportunistic.spec));
+    let outcome = node.core.start(asker(), opportunistic, node.now);
+    assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
+    node.launched(1);
+    node.work();
+    node.start(2);
+    assert_eq!(node.work(), [Work::Pause(container_id(1))]);
+    let paused = WorkerEvent::Isolation(IsolationEvent::Paused {
+        id: container_id(1),
+        held_mb: Some(7),
+    });
+    node.core.handle(paused, node.now, 0);
+    assert_eq!(node.work(), [Work::Launch(container_id(2))]);
+    node.launched(2);
+    node.exit(2, 0);
+    assert!(node.work().contains(&Work::Resume(container_id(1))));
+    node.core.handle(
+        WorkerEvent::Isolation(IsolationEvent::PauseFailed(container_id(1))),
+        node.now,
+        0,
+    );
+    assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
+}
+
+#[test]
+fn what_resources_cost_is_counted_by_whether_they_were_there() {
+    let mut node = Node::new();
+    let spec = ResourceSpec {
+        url: ResourceUrl {
+            scheme: None,
+            user_info: None,
+            host: None,
+            port: None,
+            path: "/r".to_owned(),
+        },
+        size: 0,
+        timestamp_ms: 0,
+        kind: ResourceKind::File,
+        visibility: Visibility::Public,
+    };
+    let mut request = request(1);
+    if let Ok(context) = &mut request.context {
+        context.resources = vec![("l".to_owned(), spec)];
+    }
+    node.core.start(asker(), request, node.now);
+    let resource = |bytes, was_cached| LocalizedResource {
+        link: "l".to_owned(),
+        path: "/r".into(),
+        bytes,
+        was_cached,
+    };
+    let resources = vec![resource(5, false), resource(7, true)];
+    let id = container_id(1);
+    let event = WorkerEvent::Localized { id, resources };
+    node.core.handle(event, node.now, 2_000_000);
+    let metrics = Metrics::new();
+    for effect in node.core.take_effects() {
+        if let Effect::Record(record) = effect {
+            record_metrics(&metrics, &record);
+        }
+    }
+    let text = metrics.encode();
+    for line in [
+        "nm_agent_localized_bytes_total{cache=\"miss\"} 5\n",
+        "nm_agent_localized_bytes_total{cache=\"hit\"} 7\n",
+        "nm_agent_localization_seconds_sum 2\n",
+    ] {
+        assert!(text.contains(line), "{line:?} is not in {text}");
+    }
+}
