@@ -55,8 +55,8 @@ pub fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
     Ok(canonical.unwrap_or(name))
 }
 
-/// Returns the names under which web clients may know the node: those configured, the one that it is
-/// registered with, and the machine's own.
+/// Returns the names under which web clients may know the node: those configured, the one that it
+/// is registered with, and the machine's own.
 pub(crate) fn web_names(addresses: &AddressConfig, host: &str) -> Vec<String> {
     let machine = nix::unistd::gethostname().ok();
     let machine = machine.and_then(|name| name.into_string().ok());

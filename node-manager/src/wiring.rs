@@ -1,8 +1,8 @@
 //! Makes every task, thread and channel of the agent, and ends them in order.
 //!
 //! ```text
-//! start ──► folders, threads ──► core_task ──► RPC server ──► web server ──► status updater ──► Running
-//! stop  ◄── deletion, threads ◄── core_task ◄── RPC server ◄── web server ◄── status updater (unregister)
+//! start ─► folders, threads ─► core_task ─► RPC server ─► web server ─► status updater ─► Running
+//! stop  ◄─ deletion, threads ◄─ core_task ◄─ RPC server ◄─ web server ◄─ updater (unregister)
 //! ```
 //!
 //! The stop goes the other way: no more containers are taken, those that run are ended, the

@@ -1,9 +1,9 @@
 //! Results that worker threads report to the core, and the channels that carry them.
 //!
-//! | channel | sent by | capacity | while it is full |
+//! | channel | sent by | capacity | when full |
 //! |---|---|---|---|
 //! | `launches` | launch threads, exit watches | [`EVENTS_MAX`] | launches and exit reports wait |
-//! | `isolation` | the thread that owns the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
+//! | `isolation` | owner of the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
 //! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
 //! | `localizations` | localizer threads, the core's task | [`LOCALIZATIONS_MAX`] | new localizations fail |
 //!

@@ -18,7 +18,7 @@ use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::launch_context::LaunchContext;
 
-/// One container of a `startContainers` call, its token verified.
+/// Request of a `startContainers` call for one container, with a verified token.
 #[derive(Debug)]
 pub struct StartRequest {
     /// Id, size, type and version from the token.

@@ -6,12 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use container_runtime::launch::LaunchEvent;
+use records::{ContainerExitStatus, ContainerId};
 use test_support::ids::container;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::core::tests::{RM_IDENTIFIER, core_with};
+use crate::core::StartOutcome;
+use crate::core::tests::{RM_IDENTIFIER, asker, core_with, request};
 use crate::worker_event::{self, EVENTS_MAX, WorkerSenders};
 
 /// Senders of a core whose task has not been started yet.
@@ -99,42 +101,72 @@ async fn a_worker_with_a_full_channel_waits_until_the_core_takes_its_events() {
     assert_eq!(sent.load(Ordering::SeqCst), total);
 }
 
-/// Each order that the core gives is answered by a worker over a full channel, while callers fill
-/// the other: with a core that waited for its workers this would stand still.
+/// Answers each launch with a failure, over the channel that another thread keeps full.
+fn failing_launcher(
+    launches: mpsc::Sender<LaunchEvent>,
+) -> (std::sync::mpsc::Sender<ContainerId>, thread::JoinHandle<()>) {
+    let (orders, ordered) = std::sync::mpsc::channel();
+    let launcher = thread::spawn(move || {
+        for id in ordered {
+            let failed = LaunchEvent::LaunchFailed {
+                id,
+                status: ContainerExitStatus::LAUNCH_FAILED,
+                diagnostics: String::new(),
+            };
+            launches.blocking_send(failed).unwrap();
+        }
+    });
+    (orders, launcher)
+}
+
+/// Callers and workers keep both channels full, while each start makes the core order work from a
+/// worker that waits for the core. If the core waited for a worker, this test would never end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_from_callers_and_workers_at_once_ends() {
-    let waiting = Waiting::new();
-    let (handle, senders) = (waiting.handle.clone(), waiting.senders.clone());
-    let _running = waiting.start();
+    let Waiting {
+        handle,
+        senders,
+        inbox,
+        events,
+    } = Waiting::new();
+    let (orders, launcher) = failing_launcher(senders.launches.clone());
+    let perform: Perform = Box::new(move |effect| {
+        if let Effect::Launch(order) = effect {
+            orders.send(order.spec.id).unwrap();
+        }
+        None
+    });
+    let core = core_with(&Arc::default());
+    tokio::spawn(run(core, perform, inbox, events, Clock::start()));
     let registered = |core: &mut Core, now| core.registered(RM_IDENTIFIER, None, now);
     handle.run(registered).await.unwrap();
-    let workers: Vec<_> = (0..4)
-        .map(|_| {
-            let launches = senders.launches.clone();
-            thread::spawn(move || {
-                for n in 0..3 * EVENTS_MAX {
-                    let id = container(i64::try_from(n).unwrap());
-                    let event = LaunchEvent::ProcessesGone(id);
-                    launches.blocking_send(event).unwrap();
-                }
-            })
-        })
-        .collect();
+    let noise = thread::spawn(move || {
+        for _ in 0..4 * EVENTS_MAX {
+            let event = LaunchEvent::ProcessesGone(container(-1));
+            senders.launches.blocking_send(event).unwrap();
+        }
+    });
     let mut callers = JoinSet::new();
-    for _ in 0..3 * JOBS_MAX {
+    for n in 1..=2 * i64::try_from(JOBS_MAX).unwrap() {
         let handle = handle.clone();
-        callers.spawn(async move { handle.run(|core, now| core.heartbeat_report(now)).await });
+        let start = move |core: &mut Core, now| core.start(asker(), request(n), now);
+        callers.spawn(async move { handle.run(start).await });
     }
     let ended = timeout(Duration::from_secs(60), async {
         while let Some(result) = callers.join_next().await {
-            assert!(result.unwrap().is_ok());
+            assert!(matches!(result.unwrap(), Ok(StartOutcome::Started)));
         }
-        let joined = tokio::task::spawn_blocking(|| {
-            workers
-                .into_iter()
-                .for_each(|worker| worker.join().unwrap());
-        });
-        joined.await.unwrap();
+        while handle.run(|core, _| core.live_containers()).await.unwrap() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::task::spawn_blocking(|| noise.join().unwrap())
+            .await
+            .unwrap();
     });
     assert!(ended.await.is_ok(), "callers or workers wait for ever");
+    // The core ends with its last handle, and the launcher with the core's performer.
+    drop(handle);
+    tokio::task::spawn_blocking(|| launcher.join().unwrap())
+        .await
+        .unwrap();
 }

@@ -110,7 +110,7 @@ fn a_proxy_that_would_call_itself_is_refused() {
 }
 
 #[test]
-fn keys_that_roll_faster_than_masters_are_heard_are_refused_as_in_hadoop() {
+fn keys_that_roll_faster_than_masters_call_are_refused_as_in_hadoop() {
     let interval = (
         "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
         "2700",
