@@ -11,6 +11,7 @@ mod load;
 mod read_cgroups;
 mod read_node;
 mod read_proxy;
+mod read_security;
 mod read_work;
 mod sections;
 mod values;

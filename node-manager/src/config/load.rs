@@ -9,7 +9,7 @@ use hadoop_conf::{
 };
 
 use super::sections::Config;
-use super::{keys, read_cgroups, read_node, read_proxy, read_work};
+use super::{keys, read_cgroups, read_node, read_proxy, read_security, read_work};
 
 /// Suggestions take time, and nobody reads more.
 const SUGGESTIONS_MAX: usize = 50;
@@ -74,7 +74,7 @@ impl Loaded {
 }
 
 pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
-    read_work::security(reader);
+    read_security::security(reader);
     let rm = read_node::resource_manager(reader);
     Config {
         addresses: read_node::addresses(reader),

@@ -1,10 +1,11 @@
-//! Properties to sections: what happens to containers, and what of Hadoop this agent cannot do.
+//! Properties to sections: what happens to containers, their logs and pages.
 
 use hadoop_conf::{Expected, PropertyReader, Warning, parse};
 use localize::config::{DeletionConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::read_node::{is_service_name, service_names};
+use super::read_security::{ACCESS_CONTROL, CONTAINER_EXECUTOR, unprotected};
 use super::sections::{
     AuxServiceConfig, ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig,
 };
@@ -85,16 +86,13 @@ pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
 }
 
 fn executor(reader: &mut PropertyReader<'_>) -> ContainerExecutor {
-    const NAME: &str = "yarn.nodemanager.container-executor.class";
+    const NAME: &str = CONTAINER_EXECUTOR.name;
     const PACKAGE: &str = "org.apache.hadoop.yarn.server.nodemanager.";
     let class = reader.text(NAME).unwrap_or_default();
     match class.strip_prefix(PACKAGE).unwrap_or(&class) {
         "DefaultContainerExecutor" => ContainerExecutor::Default,
         "LinuxContainerExecutor" => {
-            reader.otherwise(
-                NAME,
-                "containers run as the agent's own user, without the setuid helper",
-            );
+            unprotected(reader, &CONTAINER_EXECUTOR);
             ContainerExecutor::Linux
         }
         _ => {
@@ -184,50 +182,15 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
     if reader.choice(POLICY, ("HTTP_ONLY", false), &[("HTTPS_ONLY", true)]) {
         reader.problem(POLICY, Expected::Unsupported("use HTTP_ONLY"));
     }
+    let acl_enabled = reader.flag(ACCESS_CONTROL.name);
+    if acl_enabled {
+        unprotected(reader, &ACCESS_CONTROL);
+    }
     WebConfig {
-        acl_enabled: reader.flag("yarn.acl.enable"),
+        acl_enabled,
         admin_acl: reader.text("yarn.admin.acl").unwrap_or_default(),
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
     }
-}
-
-/// Reads the properties that protect Hadoop's calls. Doing less than was asked for silently would
-/// be worse than not starting.
-pub(super) fn security(reader: &mut PropertyReader<'_>) {
-    const AUTHENTICATION: &str = "hadoop.security.authentication";
-    const PROTECTION: &str = "hadoop.rpc.protection";
-    const HTTP: &str = "hadoop.http.authentication.type";
-    const AUTHORIZATION: &str = "hadoop.security.authorization";
-    let method = reader.text(AUTHENTICATION).unwrap_or_default();
-    match method.to_ascii_lowercase().as_str() {
-        "simple" | "" => {}
-        "kerberos" => reader.problem(AUTHENTICATION, Expected::Unsupported("use simple")),
-        _ => reader.problem(AUTHENTICATION, Expected::OneOf(vec!["simple"])),
-    }
-    // A list says what is acceptable; authentication alone will do if it is on it.
-    let levels = reader.list(PROTECTION);
-    let known = ["authentication", "integrity", "privacy"];
-    if !levels
-        .iter()
-        .all(|level| known.contains(&level.to_ascii_lowercase().as_str()))
-    {
-        reader.problem(PROTECTION, Expected::OneOf(known.to_vec()));
-    } else if !levels.is_empty() && !levels.iter().any(|l| l.eq_ignore_ascii_case(known[0])) {
-        let why = "use authentication, since calls are neither signed nor encrypted";
-        reader.problem(PROTECTION, Expected::Unsupported(why));
-    }
-    if reader.text(HTTP).is_some_and(|kind| kind != "simple") {
-        reader.otherwise(HTTP, "web pages are served without authentication");
-    }
-    if reader.flag(AUTHORIZATION) {
-        reader.otherwise(
-            AUTHORIZATION,
-            "hadoop-policy.xml is not enforced by this agent",
-        );
-    }
-    // Only localized resources have a file system; theirs stands in their own URLs.
-    let _ = reader.text("fs.defaultFS");
-    let _ = reader.list("hadoop.security.sensitive-config-keys");
 }
 
 pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceConfig> {

@@ -158,8 +158,8 @@ pub enum ContainerExecutor {
     /// `DefaultContainerExecutor`: everything runs as the agent's own user.
     #[default]
     Default,
-    /// `LinuxContainerExecutor`: Hadoop runs containers as other users; this agent as its own, and
-    /// says so.
+    /// `LinuxContainerExecutor`: Hadoop runs containers as other users; this agent as its own,
+    /// which an administrator must have accepted.
     Linux,
 }
 

@@ -1,6 +1,7 @@
 //! Whole configurations, good and bad.
 
 mod proxy;
+mod security;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -249,32 +250,11 @@ fn a_resource_manager_without_an_address_is_a_problem() {
 }
 
 #[test]
-fn what_the_agent_cannot_protect_is_refused() {
-    for (name, value) in [
-        ("hadoop.security.authentication", "kerberos"),
-        ("hadoop.rpc.protection", "privacy"),
-        ("hadoop.rpc.protection", "integrity,privacy"),
-        ("yarn.http.policy", "HTTPS_ONLY"),
-    ] {
-        let told = problems(&[(name, value)]);
-        assert!(told[0].contains("is not supported"), "{told:?}");
-    }
-    config(&[("hadoop.rpc.protection", "privacy,authentication")]);
-}
-
-#[test]
 fn what_is_done_otherwise_or_not_yet_is_warned_of() {
     for (name, value, part) in [
-        (
-            "container-executor.class",
-            "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
-            "own user",
-        ),
         ("recovery.enabled", "true", "not supported yet"),
         ("yarn.log-aggregation-enable", "true", "not collected yet"),
         ("resource-plugins", "yarn.io/gpu", "not supported yet"),
-        ("yarn.acl.enable", "true", "not supported yet"),
-        ("hadoop.security.authorization", "true", "not enforced"),
     ] {
         let told = warnings(&[(name, value)]);
         assert!(

@@ -17,6 +17,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.admin-env", Some("MALLOC_ARENA_MAX=$MALLOC_ARENA_MAX"), List),
     key(Honoured, YarnDefault, "yarn.nodemanager.force.path", None, Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.env-whitelist", Some("JAVA_HOME,HADOOP_COMMON_HOME,HADOOP_HDFS_HOME,HADOOP_CONF_DIR,CLASSPATH_PREPEND_DISTCACHE,HADOOP_YARN_HOME,HADOOP_HOME,PATH,LANG,TZ"), List),
+    key(Honoured, Code, "yarn.nodemanager.agent.accept-unsafe", None, List),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-executor.class", Some("org.apache.hadoop.yarn.server.nodemanager.DefaultContainerExecutor"), ClassName),
     key(Honoured, YarnDefault, "yarn.nodemanager.delete.thread-count", Some("4"), Count),
     key(Honoured, YarnDefault, "yarn.nodemanager.opportunistic-containers-queue-policy", Some("BY_QUEUE_LEN"), Text),

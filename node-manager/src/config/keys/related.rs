@@ -17,7 +17,7 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.log-aggregation-enable", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.log.server.url", None, Text),
     key(Honoured, YarnDefault, "yarn.log.server.web-service.url", None, Text),
-    key(Later, YarnDefault, "yarn.acl.enable", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.acl.enable", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.admin.acl", Some("*"), Text),
     key(Honoured, YarnDefault, "yarn.http.policy", Some("HTTP_ONLY"), Text),
     key(Later, YarnDefault, "yarn.resource-types", None, List),

@@ -60,6 +60,61 @@ fn every_problem_is_told_at_once() {
     }
 }
 
+/// Settings that ask for a protection that the agent lacks.
+const UNPROTECTED: [(&str, &str); 5] = [
+    (
+        "yarn.nodemanager.container-executor.class",
+        "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
+    ),
+    ("yarn.acl.enable", "true"),
+    ("hadoop.security.authentication", "kerberos"),
+    ("hadoop.security.authorization", "true"),
+    ("hadoop.http.authentication.type", "kerberos"),
+];
+
+const ACCEPT_UNSAFE: &str = "yarn.nodemanager.agent.accept-unsafe";
+
+#[test]
+fn protections_that_the_agent_lacks_are_refused_by_run_and_check() {
+    let log = ends_with(BAD_CONFIGURATION, |site| {
+        for (name, value) in UNPROTECTED {
+            site.set(name, value);
+        }
+    });
+    let conf = tempfile::tempdir().unwrap();
+    let mut site = Properties::default();
+    for (name, value) in UNPROTECTED {
+        site.set(name, value);
+    }
+    std::fs::write(conf.path().join("yarn-site.xml"), site.to_xml()).unwrap();
+    let mut check = std::process::Command::new(AGENT);
+    let checked = check.arg("check").arg("--conf").arg(conf.path());
+    let checked = checked.output().unwrap();
+    assert_eq!(checked.status.code(), Some(BAD_CONFIGURATION));
+    let report = [checked.stdout, checked.stderr].concat();
+    for told in [log, String::from_utf8(report).unwrap()] {
+        for (name, _) in UNPROTECTED {
+            let accepting = format!("add {name} to {ACCEPT_UNSAFE}");
+            assert!(told.contains(&accepting), "{name} in {told}");
+        }
+    }
+}
+
+#[test]
+fn an_agent_runs_without_protections_that_are_accepted_by_name() {
+    let rm = ScriptedRm::start();
+    let kind = NodeKind::Agent(AGENT.into());
+    let mut node = NodeProcess::start(&kind, &rm, |site| {
+        for (name, value) in UNPROTECTED {
+            site.set(name, value);
+        }
+        let names = UNPROTECTED.map(|(name, _)| name).join(",");
+        site.set(ACCEPT_UNSAFE, names);
+    });
+    rm.wait_registered();
+    node.process.wait_log("without authentication", DEADLINE);
+}
+
 #[test]
 fn an_agent_without_a_usable_local_directory_says_so() {
     let log = ends_with(FAILURE, |site| {

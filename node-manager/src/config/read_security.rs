@@ -1,0 +1,114 @@
+//! Properties that protect a cluster. A protection that was asked for and that this agent lacks is
+//! a problem: silently doing less would be worse than not starting.
+//!
+//! An administrator who can do without one lists its property in
+//! `yarn.nodemanager.agent.accept-unsafe`; then the lack is only a warning.
+
+use hadoop_conf::{Expected, PropertyReader};
+
+/// Property that lists the names of properties whose protection may be missing.
+const ACCEPT_UNSAFE: &str = "yarn.nodemanager.agent.accept-unsafe";
+
+/// A property that asks for a protection, and what this agent does without it.
+pub(super) struct Protection {
+    pub(super) name: &'static str,
+    lack: &'static str,
+}
+
+/// Containers as their submitters' users (Hadoop: `LinuxContainerExecutor`).
+pub(super) const CONTAINER_EXECUTOR: Protection = Protection {
+    name: "yarn.nodemanager.container-executor.class",
+    lack: "containers of all users run as the agent's own user, without the setuid helper, and can \
+           read each other's files",
+};
+
+/// Access control lists of applications and of the administrator.
+pub(super) const ACCESS_CONTROL: Protection = Protection {
+    name: "yarn.acl.enable",
+    lack: "access control lists are not supported yet: everybody may read the logs of all containers",
+};
+
+const AUTHENTICATION: Protection = Protection {
+    name: "hadoop.security.authentication",
+    lack: "Kerberos is not supported yet: callers without a token are believed to be who they say",
+};
+
+const AUTHORIZATION: Protection = Protection {
+    name: "hadoop.security.authorization",
+    lack: "hadoop-policy.xml is not enforced by this agent: each user may call each protocol",
+};
+
+const HTTP: Protection = Protection {
+    name: "hadoop.http.authentication.type",
+    lack: "web pages are served without authentication",
+};
+
+/// Every property that [`ACCEPT_UNSAFE`] may list.
+const PROTECTIONS: [&str; 5] = [
+    CONTAINER_EXECUTOR.name,
+    ACCESS_CONTROL.name,
+    AUTHENTICATION.name,
+    AUTHORIZATION.name,
+    HTTP.name,
+];
+
+/// Adds the problem that a property asks for a protection that this agent lacks, or a warning if
+/// the lack is accepted.
+pub(super) fn unprotected(reader: &mut PropertyReader<'_>, protection: &Protection) {
+    let Protection { name, lack } = protection;
+    if reader.list(ACCEPT_UNSAFE).iter().any(|known| known == name) {
+        reader.otherwise(name, lack);
+        return;
+    }
+    let rule = format!("{lack}; to run like this, add {name} to {ACCEPT_UNSAFE}");
+    reader.problem(name, Expected::Rule(rule.into()));
+}
+
+/// Reads the properties that protect Hadoop's calls and pages.
+pub(super) fn security(reader: &mut PropertyReader<'_>) {
+    accepted_names(reader);
+    let method = reader.text(AUTHENTICATION.name).unwrap_or_default();
+    match method.to_ascii_lowercase().as_str() {
+        "simple" | "" => {}
+        "kerberos" => unprotected(reader, &AUTHENTICATION),
+        _ => reader.problem(AUTHENTICATION.name, Expected::OneOf(vec!["simple"])),
+    }
+    rpc_protection(reader);
+    let http = reader.text(HTTP.name).unwrap_or_default();
+    if !["", "simple", "anonymous"].contains(&http.as_str()) {
+        unprotected(reader, &HTTP);
+    }
+    if reader.flag(AUTHORIZATION.name) {
+        unprotected(reader, &AUTHORIZATION);
+    }
+    // Only localized resources have a file system; theirs stands in their own URLs.
+    let _ = reader.text("fs.defaultFS");
+    let _ = reader.list("hadoop.security.sensitive-config-keys");
+}
+
+/// Checks the names in [`ACCEPT_UNSAFE`]: with a wrong one, somebody would rely on a typing error.
+fn accepted_names(reader: &mut PropertyReader<'_>) {
+    for name in reader.list(ACCEPT_UNSAFE) {
+        if !PROTECTIONS.contains(&name.as_str()) {
+            let known = PROTECTIONS.join(", ");
+            let rule = format!("{name} is none of the properties that can be listed: {known}");
+            reader.problem(ACCEPT_UNSAFE, Expected::Rule(rule.into()));
+        }
+    }
+}
+
+fn rpc_protection(reader: &mut PropertyReader<'_>) {
+    const NAME: &str = "hadoop.rpc.protection";
+    // A list says what is acceptable; authentication alone will do if it is on it.
+    let levels = reader.list(NAME);
+    let known = ["authentication", "integrity", "privacy"];
+    if !levels
+        .iter()
+        .all(|level| known.contains(&level.to_ascii_lowercase().as_str()))
+    {
+        reader.problem(NAME, Expected::OneOf(known.to_vec()));
+    } else if !levels.is_empty() && !levels.iter().any(|l| l.eq_ignore_ascii_case(known[0])) {
+        let why = "use authentication, since calls are neither signed nor encrypted";
+        reader.problem(NAME, Expected::Unsupported(why));
+    }
+}

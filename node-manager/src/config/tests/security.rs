@@ -1,0 +1,110 @@
+//! Protections that the agent lacks: refused, or accepted by name.
+
+use super::*;
+
+const ACCEPT: &str = "agent.accept-unsafe";
+
+/// Settings that can be accepted, with a part of what the message says.
+const REFUSED: [(&str, &str, &str); 6] = [
+    (
+        "yarn.nodemanager.container-executor.class",
+        "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
+        "own user",
+    ),
+    ("yarn.acl.enable", "true", "not supported yet"),
+    (
+        "hadoop.security.authentication",
+        "Kerberos",
+        "not supported yet",
+    ),
+    ("hadoop.security.authorization", "true", "not enforced"),
+    (
+        "hadoop.http.authentication.type",
+        "kerberos",
+        "without authentication",
+    ),
+    (
+        "hadoop.http.authentication.type",
+        "org.example.Handler",
+        "without authentication",
+    ),
+];
+
+#[test]
+fn a_missing_protection_is_refused_with_the_property_that_accepts_it() {
+    for (name, value, part) in REFUSED {
+        let told = problems(&[(name, value)]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let accepting = format!("add {name} to yarn.nodemanager.agent.accept-unsafe");
+        assert!(
+            told[0].contains(part) && told[0].contains(&accepting),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_protection_that_is_accepted_by_name_is_warned_of() {
+    for (name, value, part) in REFUSED {
+        let told = warnings(&[(name, value), (ACCEPT, name)]);
+        assert!(
+            told.len() == 1 && told[0].contains(part),
+            "{name}: {told:?}"
+        );
+        config(&[(name, value), (ACCEPT, name)]);
+    }
+}
+
+#[test]
+fn each_missing_protection_is_accepted_for_itself() {
+    let acl = ("yarn.acl.enable", "true");
+    let authorization = ("hadoop.security.authorization", "true");
+    let told = problems(&[acl, authorization, (ACCEPT, "yarn.acl.enable")]);
+    assert!(
+        told.len() == 1 && told[0].contains(authorization.0),
+        "{told:?}"
+    );
+    let both = "yarn.acl.enable, hadoop.security.authorization";
+    config(&[acl, authorization, (ACCEPT, both)]);
+}
+
+#[test]
+fn a_name_that_cannot_be_accepted_is_a_problem() {
+    for name in ["yarn.acl.enabled", "hadoop.rpc.protection", "*"] {
+        let told = problems(&[(ACCEPT, name)]);
+        assert!(
+            told.len() == 1 && told[0].contains(&format!("{name} is none of")),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn settings_without_a_protection_are_not_refused() {
+    for (name, value) in [
+        ("container-executor.class", "DefaultContainerExecutor"),
+        ("yarn.acl.enable", "false"),
+        ("hadoop.security.authentication", "SIMPLE"),
+        ("hadoop.security.authorization", "false"),
+        ("hadoop.http.authentication.type", "simple"),
+        ("hadoop.http.authentication.type", "anonymous"),
+        ("hadoop.rpc.protection", "privacy,authentication"),
+        (ACCEPT, "yarn.acl.enable"),
+    ] {
+        let told = warnings(&[(name, value)]);
+        assert!(told.is_empty(), "{name}: {told:?}");
+        config(&[(name, value)]);
+    }
+}
+
+#[test]
+fn what_no_property_accepts_is_not_supported() {
+    for (name, value) in [
+        ("hadoop.rpc.protection", "privacy"),
+        ("hadoop.rpc.protection", "integrity,privacy"),
+        ("yarn.http.policy", "HTTPS_ONLY"),
+    ] {
+        let told = problems(&[(name, value)]);
+        assert!(told[0].contains("is not supported"), "{told:?}");
+    }
+}
