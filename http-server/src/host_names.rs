@@ -1,8 +1,8 @@
 //! The check of the `Host` header against DNS rebinding.
 //!
 //! A page of a stranger can have its own name resolve to this server's address; a browser then lets
-//! the page's script read answers from here, since for the browser they are of the same origin. Such
-//! a request carries the stranger's name in `Host`, which a browser's script cannot change.
+//! the page's script read answers from here, since for the browser they are of the same origin.
+//! Such a request carries the stranger's name in `Host`, which a browser's script cannot change.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

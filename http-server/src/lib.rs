@@ -8,8 +8,8 @@
 //! Owns the listener, the connections and every bound on what a peer can take: connections in total
 //! and per address, bytes of a request, and the time to send a request, to be idle and to take no
 //! part of an answer. In: a [`Service`] that answers one request. Out: its answers on the wire. May
-//! not know YARN, a page or a metric. [`HostNames`] is the check against DNS rebinding, for services
-//! that want one.
+//! not know YARN, a page or a metric. [`HostNames`] is the check against DNS rebinding, for
+//! services that want one.
 
 mod activity;
 mod connection;

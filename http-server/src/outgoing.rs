@@ -14,7 +14,8 @@ use crate::activity::{Activity, Phase};
 pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
 /// Longest piece of a body that is passed on at once. hyper asks for more only when its buffer has
-/// room, so that an answer lives, and counts as under way, until its peer has taken nearly all of it.
+/// room, so that an answer lives, and counts as under way, until its peer has taken nearly all of
+/// it.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Content of an answer.

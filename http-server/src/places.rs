@@ -26,7 +26,7 @@ impl PeerKey {
     }
 }
 
-/// One open connection.
+/// An open connection.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) peer: PeerKey,

@@ -20,7 +20,8 @@ use crate::connection::{self, Closing};
 use crate::outgoing::BodyError;
 use crate::places::{PeerKey, Place, Places};
 
-/// Pause after a failed accept. The likely cause, no file descriptors left, does not go away at once.
+/// Pause after a failed accept. The likely cause, no file descriptors left, does not go away at
+/// once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maker of answers.
@@ -62,8 +63,8 @@ impl HttpServer {
     }
 
     /// Serves until `shutdown`; then closes the port, lets answers under way end within
-    /// [`Limits::shutdown_grace`], and returns when every connection is closed. When dropped, closes
-    /// all at once.
+    /// [`Limits::shutdown_grace`], and returns when every connection is closed. When dropped,
+    /// closes all at once.
     pub async fn serve<S: Service>(self, service: Arc<S>, shutdown: CancellationToken) {
         let mut serving = Serving {
             service,

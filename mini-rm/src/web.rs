@@ -1,5 +1,6 @@
-//! For people a page at `/`, for programs REST: `/ws/v1/cluster/…` as Hadoop's ResourceManager answers it in JSON, as far as
-//! it has the facts. All is read-only except the state of an application, which may be set to KILLED.
+//! Web server of the ResourceManager: a page for people at `/`, and REST at `/ws/v1/cluster/…` in
+//! JSON as Hadoop answers it, as far as the facts are known. All is read-only except the state of an
+//! application, which may be set to KILLED.
 
 mod json;
 mod page;
@@ -93,7 +94,7 @@ impl Service for Site {
     }
 }
 
-/// What an answer says.
+/// Content of an answer.
 #[derive(Debug)]
 enum Content {
     Json(Value),

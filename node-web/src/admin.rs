@@ -1,8 +1,10 @@
-//! The agent's web server: the live page, metrics, health, Hadoop's REST resources and pages, container logs.
+//! The agent's web server: the live page, metrics, health, Hadoop's REST resources and pages,
+//! container logs.
 //!
-//! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET` and `HEAD` are served. Anybody who reaches
-//! the port may ask, so everything is bounded: connections, the time to send a request and to take an answer, the size
-//! of a request, the answers made at once, the memory that a log takes on its way.
+//! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET` and `HEAD` are
+//! served. Anybody who reaches the port may ask, so everything is bounded: connections, the time to
+//! send a request and to take an answer, the size of a request, the answers made at once, the
+//! memory that a log takes on its way.
 
 mod answer;
 mod body;
@@ -43,21 +45,22 @@ use hadoop_metrics::HadoopMetrics;
 use shared::{Freshness, Shared};
 use target::Target;
 
-/// Answers made at once, besides `/metrics` and `/health`. Each may hold the whole list of containers
-/// (megabytes) or a thread that reads a disk. More wait for a moment, then get 503.
+/// Answers made at once, besides `/metrics` and `/health`. Each may hold the whole list of
+/// containers (megabytes) or a thread that reads a disk. More wait for a moment, then get 503.
 const WORK_MAX: usize = 16;
-/// Length in KiB from which an answer is booked as a long one. Shorter ones of all connections come to
-/// 16 MiB.
+/// Length in KiB from which an answer is booked as a long one. Shorter ones of all connections come
+/// to 16 MiB.
 const LONG_ANSWER_KIB: u32 = 64;
 /// Bound on the long answers that wait for their readers, in KiB: 64 MiB, a dozen lists of 10,000
 /// containers. Further ones get 503. Log files are read as they are sent and are not booked.
 const LONG_ANSWERS_KIB_MAX: u32 = 64 * 1024;
 /// How long a request waits for its turn.
 const WORK_WAIT: Duration = Duration::from_secs(5);
-/// How long a request waits for the picture of the node, which takes microseconds unless something is badly wrong.
+/// Longest time that a request waits for a snapshot of the node, which takes microseconds unless
+/// something is badly wrong.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 
-/// What the web server has to know of the configuration.
+/// Options of the web server, from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminOptions {
     /// `yarn.log-aggregation-enable`: whether logs may be elsewhere once an application is gone.
@@ -89,7 +92,7 @@ impl Default for AdminOptions {
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 #[derive(Debug)]
 struct Site<S> {
     source: Arc<S>,
@@ -104,7 +107,7 @@ struct Site<S> {
     feed: live::Feed,
 }
 
-/// One request, with what it takes to answer it.
+/// A request for a page or a REST document, with the data that answers it.
 #[derive(Debug)]
 struct Visit {
     node: Arc<NodeSnapshot>,
@@ -186,7 +189,7 @@ impl<S: NodeSource> Site<S> {
         self.bounded(answer)
     }
 
-    /// The live picture in one of its forms, when it is its turn.
+    /// Answers with the overview in one of its forms, after a wait for a permit.
     async fn live(&self, form: fn(&LiveView, UtcOffset) -> Answer) -> Answer {
         let Some(_turn) = self.turn().await else {
             return too_many();
@@ -197,7 +200,7 @@ impl<S: NodeSource> Site<S> {
         }
     }
 
-    /// The live picture again after each change.
+    /// Answers with the overview again after each change.
     async fn events(&self) -> Answer {
         let Ok(place) = self.feed.join() else {
             return too_many();
@@ -208,8 +211,8 @@ impl<S: NodeSource> Site<S> {
         }
     }
 
-    /// Waits for a permit to make an answer. It is given back before the answer is sent: a peer that
-    /// reads slowly holds none.
+    /// Waits for a permit to make an answer. It is given back before the answer is sent: a peer
+    /// that reads slowly holds none.
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         timeout(WORK_WAIT, self.work.acquire()).await.ok()?.ok()
     }
@@ -229,7 +232,8 @@ impl<S: NodeSource> Site<S> {
     }
 
     async fn metrics(&self) -> Answer {
-        // Without a picture the gauges keep their last values; the counters are worth having all the same.
+        // Without a snapshot the gauges keep their last values; the counters are worth having all
+        // the same.
         if let Some(node) = self.snapshot(Freshness::Recent).await {
             self.metrics.set_node(&node);
         }

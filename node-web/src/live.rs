@@ -1,11 +1,11 @@
-//! What the live page shows beside the node's state: recent decisions in words, and how queue and running containers went
-//! in the last minutes. Pure: plain data, filled by the core, which is told the time.
+//! Overview of the node for people: recent decisions in words, and the counts of queued and running
+//! containers over the last minutes. Pure: plain data, filled by the core, which gets the time.
 //!
-//! - `decision`: something that was decided or happened, and the one function that says it in words
+//! - `decision`: a decision or an event, and the one function that puts it in words
 //! - `words`: durations and amounts as people read them
 //! - `recent`: the last decisions
 //! - `history`: counts over time, a step for each change
-//! - `view`: one picture of all of it, bounded whatever the node holds
+//! - `view`: the overview of all of it, bounded whatever the node holds
 
 mod decision;
 mod history;

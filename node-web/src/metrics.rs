@@ -1,8 +1,10 @@
-//! Every Prometheus series of the agent. Names, units, labels and help stand in the constructors of this module's files.
+//! Every Prometheus series of the agent. Names, units, labels and help stand in the constructors of
+//! this module's files.
 //!
-//! Counters and histograms are fed as things happen, through methods that take typed values, so that no caller writes a
-//! label. Gauges are set from a [`NodeSnapshot`] when somebody asks for them: they are computed from the state and
-//! cannot drift. This module serves nothing; `admin` does.
+//! Counters and histograms are fed as things happen, through methods that take typed values, so
+//! that no caller writes a label. Gauges are set from a [`NodeSnapshot`] at each request for
+//! them: they are computed from the state and cannot drift. This module serves nothing; `admin`
+//! does.
 
 mod calls;
 mod containers;
@@ -36,8 +38,8 @@ use node::NodeGauges;
 use proxy::ProxySeries;
 use usage::UsageSeries;
 
-/// All series of one agent. To be shared behind an `Arc`; every method may be called from any thread, and all but
-/// [`Metrics::encode`] cost a few additions.
+/// Series of one agent, to be shared behind an `Arc`. Every method may be called from any thread,
+/// and all but [`Metrics::encode`] cost a few additions.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -98,7 +100,7 @@ impl Metrics {
         self.containers.observe_launch(phase, took);
     }
 
-    /// Counts a launch that brought no process about.
+    /// Counts a launch that started no process.
     pub fn count_launch_failure(&self) {
         self.containers.count_launch_failure();
     }
@@ -108,7 +110,8 @@ impl Metrics {
         self.containers.observe_resource(cache, bytes);
     }
 
-    /// Records the localization of one container, from the order until all its resources are there or one is known to fail.
+    /// Records the localization of one container, from the order until all its resources are there
+    /// or one is known to fail.
     pub fn observe_localization(&self, outcome: CallOutcome, took: Duration) {
         self.containers.observe_localization(outcome, took);
     }
@@ -123,7 +126,8 @@ impl Metrics {
         self.calls.count_registration(outcome);
     }
 
-    /// Records a call that this node answered; `took` is from the whole request read until the answer is handed over.
+    /// Records a call that this node answered; `took` is from the whole request read until the
+    /// answer is handed over.
     pub fn observe_rpc(&self, method: RpcMethod, outcome: CallOutcome, took: Duration) {
         self.calls.observe_rpc(method, outcome, took);
     }
@@ -143,7 +147,8 @@ impl Metrics {
         self.node.set(node);
     }
 
-    /// From now on the AMRMProxy's gauges are what `read` says when somebody asks for them. The first call counts.
+    /// Makes `read` the source of the AMRMProxy's gauges, at each request for them. The first call
+    /// counts.
     pub fn watch_proxy(
         &self,
         read: impl Fn() -> (ProxySnapshot, MonoMillis) + Send + Sync + 'static,
@@ -151,7 +156,7 @@ impl Metrics {
         self.proxy.watch(Box::new(read));
     }
 
-    /// Everything in Prometheus' text format 0.0.4.
+    /// Returns all series in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn encode(&self) -> String {
         self.proxy.refresh();

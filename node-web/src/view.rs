@@ -1,7 +1,8 @@
-//! What the web pages, the REST answers and the metrics show: one picture of the node, plain data, taken at one moment.
+//! Snapshot of the node for web pages, REST answers and metrics: plain data, taken at one moment.
 //!
-//! The owner of the node's state makes a [`NodeSnapshot`] and implements [`NodeSource`]; readers only look at it. Names
-//! and numbers are Hadoop's, so that a page can print them without knowing how they came about. No I/O, no decisions.
+//! The owner of the node's state makes a [`NodeSnapshot`] and implements [`NodeSource`]; readers
+//! only look at it. Names and numbers are Hadoop's, so that a page can print them without knowing
+//! how they came about. No I/O, no decisions.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -16,36 +17,37 @@ use tokio::sync::watch;
 
 use crate::live::LiveView;
 
-/// Where readers get the picture from.
+/// Source of snapshots of the node.
 pub trait NodeSource: Send + Sync + 'static {
-    /// The node as it is now; `None` once the agent is stopping and nobody answers any more.
+    /// Takes a snapshot now; `None` once the agent is stopping.
     fn snapshot(&self) -> impl Future<Output = Option<Arc<NodeSnapshot>>> + Send;
 
-    /// The same for people who watch the node: less of it, and what it did lately.
+    /// Takes an overview for people who watch the node: less of it, and its recent decisions.
     fn live(&self) -> impl Future<Output = Option<LiveView>> + Send;
 
-    /// Tells when [`Self::live`] may show something else than before. To be dropped while nobody looks: then nobody pays.
+    /// Returns the changes after which [`Self::live`] may differ. To be dropped when there are no
+    /// readers: then a change costs nothing.
     fn changes(&self) -> Changes;
 }
 
-/// Changes of what a live view shows, from when it was made.
+/// Changes of an overview, from when this value was made.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// The core's revision. Its sender is gone when nothing will change any more.
     node: watch::Receiver<u64>,
-    /// What passes the AMRMProxy, if there is one.
+    /// Calls that pass the AMRMProxy, if there is one.
     masters: Option<watch::Receiver<()>>,
 }
 
 impl Changes {
-    /// Changes of the node, and of what passes its AMRMProxy.
+    /// Joins the changes of the node and those of the calls that pass its AMRMProxy.
     #[must_use]
     pub fn new(mut node: watch::Receiver<u64>, masters: Option<watch::Receiver<()>>) -> Self {
         node.mark_unchanged();
         Self { node, masters }
     }
 
-    /// Resolves when something may have changed that was not told of yet; `None` when nothing will any more.
+    /// Waits for a change since the last call; `None` when nothing will change any more.
     pub async fn next(&mut self) -> Option<()> {
         let Self { node, masters } = self;
         let passing = async {
@@ -71,7 +73,7 @@ pub struct NodeSnapshot {
     pub node_id: NodeId,
     /// The port that serves the web pages, as registered with the RM.
     pub http_port: u16,
-    /// What the pages say of the software.
+    /// Versions of the software.
     pub versions: Versions,
     /// When the agent started.
     pub started_at: EpochMillis,
@@ -79,9 +81,9 @@ pub struct NodeSnapshot {
     pub registered: bool,
     /// Health as the heartbeat reports it.
     pub health: NodeHealth,
-    /// What the node offers.
+    /// Resources that the node offers.
     pub total: Resource,
-    /// What containers with a process hold.
+    /// Resources of containers with a process.
     pub allocated: Resource,
     /// Limits of memory use that the monitor enforces.
     pub memory_checks: MemoryChecks,
@@ -93,15 +95,18 @@ pub struct NodeSnapshot {
     pub frozen_memory_mb: u64,
     /// The limit that the RM published last; `None` before the first.
     pub queuing_limit: Option<ContainerQueuingLimit>,
-    /// Usable directories of `yarn.nodemanager.log-dirs`. A container's logs are in `<root>/APP/CONTAINER` of some of them.
+    /// Usable directories of `yarn.nodemanager.log-dirs`. A container's logs are in
+    /// `<root>/APP/CONTAINER` of some of them.
     pub log_roots: Vec<PathBuf>,
     /// Every application the node knows, in the order of their ids.
     pub applications: Vec<ApplicationSnapshot>,
-    /// Every container the node knows, finished ones that the RM has not acknowledged too, in the order of their ids.
+    /// Every container the node knows, finished ones that the RM has not acknowledged too, in the
+    /// order of their ids.
     pub containers: Vec<ContainerSnapshot>,
 }
 
-/// Versions as in Hadoop's `nodeInfo`. The RM and people compare `node_manager` with the other nodes.
+/// Versions as in Hadoop's `nodeInfo`. The RM and people compare `node_manager` with the other
+/// nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     /// `nodeManagerVersion`: the version registered with the RM.
@@ -112,7 +117,7 @@ pub struct Versions {
     pub node_manager_built_on: String,
     /// `hadoopVersion`: the Hadoop whose behaviour is followed.
     pub hadoop: String,
-    /// `hadoopBuildVersion`.
+    /// `hadoopBuildVersion`: version and source revision.
     pub hadoop_build: String,
     /// `hadoopVersionBuiltOn`; empty if unknown.
     pub hadoop_built_on: String,
@@ -123,7 +128,7 @@ pub struct Versions {
 pub struct NodeHealth {
     /// The RM places nothing on an unhealthy node.
     pub healthy: bool,
-    /// What is wrong, parts joined by `;`. Empty when healthy.
+    /// Faults of the node, joined by `;`. Empty when healthy.
     pub report: String,
     /// When health was last looked at.
     pub updated_at: EpochMillis,
@@ -132,9 +137,9 @@ pub struct NodeHealth {
 /// Whether and how the monitor limits memory use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryChecks {
-    /// `yarn.nodemanager.pmem-check-enabled`.
+    /// Physical memory is checked (`yarn.nodemanager.pmem-check-enabled`).
     pub pmem: bool,
-    /// `yarn.nodemanager.vmem-check-enabled`.
+    /// Virtual memory is checked (`yarn.nodemanager.vmem-check-enabled`).
     pub vmem: bool,
     /// `yarn.nodemanager.vmem-pmem-ratio`: virtual per physical mebibyte.
     pub vmem_pmem_ratio: f64,
@@ -145,9 +150,9 @@ pub struct MemoryChecks {
 pub struct ContainerCounts {
     /// With a process that is not frozen.
     pub running: PerExecutionType,
-    /// Waiting for room, never started.
+    /// Containers that wait for resources and were never started.
     pub queued: PerExecutionType,
-    /// Frozen to make room. Only opportunistic containers are.
+    /// Containers frozen in favour of others: opportunistic ones only.
     pub paused: u32,
 }
 
@@ -179,33 +184,33 @@ impl ContainerCounts {
     }
 }
 
-/// One application on this node.
+/// An application on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationSnapshot {
-    /// Its id.
+    /// Id of the application.
     pub id: ApplicationId,
-    /// Who submitted it. Chosen by a peer: to be escaped wherever it is shown.
+    /// User who submitted the application. Chosen by a peer: to be escaped wherever it is shown.
     pub user: String,
-    /// Where it is in its life.
+    /// State of the application on this node.
     pub state: ApplicationState,
-    /// Its containers that this node knows, in the order of their ids.
+    /// Containers of the application that this node knows, in the order of their ids.
     pub containers: Vec<ContainerId>,
 }
 
-/// One container on this node.
+/// A container on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerSnapshot {
-    /// Its id.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Who submitted its application. Chosen by a peer: to be escaped wherever it is shown.
+    /// User who submitted the application. Chosen by a peer: to be escaped wherever it is shown.
     pub user: String,
-    /// Where it is in its life.
+    /// State of the container.
     pub state: ContainerRestState,
     /// [`ContainerExitStatus::INVALID`] until something set it.
     pub exit_status: ContainerExitStatus,
     /// For the AM and people; holds output of the container: to be escaped wherever it is shown.
     pub diagnostics: String,
-    /// What its token promises.
+    /// Resources that the container's token promises.
     pub resource: Resource,
     /// In force now.
     pub execution_type: ExecutionType,
@@ -220,9 +225,9 @@ pub enum ApplicationState {
     Initing,
     /// Containers may start.
     Running,
-    /// It ended; its containers are being ended.
+    /// The application has ended; its containers are being killed.
     FinishingContainersWait,
-    /// Its containers are gone; what it used is being given back.
+    /// The application's containers are gone; its files are being deleted.
     ApplicationResourcesCleaningUp,
     /// Only its logs are left.
     Finished,
@@ -259,41 +264,41 @@ impl ApplicationState {
     }
 }
 
-/// A container's life as REST names it: finer than heartbeats and status replies (Hadoop: `ContainerState` of the
-/// NodeManager).
+/// A container's life as REST names it: finer than heartbeats and status replies (Hadoop:
+/// `ContainerState` of the NodeManager).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerRestState {
-    /// Just accepted.
+    /// The container was just accepted.
     New,
-    /// What it needs is being brought to the local disk.
+    /// The container's resources are being brought to the local disk.
     Localizing,
-    /// Something it needs could not be had.
+    /// A resource of the container could not be localized.
     LocalizationFailed,
-    /// Queued, or handed to the launcher.
+    /// The container is queued, or being launched.
     Scheduled,
-    /// Its process exists.
+    /// The container's process exists.
     Running,
-    /// It waits for another try.
+    /// The container waits for another try.
     Relaunching,
-    /// Its process still runs while new resources are localized.
+    /// The process still runs while new resources are localized.
     Reinitializing,
-    /// Its process is being ended so that it can start anew.
+    /// The process is being killed so that it can start anew.
     ReinitializingAwaitingKill,
-    /// It is being frozen.
+    /// The process is being frozen.
     Pausing,
-    /// It is frozen.
+    /// The process is frozen.
     Paused,
-    /// It is being thawed.
+    /// The process is being thawed.
     Resuming,
-    /// It is being ended.
+    /// The process is being killed.
     Killing,
-    /// Its process ended with 0; what it used is being given back.
+    /// The process ended with 0; its cgroup and files are being removed.
     ExitedWithSuccess,
-    /// Its process ended with something else; what it used is being given back.
+    /// The process ended with another status; its cgroup and files are being removed.
     ExitedWithFailure,
-    /// It was ended; what it used is being given back.
+    /// The process was killed; its cgroup and files are being removed.
     ContainerCleanedUpAfterKill,
-    /// Finished.
+    /// The container is finished.
     Done,
 }
 

@@ -7,7 +7,7 @@ use crate::applications::{Application, ApplicationState};
 use crate::core::{Core, QUEUE, RM_VERSION};
 use crate::nodes::{Node, NodeState};
 
-/// What this program calls itself.
+/// Version of this program, as the build versions name it.
 const VERSION: &str = concat!("mini-rm-", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn info(core: &Core) -> Value {
@@ -150,7 +150,8 @@ fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value)
 }
 
-/// Those that `states`, `finalStatus`, `user` and `applicationTypes` let pass, up to `limit`.
+/// Returns the applications that `states`, `finalStatus`, `user` and `applicationTypes` let pass,
+/// up to `limit`.
 pub(super) fn applications(core: &Core, query: &str, now: Now) -> Value {
     let listed = |name: &str, value: &str| match parameter(query, name) {
         Some(wanted) => wanted
@@ -217,7 +218,7 @@ fn pending(core: &Core, application: &Application) -> Value {
     })
 }
 
-/// Where the node shows them, while the master runs.
+/// Returns the address where the node shows the AM's logs, while the AM runs.
 fn master_logs(application: &Application, node: Option<&Node>) -> String {
     let (Some(node), Some(master)) = (node, application.attempt().master) else {
         return String::new();

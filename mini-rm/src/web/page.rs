@@ -1,5 +1,5 @@
-//! The page for people: what this ResourceManager is and is not, its nodes and its applications. Plain HTML without
-//! scripts; every text that came from elsewhere is escaped on its way in.
+//! The page for people: what this ResourceManager is and is not, its nodes and its applications.
+//! Plain HTML without scripts; every text that came from elsewhere is escaped on its way in.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -10,13 +10,14 @@ use crate::applications::Application;
 use crate::core::{Core, RM_VERSION};
 use crate::nodes::Node;
 
-/// Rows of a table: a page stays readable and below some 500 KiB whatever the cluster is. REST has all.
+/// Rows of a table: a page stays readable and below some 500 KiB whatever the cluster is. REST has
+/// all.
 const ROWS_MAX: usize = 1_000;
 
 /// Characters of a text from elsewhere in a cell.
 const CELL_CHARS_MAX: usize = 300;
 
-/// The look is that of the agent's pages. Colours repeat what words say.
+/// Head of the page, with the look of the agent's pages. Colours repeat the words.
 const HEAD: &str = concat!(
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",

@@ -1,4 +1,4 @@
-//! What pages and REST say of a cluster, and of what a peer wrote into it.
+//! Pages and REST of a cluster, with texts that a peer wrote into it.
 
 use records::ExecutionType;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::core::tests::{World, node};
 /// A text that breaks out of HTML wherever it is not escaped.
 const EVIL: &str = "</td><script>alert(1)</script>&\"'";
 
-/// A node, a master on it with one container of each type, and names that were not meant well.
+/// A node, an AM on it with one container of each type, and hostile names.
 fn world() -> World {
     let mut world = World::new(&[]);
     world.register(&node(1), 4, Vec::new());
@@ -89,7 +89,7 @@ fn a_node_has_the_fields_that_clients_read() {
             "availableResource",
         ],
     );
-    // The master and the guaranteed one.
+    // The AM and the guaranteed one.
     assert_eq!(node["numContainers"], 2);
     assert_eq!(node["usedMemoryMB"], 2_048);
     assert_eq!(json(&world, "nodes/n:1")["node"], *node);
@@ -128,7 +128,8 @@ fn an_application_has_the_fields_that_clients_read() {
             "allocatedVCores",
         ],
     );
-    // The master, the guaranteed one and ten that fit the queue, of which two are promised what they may use.
+    // The AM, the guaranteed one and ten that fit the queue, of which two are promised what
+    // they may use.
     assert_eq!(application["runningContainers"], 12);
     assert_eq!(application["allocatedMB"], 2_048);
     assert_eq!(application["pendingContainers"]["OPPORTUNISTIC"], 2);

@@ -5,7 +5,7 @@ use hyper::{Response, StatusCode};
 
 use super::body::Body;
 
-/// What a request gets.
+/// Answer to a request.
 pub(super) type Answer = Response<Body>;
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
@@ -16,7 +16,8 @@ pub(super) const OCTETS: &str = "application/octet-stream; charset=utf-8";
 /// Prometheus' text format.
 pub(super) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Containers choose much of what pages show: should an escape be missing somewhere, still nothing of it runs.
+/// Containers choose much of what pages show: should an escape be missing somewhere, still nothing
+/// of it runs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'self'";
 
@@ -37,13 +38,13 @@ pub(super) fn answer(status: StatusCode, content_type: &'static str, body: Body)
     answer
 }
 
-/// Plain text.
+/// Returns an answer of plain text.
 pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Answer {
     answer(status, TEXT, Body::full(text.into()))
 }
 
-/// Go and look there (307, as Hadoop answers). A location that cannot stand in a header comes from the configured URL,
-/// since everything else in it is encoded; that is this node's fault.
+/// Go and look there (307, as Hadoop answers). A location that cannot stand in a header comes from
+/// the configured URL, since everything else in it is encoded; that is this node's fault.
 pub(super) fn redirect(location: &str) -> Answer {
     match HeaderValue::try_from(location) {
         Ok(location) => {

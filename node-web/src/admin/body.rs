@@ -1,5 +1,5 @@
-//! What an answer's body is made of: bytes, then perhaps a stretch of a file read as the peer takes it, then bytes; or
-//! events as they happen.
+//! Body of an answer: bytes, then perhaps a stretch of a file read as the peer takes
+//! it, then bytes; or events as they happen.
 
 use std::fs::File;
 use std::future::Future;
@@ -21,7 +21,8 @@ use super::live::Events;
 /// Bytes of a file read at once: what one reader of a log costs in memory, whatever the log's size.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// A body. Nothing is read ahead: a slow peer holds one chunk, and a dropped body reads no further.
+/// Body of an answer. Nothing is read ahead: a slow peer holds one chunk, and a dropped body reads
+/// no further.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     head: Bytes,
@@ -31,12 +32,12 @@ pub(super) struct Body {
     events: Option<Events>,
 }
 
-/// What is done to a file's bytes on their way.
+/// Treatment of a file's bytes on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escape {
-    /// Nothing.
+    /// Sends the bytes as they are.
     Raw,
-    /// They become text of an HTML page.
+    /// Makes the bytes text of an HTML page.
     Html,
 }
 
@@ -56,7 +57,7 @@ struct Chunk {
 }
 
 impl Body {
-    /// These bytes.
+    /// Makes a body of these bytes.
     pub(super) fn full(bytes: impl Into<Bytes>) -> Self {
         Self {
             head: bytes.into(),
@@ -162,7 +163,8 @@ impl hyper::body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match (&self.file, &self.events) {
-            // A log may shrink while it is read, and escaping lengthens it: no promise, so the answer is sent in chunks.
+            // A log may shrink while it is read, and escaping lengthens it: no promise, so the
+            // answer is sent in chunks.
             (Some(_), _) | (_, Some(_)) => SizeHint::new(),
             (None, None) => SizeHint::with_exact(self.head.len() as u64 + self.tail.len() as u64),
         }

@@ -1,9 +1,10 @@
-//! `/jmx` and `/prom`: numbers under Hadoop's names, for dashboards that were made for the Java NodeManager
-//! (Hadoop: `NodeManagerMetrics`, `JMXJsonServlet`, `PrometheusMetricsSink`).
+//! `/jmx` and `/prom`: numbers under Hadoop's names, for dashboards that were made for the Java
+//! NodeManager (Hadoop: `NodeManagerMetrics`, `JMXJsonServlet`, `PrometheusMetricsSink`).
 //!
-//! What a name means is what it means in Hadoop: `Allocated…` counts what was accepted and is not finished, waiting or not.
-//! Two things differ. The average of launches is that of the agent's whole life and not of the last ten seconds; and numbers that
-//! this agent does not have are not there, rather than 0.
+//! What a name means is what it means in Hadoop: `Allocated…` counts what was accepted and is not
+//! finished, waiting or not. Two things differ. The average of launches is that of the agent's
+//! whole life and not of the last ten seconds; and numbers that this agent does not have are not
+//! there, rather than 0.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ use crate::view::{ApplicationState, ContainerRestState, NodeSnapshot};
 const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
 const MIB_PER_GIB: u64 = 1024;
 
-/// One number.
+/// A number with its names.
 #[derive(Debug)]
 struct Metric {
     name: &'static str,
@@ -35,7 +36,7 @@ const PREFIX: &str = "node_manager_metrics_";
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
-/// All numbers of one moment.
+/// Numbers of the bean at one moment.
 #[derive(Debug)]
 pub(super) struct HadoopMetrics {
     host: String,
@@ -95,7 +96,7 @@ impl HadoopMetrics {
         tags.into_iter().chain(numbers)
     }
 
-    /// `/prom`.
+    /// Answers `/prom`, in Prometheus' text form.
     pub(super) fn prom(&self) -> Answer {
         let mut text = String::new();
         let host = self.host.replace(['\\', '"', '\n'], "");
@@ -118,7 +119,8 @@ impl HadoopMetrics {
     }
 }
 
-/// Whether a pattern of names, with at most one `*` that counts, is one of the bean. An empty one is of all, as in Java.
+/// Whether a pattern of names, with at most one `*` that counts, is one of the bean. An empty one
+/// is of all, as in Java.
 fn matches_bean(pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern.is_empty() || pattern == BEAN,

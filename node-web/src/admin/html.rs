@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but what RFC 3986 calls unreserved.
+/// Characters that are escaped in a path segment: all but RFC 3986's unreserved ones.
 const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -21,8 +21,8 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The same for bytes of any encoding that keeps ASCII, cut anywhere: ASCII bytes never are part of a longer UTF-8
-/// character, and a browser takes none of them into a broken one.
+/// The same for bytes of any encoding that keeps ASCII, cut anywhere: ASCII bytes never are part of
+/// a longer UTF-8 character, and a browser takes none of them into a broken one.
 pub(super) fn escape_bytes(bytes: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(bytes.len() + bytes.len() / 8);
     for &byte in bytes {

@@ -3,8 +3,8 @@
 //! | Path | What |
 //! |---|---|
 //! | `/` | the page, whole without a script |
-//! | `/live.json` | the same picture as JSON, see `document` |
-//! | `/live` | server-sent events, each with such a document, whenever the picture has changed |
+//! | `/live.json` | the same state as JSON, see `document` |
+//! | `/live` | server-sent events, each with such a document, whenever the state has changed |
 //! | `/static/NAME` | style sheet, script, icon: embedded in the program |
 
 mod chart;
@@ -36,7 +36,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const EVENTS: &str = "text/event-stream";
 
-/// `/`.
+/// Answers `/`, the live page.
 pub(super) fn page(view: &LiveView, offset: UtcOffset) -> Answer {
     let html = page::page(&Live::of(view, offset));
     let mut page = answer(StatusCode::OK, HTML, Body::full(html));
@@ -47,17 +47,17 @@ pub(super) fn page(view: &LiveView, offset: UtcOffset) -> Answer {
     page
 }
 
-/// `/live.json`.
+/// Answers `/live.json`.
 pub(super) fn document(view: &LiveView, offset: UtcOffset) -> Answer {
     answer(StatusCode::OK, JSON, Body::full(json(view, offset)))
 }
 
-/// `/live`.
+/// Answers `/live`, the stream of events.
 pub(super) fn events(events: Events) -> Answer {
     answer(StatusCode::OK, EVENTS, Body::events(events))
 }
 
-/// `/static/NAME`.
+/// Answers `/static/NAME`; `None` if there is no such file.
 pub(super) fn file(name: &str) -> Option<Answer> {
     let (content_type, text) = match name {
         "agent.css" => (CSS, include_str!("live/static/agent.css")),
@@ -68,7 +68,7 @@ pub(super) fn file(name: &str) -> Option<Answer> {
     Some(answer(StatusCode::OK, content_type, Body::full(text)))
 }
 
-/// A picture as one line of JSON.
+/// Returns an overview as one line of JSON.
 fn json(view: &LiveView, offset: UtcOffset) -> String {
     serde_json::to_string(&Live::of(view, offset))
         .expect("the document has only texts, numbers, lists and maps with texts as keys")

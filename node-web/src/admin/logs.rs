@@ -1,8 +1,10 @@
-//! Log files of containers on the local disks: found and opened so that a container cannot lead the agent elsewhere.
+//! Log files of containers on the local disks: found and opened so that a container cannot lead the
+//! agent elsewhere.
 //!
-//! A container owns its log directory and may put anything there: links to `/etc/shadow`, pipes that nobody writes to,
-//! names of any kind. Hence each step below a log root is opened relative to the one before, without following links,
-//! only regular files are read, and opening never waits. Everything here blocks and belongs on a blocking thread.
+//! A container owns its log directory and may put anything there: links to `/etc/shadow`, pipes
+//! without a writer, names of any kind. Hence each step below a log root is opened relative to
+//! the one before, without following links, only regular files are read, and opening never waits.
+//! Everything here blocks and belongs on a blocking thread.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -40,9 +42,9 @@ impl LogName {
 }
 
 /// Whether a file of this name may hold secrets. With
-/// `yarn.nodemanager.log-container-debug-info.enabled` a copy of the launch script, whose environment
-/// has passwords in many clusters, is in the log directory, and readers are anonymous. A checksum file
-/// (`.NAME.crc`) tells whether a guess is right.
+/// `yarn.nodemanager.log-container-debug-info.enabled` a copy of the launch script, whose
+/// environment has passwords in many clusters, is in the log directory, and readers are anonymous.
+/// A checksum file (`.NAME.crc`) tells whether a guess is right.
 fn may_hold_secrets(name: &str) -> bool {
     const SCRIPTS: [&str; 3] = [
         "launch_container.sh",
@@ -61,7 +63,7 @@ fn may_hold_secrets(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogFile {
     pub(super) name: String,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u64,
     /// Seconds since 1970-01-01 UTC.
     pub(super) modified_s: i64,
@@ -73,7 +75,7 @@ pub(super) struct OpenLog {
     pub(super) file: File,
     /// Bytes, when it was opened.
     pub(super) length: u64,
-    /// When it was last written to, as far as the file system says.
+    /// Time of the last write, by the file system.
     pub(super) modified_s: i64,
 }
 
@@ -92,9 +94,10 @@ pub(super) enum LogError {
     },
 }
 
-/// The regular files in a container's log directories, in the order of their names, at most `limit`. A name found below
-/// several roots is listed once, as the first of them has it, which is the one that [`open_log`] opens. Names that are not
-/// UTF-8 cannot stand in a link and are left out. What cannot be read is as good as empty.
+/// The regular files in a container's log directories, in the order of their names, at most
+/// `limit`. A name found below several roots is listed once, as the first of them has it, which is
+/// the one that [`open_log`] opens. Names that are not UTF-8 cannot stand in a link and are left
+/// out. What cannot be read is as good as empty.
 pub(super) fn list_logs(roots: &[PathBuf], id: &ContainerId, limit: usize) -> Vec<LogFile> {
     let mut found = BTreeMap::new();
     for root in roots {
@@ -133,8 +136,8 @@ fn list_directory(directory: &DirHandle, found: &mut BTreeMap<String, LogFile>) 
 /// Opens a container's log file of this name below the first root that has one.
 ///
 /// # Errors
-/// [`LogError::NotFound`] if no root has a regular file of this name, [`LogError::Open`] if the system refused to open
-/// one and no further root has it.
+/// [`LogError::NotFound`] if no root has a regular file of this name, [`LogError::Open`] if the
+/// system refused to open one and no further root has it.
 pub(super) fn open_log(
     roots: &[PathBuf],
     id: &ContainerId,

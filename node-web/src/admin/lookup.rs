@@ -1,4 +1,5 @@
-//! What a container id in a path leads to: its logs, or the reason why not. The reasons are Hadoop's texts.
+//! What a container id in a path leads to: its logs, or the reason why not. The reasons are
+//! Hadoop's texts.
 
 use records::ContainerId;
 use thiserror::Error;
@@ -6,21 +7,22 @@ use thiserror::Error;
 use super::logs::{LogError, LogFile, LogName, OpenLog, list_logs, open_log};
 use crate::view::{ContainerRestState, ContainerSnapshot, NodeSnapshot};
 
-/// Log files that one answer names: a container chooses how many it makes, and an answer is held in memory.
+/// Log files that one answer names: a container chooses how many it makes, and an answer is held in
+/// memory.
 const LOG_FILES_MAX: usize = 10_000;
 
 /// Why a container's logs are not shown (Hadoop: `ContainerLogsUtils`).
 #[derive(Debug, Error)]
 pub(super) enum NoLogs {
-    /// Its application is not known here, or no more.
+    /// The container's application is not, or no longer, known here.
     #[error(
         "Unknown container. Container either has not started or has already completed or doesn't belong to this node at all."
     )]
     UnknownApplication,
-    /// It has no process yet.
+    /// The container has no process yet.
     #[error("Container is not yet running. Current state is {}", .0.as_str())]
     NotYetRunning(ContainerRestState),
-    /// It never had a process.
+    /// The container never had a process.
     #[error("Container wasn't started. Localization failed.")]
     LocalizationFailed,
     /// No such file.
@@ -67,14 +69,14 @@ impl<'a> Logs<'a> {
             .is_some_and(|container| container.state == ContainerRestState::Running)
     }
 
-    /// Its files, in the order of their names.
+    /// Lists the container's files, in the order of their names.
     pub(super) async fn list(&self) -> Result<Vec<LogFile>, NoLogs> {
         let (roots, id) = (self.node.log_roots.clone(), self.id);
         let listing = move || list_logs(&roots, &id, LOG_FILES_MAX);
         Ok(tokio::task::spawn_blocking(listing).await?)
     }
 
-    /// One of its files, opened.
+    /// Opens the container's file of this name.
     pub(super) async fn open(&self, name: &LogName) -> Result<OpenLog, NoLogs> {
         let (roots, id, wanted) = (self.node.log_roots.clone(), self.id, name.clone());
         let opening = move || open_log(&roots, &id, &wanted);
@@ -82,7 +84,8 @@ impl<'a> Logs<'a> {
             Ok(log) => Ok(log),
             Err(LogError::NotFound) => Err(NoLogs::NoSuchFile),
             Err(LogError::Open { root, source }) => {
-                // The reader is told; a warning for each try would let readers fill the agent's own log.
+                // The reader gets the error; a warning for each try would let readers fill the
+                // agent's own log.
                 tracing::debug!(container = %id, root = %root.display(), error = %source, "cannot open a log file");
                 Err(NoLogs::Unreadable {
                     name: name.as_str().to_owned(),
@@ -92,7 +95,8 @@ impl<'a> Logs<'a> {
     }
 }
 
-/// The log files of each of the node's containers, in their order; none for one that cannot have logs yet. Blocks.
+/// The log files of each of the node's containers, in their order; none for one that cannot have
+/// logs yet. Blocks.
 pub(super) fn list_all(node: &NodeSnapshot) -> impl Iterator<Item = Vec<LogFile>> {
     let mut left = LOG_FILES_MAX;
     node.containers.iter().map(move |container| {

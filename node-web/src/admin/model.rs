@@ -1,4 +1,5 @@
-//! The REST answers as values: field names, order and types are Hadoop's (`webapp.dao` of the NodeManager). Pure.
+//! The REST answers as values: field names, order and types are Hadoop's (`webapp.dao` of the
+//! NodeManager). Pure.
 
 use records::EpochMillis;
 use serde::ser::SerializeMap as _;
@@ -42,7 +43,7 @@ impl<T: Serialize> Serialize for Items<'_, T> {
     }
 }
 
-/// `/ws/v1/node/info`.
+/// Document of `/ws/v1/node/info`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NodeInfo<'a> {
@@ -78,7 +79,8 @@ impl<'a> NodeInfo<'a> {
         Self {
             health_report: &node.health.report,
             total_vmem_allocated_containers_mb: virtual_mb(node),
-            // The names say "allocated", the numbers always were what the node offers to containers.
+            // The names say "allocated", the numbers always were what the node offers to
+            // containers.
             total_pmem_allocated_containers_mb: node.total.memory_mb,
             total_vcores_allocated_containers: node.total.vcores,
             vmem_check_enabled: node.memory_checks.vmem,
@@ -109,7 +111,7 @@ fn virtual_mb(node: &NodeSnapshot) -> u64 {
     (node.total.memory_mb as f64 * node.memory_checks.vmem_pmem_ratio) as u64
 }
 
-/// One of `/ws/v1/node/apps`.
+/// Entry of `/ws/v1/node/apps`.
 #[derive(Debug, Serialize)]
 pub(super) struct AppInfo<'a> {
     id: String,
@@ -129,7 +131,7 @@ impl<'a> AppInfo<'a> {
     }
 }
 
-/// One of `/ws/v1/node/containers`.
+/// Entry of `/ws/v1/node/containers`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContainerInfo<'a> {
@@ -149,8 +151,8 @@ pub(super) struct ContainerInfo<'a> {
 }
 
 impl<'a> ContainerInfo<'a> {
-    /// The log link names the address registered with the RM, not the one that the request was sent to: that text is the
-    /// client's.
+    /// The log link names the address registered with the RM, not the one that the request was sent
+    /// to: that text is the client's.
     pub(super) fn of(
         node: &NodeSnapshot,
         container: &'a ContainerSnapshot,
@@ -177,7 +179,7 @@ impl<'a> ContainerInfo<'a> {
     }
 }
 
-/// One of `/ws/v1/node/containers/ID/logs`.
+/// Entry of `/ws/v1/node/containers/ID/logs`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContainerLogsInfo {
@@ -217,7 +219,8 @@ impl ContainerLogsInfo {
     }
 }
 
-/// Seconds since the epoch as Java's `Date` prints them; `N/A`, as Hadoop says, for what no calendar holds.
+/// Seconds since the epoch as Java's `Date` prints them; `N/A`, as Hadoop says, for what no
+/// calendar holds.
 pub(super) fn java_date(epoch_s: i64, offset: UtcOffset) -> String {
     OffsetDateTime::from_unix_timestamp(epoch_s)
         .ok()

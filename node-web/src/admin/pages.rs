@@ -1,7 +1,8 @@
-//! Pages for people, at the paths that Hadoop's links point to (Hadoop: `NMController` and its pages), but for `/`, which is
-//! the live page.
+//! Pages for people, at the paths that Hadoop's links point to (Hadoop: `NMController` and its
+//! pages), but for `/`, which is the live page.
 //!
-//! Plain HTML without scripts. Each text that came from elsewhere goes through [`html::escape`] on its way in.
+//! Plain HTML without scripts. Each text that came from elsewhere goes through [`html::escape`] on
+//! its way in.
 
 use std::fmt::Write as _;
 
@@ -43,7 +44,7 @@ pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
     }
 }
 
-/// A page that only says why there is no other.
+/// Answers with a page that only gives the reason for a refusal.
 pub(super) fn refusal(status: StatusCode, why: &str) -> Answer {
     page(status, why, "")
 }
@@ -281,7 +282,7 @@ fn file_link(id: &ContainerId, user: &str, name: &str, start: &str) -> String {
     format!("/node/containerlogs/{id}/{user}/{name}/?start={start}")
 }
 
-/// A part of a log file, the last 4 KiB unless `start` and `end` say otherwise.
+/// Answers with a part of a log file: from `start` to `end`, by default the last 4 KiB.
 async fn log(visit: &Visit, text: &str, user: &str, file: &str) -> Answer {
     let Ok(id) = text.parse::<ContainerId>() else {
         return refusal(
@@ -347,7 +348,8 @@ fn offset(visit: &Visit, name: &str) -> Result<Option<i64>, std::num::ParseIntEr
     }
 }
 
-/// The way to the log server, if this node cannot have the logs or the client asks for the aggregated ones.
+/// The way to the log server, if this node cannot have the logs or the client asks for the
+/// aggregated ones.
 fn log_server(
     visit: &Visit,
     id: &ContainerId,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-/// What a log page shows when its link does not say: the last 4 KiB, as in Hadoop.
+/// Bytes of a log that a page shows unless its link says otherwise: the last 4 KiB, as in Hadoop.
 const TAIL_BYTES: i64 = 4096;
 
 /// A range that cannot be shown. The text is Hadoop's.
@@ -17,8 +17,9 @@ pub(super) struct BadRange {
     pub(super) end: u64,
 }
 
-/// The bytes between `start` and `end` of a file of `length` bytes (Hadoop: `ContainerLogsPage`). Negative numbers count
-/// from the file's end. Without `start`, the last 4 KiB; without `end`, or with one before the file's begin, up to its end.
+/// The bytes between `start` and `end` of a file of `length` bytes (Hadoop: `ContainerLogsPage`).
+/// Negative numbers count from the file's end. Without `start`, the last 4 KiB; without `end`, or
+/// with one before the file's begin, up to its end.
 pub(super) fn page(
     length: u64,
     start: Option<i64>,
@@ -34,7 +35,8 @@ pub(super) fn page(
     Ok(start..end)
 }
 
-/// The first `size` bytes, or the last `-size` if it is negative, of a file of `length` bytes (Hadoop: `LogToolUtils`).
+/// The first `size` bytes, or the last `-size` if it is negative, of a file of `length` bytes
+/// (Hadoop: `LogToolUtils`).
 pub(super) fn sized(length: u64, size: i64) -> Range<u64> {
     if size < 0 {
         length.saturating_sub(size.unsigned_abs())..length

@@ -1,7 +1,7 @@
 //! Where logs are that this node no longer has: links to the log server. Pure.
 //!
-//! Whatever a client sent is parsed or encoded before it stands in a link, so that a link always leads to the configured
-//! server.
+//! Whatever a client sent is parsed or encoded before it stands in a link, so that a link always
+//! leads to the configured server.
 
 use records::{ContainerId, NodeId};
 
@@ -9,7 +9,8 @@ use super::html::path_segment;
 use super::logs::LogName;
 use super::target::Target;
 
-/// The page of `yarn.log.server.url` that shows a container's logs, or one of its files (Hadoop: `NMWebAppFilter`).
+/// The page of `yarn.log.server.url` that shows a container's logs, or one of its files (Hadoop:
+/// `NMWebAppFilter`).
 pub(super) fn log_page(
     server: &str,
     node: &NodeId,
@@ -34,8 +35,9 @@ pub(super) fn log_page(
     url
 }
 
-/// The resource of `yarn.log.server.web-service.url` that describes a container's logs, or gives one of its files (Hadoop:
-/// `NMWebServices.createRedirectResponse`). The server is told that it need not send the client back here.
+/// The resource of `yarn.log.server.web-service.url` that describes a container's logs, or gives
+/// one of its files (Hadoop: `NMWebServices.createRedirectResponse`). The server is informed that
+/// it need not send the client back here.
 pub(super) fn log_service(
     server: &str,
     container: &ContainerId,

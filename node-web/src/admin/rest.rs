@@ -1,6 +1,7 @@
 //! Hadoop's REST resources of a node, below `/ws/v1/node` (Hadoop: `NMWebServices`).
 //!
-//! JSON, or XML for a client that accepts only that. Errors are Hadoop's `RemoteException` documents.
+//! JSON, or XML for a client that accepts only that. Errors are Hadoop's `RemoteException`
+//! documents.
 
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl RestError {
         }
     }
 
-    /// The document.
+    /// Returns the error's document as an answer.
     pub(super) fn into_answer(self, xml: bool) -> Answer {
         let simple_name = self.java_class.rsplit('.').next();
         let document = json!({"RemoteException": {
@@ -109,7 +110,7 @@ pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
     result.unwrap_or_else(|error| error.into_answer(visit.xml))
 }
 
-/// `/apps?state=&user=`.
+/// Answers `/apps?state=&user=`.
 fn apps(visit: &Visit) -> Result<Answer, RestError> {
     let state = match visit.target.parameter("state") {
         None | Some("") => None,
@@ -136,7 +137,7 @@ fn apps(visit: &Visit) -> Result<Answer, RestError> {
     document(visit, &Under("apps", Items("app", &apps)))
 }
 
-/// `/apps/{id}`.
+/// Answers `/apps/{id}`.
 fn app(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     if text.is_empty() {
         return Err(RestError::not_found("appId, , is empty or null"));
@@ -157,7 +158,8 @@ fn app(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     document(visit, &Under("app", AppInfo::of(app)))
 }
 
-/// `/containers`: files are looked for, and a document of up to megabytes is made, on a blocking thread.
+/// `/containers`: files are looked for, and a document of up to megabytes is made, on a blocking
+/// thread.
 async fn containers(visit: &Visit) -> Result<Answer, RestError> {
     let (node, xml) = (Arc::clone(&visit.node), visit.xml);
     let making = move || {
@@ -177,7 +179,7 @@ async fn containers(visit: &Visit) -> Result<Answer, RestError> {
     Ok(made.map_err(NoLogs::from)?)
 }
 
-/// `/containers/{id}`.
+/// Answers `/containers/{id}`.
 async fn container(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     let id = container_id(text)?;
     let container = visit
@@ -192,7 +194,7 @@ async fn container(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     document(visit, &Under("container", info))
 }
 
-/// `/containers/{id}/logs`.
+/// Answers `/containers/{id}/logs`.
 async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     let id = container_id(text)?;
     let files = match Logs::of(&visit.node, id) {
@@ -265,7 +267,8 @@ fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs
     text(status, no_logs.to_string())
 }
 
-/// A part of a log file between the lines that the `yarn logs` command prints on (Hadoop: `LogToolUtils`).
+/// A part of a log file between the lines that the `yarn logs` command prints on (Hadoop:
+/// `LogToolUtils`).
 async fn framed_log(
     visit: &Visit,
     id: ContainerId,

@@ -61,8 +61,8 @@ impl<S: NodeSource> AdminServer<S> {
         self.server.local_address()
     }
 
-    /// Adds names of the node that are known only once all its ports are. A request must name one of
-    /// these, one of the configured hosts, `localhost` or an IP address.
+    /// Adds names of the node that are known only once all its ports are. A request must name one
+    /// of these, one of the configured hosts, `localhost` or an IP address.
     #[must_use]
     pub fn with_host_names<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.site.hosts.extend(names);

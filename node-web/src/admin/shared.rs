@@ -12,7 +12,7 @@ const RECENT_AGE_MAX: Duration = Duration::from_millis(250);
 /// Least time between two values taken for readers who need the present: at most twenty a second.
 const CURRENT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a reader needs of a shared value.
+/// A reader's demand on the age of a shared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freshness {
     /// At most [`RECENT_AGE_MAX`] old.

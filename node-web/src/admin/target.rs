@@ -1,16 +1,18 @@
-//! A request's target taken apart: path segments and query parameters, each decoded exactly once. Pure.
+//! A request's target taken apart: path segments and query parameters, each decoded exactly once.
+//! Pure.
 //!
-//! A segment that decodes to something a file system would take for more than one name is refused here, so that no page
-//! has to think of it again.
+//! A segment that decodes to something a file system would take for more than one name is refused
+//! here, so that no page has to think of it again.
 
 use hyper::Uri;
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
-/// Parameters looked at in one query. No page takes more than four; a link may carry some that are not for us.
+/// Parameters looked at in one query. No page takes more than four; a link may carry some that are
+/// not for us.
 const PARAMETERS_MAX: usize = 32;
 
-/// Where a request goes.
+/// Path and query of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// Decoded; none is `.` or `..` or has a slash or a NUL. One trailing slash is dropped.

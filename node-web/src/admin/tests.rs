@@ -1,4 +1,5 @@
-//! The server over real connections on a port that the system chooses, with a node made up by each test.
+//! The server over real connections on a port that the system chooses, with a node made up by each
+//! test.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use crate::view::{ApplicationSnapshot, ApplicationState, Changes, ContainerRestS
 const ID: &str = "container_1700000000000_0007_01_000001";
 const HOSTILE: &str = "<script>alert('x')</script>&\"";
 
-/// Always the same picture; `None` is an agent that is stopping.
+/// Source that always gives the same snapshot; `None` is an agent that is stopping.
 struct Fixed(Option<Arc<NodeSnapshot>>);
 
 impl NodeSource for Fixed {

@@ -1,5 +1,5 @@
-//! The XML form of a REST answer: each key of the JSON form is an element, each item of a list one element of the list's
-//! name. That is how Hadoop's two forms relate. Pure.
+//! The XML form of a REST answer: each key of the JSON form is an element, each item of a list one
+//! element of the list's name. That is how Hadoop's two forms relate. Pure.
 
 use serde_json::Value;
 

@@ -5,16 +5,17 @@ use sched::{Completion, ContainerQueuingLimit, Note, PauseEnd, RejectReason, She
 
 use super::words::{duration, number};
 
-/// What the live page lists.
+/// A decision as the live page lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// A decision of the container scheduler.
     Note(Note),
     /// A container has ended.
     Completed {
-        /// How.
+        /// Exit status and execution type of the container.
         completion: Completion,
-        /// What it or the launcher said about a failure; holds output of the container. May be empty.
+        /// Words of the container or its launcher about a failure: output of the container. May be
+        /// empty.
         said: String,
     },
     /// The ResourceManager has published another limit of the queue.
@@ -23,41 +24,41 @@ pub enum Decision {
     Registered,
     /// The ResourceManager wants the node to register again; nothing starts until then.
     Resync,
-    /// A heartbeat was not answered, after others were.
+    /// A heartbeat was not answered, after one that was.
     RmSilent,
     /// A heartbeat was answered again.
     RmBack,
 }
 
-/// Of what kind a decision is: what readers tell apart at a glance.
+/// Kind of a decision, which readers distinguish at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionKind {
-    /// It waits.
+    /// The container waits in the queue.
     Queued,
-    /// It got room.
+    /// The container got resources.
     Started,
-    /// It may not wait.
+    /// The container was refused a place in the queue.
     Rejected,
-    /// It may not wait any longer.
+    /// The container lost its place in the queue.
     Shed,
-    /// It gives its room to another.
+    /// The container gave its resources to another.
     Evicted,
-    /// It is guaranteed now.
+    /// The container became guaranteed.
     Promoted,
-    /// It is opportunistic now.
+    /// The container became opportunistic.
     Demoted,
-    /// It ended well.
+    /// The container ended with 0.
     Succeeded,
-    /// It ended otherwise, by itself.
+    /// The container ended by itself with another status.
     Failed,
-    /// It was ended.
+    /// The container was killed.
     Killed,
     /// About the node.
     Node,
 }
 
 impl DecisionKind {
-    /// One word, as JSON and style sheets have it.
+    /// Returns the word for JSON and the style sheet.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -128,7 +129,7 @@ impl Decision {
 
 /// A decision and its reason in words, without the name of its own container: `Queued at place 3`.
 ///
-/// The live page, its JSON and whoever reports on an agent use these words.
+/// The live page, its JSON and reports on an agent use these words.
 #[must_use]
 pub fn decision_words(decision: &Decision) -> String {
     match decision {
@@ -234,7 +235,7 @@ fn completion_words(status: ContainerExitStatus) -> String {
     }
 }
 
-/// Who ended a container, by the exit status that the order gave it.
+/// Returns the cause of a kill, by the exit status that the order gave.
 fn killed_by(status: ContainerExitStatus) -> Option<&'static str> {
     match status {
         ContainerExitStatus::KILLED_BY_APPMASTER => Some("its ApplicationMaster"),

@@ -1,4 +1,4 @@
-//! A small picture for the tests of its readers.
+//! A small overview for the tests of its readers.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
 use super::*;
 use crate::view::fixture::{container_id, node};
 
-/// Two minutes after the start: one container of each type runs, two wait, the RM allows four; the second was queued.
+/// Two minutes after the start: one container of each type runs, two wait, the RM allows four; the
+/// second was queued.
 pub(crate) fn live_view() -> LiveView {
     let about = node();
     let now = Now {
@@ -77,7 +78,7 @@ pub(crate) fn live_view() -> LiveView {
     LiveView { now, node }
 }
 
-/// A master of `carol` that has called for a minute.
+/// An AM of `carol` that has called for a minute.
 pub(crate) fn master(id: i32) -> AttemptActivity {
     AttemptActivity {
         attempt: test_support::ids::attempt(id),

@@ -1,22 +1,23 @@
 //! How many containers ran and waited, second by second, for the last minutes.
 //!
-//! Nothing changes between two events, so nothing is sampled between them: a step stands until the next one. An idle agent
-//! needs no timer for its history.
+//! Nothing changes between two events, so nothing is sampled between them: a step stands until the
+//! next one. An idle agent needs no timer for its history.
 
 use std::collections::VecDeque;
 
 use records::MonoMillis;
 
-/// How far back the history goes, in seconds. The last minutes are what somebody looks for who watches a node; for longer
-/// there is `/metrics`. It also bounds the history: at most one entry for each second, and one before the first.
+/// Length of the history in seconds. The last minutes are what a reader looks for
+/// who watches a node; for longer there is `/metrics`. It also bounds the history: at most one entry
+/// for each second, and one before the first.
 pub const HISTORY_S: u64 = 600;
 
 /// Containers at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Guaranteed containers that hold room.
+    /// Guaranteed containers that hold resources.
     pub running_guaranteed: u32,
-    /// Opportunistic containers that hold room.
+    /// Opportunistic containers that hold resources.
     pub running_opportunistic: u32,
     /// Containers of both types that wait.
     pub waiting: u32,
@@ -42,7 +43,7 @@ pub struct Step {
     pub counts: Counts,
 }
 
-/// One second in which something changed.
+/// Counts of a second in which something changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Second {
     second: u64,
@@ -54,7 +55,8 @@ struct Second {
 /// Counts over the last [`HISTORY_S`] seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// In the order of time, never empty. The first one is the last that began before the window, if any did.
+    /// In the order of time, never empty. The first one is the last that began before the window,
+    /// if any did.
     seconds: VecDeque<Second>,
 }
 
@@ -95,8 +97,8 @@ impl History {
         }
     }
 
-    /// The steps from `HISTORY_S` before `now`, or from the agent's start, up to `now`, in the order of time. The first
-    /// stands at the begin; at most two for each second.
+    /// The steps from `HISTORY_S` before `now`, or from the agent's start, up to `now`, in the
+    /// order of time. The first stands at the begin; at most two for each second.
     #[must_use]
     pub fn steps(&self, now: MonoMillis) -> Vec<Step> {
         let now_s = now.0 / 1000;

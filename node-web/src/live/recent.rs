@@ -6,8 +6,9 @@ use records::EpochMillis;
 
 use super::decision::Decision;
 
-/// Decisions kept. As many as a reader scrolls through; the log has all of them. An application with a thousand containers
-/// ends with a thousand decisions, and each event of the live page carries what is here.
+/// Decisions kept. As many as a reader scrolls through; the log has all of them. An application
+/// with a thousand containers ends with a thousand decisions, and each event of the live page
+/// carries what is here.
 pub const DECISIONS_MAX: usize = 60;
 
 /// A decision and when it was made.
@@ -15,9 +16,9 @@ pub const DECISIONS_MAX: usize = 60;
 pub struct RecentDecision {
     /// Rises by one with each decision since the agent started, from 1.
     pub sequence: u64,
-    /// When.
+    /// Time of the decision.
     pub at: EpochMillis,
-    /// What.
+    /// The decision with its container.
     pub decision: Decision,
 }
 
@@ -43,7 +44,7 @@ impl RecentDecisions {
         });
     }
 
-    /// Newest first.
+    /// Returns the decisions, newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &RecentDecision> {
         self.ring.iter().rev()
     }

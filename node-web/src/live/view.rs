@@ -1,5 +1,5 @@
-//! One picture of the node for people who watch it, bounded whatever the node holds: lists are cut, with the number of what
-//! they leave out.
+//! Overview of the node for people who watch it, bounded whatever the node holds: lists are cut,
+//! with the number of what they leave out.
 
 use amrm_proxy::attempts::ProxiedAttempts;
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, NodeId, Now, Resource};
@@ -8,24 +8,24 @@ use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus
 use super::history::{Counts, History};
 use super::recent::RecentDecision;
 
-/// Containers named in each list: about a screen. A queue may hold ten thousand, and each event of the live page carries
-/// the list; the head is what matters, and all are on `/node/allContainers`.
+/// Containers named in each list: about a screen. A queue may hold ten thousand, and each event of
+/// the live page carries the list; the head is what matters, and all are on `/node/allContainers`.
 pub const LISTED_MAX: usize = 25;
 
-/// Attempts named in the list of those that pass the AMRMProxy: more than a node has, most of the time. Each is a line of
-/// some 400 bytes in each event.
+/// Attempts named in the list of those that pass the AMRMProxy: more than a node has, most of the
+/// time. Each is a line of some 400 bytes in each event.
 pub const MASTERS_LISTED_MAX: usize = 100;
 
-/// The picture and when it was taken.
+/// The overview and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveView {
-    /// When.
+    /// Time at which the node looked so.
     pub now: Now,
-    /// What. Equal as long as nothing has changed, however much time has passed.
+    /// State of the node: equal as long as nothing has changed, however much time has passed.
     pub node: LiveNode,
 }
 
-/// What a glance at the node should show.
+/// State of the node that a glance should show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveNode {
     /// As registered with the RM.
@@ -36,11 +36,11 @@ pub struct LiveNode {
     pub started_at: EpochMillis,
     /// How it stands with the RM, and since when.
     pub rm: (RmContact, MonoMillis),
-    /// What is wrong with the node; `None` while it is healthy. To be escaped wherever it is shown.
+    /// Report of an unhealthy node; `None` while healthy. To be escaped wherever it is shown.
     pub unhealthy: Option<String>,
-    /// What the node offers.
+    /// Resources that the node offers.
     pub total: Resource,
-    /// What the containers that hold room were given.
+    /// Resources of the containers that hold some.
     pub allocated: Resource,
     /// How many run and wait.
     pub counts: Counts,
@@ -50,16 +50,16 @@ pub struct LiveNode {
     pub opportunistic: OpportunisticContainersStatus,
     /// The limit that the RM published last; `None` before the first.
     pub queuing_limit: Option<ContainerQueuingLimit>,
-    /// Containers that hold room, in the order of their ids.
+    /// Containers that hold resources, in the order of their ids.
     pub running: Listing<ListedContainer>,
     /// Containers that wait, in the order in which they would start.
     pub waiting: Listing<WaitingContainer>,
-    /// Applications whose masters speak to the RM through this node, at most [`MASTERS_LISTED_MAX`] of them; `None`
-    /// without an AMRMProxy.
+    /// Applications whose AMs call the RM through this node, at most [`MASTERS_LISTED_MAX`]
+    /// of them; `None` without an AMRMProxy.
     pub masters: Option<ProxiedAttempts>,
     /// The last minutes.
     pub history: History,
-    /// Newest first.
+    /// Recent decisions, newest first.
     pub decisions: Vec<RecentDecision>,
 }
 
@@ -101,18 +101,18 @@ impl<T> Listing<T> {
     }
 }
 
-/// A container that holds room.
+/// A container that holds resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedContainer {
-    /// Its id.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Its type.
+    /// Execution type of the container.
     pub execution_type: ExecutionType,
-    /// What it was given.
+    /// Resources given to the container.
     pub resource: Resource,
-    /// Who submitted its application. Chosen by a peer: to be escaped wherever it is shown.
+    /// User who submitted the application. Chosen by a peer: to be escaped wherever it is shown.
     pub user: String,
-    /// What it does.
+    /// State of the container.
     pub progress: Progress,
     /// Since when it does that.
     pub since: MonoMillis,
@@ -121,37 +121,37 @@ pub struct ListedContainer {
 /// A container that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingContainer {
-    /// Its id.
+    /// Id of the container.
     pub id: ContainerId,
-    /// Its type.
+    /// Execution type of the container.
     pub execution_type: ExecutionType,
-    /// What it asks for.
+    /// Resources that the container asks for.
     pub resource: Resource,
-    /// Who submitted its application. Chosen by a peer: to be escaped wherever it is shown.
+    /// User who submitted the application. Chosen by a peer: to be escaped wherever it is shown.
     pub user: String,
     /// Since when it waits.
     pub since: MonoMillis,
-    /// It has a frozen process.
+    /// Whether the container has a frozen process.
     pub paused: bool,
 }
 
-/// What a container that holds room does.
+/// State of a container that holds resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Its launch is ordered.
+    /// The launch is ordered.
     Starting,
-    /// Its process runs.
+    /// The process runs.
     Running,
-    /// It is being frozen.
+    /// The process is being frozen.
     Pausing,
-    /// It is being thawed.
+    /// The process is being thawed.
     Resuming,
-    /// It is being ended.
+    /// The process is being killed.
     Ending,
 }
 
 impl Progress {
-    /// One word for people and JSON.
+    /// Returns the word for people and JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl Progress {
         }
     }
 
-    /// Of a container in this state; `None` for one that holds no room.
+    /// Returns the progress in this state; `None` for a container that holds no resources.
     #[must_use]
     pub const fn of(state: ContainerState) -> Option<Self> {
         match state {

@@ -1,7 +1,7 @@
 //! Durations and amounts as people read them: one unit, or two when the second still matters.
 
-/// A duration: `0 ms`, `450 ms`, `1.2 s`, `48 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`. Rounded down, so that a wait is never
-/// shown as over before it is.
+/// A duration: `0 ms`, `450 ms`, `1.2 s`, `48 s`, `3 min 05 s`, `2 h 07 min`, `3 d 4 h`. Rounded
+/// down, so that a wait is never shown as over before it is.
 #[must_use]
 pub fn duration(millis: u64) -> String {
     let s = millis / 1000;
@@ -15,7 +15,8 @@ pub fn duration(millis: u64) -> String {
     }
 }
 
-/// A short duration in microseconds: `0 µs`, `950 µs`, `1.2 ms`, `48 ms`, and from a second on as [`duration`].
+/// A short duration in microseconds: `0 µs`, `950 µs`, `1.2 ms`, `48 ms`, and from a second on as
+/// [`duration`].
 #[must_use]
 pub fn fine_duration(micros: u64) -> String {
     match micros {
@@ -39,8 +40,9 @@ pub fn number(value: u64) -> String {
     grouped
 }
 
-/// The last line of a container's diagnostics: usually the last that it wrote to its error output, which most often says
-/// why it failed. Empty when there is only what every failure says. Cut at `chars_max` characters.
+/// The last line of a container's diagnostics: usually the last that it wrote to its error output,
+/// which most often gives the reason. Empty when there is only what every failure has. Cut at
+/// `chars_max` characters.
 #[must_use]
 pub fn last_said(diagnostics: &str, chars_max: usize) -> String {
     let mut lines = diagnostics.lines().map(|line| unstamped(line.trim()));

@@ -20,9 +20,9 @@ const LOCALIZATION_BUCKETS: [f64; 10] = [0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 
 pub struct ContainerEnds {
     /// With exit status 0.
     pub completed: u64,
-    /// Otherwise, and nobody on this node had asked for it.
+    /// Ended with another status, without an order of this node.
     pub failed: u64,
-    /// On somebody's order.
+    /// Ended by an order.
     pub killed: u64,
 }
 
@@ -50,7 +50,7 @@ impl ContainerEnds {
 /// Launches that worked since the agent started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Launches {
-    /// How many.
+    /// Number of launches.
     pub count: u64,
     /// How long they took together, from `startContainers` until the process existed.
     pub seconds: f64,
@@ -147,7 +147,7 @@ impl ContainerSeries {
         self.localizations.of(outcome).inc();
         match outcome {
             CallOutcome::Ok => self.localization_seconds.observe(took.as_secs_f64()),
-            // A refused or cancelled localization says nothing about how long one takes.
+            // A refused or cancelled localization shows nothing about how long one takes.
             CallOutcome::Error => {}
         }
     }

@@ -1,4 +1,5 @@
-//! Counters and histograms of what the scheduler decides: who waits, starts, makes room, is shed or rejected.
+//! Counters and histograms of the scheduler's decisions: which containers wait, start, are evicted,
+//! shed or rejected.
 
 use std::time::Duration;
 
@@ -11,12 +12,13 @@ use super::labels::{
     Direction, ErrorSide, How, LossLabel, PauseEndLabel, RejectLabel, ShedLabel, TypeLabel,
 };
 
-/// Seconds. A queued container waits for others to end, which takes up to hours. Run times are of the same order.
+/// Seconds. A queued container waits for others to end, which takes up to hours. Run times are of
+/// the same order.
 const QUEUE_BUCKETS: [f64; 12] = [
     0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0,
 ];
 
-/// Seconds. Nothing when there is room; the time that a kill or a freeze takes when there is not.
+/// Seconds. Zero when resources are free; otherwise the time that a kill or a freeze takes.
 const DELAY_BUCKETS: [f64; 11] = [
     0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 2.5, 30.0,
 ];

@@ -1,4 +1,5 @@
-//! Series of one name with their children resolved once, so that counting is an addition and not a look-up.
+//! Series of one name with their children resolved once, so that counting is an addition and not a
+//! look-up.
 
 use std::marker::PhantomData;
 
@@ -13,7 +14,7 @@ use super::labels::Label;
 /// Every name, label and help here is a constant of this crate, and a test makes them all.
 const CONSTANT: &str = "a metric's constant name, help and labels are valid and used once";
 
-/// One child for each value of a label.
+/// Children of a family, by the value of its label.
 #[derive(Debug)]
 pub(super) struct PerLabel<L, M> {
     children: Vec<M>,
@@ -34,7 +35,7 @@ impl<L: Label, M> PerLabel<L, M> {
     }
 }
 
-/// One child for each pair of values of two labels.
+/// Children of a family, by the values of its two labels.
 #[derive(Debug)]
 pub(super) struct PerPair<A, B, M> {
     children: Vec<PerLabel<B, M>>,
@@ -59,7 +60,8 @@ impl<A: Label, B: Label, M> PerPair<A, B, M> {
     }
 }
 
-/// One child for each triple of values of three labels, made when it is first asked for: until then there is no such series.
+/// Children of a family, by the values of its three labels, made when first asked for: until then
+/// there is no such series.
 #[derive(Debug)]
 pub(super) struct PerTriple<A, B, C> {
     family: CounterVec,

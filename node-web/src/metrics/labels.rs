@@ -1,4 +1,5 @@
-//! The closed sets of label values. A series can only carry a value listed here, so a peer cannot make new series.
+//! The closed sets of label values. A series can only carry a value listed here, so a peer cannot
+//! make new series.
 
 use records::{ContainerExitStatus, ExecutionType};
 use sched::{PauseEnd, RejectReason, ShedReason};
@@ -11,7 +12,7 @@ pub(super) trait Label: Copy + 'static {
     const NAME: &'static str;
     /// Every value, in the order of [`Label::index`].
     const ALL: &'static [Self];
-    /// What stands in the exposition.
+    /// Returns the text of the value in the exposition.
     fn value(self) -> &'static str;
     /// The place in [`Label::ALL`].
     fn index(self) -> usize;
@@ -67,7 +68,7 @@ label! {
         NodeLocal => "node_local",
         /// On a rack that was named.
         RackLocal => "rack_local",
-        /// Elsewhere.
+        /// On any other node.
         OffSwitch => "off_switch",
     }
 }
@@ -105,11 +106,11 @@ label! {
         Succeeded => "succeeded",
         /// The process ended with a status of its own.
         Failed => "failed",
-        /// The process was signalled and nobody on this node had asked for it.
+        /// The process was signalled, without an order of this node.
         Signalled => "signalled",
         /// No process came to be.
         LaunchFailed => "launch_failed",
-        /// What it needed could not be had, or nothing ever set a status.
+        /// A resource could not be localized, or nothing ever set a status.
         LocalizationFailed => "localization_failed",
         /// Stopped by its AM.
         KilledByApplicationMaster => "killed_by_appmaster",
@@ -121,9 +122,9 @@ label! {
         KilledByContainerScheduler => "killed_by_container_scheduler",
         /// Preempted, or pausing it did not work.
         Preempted => "preempted",
-        /// It used more memory than allowed.
+        /// Killed for using more memory than allowed.
         ExceededMemory => "exceeded_memory",
-        /// Its logs grew too large.
+        /// Killed for logs that grew too large.
         ExceededLogs => "exceeded_logs",
         /// Lost, with its node or over a restart, or the disks failed.
         Lost => "lost",
@@ -133,9 +134,9 @@ label! {
 }
 
 label! {
-    /// What became of a call or a heartbeat.
+    /// Outcome of a call or a heartbeat.
     pub enum CallOutcome, "outcome" {
-        /// Answered.
+        /// Answered without an error.
         Ok => "ok",
         /// Answered with an exception, or not at all.
         Error => "error",
@@ -143,31 +144,32 @@ label! {
 }
 
 label! {
-    /// Methods of `ContainerManagementProtocol`. Whatever else a peer calls counts as [`RpcMethod::Other`].
+    /// Methods of `ContainerManagementProtocol`. Calls of other methods count as
+    /// [`RpcMethod::Other`].
     pub enum RpcMethod, "method" {
-        /// `startContainers`.
+        /// Start of containers (`startContainers`).
         StartContainers => "startContainers",
-        /// `stopContainers`.
+        /// Stop of containers (`stopContainers`).
         StopContainers => "stopContainers",
-        /// `getContainerStatuses`.
+        /// Statuses of containers (`getContainerStatuses`).
         GetContainerStatuses => "getContainerStatuses",
-        /// `increaseContainersResource`.
+        /// Increase of resources, as old AMs ask for it (`increaseContainersResource`).
         IncreaseContainersResource => "increaseContainersResource",
-        /// `updateContainer`.
+        /// Update of resources or execution type (`updateContainer`).
         UpdateContainer => "updateContainer",
-        /// `signalToContainer`.
+        /// Signal to a container (`signalToContainer`).
         SignalToContainer => "signalToContainer",
-        /// `localize`.
+        /// Further resources of a running container (`localize`).
         Localize => "localize",
-        /// `reInitializeContainer`.
+        /// New launch context in a running container (`reInitializeContainer`).
         ReInitializeContainer => "reInitializeContainer",
-        /// `restartContainer`.
+        /// Restart of the process (`restartContainer`).
         RestartContainer => "restartContainer",
-        /// `rollbackLastReInitialization`.
+        /// Return to the launch context before (`rollbackLastReInitialization`).
         RollbackLastReInitialization => "rollbackLastReInitialization",
-        /// `commitLastReInitialization`.
+        /// Confirmation of the new launch context (`commitLastReInitialization`).
         CommitLastReInitialization => "commitLastReInitialization",
-        /// `getLocalizationStatuses`.
+        /// Statuses of resources (`getLocalizationStatuses`).
         GetLocalizationStatuses => "getLocalizationStatuses",
         /// Any other name.
         Other => "other",
@@ -177,9 +179,9 @@ label! {
 label! {
     /// Whether a local resource was there already.
     pub enum CacheUse, "cache" {
-        /// It was in the cache.
+        /// Found in the cache.
         Hit => "hit",
-        /// It was fetched.
+        /// Fetched from its source.
         Miss => "miss",
     }
 }
@@ -193,7 +195,7 @@ label! {
 }
 
 label! {
-    /// Where a container is in its life, in steps that a dashboard can tell apart.
+    /// State of a container, in steps that a dashboard can tell apart.
     pub(super) enum StateLabel, "state" {
         Localizing => "localizing",
         Scheduled => "scheduled",
@@ -205,7 +207,7 @@ label! {
 }
 
 label! {
-    /// What processes may have to wait for.
+    /// Resource that processes may have to wait for.
     pub(super) enum PressureLabel, "resource" {
         Cpu => "cpu",
         Io => "io",
@@ -222,7 +224,7 @@ label! {
 }
 
 label! {
-    /// What was done to a running container that had to make room.
+    /// Manner in which a running container gave up its resources.
     pub(super) enum How, "how" {
         Kill => "kill",
         Pause => "pause",
@@ -238,7 +240,7 @@ label! {
 }
 
 label! {
-    /// What threw work away.
+    /// Cause of lost work.
     pub(super) enum LossLabel, "cause" {
         Evicted => "evicted",
         PausedTooLong => "paused_too_long",
@@ -255,7 +257,7 @@ label! {
 }
 
 label! {
-    /// Which way an estimate was wrong.
+    /// Sign of an estimate's error.
     pub(super) enum ErrorSide, "side" {
         TooShort => "too_short",
         TooLong => "too_long",
@@ -271,7 +273,7 @@ label! {
 }
 
 label! {
-    /// What changed about a container's execution type.
+    /// Change of a container's execution type.
     pub(super) enum Direction, "direction" {
         Promotion => "promotion",
         Demotion => "demotion",
@@ -363,7 +365,8 @@ impl From<RejectReason> for RejectLabel {
 }
 
 impl From<ContainerExitStatus> for Outcome {
-    /// Classes of Hadoop's `ContainerExitStatus`; 154 is its `LOST`, for a container not found again after a restart.
+    /// Classes of Hadoop's `ContainerExitStatus`; 154 is its `LOST`, for a container not found
+    /// again after a restart.
     fn from(status: ContainerExitStatus) -> Self {
         match status {
             ContainerExitStatus::SUCCESS => Self::Succeeded,

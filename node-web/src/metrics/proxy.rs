@@ -12,7 +12,8 @@ use records::MonoMillis;
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{AllocationLocality, CallOutcome, ProxiedMethod, Throttled};
 
-/// Seconds. What the proxy adds is some ten microseconds; a call that waits for the ResourceManager is held for a minute.
+/// Seconds. What the proxy adds is some ten microseconds; a call that waits for the ResourceManager
+/// is held for a minute.
 const CALL_BUCKETS: [f64; 12] = [
     0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.005, 0.02, 0.1, 1.0, 10.0, 60.0,
 ];

@@ -240,7 +240,7 @@ fn a_class_has_pressure_only_where_the_kernel_tells() {
         values.get(&name).copied()
     };
     assert_eq!(of("opportunistic", "cpu", "all"), Some(1.5));
-    // What nobody has waited for yet is there, too, so that rates have a beginning.
+    // Series without a wait so far are there, too, so that rates have a beginning.
     assert_eq!(of("opportunistic", "memory", "some"), Some(0.0));
     assert_eq!(of("guaranteed", "cpu", "all"), None);
 }

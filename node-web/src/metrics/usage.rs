@@ -1,4 +1,5 @@
-//! Series of what the monitor measures: use of the machine by class, pressure, and what measuring costs.
+//! Series of what the monitor measures: use of the machine by class, pressure, and what measuring
+//! costs.
 
 use container_runtime::monitor::{Pressure, Sample, Stalls, Utilization};
 use prometheus::{Counter, Gauge, Histogram, IntGauge};
@@ -98,7 +99,7 @@ impl UsageSeries {
     }
 }
 
-/// Each number of a pressure with its labels, in seconds.
+/// Returns each number of a pressure with its labels, in seconds.
 fn stalls(pressure: &Pressure) -> impl Iterator<Item = (PressureLabel, StallLabel, f64)> {
     let resources = [
         (PressureLabel::Cpu, pressure.cpu),
@@ -112,7 +113,8 @@ fn stalls(pressure: &Pressure) -> impl Iterator<Item = (PressureLabel, StallLabe
     })
 }
 
-/// Brings a counter up to what the kernel counts, since the machine started or the cgroup was made, and never down.
+/// Brings a counter up to what the kernel counts, since the machine started or the cgroup was made,
+/// and never down.
 fn raise(counter: &Counter, seconds: f64) {
     let risen = seconds - counter.get();
     counter.inc_by(risen.max(0.0));

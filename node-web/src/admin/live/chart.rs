@@ -1,13 +1,14 @@
 //! Small charts of counts over time, as SVG that stretches to any width. Pure.
 //!
-//! One chart for each series, below each other on one scale of time, so that none needs a colour to be told from another.
+//! One chart for each series, below each other on one scale of time, so that none needs a colour to
+//! be told from another.
 
 use std::fmt::Write as _;
 
 use super::document::{CountsAt, Live};
 
-/// Lengths of time that the charts may show, in seconds: the shortest that reaches back to the agent's start, or the
-/// last.
+/// Lengths of time that the charts may show, in seconds: the shortest that reaches back to the
+/// agent's start, or the last.
 pub(super) const WINDOWS_S: [u64; 4] = [60, 120, 300, 600];
 
 /// Coordinates of a chart: its width, where its largest value is, its foot.
@@ -15,9 +16,9 @@ const WIDTH: f64 = 600.0;
 const TOP: f64 = 6.0;
 const BOTTOM: f64 = 100.0;
 
-/// One of the charts.
+/// Series of a chart.
 struct Series {
-    /// In ids.
+    /// Name of the series in the ids of elements.
     name: &'static str,
     class: &'static str,
     title: &'static str,
@@ -56,23 +57,23 @@ struct Window {
     size_ms: f64,
 }
 
-/// How many seconds the charts of a picture show.
+/// Returns the number of seconds that the charts show.
 pub(super) fn window_s(live: &Live) -> u64 {
     let reaches = |size: &u64| live.node.uptime_ms <= size * 1000;
     let last = WINDOWS_S[WINDOWS_S.len() - 1];
     WINDOWS_S.into_iter().find(reaches).unwrap_or(last)
 }
 
-/// What a chart of a series is drawn with.
+/// Geometry of a chart with its series.
 struct Drawing {
     peak: u32,
     /// The value at the upper edge, at least 1.
     top: u32,
-    /// Where the limit of the queue stands, if it does.
+    /// Limit of the queue, drawn as a dashed line; `None` without a limit.
     limit: Option<u32>,
 }
 
-/// All charts.
+/// Returns the charts of the page as HTML.
 pub(super) fn all(live: &Live) -> String {
     let size_ms = window_s(live) as f64 * 1000.0;
     let window = Window {

@@ -1,8 +1,8 @@
-//! The live picture as JSON: what `/live.json` answers and each event of `/live` carries.
+//! JSON of the live page: the answer to `/live.json` and the content of each event of `/live`.
 //!
-//! Field names carry their units; times are milliseconds since 1970 (`_epoch_ms`) or durations up to the moment of the picture
-//! (`_ms`), which a reader may let grow by itself. Names and texts that peers chose stand in it as they are: to be escaped
-//! by whoever shows them.
+//! Field names carry their units; times are milliseconds since 1970 (`_epoch_ms`) or durations up
+//! to the moment of the document (`_ms`), which a reader may let grow by itself. Names and texts
+//! that peers chose stand in it as they are: to be escaped by readers that show them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const CLOCK: &[BorrowedFormatItem<'_>] = macros::format_description!("[hour]:[mi
 const ISO: &[BorrowedFormatItem<'_>] =
     macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
 
-/// One picture.
+/// The node at one moment, as `/live.json` and each event show it.
 #[derive(Debug, Serialize)]
 pub(super) struct Live {
     /// When it was taken.
@@ -36,12 +36,13 @@ pub(super) struct Live {
     pub(super) resources: Resources,
     pub(super) running: Running,
     pub(super) queue: Queue,
-    /// What passes the node's AMRMProxy; `null` without one.
+    /// Attempts whose calls pass the node's AMRMProxy; `null` without a proxy.
     pub(super) masters: Option<Masters>,
     pub(super) history: History,
-    /// Newest first.
+    /// Recent decisions, newest first.
     pub(super) decisions: Vec<Decision>,
-    /// What the page says in words, by the names of its places. `{}` stands for a duration that goes on.
+    /// Sentences of the page, by the names of their places. `{}` stands for a duration that goes
+    /// on.
     pub(super) texts: BTreeMap<&'static str, String>,
 }
 
@@ -65,7 +66,7 @@ pub(super) struct ResourceManager {
     pub(super) since_ms: u64,
 }
 
-/// What the node offers, and what containers hold of it.
+/// Resources that the node offers, and what containers hold of them.
 #[derive(Debug, Serialize)]
 pub(super) struct Resources {
     pub(super) memory_total_mb: u64,
@@ -76,7 +77,7 @@ pub(super) struct Resources {
     pub(super) vcores_opportunistic: u32,
 }
 
-/// Containers that hold room.
+/// Containers that hold resources.
 #[derive(Debug, Serialize)]
 pub(super) struct Running {
     pub(super) guaranteed: u32,
@@ -109,10 +110,10 @@ pub(super) struct Queue {
     pub(super) capacity: u32,
     /// How many the ResourceManager lets wait; `null`: it sets no such limit.
     pub(super) limit_length: Option<usize>,
-    /// Which wait the ResourceManager allows; `null`: it sets no such limit.
+    /// Longest wait that the ResourceManager allows; `null`: there is no such limit.
     pub(super) limit_wait_ms: Option<u64>,
-    /// How long one more opportunistic container would wait, as told to the ResourceManager; `null`: it would not be
-    /// taken.
+    /// Time that one more opportunistic container would wait, as reported to the ResourceManager;
+    /// `null`: it would not be taken.
     pub(super) estimated_wait_ms: Option<u64>,
     /// The longest wait of those in `containers`; `null` when nothing waits.
     pub(super) longest_wait_ms: Option<u64>,
@@ -136,7 +137,8 @@ pub(super) struct QueuedContainer {
 /// Counts over the last minutes. A step stands until the next one.
 #[derive(Debug, Serialize)]
 pub(super) struct History {
-    /// The lengths of time, in seconds, of which a chart shows the shortest that reaches back to the agent's start.
+    /// The lengths of time, in seconds, of which a chart shows the shortest that reaches back to
+    /// the agent's start.
     pub(super) windows_s: [u64; WINDOWS_S.len()],
     pub(super) now: CountsAt,
     pub(super) steps: Vec<CountsAt>,

@@ -1,7 +1,8 @@
-//! Server-sent events: one picture after each change, the same bytes for all who follow.
+//! Server-sent events: one document after each change, the same bytes for all who follow.
 //!
-//! Nothing is made while nobody follows. What a follower has not taken is replaced by what is newer, so that a slow one holds
-//! one event and no more; one that takes nothing at all is cut off with its connection.
+//! Without followers, none is made. An event that a follower has not taken is replaced by a
+//! newer one, so that a slow follower holds one event. The server closes the connection of one that
+//! takes nothing at all.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,12 +19,14 @@ use tokio_util::sync::CancellationToken;
 use crate::live::LiveView;
 use crate::view::NodeSource;
 
-/// Open streams. Each holds a connection as long as somebody watches; three quarters of the connections are left for those
-/// who only ask.
+/// Open streams. Each holds a connection as long as its reader watches; most connections are left
+/// for single requests.
 const FOLLOWERS_MAX: usize = 16;
-/// Least time between two events: what the eye follows, and a bound on what a busy node spends on its watchers.
+/// Least time between two events: what the eye follows, and a bound on what a busy node spends on
+/// its watchers.
 const EVENT_GAP: Duration = Duration::from_millis(250);
-/// A stream without events gets a comment this often, so that proxies keep it and a dead client is noticed.
+/// A stream without events gets a comment this often, so that proxies keep it and a dead client is
+/// noticed.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_COMMENT: &[u8] = b":\n\n";
 /// How long a browser waits before it opens a broken stream again.
@@ -33,7 +36,7 @@ const RETRY_MS: u64 = 2_000;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::admin) struct NoSlot;
 
-/// Where followers come from.
+/// Source of followers' events.
 #[derive(Debug)]
 pub(in crate::admin) struct Feed {
     events: watch::Sender<Bytes>,
@@ -52,7 +55,8 @@ impl Feed {
         }
     }
 
-    /// Makes an event after each change as long as somebody follows, until `shutdown`; then ends all streams.
+    /// Makes an event after each change while there are followers, until `shutdown`; then ends
+    /// all streams.
     pub(in crate::admin) async fn run<S: NodeSource>(
         &self,
         source: &S,
@@ -77,7 +81,7 @@ impl Feed {
         }
     }
 
-    /// Makes events until nobody follows any more; `None` when nothing will change any more.
+    /// Makes events until there are no followers; `None` when nothing will change any more.
     async fn publish_to_followers<S: NodeSource>(
         &self,
         source: &S,
@@ -85,7 +89,8 @@ impl Feed {
     ) -> Option<()> {
         let mut changes = source.changes();
         let mut last = None;
-        // The first look is for whatever changed between the newcomer's own picture and this moment.
+        // The first look is for changes between the newcomer's own document and this
+        // moment.
         while self.events.receiver_count() > 0 {
             let view = source.live().await?;
             // Heartbeats and the like are changes to the core and not to what is shown.
@@ -116,7 +121,7 @@ impl Feed {
     }
 }
 
-/// A picture as an event.
+/// Returns an overview as an event.
 fn event(view: &LiveView, offset: UtcOffset) -> Bytes {
     let json = super::json(view, offset);
     format!("retry: {RETRY_MS}\ndata: {json}\n\n").into()
@@ -131,7 +136,8 @@ pub(in crate::admin) struct Place {
 }
 
 impl Place {
-    /// The follower's stream. It begins with `first`, taken after the place: so no change falls between the two.
+    /// The follower's stream. It begins with `first`, taken after the place: so no change falls
+    /// between the two.
     pub(in crate::admin) fn stream(self, first: &LiveView, offset: UtcOffset) -> Events {
         let first = event(first, offset);
         Events {
@@ -139,7 +145,7 @@ impl Place {
         }
     }
 
-    /// What comes next; `None` at the end.
+    /// Waits for the next event; `None` at the end.
     async fn next(mut self) -> (Option<Bytes>, Self) {
         let next = tokio::select! {
             biased;

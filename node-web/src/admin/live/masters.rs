@@ -1,4 +1,5 @@
-//! The applications that pass the node's AMRMProxy: their rows in the document, and what these say in words. Pure.
+//! Applications whose calls pass the node's AMRMProxy: their rows in the document, and the texts
+//! in words. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +9,13 @@ use serde::Serialize;
 use crate::live::LiveView;
 use crate::live::words::{fine_duration, number};
 
-/// What stands where there is nothing to tell.
+/// Text in a place without data.
 const NONE: &str = "–";
 
-/// Attempts whose masters speak to the ResourceManager through this node.
+/// Attempts whose AMs call the ResourceManager through this node.
 #[derive(Debug, Serialize)]
 pub(super) struct Masters {
-    /// Those that called most recently, in the order of their ids.
+    /// Attempts that called most recently, in the order of their ids.
     pub(super) attempts: Vec<ProxiedAttempt>,
     /// How many `attempts` leaves out.
     pub(super) more: usize,
@@ -25,13 +26,13 @@ pub(super) struct ProxiedAttempt {
     pub(super) application: String,
     pub(super) attempt: String,
     pub(super) user: String,
-    /// Calls that were answered or refused since the master was started here.
+    /// Calls that were answered or refused since the AM was started here.
     pub(super) calls: u64,
     /// Since the last of them was; `null` before the first.
     pub(super) last_call_ms: Option<u64>,
-    /// What a call took on this node, at the mean; `null` before the first.
+    /// Mean time that a call took on this node; `null` before the first call.
     pub(super) own_mean_us: Option<u64>,
-    /// What a call waited for the ResourceManager, at the mean; `null` before the first.
+    /// Mean time that a call waited for the ResourceManager; `null` before the first call.
     pub(super) rm_mean_us: Option<u64>,
     /// Opportunistic containers that were given or are outstanding.
     pub(super) containers_asked: u64,
@@ -41,9 +42,9 @@ pub(super) struct ProxiedAttempt {
     pub(super) given_node_local: u64,
     /// On a rack that was asked for.
     pub(super) given_rack_local: u64,
-    /// Anywhere.
+    /// Containers given on any other node.
     pub(super) given_off_switch: u64,
-    /// Of those given: containers whose end has not been told.
+    /// Containers among those given whose end has not been reported.
     pub(super) containers_live: u64,
     /// Since the list of nodes came that containers are given on; `null` without one.
     pub(super) nodes_age_ms: Option<u64>,
@@ -53,7 +54,7 @@ pub(super) struct ProxiedAttempt {
     pub(super) relabelled_containers: u64,
     /// Promotions of such containers that this node asked for.
     pub(super) promotions_asked: u64,
-    /// What the page says in words, by the names of the row's places.
+    /// Texts of the row, by the names of its places.
     pub(super) words: BTreeMap<&'static str, String>,
 }
 
@@ -140,7 +141,7 @@ fn given(numbers: &AttemptNumbers) -> String {
     }
 }
 
-/// What this node did with the calls beside passing them on.
+/// Returns the number of containers whose asks this node changed, in words.
 fn done(attempt: &ProxiedAttempt) -> String {
     let done = [
         (attempt.throttled_calls, "held back"),
@@ -158,7 +159,7 @@ fn done(attempt: &ProxiedAttempt) -> String {
     done.join(", ")
 }
 
-/// What stands below the table.
+/// Returns the line below the table.
 pub(super) fn more(masters: Option<&Masters>) -> String {
     match masters {
         None => String::new(),

@@ -1,7 +1,7 @@
 //! The live page as HTML: whole without a script, and what the script then keeps up to date.
 //!
-//! The frame is `static/live.html`; its places in double braces are filled here, once and in one pass, with HTML whose
-//! texts from elsewhere are escaped.
+//! The frame is `static/live.html`; its places in double braces are filled here, once and in one
+//! pass, with HTML whose texts from elsewhere are escaped.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use crate::live::words::{duration, number};
 
 const FRAME: &str = include_str!("static/live.html");
 
-/// The page.
+/// Returns the whole page, which needs no script.
 pub(super) fn page(live: &Live) -> String {
     let mut page = String::with_capacity(2 * FRAME.len());
     let mut rest = FRAME;
@@ -31,7 +31,7 @@ pub(super) fn page(live: &Live) -> String {
     page
 }
 
-/// What stands in a place of the frame, as HTML.
+/// Returns the HTML for a place of the frame.
 fn fill(live: &Live, place: &str) -> String {
     let hidden = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
     match place {
@@ -277,7 +277,8 @@ fn amount(memory_mb: u64, vcores: u32) -> String {
     format!("{} MB, {vcores} {unit}", number(memory_mb))
 }
 
-/// A text as HTML in which the part that all ids of containers and attempts of a cluster share stands back.
+/// A text as HTML in which the part that all ids of containers and attempts of a cluster share
+/// stands back.
 fn with_ids(text: &str) -> String {
     static ID: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"((?:container_(?:e\d+_)?|appattempt_)\d+_)(\d+_\d+)")

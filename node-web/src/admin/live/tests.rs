@@ -1,4 +1,4 @@
-//! The picture, the page and the events, with pictures made up by each test.
+//! The document, the page and the events, with an overview made up by each test.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -328,7 +328,7 @@ fn every_text_colour_stands_out_from_both_grounds_in_light_and_dark() {
     }
 }
 
-/// A node whose picture a test changes.
+/// A node whose overview a test changes.
 struct Changing {
     view: Mutex<LiveView>,
     changes: tokio::sync::watch::Sender<u64>,
@@ -412,7 +412,7 @@ mod following {
         std::future::poll_fn(|cx| events.poll_next(cx)).await
     }
 
-    /// What the next event says of the queue's length; `None` for a comment.
+    /// Returns the queue's length in the next event; `None` for a comment.
     async fn next_waiting(events: &mut Events) -> Option<u64> {
         let event = next(events).await.unwrap();
         let event = std::str::from_utf8(&event).unwrap();

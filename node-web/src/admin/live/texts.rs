@@ -1,4 +1,4 @@
-//! What the live page says in words, by the names of its places. Pure.
+//! Sentences of the live page, by the names of their places. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::document::Live;
 use super::masters;
 use crate::live::words::{duration, number};
 
-/// What stands where there is no number.
+/// Text in a place without a number.
 const NONE: &str = "–";
 
-/// The texts of a picture. Durations that go on stand in them as `{}`.
+/// Returns the texts of a document. Durations that go on are `{}` in them.
 pub(super) fn all(live: &Live) -> BTreeMap<&'static str, String> {
     let count = |value: u32| number(u64::from(value));
     let queue = &live.queue;
@@ -70,7 +70,7 @@ fn waiting_note(live: &Live) -> String {
     }
 }
 
-/// What the ResourceManager is told.
+/// Returns the wait that heartbeats report to the ResourceManager, in words.
 fn wait_note(live: &Live) -> String {
     match live.queue.estimated_wait_ms {
         None => "no more would be taken".to_owned(),
