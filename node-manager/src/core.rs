@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use localize::LocalizedResource;
-use node_web::view::NodeSnapshot;
+use node_web::snapshot::NodeSnapshot;
 use records::{ContainerId, MonoMillis, Now};
 use sched::{ContainerScheduler, Event, Refusal};
 use tokio::sync::oneshot;

@@ -15,8 +15,8 @@ use std::sync::{Arc, Weak};
 
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
-use node_web::live::{LiveView, MASTERS_LISTED_MAX};
-use node_web::view::{Changes, NodeSnapshot, NodeSource};
+use node_web::overview::{MASTERS_LISTED_MAX, Overview};
+use node_web::snapshot::{Changes, NodeSnapshot, NodeSource};
 use records::Now;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -80,13 +80,13 @@ impl Owner {
 #[derive(Clone)]
 pub struct Handle {
     jobs: mpsc::Sender<Job>,
-    /// Revision of the core's live view.
+    /// Revision of the core's overview.
     changes: watch::Receiver<u64>,
     proxy: Option<Arc<AmrmProxy>>,
 }
 
 impl Handle {
-    /// Returns the same handle, whose live view includes the attempts of the AMRMProxy.
+    /// Returns the same handle, whose overview includes the attempts of the AMRMProxy.
     #[must_use]
     pub fn with_proxy(self, proxy: Option<Arc<AmrmProxy>>) -> Self {
         Self { proxy, ..self }
@@ -160,8 +160,8 @@ impl NodeSource for Handle {
         snapshot.ok().map(Arc::new)
     }
 
-    async fn live(&self) -> Option<LiveView> {
-        let mut view = self.run(|core, now| core.live_view(now)).await.ok()?;
+    async fn overview(&self) -> Option<Overview> {
+        let mut view = self.run(|core, now| core.overview(now)).await.ok()?;
         let proxy = self.proxy.as_ref();
         view.node.masters = proxy.map(|proxy| proxy.attempts(MASTERS_LISTED_MAX));
         Some(view)

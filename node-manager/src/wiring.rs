@@ -26,8 +26,8 @@ mod slices;
 use std::collections::BTreeMap;
 
 use node_web::admin::AdminError;
-use node_web::live::LiveView;
-use node_web::view::NodeSource as _;
+use node_web::overview::Overview;
+use node_web::snapshot::NodeSource as _;
 use records::NodeId;
 use state_store::StoreError;
 use thiserror::Error;
@@ -107,8 +107,8 @@ pub struct NodeWatch(WeakHandle);
 
 impl NodeWatch {
     /// The node as it is now; `None` once it has stopped.
-    pub async fn live(&self) -> Option<LiveView> {
-        self.0.upgrade()?.live().await
+    pub async fn overview(&self) -> Option<Overview> {
+        self.0.upgrade()?.overview().await
     }
 }
 

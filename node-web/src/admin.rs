@@ -10,7 +10,7 @@ mod answer;
 mod body;
 mod hadoop_metrics;
 mod html;
-mod live;
+mod live_page;
 mod logs;
 mod lookup;
 mod model;
@@ -36,9 +36,9 @@ use tokio::time::timeout;
 
 pub use server::{AdminError, AdminServer};
 
-use crate::live::LiveView;
 use crate::metrics::Metrics;
-use crate::view::{NodeSnapshot, NodeSource};
+use crate::overview::Overview;
+use crate::snapshot::{NodeSnapshot, NodeSource};
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use hadoop_metrics::HadoopMetrics;
@@ -103,8 +103,8 @@ struct Site<S> {
     /// Memory for long answers, in KiB.
     memory: Arc<Semaphore>,
     snapshot: Shared<Arc<NodeSnapshot>>,
-    live_view: Shared<Arc<LiveView>>,
-    feed: live::Feed,
+    overview: Shared<Arc<Overview>>,
+    feed: live_page::Feed,
 }
 
 /// A request for a page or a REST document, with the data that answers it.
@@ -127,8 +127,8 @@ impl<S: NodeSource> Site<S> {
             work: Semaphore::new(WORK_MAX),
             memory: Arc::new(Semaphore::new(LONG_ANSWERS_KIB_MAX as usize)),
             snapshot: Shared::new(),
-            live_view: Shared::new(),
-            feed: live::Feed::new(),
+            overview: Shared::new(),
+            feed: live_page::Feed::new(),
         }
     }
 
@@ -159,9 +159,11 @@ impl<S: NodeSource> Site<S> {
             [only] if only == "jmx" => self.hadoop_metrics(|all| all.jmx(&target)).await,
             [only] if only == "prom" => self.hadoop_metrics(HadoopMetrics::prom).await,
             [only] if only == "live" => self.events().await,
-            [] => self.live(live::page).await,
-            [only] if only == "live.json" => self.live(live::document).await,
-            [folder, name] if folder == "static" => live::file(name).unwrap_or_else(no_such_page),
+            [] => self.overview_as(live_page::page).await,
+            [only] if only == "live.json" => self.overview_as(live_page::document).await,
+            [folder, name] if folder == "static" => {
+                live_page::file(name).unwrap_or_else(no_such_page)
+            }
             _ => self.visit(target, wants_xml(request.headers())).await,
         }
     }
@@ -190,11 +192,11 @@ impl<S: NodeSource> Site<S> {
     }
 
     /// Answers with the overview in one of its forms, after a wait for a permit.
-    async fn live(&self, form: fn(&LiveView, UtcOffset) -> Answer) -> Answer {
+    async fn overview_as(&self, form: fn(&Overview, UtcOffset) -> Answer) -> Answer {
         let Some(_turn) = self.turn().await else {
             return too_many();
         };
-        match self.live_view().await {
+        match self.overview().await {
             Some(view) => self.bounded(form(&view, self.options.utc_offset)),
             None => stopping(),
         }
@@ -205,8 +207,8 @@ impl<S: NodeSource> Site<S> {
         let Ok(place) = self.feed.join() else {
             return too_many();
         };
-        match self.live_view().await {
-            Some(view) => live::events(place.stream(&view, self.options.utc_offset)),
+        match self.overview().await {
+            Some(view) => live_page::events(place.stream(&view, self.options.utc_offset)),
             None => stopping(),
         }
     }
@@ -271,9 +273,9 @@ impl<S: NodeSource> Site<S> {
         timeout(SNAPSHOT_WAIT, snapshot).await.ok().flatten()
     }
 
-    async fn live_view(&self) -> Option<Arc<LiveView>> {
-        let take = async || self.source.live().await.map(Arc::new);
-        let view = self.live_view.get(Freshness::Current, take);
+    async fn overview(&self) -> Option<Arc<Overview>> {
+        let take = async || self.source.overview().await.map(Arc::new);
+        let view = self.overview.get(Freshness::Current, take);
         timeout(SNAPSHOT_WAIT, view).await.ok().flatten()
     }
 }

@@ -1,16 +1,16 @@
 //! Web face of a node: pages, REST answers, the live page, and metrics.
 //!
-//! - [`view`]: the node at one moment, and [`view::NodeSource`], where readers get it from
-//! - [`live`]: the same for people who watch it: decisions with their words, counts over the last
-//!   minutes
+//! - [`snapshot`]: the node at one moment, and [`snapshot::NodeSource`], where readers get it from
+//! - [`overview`]: the same for people who watch it: decisions with their words, counts over the
+//!   last minutes
 //! - [`metrics`]: counters and gauges, in the text form of Prometheus
 //! - [`admin`]: the HTTP server with pages, REST and the live page
 //!
-//! Owns the HTTP server and the metrics. In: snapshots of the node through [`view::NodeSource`],
-//! and observations for the metrics. Out: HTTP answers. May not know the core, RPC, or where a
-//! snapshot comes from, and changes nothing on the node.
+//! Owns the HTTP server and the metrics. In: snapshots of the node through
+//! [`snapshot::NodeSource`], and observations for the metrics. Out: HTTP answers. May not know the
+//! core, RPC, or where a snapshot comes from, and changes nothing on the node.
 
 pub mod admin;
-pub mod live;
 pub mod metrics;
-pub mod view;
+pub mod overview;
+pub mod snapshot;

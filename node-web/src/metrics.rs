@@ -27,7 +27,7 @@ use container_runtime::isolation::Availability;
 use container_runtime::monitor::Sample;
 pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 
-use crate::view::NodeSnapshot;
+use crate::snapshot::NodeSnapshot;
 use calls::CallSeries;
 pub use containers::{ContainerEnds, Launches};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node_web::live::{Decision, LiveView};
+use node_web::overview::{Decision, Overview};
 
 use super::cluster::Cluster;
 use super::jobs::Followed;
@@ -48,7 +48,7 @@ impl Observer {
         };
         let mut happened = Vec::new();
         for ((index, watch), seen) in cluster.watches().iter().enumerate().zip(&mut self.seen) {
-            match watch.live().await {
+            match watch.overview().await {
                 Some(view) => {
                     sight.nodes.push(node_sight(&view));
                     news(index, &view, seen, &mut happened);
@@ -60,14 +60,14 @@ impl Observer {
     }
 }
 
-fn node_sight(view: &LiveView) -> NodeSight {
+fn node_sight(view: &Overview) -> NodeSight {
     NodeSight {
         running_opportunistic: view.node.counts.running_opportunistic,
         waiting: view.node.counts.waiting,
     }
 }
 
-fn news(node: usize, view: &LiveView, seen: &mut u64, happened: &mut Vec<Happened>) {
+fn news(node: usize, view: &Overview, seen: &mut u64, happened: &mut Vec<Happened>) {
     let oldest_first = view.node.decisions.iter().rev();
     for decision in oldest_first {
         if decision.sequence <= *seen {

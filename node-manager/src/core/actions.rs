@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use node_web::live::Decision;
+use node_web::overview::Decision;
 use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{Action, Completion, Event, KillReason};
 

@@ -1,8 +1,8 @@
 //! The node's recent past for the live page: decisions, counts over time, and the contact to the
 //! ResourceManager.
 
-use node_web::live::{
-    Counts, Decision, DecisionKind, History, ListedContainer, Listing, LiveNode, LiveView,
+use node_web::overview::{
+    Counts, Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, Overview,
     Progress, RecentDecisions, RmContact, WaitingContainer, words,
 };
 use records::{ExecutionType, MonoMillis, Now};
@@ -20,12 +20,12 @@ pub(super) struct Journal {
     history: History,
     rm: RmContact,
     rm_since: MonoMillis,
-    /// Number that rises with each change that a live view may show.
+    /// Number that rises with each change that an overview may show.
     revision: u64,
 }
 
 impl Core {
-    /// Returns a number that rises with each change that [`Self::live_view`] may show. The time
+    /// Returns a number that rises with each change that [`Self::overview`] may show. The time
     /// alone changes nothing.
     #[must_use]
     pub fn live_revision(&self) -> u64 {
@@ -95,9 +95,9 @@ impl Core {
         }
     }
 
-    /// Returns the live view. Costs a walk over the containers, so it is meant for pages on demand.
+    /// Returns the overview. Costs a walk over the containers, so it is meant for pages on demand.
     #[must_use]
-    pub fn live_view(&self, now: Now) -> LiveView {
+    pub fn overview(&self, now: Now) -> Overview {
         let about = &self.config.about;
         let counts = self.live_counts();
         let running = self
@@ -117,7 +117,7 @@ impl Core {
                 paused: queued.paused,
             })
         });
-        let node = LiveNode {
+        let node = NodeOverview {
             node_id: about.node_id.clone(),
             version: about.versions.node_manager_build.clone(),
             started_at: about.started_at,
@@ -136,7 +136,7 @@ impl Core {
             history: self.journal.history.clone(),
             decisions: self.journal.decisions.newest_first().cloned().collect(),
         };
-        LiveView { now, node }
+        Overview { now, node }
     }
 
     fn listed(&self, summary: ContainerSummary) -> Option<ListedContainer> {
@@ -168,7 +168,7 @@ mod tests {
     use std::sync::Arc;
 
     use container_runtime::launch::LaunchEvent;
-    use node_web::live::decision_words;
+    use node_web::overview::decision_words;
     use records::{ContainerExitStatus, EpochMillis};
     use sched::ContainerQueuingLimit;
     use test_support::ids::container as container_id;
@@ -192,7 +192,7 @@ mod tests {
 
     /// Returns the decisions, oldest first, with the number of their container.
     fn said(core: &Core) -> Vec<(Option<i64>, String)> {
-        let newest_first = core.live_view(at(99)).node.decisions;
+        let newest_first = core.overview(at(99)).node.decisions;
         newest_first
             .iter()
             .rev()
@@ -234,7 +234,7 @@ mod tests {
             core.start(asker(), request, at(2));
         }
         limited(&mut core, 2, at(5));
-        let node = core.live_view(at(6)).node;
+        let node = core.overview(at(6)).node;
         assert_eq!(
             node.counts,
             Counts {
@@ -280,10 +280,10 @@ mod tests {
     fn a_limit_that_stays_the_same_is_no_decision_and_a_heartbeat_without_news_changes_nothing() {
         let mut core = core();
         limited(&mut core, 4, at(1));
-        let (before, decisions) = (core.live_view(at(9)), said(&core).len());
+        let (before, decisions) = (core.overview(at(9)), said(&core).len());
         limited(&mut core, 4, at(2));
         assert_eq!(said(&core).len(), decisions);
-        assert_eq!(core.live_view(at(9)), before);
+        assert_eq!(core.overview(at(9)), before);
     }
 
     #[test]
@@ -307,10 +307,10 @@ mod tests {
         let mut core = core();
         core.heartbeat_failed(at(3));
         core.heartbeat_failed(at(4));
-        let view = core.live_view(at(5));
+        let view = core.overview(at(5));
         assert_eq!(view.node.rm, (RmContact::Silent, MonoMillis(3_000)));
         answered(&mut core, HeartbeatOrders::default(), at(6));
-        let view = core.live_view(at(7));
+        let view = core.overview(at(7));
         assert_eq!(view.node.rm, (RmContact::Registered, MonoMillis(6_000)));
         let words: Vec<String> = said(&core).into_iter().map(|(_, words)| words).collect();
         assert_eq!(
@@ -333,6 +333,6 @@ mod tests {
         let (done, _) = tokio::sync::oneshot::channel();
         core.resync(true, done, at(2));
         assert!(core.live_revision() > started);
-        assert_eq!(core.live_view(at(2)).node.rm.0, RmContact::Registering);
+        assert_eq!(core.overview(at(2)).node.rm.0, RmContact::Registering);
     }
 }

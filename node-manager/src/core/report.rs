@@ -1,6 +1,8 @@
 //! Read-only views of containers: for heartbeats and AMs, registrations, and web pages.
 
-use node_web::view::{self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot};
+use node_web::snapshot::{
+    self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot,
+};
 use records::{ContainerId, ContainerState, Now};
 use sched::{ContainerView, Event};
 use wire::proto::hadoop_yarn::{
@@ -157,9 +159,11 @@ impl Core {
                 id: *id,
                 user: application.user.to_string(),
                 state: match application.state {
-                    ApplicationState::Running => view::ApplicationState::Running,
-                    ApplicationState::Finishing => view::ApplicationState::FinishingContainersWait,
-                    ApplicationState::Finished { .. } => view::ApplicationState::Finished,
+                    ApplicationState::Running => snapshot::ApplicationState::Running,
+                    ApplicationState::Finishing => {
+                        snapshot::ApplicationState::FinishingContainersWait
+                    }
+                    ApplicationState::Finished { .. } => snapshot::ApplicationState::Finished,
                 },
                 containers: application.containers.iter().copied().collect(),
             })

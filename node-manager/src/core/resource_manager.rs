@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
-use node_web::live::{Decision, RmContact};
+use node_web::overview::{Decision, RmContact};
 use records::{ApplicationId, ContainerId, Now, Resource};
 use sched::{
     ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,

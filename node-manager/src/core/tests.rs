@@ -23,7 +23,7 @@ use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use node_web::metrics::Metrics;
-use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, Versions};
+use node_web::snapshot::{ContainerCounts, MemoryChecks, NodeHealth, Versions};
 use test_support::ids::{self, container as container_id};
 
 use super::*;

@@ -9,7 +9,7 @@ use container_runtime::launch::{LaunchConfig, java_feature_version};
 use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
 use localize::NodeDirs;
 use node_web::admin::AdminOptions;
-use node_web::view::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
+use node_web::snapshot::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use wire::client::{ClientAuth, ClientOptions};

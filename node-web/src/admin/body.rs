@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::html;
-use super::live::Events;
+use super::live_page::Events;
 
 /// Bytes of a file read at once: what one reader of a log costs in memory, whatever the log's size.
 const CHUNK_BYTES: usize = 32 * 1024;

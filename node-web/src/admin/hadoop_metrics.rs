@@ -15,7 +15,7 @@ use super::answer::{Answer, JSON, METRICS, answer};
 use super::body::Body;
 use super::target::Target;
 use crate::metrics::Metrics;
-use crate::view::{ApplicationState, ContainerRestState, NodeSnapshot};
+use crate::snapshot::{ApplicationState, ContainerRestState, NodeSnapshot};
 
 /// The bean's name.
 const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
@@ -340,7 +340,9 @@ fn resources(node: &NodeSnapshot) -> Vec<Metric> {
     ]
 }
 
-fn unfinished(node: &NodeSnapshot) -> impl Iterator<Item = &crate::view::ContainerSnapshot> + '_ {
+fn unfinished(
+    node: &NodeSnapshot,
+) -> impl Iterator<Item = &crate::snapshot::ContainerSnapshot> + '_ {
     let finished = |state| matches!(state, ContainerRestState::Done);
     node.containers
         .iter()
@@ -358,7 +360,7 @@ mod tests {
     use sched::Completion;
 
     use super::*;
-    use crate::view::fixture::{container, container_id, node};
+    use crate::snapshot::fixture::{container, container_id, node};
 
     fn values(node: &NodeSnapshot, metrics: &Metrics) -> Map<String, Value> {
         HadoopMetrics::of(node, metrics).attributes().collect()

@@ -5,7 +5,7 @@ use records::ContainerId;
 use thiserror::Error;
 
 use super::logs::{LogError, LogFile, LogName, OpenLog, list_logs, open_log};
-use crate::view::{ContainerRestState, ContainerSnapshot, NodeSnapshot};
+use crate::snapshot::{ContainerRestState, ContainerSnapshot, NodeSnapshot};
 
 /// Log files that one answer names: a container chooses how many it makes, and an answer is held in
 /// memory.

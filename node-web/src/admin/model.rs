@@ -10,7 +10,7 @@ use time::{OffsetDateTime, UtcOffset};
 
 use super::html;
 use super::logs::LogFile;
-use crate::view::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
+use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
 
 /// Java's `EEE MMM dd HH:mm:ss Z yyyy`.
 const JAVA_DATE: &[BorrowedFormatItem<'_>] = format_description!(

@@ -18,7 +18,7 @@ use super::lookup::{Logs, NoLogs};
 use super::model::java_date_of;
 use super::range;
 use super::redirect as links;
-use crate::view::{ApplicationSnapshot, ContainerSnapshot};
+use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot};
 
 const FOOT: &str = "</main></body></html>\n";
 

@@ -18,7 +18,7 @@ use super::lookup::{Logs, NoLogs, list_all};
 use super::model::{AppInfo, ContainerInfo, ContainerLogsInfo, Items, NodeInfo, Under, java_date};
 use super::target::BadTarget;
 use super::{range, redirect as links, xml};
-use crate::view::ApplicationState;
+use crate::snapshot::ApplicationState;
 
 /// An error as Hadoop's clients read it.
 #[derive(Debug)]

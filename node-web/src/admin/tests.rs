@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::live::fixture::live_view;
-use crate::view::fixture::{APP, container, container_id, node};
-use crate::view::{ApplicationSnapshot, ApplicationState, Changes, ContainerRestState};
+use crate::overview::fixture::overview;
+use crate::snapshot::fixture::{APP, container, container_id, node};
+use crate::snapshot::{ApplicationSnapshot, ApplicationState, Changes, ContainerRestState};
 
 const ID: &str = "container_1700000000000_0007_01_000001";
 const HOSTILE: &str = "<script>alert('x')</script>&\"";
@@ -30,8 +30,8 @@ impl NodeSource for Fixed {
         self.0.clone()
     }
 
-    async fn live(&self) -> Option<LiveView> {
-        self.0.as_ref().map(|_| live_view())
+    async fn overview(&self) -> Option<Overview> {
+        self.0.as_ref().map(|_| overview())
     }
 
     fn changes(&self) -> Changes {

@@ -4,7 +4,7 @@
 use records::{ContainerExitStatus, ExecutionType};
 use sched::{PauseEnd, RejectReason, ShedReason};
 
-use crate::view::ContainerRestState;
+use crate::snapshot::ContainerRestState;
 
 /// A label whose values are the variants of an enum.
 pub(super) trait Label: Copy + 'static {

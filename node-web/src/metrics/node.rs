@@ -7,7 +7,7 @@ use records::Resource;
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{Label as _, Share, StateLabel, TypeLabel};
 use super::queue::QueueGauges;
-use crate::view::NodeSnapshot;
+use crate::snapshot::NodeSnapshot;
 
 const MEBIBYTE: u64 = 1024 * 1024;
 

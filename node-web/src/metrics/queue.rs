@@ -3,7 +3,7 @@
 use prometheus::{Gauge, IntGauge};
 
 use super::family::Maker;
-use crate::view::NodeSnapshot;
+use crate::snapshot::NodeSnapshot;
 
 /// See the help texts.
 #[derive(Debug)]

@@ -310,7 +310,7 @@ fn localization_counts_bytes_by_where_they_came_from() {
 #[test]
 fn gauges_follow_the_snapshot_and_a_missing_limit_is_infinite() {
     let metrics = Metrics::new();
-    let mut node = crate::view::fixture::node();
+    let mut node = crate::snapshot::fixture::node();
     node.queuing_limit = None;
     metrics.set_node(&node);
     let first = values(&metrics);

@@ -53,7 +53,7 @@ impl RecentDecisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::fixture::container_id;
+    use crate::snapshot::fixture::container_id;
     use sched::Note;
 
     #[test]

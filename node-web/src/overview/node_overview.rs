@@ -18,16 +18,16 @@ pub const MASTERS_LISTED_MAX: usize = 100;
 
 /// The overview and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveView {
+pub struct Overview {
     /// Time at which the node looked so.
     pub now: Now,
     /// State of the node: equal as long as nothing has changed, however much time has passed.
-    pub node: LiveNode,
+    pub node: NodeOverview,
 }
 
 /// State of the node that a glance should show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveNode {
+pub struct NodeOverview {
     /// As registered with the RM.
     pub node_id: NodeId,
     /// Version and build.

@@ -16,8 +16,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::live::LiveView;
-use crate::view::NodeSource;
+use crate::overview::Overview;
+use crate::snapshot::NodeSource;
 
 /// Open streams. Each holds a connection as long as its reader watches; most connections are left
 /// for single requests.
@@ -92,11 +92,11 @@ impl Feed {
         // The first look is for changes between the newcomer's own document and this
         // moment.
         while self.events.receiver_count() > 0 {
-            let view = source.live().await?;
+            let overview = source.overview().await?;
             // Heartbeats and the like are changes to the core and not to what is shown.
-            if last.as_ref() != Some(&view.node) {
-                self.events.send_replace(event(&view, offset));
-                last = Some(view.node);
+            if last.as_ref() != Some(&overview.node) {
+                self.events.send_replace(event(&overview, offset));
+                last = Some(overview.node);
             }
             sleep(EVENT_GAP).await;
             tokio::select! {
@@ -122,8 +122,8 @@ impl Feed {
 }
 
 /// Returns an overview as an event.
-fn event(view: &LiveView, offset: UtcOffset) -> Bytes {
-    let json = super::json(view, offset);
+fn event(overview: &Overview, offset: UtcOffset) -> Bytes {
+    let json = super::json(overview, offset);
     format!("retry: {RETRY_MS}\ndata: {json}\n\n").into()
 }
 
@@ -138,7 +138,7 @@ pub(in crate::admin) struct Place {
 impl Place {
     /// The follower's stream. It begins with `first`, taken after the place: so no change falls
     /// between the two.
-    pub(in crate::admin) fn stream(self, first: &LiveView, offset: UtcOffset) -> Events {
+    pub(in crate::admin) fn stream(self, first: &Overview, offset: UtcOffset) -> Events {
         let first = event(first, offset);
         Events {
             next: Box::pin(async move { (Some(first), self) }),

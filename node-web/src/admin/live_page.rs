@@ -22,10 +22,10 @@ use time::UtcOffset;
 
 pub(super) use self::feed::{Events, Feed};
 
-use self::document::Live;
+use self::document::Document;
 use super::answer::{Answer, HTML, JSON, answer};
 use super::body::Body;
-use crate::live::LiveView;
+use crate::overview::Overview;
 
 /// The page runs its own script and talks to its own server; nothing else.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -37,8 +37,8 @@ const SVG: &str = "image/svg+xml";
 const EVENTS: &str = "text/event-stream";
 
 /// Answers `/`, the live page.
-pub(super) fn page(view: &LiveView, offset: UtcOffset) -> Answer {
-    let html = page::page(&Live::of(view, offset));
+pub(super) fn page(overview: &Overview, offset: UtcOffset) -> Answer {
+    let html = page::page(&Document::of(overview, offset));
     let mut page = answer(StatusCode::OK, HTML, Body::full(html));
     page.headers_mut().insert(
         header::CONTENT_SECURITY_POLICY,
@@ -48,8 +48,8 @@ pub(super) fn page(view: &LiveView, offset: UtcOffset) -> Answer {
 }
 
 /// Answers `/live.json`.
-pub(super) fn document(view: &LiveView, offset: UtcOffset) -> Answer {
-    answer(StatusCode::OK, JSON, Body::full(json(view, offset)))
+pub(super) fn document(overview: &Overview, offset: UtcOffset) -> Answer {
+    answer(StatusCode::OK, JSON, Body::full(json(overview, offset)))
 }
 
 /// Answers `/live`, the stream of events.
@@ -60,16 +60,16 @@ pub(super) fn events(events: Events) -> Answer {
 /// Answers `/static/NAME`; `None` if there is no such file.
 pub(super) fn file(name: &str) -> Option<Answer> {
     let (content_type, text) = match name {
-        "agent.css" => (CSS, include_str!("live/static/agent.css")),
-        "live.js" => (JAVASCRIPT, include_str!("live/static/live.js")),
-        "icon.svg" => (SVG, include_str!("live/static/icon.svg")),
+        "agent.css" => (CSS, include_str!("live_page/static/agent.css")),
+        "live.js" => (JAVASCRIPT, include_str!("live_page/static/live.js")),
+        "icon.svg" => (SVG, include_str!("live_page/static/icon.svg")),
         _ => return None,
     };
     Some(answer(StatusCode::OK, content_type, Body::full(text)))
 }
 
 /// Returns an overview as one line of JSON.
-fn json(view: &LiveView, offset: UtcOffset) -> String {
-    serde_json::to_string(&Live::of(view, offset))
+fn json(overview: &Overview, offset: UtcOffset) -> String {
+    serde_json::to_string(&Document::of(overview, offset))
         .expect("the document has only texts, numbers, lists and maps with texts as keys")
 }

@@ -12,8 +12,8 @@ use time::{OffsetDateTime, UtcOffset, format_description::BorrowedFormatItem, ma
 use super::chart::WINDOWS_S;
 use super::masters::{self, Masters};
 use super::texts;
-use crate::live::{
-    Counts, ListedContainer, LiveView, RecentDecision, RmContact, Step, WaitingContainer,
+use crate::overview::{
+    Counts, ListedContainer, Overview, RecentDecision, RmContact, Step, WaitingContainer,
     decision_words,
 };
 
@@ -26,7 +26,7 @@ const ISO: &[BorrowedFormatItem<'_>] =
 
 /// The node at one moment, as `/live.json` and each event show it.
 #[derive(Debug, Serialize)]
-pub(super) struct Live {
+pub(super) struct Document {
     /// When it was taken.
     pub(super) at_epoch_ms: i64,
     /// The same as a time of day where the node is.
@@ -169,10 +169,10 @@ pub(super) struct Decision {
     pub(super) words: String,
 }
 
-impl Live {
-    pub(super) fn of(view: &LiveView, offset: UtcOffset) -> Self {
-        let (now, node) = (view.now, &view.node);
-        let mut live = Self {
+impl Document {
+    pub(super) fn of(overview: &Overview, offset: UtcOffset) -> Self {
+        let (now, node) = (overview.now, &overview.node);
+        let mut document = Self {
             at_epoch_ms: now.wall.0,
             at_local: clock(now.wall.0, offset),
             node: Node {
@@ -187,7 +187,7 @@ impl Live {
                 state: state(node.rm.0),
                 since_ms: now.mono.since(node.rm.1),
             },
-            resources: resources(view),
+            resources: resources(overview),
             running: Running {
                 guaranteed: node.counts.running_guaranteed,
                 opportunistic: node.counts.running_opportunistic,
@@ -195,13 +195,13 @@ impl Live {
                     .running
                     .first
                     .iter()
-                    .map(|listed| running(listed, view))
+                    .map(|listed| running(listed, overview))
                     .collect(),
                 more: node.running.more(),
             },
-            queue: queue(view),
-            masters: masters::of(view),
-            history: history(view),
+            queue: queue(overview),
+            masters: masters::of(overview),
+            history: history(overview),
             decisions: node
                 .decisions
                 .iter()
@@ -209,8 +209,8 @@ impl Live {
                 .collect(),
             texts: BTreeMap::new(),
         };
-        live.texts = texts::all(&live);
-        live
+        document.texts = texts::all(&document);
+        document
     }
 }
 
@@ -222,8 +222,8 @@ fn state(contact: RmContact) -> &'static str {
     }
 }
 
-fn resources(view: &LiveView) -> Resources {
-    let node = &view.node;
+fn resources(overview: &Overview) -> Resources {
+    let node = &overview.node;
     Resources {
         memory_total_mb: node.total.memory_mb,
         memory_allocated_mb: node.allocated.memory_mb,
@@ -234,7 +234,7 @@ fn resources(view: &LiveView) -> Resources {
     }
 }
 
-fn running(listed: &ListedContainer, view: &LiveView) -> RunningContainer {
+fn running(listed: &ListedContainer, overview: &Overview) -> RunningContainer {
     RunningContainer {
         container: listed.id.to_string(),
         execution_type: listed.execution_type.as_str(),
@@ -242,13 +242,13 @@ fn running(listed: &ListedContainer, view: &LiveView) -> RunningContainer {
         memory_mb: listed.resource.memory_mb,
         vcores: listed.resource.vcores,
         progress: listed.progress.as_str(),
-        since_ms: view.now.mono.since(listed.since),
+        since_ms: overview.now.mono.since(listed.since),
     }
 }
 
-fn queue(view: &LiveView) -> Queue {
-    let node = &view.node;
-    let waited = |waiting: &WaitingContainer| view.now.mono.since(waiting.since);
+fn queue(overview: &Overview) -> Queue {
+    let node = &overview.node;
+    let waited = |waiting: &WaitingContainer| overview.now.mono.since(waiting.since);
     let limit = node.queuing_limit;
     Queue {
         length: node.counts.waiting,
@@ -276,12 +276,12 @@ fn queue(view: &LiveView) -> Queue {
     }
 }
 
-fn history(view: &LiveView) -> History {
-    let now_s = view.now.mono.0 / 1000;
-    let steps = view.node.history.steps(view.now.mono);
+fn history(overview: &Overview) -> History {
+    let now_s = overview.now.mono.0 / 1000;
+    let steps = overview.node.history.steps(overview.now.mono);
     History {
         windows_s: WINDOWS_S,
-        now: counts_at(now_s, view.node.counts),
+        now: counts_at(now_s, overview.node.counts),
         steps: steps
             .into_iter()
             .map(|Step { second, counts }| counts_at(second, counts))

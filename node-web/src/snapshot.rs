@@ -15,7 +15,7 @@ use records::{
 use sched::{ContainerQueuingLimit, ContainerState, Ending, OpportunisticContainersStatus};
 use tokio::sync::watch;
 
-use crate::live::LiveView;
+use crate::overview::Overview;
 
 /// Source of snapshots of the node.
 pub trait NodeSource: Send + Sync + 'static {
@@ -23,10 +23,10 @@ pub trait NodeSource: Send + Sync + 'static {
     fn snapshot(&self) -> impl Future<Output = Option<Arc<NodeSnapshot>>> + Send;
 
     /// Takes an overview for people who watch the node: less of it, and its recent decisions.
-    fn live(&self) -> impl Future<Output = Option<LiveView>> + Send;
+    fn overview(&self) -> impl Future<Output = Option<Overview>> + Send;
 
-    /// Returns the changes after which [`Self::live`] may differ. To be dropped when there are no
-    /// readers: then a change costs nothing.
+    /// Returns the changes after which [`Self::overview`] may differ. To be dropped when there are
+    /// no readers: then a change costs nothing.
     fn changes(&self) -> Changes;
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers};
 use serde::Serialize;
 
-use crate::live::LiveView;
-use crate::live::words::{fine_duration, number};
+use crate::overview::Overview;
+use crate::overview::words::{fine_duration, number};
 
 /// Text in a place without data.
 const NONE: &str = "–";
@@ -59,22 +59,22 @@ pub(super) struct ProxiedAttempt {
 }
 
 /// `None` without an AMRMProxy.
-pub(super) fn of(view: &LiveView) -> Option<Masters> {
-    let masters = view.node.masters.as_ref()?;
+pub(super) fn of(overview: &Overview) -> Option<Masters> {
+    let masters = overview.node.masters.as_ref()?;
     let attempts: Vec<_> = masters
         .most_active
         .iter()
-        .map(|master| attempt(master, view))
+        .map(|master| attempt(master, overview))
         .collect();
     let more = masters.total.saturating_sub(attempts.len());
     Some(Masters { attempts, more })
 }
 
-fn attempt(master: &AttemptActivity, view: &LiveView) -> ProxiedAttempt {
+fn attempt(master: &AttemptActivity, overview: &Overview) -> ProxiedAttempt {
     let numbers = &master.numbers;
     let mean = numbers.mean();
     let us = |duration: std::time::Duration| u64::try_from(duration.as_micros()).ok();
-    let since = |at| view.now.mono.since(at);
+    let since = |at| overview.now.mono.since(at);
     let mut attempt = ProxiedAttempt {
         application: master.attempt.application_id.to_string(),
         attempt: master.attempt.to_string(),

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use records::MonoMillis;
 
-/// Length of the history in seconds. The last minutes are what a reader looks for
-/// who watches a node; for longer there is `/metrics`. It also bounds the history: at most one entry
-/// for each second, and one before the first.
+/// Length of the history in seconds. The last minutes are what a reader looks for who watches a
+/// node; for longer there is `/metrics`. It also bounds the history: at most one entry for each
+/// second, and one before the first.
 pub const HISTORY_S: u64 = 600;
 
 /// Containers at one moment.

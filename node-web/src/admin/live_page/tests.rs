@@ -8,25 +8,27 @@ use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis};
 use sched::Completion;
 
 use super::*;
-use crate::live::fixture::{live_view, master, waiting};
-use crate::live::{Decision, LISTED_MAX, Listing, MASTERS_LISTED_MAX, RecentDecision, RmContact};
-use crate::view::fixture::container_id;
-use crate::view::{Changes, NodeSnapshot};
+use crate::overview::fixture::{master, overview, waiting};
+use crate::overview::{
+    Decision, LISTED_MAX, Listing, MASTERS_LISTED_MAX, RecentDecision, RmContact,
+};
+use crate::snapshot::fixture::container_id;
+use crate::snapshot::{Changes, NodeSnapshot};
 
 const UTC: UtcOffset = UtcOffset::UTC;
 const HOSTILE: &str = "<script>alert('x')</script>&\"{{queue_rows}}";
 
-fn html(view: &LiveView) -> String {
-    page::page(&Live::of(view, UTC))
+fn html(view: &Overview) -> String {
+    page::page(&Document::of(view, UTC))
 }
 
-fn of_json(view: &LiveView) -> serde_json::Value {
+fn of_json(view: &Overview) -> serde_json::Value {
     serde_json::from_str(&json(view, UTC)).unwrap()
 }
 
 #[test]
 fn every_place_of_the_frame_is_filled() {
-    let page = html(&live_view());
+    let page = html(&overview());
     assert!(!page.contains("{{") && !page.contains("}}"), "{page}");
     for text in [
         "<span data-text=\"node_id\">node-1.example:8041</span>",
@@ -54,7 +56,7 @@ fn every_place_of_the_frame_is_filled() {
 
 #[test]
 fn texts_from_outside_stay_text() {
-    let mut view = live_view();
+    let mut view = overview();
     view.node.unhealthy = Some(HOSTILE.to_owned());
     view.node.running.first[0].user = HOSTILE.to_owned();
     view.node.waiting.first[0].user = HOSTILE.to_owned();
@@ -86,7 +88,7 @@ fn texts_from_outside_stay_text() {
 
 #[test]
 fn a_queue_of_ten_thousand_shows_its_head_and_says_how_many_follow() {
-    let mut view = live_view();
+    let mut view = overview();
     let all = (0..10_000).map(|id| waiting(id, 100_000));
     view.node.waiting = Listing::cut(all, 10_000);
     view.node.counts.waiting = 10_000;
@@ -107,7 +109,7 @@ fn masters(total: usize) -> ProxiedAttempts {
 
 #[test]
 fn applications_that_pass_the_proxy_show_what_it_did_for_them() {
-    let mut view = live_view();
+    let mut view = overview();
     view.node.masters = Some(masters(1));
     let page = html(&view);
     for text in [
@@ -140,7 +142,7 @@ fn applications_that_pass_the_proxy_show_what_it_did_for_them() {
 
 #[test]
 fn the_table_of_masters_is_there_only_with_a_proxy_and_says_when_nobody_passes() {
-    let mut view = live_view();
+    let mut view = overview();
     let page = html(&view);
     assert!(
         page.contains("aria-labelledby=\"masters-head\" hidden>"),
@@ -156,7 +158,7 @@ fn the_table_of_masters_is_there_only_with_a_proxy_and_says_when_nobody_passes()
 
 #[test]
 fn a_master_that_has_not_called_has_no_times() {
-    let mut view = live_view();
+    let mut view = overview();
     view.node.masters = Some(masters(1));
     if let Some(masters) = &mut view.node.masters {
         masters.most_active[0].numbers = AttemptNumbers::default();
@@ -180,7 +182,7 @@ fn a_master_that_has_not_called_has_no_times() {
 
 #[test]
 fn ten_thousand_masters_are_a_bounded_list_and_a_number() {
-    let mut view = live_view();
+    let mut view = overview();
     view.node.masters = Some(masters(10_000));
     let page = html(&view);
     assert_eq!(
@@ -193,8 +195,8 @@ fn ten_thousand_masters_are_a_bounded_list_and_a_number() {
 
 #[test]
 fn an_idle_node_says_what_there_would_be_to_see() {
-    let mut view = live_view();
-    view.node.counts = crate::live::Counts::default();
+    let mut view = overview();
+    view.node.counts = crate::overview::Counts::default();
     view.node.running = Listing::cut(std::iter::empty(), 0);
     view.node.waiting = Listing::cut(std::iter::empty(), 0);
     view.node.decisions.clear();
@@ -218,7 +220,7 @@ fn an_idle_node_says_what_there_would_be_to_see() {
 
 #[test]
 fn a_silent_or_searched_for_resource_manager_is_told_with_what_to_do() {
-    let mut view = live_view();
+    let mut view = overview();
     view.node.rm = (RmContact::Silent, MonoMillis(100_000));
     let page = html(&view);
     assert!(page.contains("data-state=\"silent\""), "{page}");
@@ -231,7 +233,7 @@ fn a_silent_or_searched_for_resource_manager_is_told_with_what_to_do() {
 
 #[test]
 fn a_limit_far_above_the_queue_is_not_drawn_into_the_chart() {
-    let mut view = live_view();
+    let mut view = overview();
     if let Some(limit) = &mut view.node.queuing_limit {
         limit.max_queue_length = Some(1_000);
     }
@@ -242,7 +244,7 @@ fn a_limit_far_above_the_queue_is_not_drawn_into_the_chart() {
 
 #[test]
 fn the_chart_is_a_step_for_each_change_within_the_frame() {
-    let page = html(&live_view());
+    let page = html(&overview());
     // Nothing for the first minute of two, then two of at most four (the limit) at half the height.
     assert!(
         page.contains("<path class=\"line\" d=\"M0.0 100.0H300.0V53.0H600\"/>"),
@@ -256,7 +258,7 @@ fn the_chart_is_a_step_for_each_change_within_the_frame() {
 
 #[test]
 fn the_document_has_units_in_its_names() {
-    let document = of_json(&live_view());
+    let document = of_json(&overview());
     assert_eq!(document["at_epoch_ms"], 1_700_000_120_000_i64);
     assert_eq!(document["at_local"], "22:15:20");
     assert_eq!(document["node"]["id"], "node-1.example:8041");
@@ -330,30 +332,30 @@ fn every_text_colour_stands_out_from_both_grounds_in_light_and_dark() {
 
 /// A node whose overview a test changes.
 struct Changing {
-    view: Mutex<LiveView>,
+    view: Mutex<Overview>,
     changes: tokio::sync::watch::Sender<u64>,
 }
 
 impl Changing {
     fn new() -> Self {
         Self {
-            view: Mutex::new(live_view()),
+            view: Mutex::new(overview()),
             changes: tokio::sync::watch::Sender::new(0),
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut LiveView)) {
+    fn change(&self, change: impl FnOnce(&mut Overview)) {
         change(&mut self.view.lock().unwrap());
         self.changes.send_modify(|revision| *revision += 1);
     }
 }
 
-impl crate::view::NodeSource for Changing {
+impl crate::snapshot::NodeSource for Changing {
     async fn snapshot(&self) -> Option<std::sync::Arc<NodeSnapshot>> {
         None
     }
 
-    async fn live(&self) -> Option<LiveView> {
+    async fn overview(&self) -> Option<Overview> {
         Some(self.view.lock().unwrap().clone())
     }
 

@@ -3,7 +3,7 @@
 use records::ExecutionType;
 
 use super::*;
-use crate::view::fixture::container_id;
+use crate::snapshot::fixture::container_id;
 
 const O: ExecutionType = ExecutionType::Opportunistic;
 

@@ -5,21 +5,21 @@
 //! - `words`: durations and amounts as people read them
 //! - `recent`: the last decisions
 //! - `history`: counts over time, a step for each change
-//! - `view`: the overview of all of it, bounded whatever the node holds
+//! - `node_overview`: the overview of all of it, bounded whatever the node holds
 
 mod decision;
 mod history;
+mod node_overview;
 mod recent;
-mod view;
 pub mod words;
 
 pub use decision::{Decision, DecisionKind, decision_words};
 pub use history::{Counts, HISTORY_S, History, Step};
-pub use recent::{DECISIONS_MAX, RecentDecision, RecentDecisions};
-pub use view::{
-    LISTED_MAX, ListedContainer, Listing, LiveNode, LiveView, MASTERS_LISTED_MAX, Progress,
+pub use node_overview::{
+    LISTED_MAX, ListedContainer, Listing, MASTERS_LISTED_MAX, NodeOverview, Overview, Progress,
     RmContact, WaitingContainer,
 };
+pub use recent::{DECISIONS_MAX, RecentDecision, RecentDecisions};
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -8,15 +8,15 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::chart;
-use super::document::{Decision, Live, QueuedContainer, RunningContainer};
+use super::document::{Decision, Document, QueuedContainer, RunningContainer};
 use super::masters::{Masters, ProxiedAttempt};
 use crate::admin::html::{escape, path_segment};
-use crate::live::words::{duration, number};
+use crate::overview::words::{duration, number};
 
 const FRAME: &str = include_str!("static/live.html");
 
 /// Returns the whole page, which needs no script.
-pub(super) fn page(live: &Live) -> String {
+pub(super) fn page(document: &Document) -> String {
     let mut page = String::with_capacity(2 * FRAME.len());
     let mut rest = FRAME;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -24,7 +24,7 @@ pub(super) fn page(live: &Live) -> String {
         let (place, after) = after
             .split_once("}}")
             .expect("the frame is a constant of this program, and a test renders it");
-        page.push_str(&fill(live, place));
+        page.push_str(&fill(document, place));
         rest = after;
     }
     page.push_str(rest);
@@ -32,38 +32,43 @@ pub(super) fn page(live: &Live) -> String {
 }
 
 /// Returns the HTML for a place of the frame.
-fn fill(live: &Live, place: &str) -> String {
+fn fill(document: &Document, place: &str) -> String {
     let hidden = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
     match place {
-        "at_local" => escape(&live.at_local),
-        "version" => escape(&live.node.version),
-        "uptime" => duration(live.node.uptime_ms),
-        "rm_state" => live.resource_manager.state.to_owned(),
+        "at_local" => escape(&document.at_local),
+        "version" => escape(&document.node.version),
+        "uptime" => duration(document.node.uptime_ms),
+        "rm_state" => document.resource_manager.state.to_owned(),
         "rm" => {
-            let since = duration(live.resource_manager.since_ms);
-            escape(&live.texts["rm"].replace("{}", &since))
+            let since = duration(document.resource_manager.since_ms);
+            escape(&document.texts["rm"].replace("{}", &since))
         }
-        "healthy_hidden" => hidden(live.node.healthy),
-        "charts" => chart::all(live),
-        "window" => window_words(live),
-        "axis_begin" => format!("{} min ago", chart::window_s(live) / 60),
-        "masters_hidden" => hidden(live.masters.is_none()),
-        "masters_table_hidden" => hidden(attempts(live.masters.as_ref()).is_empty()),
-        "queue_hidden" => hidden(live.queue.containers.is_empty()),
-        "running_hidden" => hidden(live.running.containers.is_empty()),
-        "decisions_hidden" => hidden(live.decisions.is_empty()),
-        "queue_rows" => queue_rows(&live.queue.containers),
-        "running_rows" => live.running.containers.iter().map(running_row).collect(),
-        "master_rows" => attempts(live.masters.as_ref())
+        "healthy_hidden" => hidden(document.node.healthy),
+        "charts" => chart::all(document),
+        "window" => window_words(document),
+        "axis_begin" => format!("{} min ago", chart::window_s(document) / 60),
+        "masters_hidden" => hidden(document.masters.is_none()),
+        "masters_table_hidden" => hidden(attempts(document.masters.as_ref()).is_empty()),
+        "queue_hidden" => hidden(document.queue.containers.is_empty()),
+        "running_hidden" => hidden(document.running.containers.is_empty()),
+        "decisions_hidden" => hidden(document.decisions.is_empty()),
+        "queue_rows" => queue_rows(&document.queue.containers),
+        "running_rows" => document
+            .running
+            .containers
+            .iter()
+            .map(running_row)
+            .collect(),
+        "master_rows" => attempts(document.masters.as_ref())
             .iter()
             .map(|attempt| master_row(Some(attempt)))
             .collect(),
-        "decision_rows" => live.decisions.iter().map(decision_row).collect(),
+        "decision_rows" => document.decisions.iter().map(decision_row).collect(),
         "queue_row_template" => Row::default().queued(),
         "running_row_template" => Row::default().running(),
         "master_row_template" => master_row(None),
         "decision_row_template" => Row::default().decided(),
-        text => live
+        text => document
             .texts
             .get(text)
             .map(|text| escape(text))
@@ -71,8 +76,8 @@ fn fill(live: &Live, place: &str) -> String {
     }
 }
 
-fn window_words(live: &Live) -> String {
-    match chart::window_s(live) / 60 {
+fn window_words(document: &Document) -> String {
+    match chart::window_s(document) / 60 {
         1 => "Last minute".to_owned(),
         minutes => format!("Last {minutes} minutes"),
     }

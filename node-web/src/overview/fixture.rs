@@ -8,11 +8,11 @@ use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
 
 use super::*;
-use crate::view::fixture::{container_id, node};
+use crate::snapshot::fixture::{container_id, node};
 
 /// Two minutes after the start: one container of each type runs, two wait, the RM allows four; the
 /// second was queued.
-pub(crate) fn live_view() -> LiveView {
+pub(crate) fn overview() -> Overview {
     let about = node();
     let now = Now {
         mono: MonoMillis(120_000),
@@ -41,7 +41,7 @@ pub(crate) fn live_view() -> LiveView {
     };
     decisions.push(EpochMillis(1_700_000_070_000), Decision::Registered);
     decisions.push(EpochMillis(1_700_000_110_000), Decision::Note(queued));
-    let node = LiveNode {
+    let node = NodeOverview {
         node_id: about.node_id,
         version: about.versions.node_manager_build,
         started_at: about.started_at,
@@ -75,7 +75,7 @@ pub(crate) fn live_view() -> LiveView {
         history,
         decisions: decisions.newest_first().cloned().collect(),
     };
-    LiveView { now, node }
+    Overview { now, node }
 }
 
 /// An AM of `carol` that has called for a minute.

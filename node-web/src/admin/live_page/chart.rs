@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::document::{CountsAt, Live};
+use super::document::{CountsAt, Document};
 
 /// Lengths of time that the charts may show, in seconds: the shortest that reaches back to the
 /// agent's start, or the last.
@@ -58,8 +58,8 @@ struct Window {
 }
 
 /// Returns the number of seconds that the charts show.
-pub(super) fn window_s(live: &Live) -> u64 {
-    let reaches = |size: &u64| live.node.uptime_ms <= size * 1000;
+pub(super) fn window_s(document: &Document) -> u64 {
+    let reaches = |size: &u64| document.node.uptime_ms <= size * 1000;
     let last = WINDOWS_S[WINDOWS_S.len() - 1];
     WINDOWS_S.into_iter().find(reaches).unwrap_or(last)
 }
@@ -74,15 +74,15 @@ struct Drawing {
 }
 
 /// Returns the charts of the page as HTML.
-pub(super) fn all(live: &Live) -> String {
-    let size_ms = window_s(live) as f64 * 1000.0;
+pub(super) fn all(document: &Document) -> String {
+    let size_ms = window_s(document) as f64 * 1000.0;
     let window = Window {
-        begin_ms: live.node.uptime_ms as f64 - size_ms,
+        begin_ms: document.node.uptime_ms as f64 - size_ms,
         size_ms,
     };
-    let peaks = SERIES.map(|series| peak(live, &window, series.value));
+    let peaks = SERIES.map(|series| peak(document, &window, series.value));
     let running = peaks[0].max(peaks[1]).max(1);
-    let limit = shown_limit(live, peaks[2]);
+    let limit = shown_limit(document, peaks[2]);
     let tops = [running, running, peaks[2].max(limit.unwrap_or(0)).max(1)];
     let limits = [None, None, limit];
     let mut html = String::new();
@@ -92,22 +92,22 @@ pub(super) fn all(live: &Live) -> String {
             top: tops[place],
             limit: limits[place],
         };
-        one(&mut html, live, &window, series, &drawing);
+        one(&mut html, document, &window, series, &drawing);
     }
     html
 }
 
 /// The limit, if it is near enough to what waits to stand in the chart.
-fn shown_limit(live: &Live, peak: u32) -> Option<u32> {
-    let limit = live
+fn shown_limit(document: &Document, peak: u32) -> Option<u32> {
+    let limit = document
         .queue
         .limit_length
         .and_then(|limit| u32::try_from(limit).ok())?;
     (limit <= peak.max(2).saturating_mul(2)).then_some(limit)
 }
 
-fn peak(live: &Live, window: &Window, value: fn(&CountsAt) -> u32) -> u32 {
-    let steps = &live.history.steps;
+fn peak(document: &Document, window: &Window, value: fn(&CountsAt) -> u32) -> u32 {
+    let steps = &document.history.steps;
     let ends = steps.iter().skip(1).map(|step| step.second as f64 * 1000.0);
     steps
         .iter()
@@ -118,13 +118,19 @@ fn peak(live: &Live, window: &Window, value: fn(&CountsAt) -> u32) -> u32 {
         .unwrap_or(0)
 }
 
-fn one(html: &mut String, live: &Live, window: &Window, series: &Series, drawing: &Drawing) {
+fn one(
+    html: &mut String,
+    document: &Document,
+    window: &Window,
+    series: &Series,
+    drawing: &Drawing,
+) {
     let Series {
         name, class, title, ..
     } = series;
     let Drawing { peak, top, limit } = *drawing;
-    let now = (series.value)(&live.history.now);
-    let (line, begin) = line(live, window, series, top);
+    let now = (series.value)(&document.history.now);
+    let (line, begin) = line(document, window, series, top);
     let (mark, mark_words) = if series.limited {
         // Without a limit the line is there for the script, and outside.
         let at = limit.map_or(-10.0, |limit| y(limit, top));
@@ -149,12 +155,12 @@ fn one(html: &mut String, live: &Live, window: &Window, series: &Series, drawing
 }
 
 /// The line of a series, and where it begins.
-fn line(live: &Live, window: &Window, series: &Series, top: u32) -> (String, f64) {
+fn line(document: &Document, window: &Window, series: &Series, top: u32) -> (String, f64) {
     let x = |step: &CountsAt| {
         let ms = step.second as f64 * 1000.0 - window.begin_ms;
         (ms / window.size_ms * WIDTH).max(0.0)
     };
-    let mut steps = live.history.steps.iter();
+    let mut steps = document.history.steps.iter();
     let Some(first) = steps.next() else {
         return (String::new(), 0.0);
     };
