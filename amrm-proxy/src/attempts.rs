@@ -86,6 +86,7 @@ impl AttemptNumbers {
     pub(crate) fn record(&mut self, observation: &Observation) {
         match observation {
             Observation::Call { .. }
+            | Observation::ShortNodeLists
             | Observation::AllocatedCompleted
             | Observation::RegisteredAgain
             | Observation::PromotionsEnded { .. } => {}

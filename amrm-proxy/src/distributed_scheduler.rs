@@ -23,6 +23,7 @@ mod asks;
 mod containers;
 mod grants;
 mod nm_tokens;
+mod node_lists;
 mod persisted;
 mod reregistration;
 
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
-use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
+use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now};
 use sched::{
     DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
     DistributedOpportunisticContainerAllocator,
@@ -48,6 +49,7 @@ pub use self::containers::NodeTokenKeys;
 use self::containers::{ContainerWriter, Terms};
 use self::grants::{read_grant, read_node};
 use self::nm_tokens::NmTokens;
+use self::node_lists::NodeLists;
 use self::persisted::IdFloor;
 use self::reregistration::SigningKeys;
 use crate::fields::{allocate_request, allocate_response, distributed_allocate_response};
@@ -110,6 +112,7 @@ pub struct DistributedScheduler {
     unanswered: Option<i32>,
     last: Option<LastAnswer>,
     nm_tokens: NmTokens,
+    node_lists: NodeLists,
     signing: SigningKeys,
     live: BTreeSet<i64>,
     id_floor: IdFloor,
@@ -128,6 +131,7 @@ impl DistributedScheduler {
             unanswered: None,
             last: None,
             nm_tokens: NmTokens::default(),
+            node_lists: NodeLists::default(),
             signing: SigningKeys::default(),
             live: BTreeSet::new(),
             id_floor: IdFloor::default(),
@@ -272,13 +276,15 @@ impl DistributedScheduler {
     ) {
         self.signing.note_answer(context.keys);
         self.nm_tokens.note(&response.message);
-        self.note_ends(&response.message, actions);
-        let nodes = response
+        self.note_ends(&response.message, context.now.mono, actions);
+        let nodes: Vec<_> = response
             .scheduling
             .all(distributed_allocate_response::NODES)
             .filter_map(|node| RemoteNodeProto::decode(node).ok())
             .filter_map(read_node)
             .collect();
+        let cluster = response.message.int32(allocate_response::NUM_CLUSTER_NODES);
+        self.node_lists.note(nodes.len(), cluster, actions);
         match in_progress {
             CallInProgress::Next {
                 request_id,
@@ -338,16 +344,21 @@ impl DistributedScheduler {
         self.nm_tokens.missing(&nodes.collect(), context)
     }
 
-    fn note_ends(&mut self, message: &RawMessage, actions: &mut Vec<Action>) {
+    fn note_ends(&mut self, message: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
         if self.live.is_empty() {
             return;
         }
         for status in message.all(allocate_response::COMPLETED_CONTAINERS) {
-            let id = ContainerStatusProto::decode(status)
-                .ok()
-                .and_then(|status| status.container_id);
-            let id = id.and_then(|id| ContainerId::try_from(&id).ok());
-            if id.is_some_and(|id| self.live.remove(&id.id)) {
+            let Ok(status) = ContainerStatusProto::decode(status) else {
+                continue;
+            };
+            let id = status.container_id.as_ref();
+            let Some(id) = id.and_then(|id| ContainerId::try_from(id).ok()) else {
+                continue;
+            };
+            if self.live.remove(&id.id) {
+                let exit_status = ContainerExitStatus(status.exit_status());
+                self.allocator.container_ended(id, exit_status, now);
                 actions.push(Action::Observe(Observation::AllocatedCompleted));
             }
         }

@@ -63,7 +63,7 @@ pub use allocator::{
     AskRules, AskView, BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
     DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
     DistributedOpportunisticContainerAllocator, GuaranteedAllocator, Locality, NodeRoom,
-    OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks,
+    OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks, Placement,
     REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
 };
 pub use config::{

@@ -1,5 +1,6 @@
 //! Tests of the interceptor alone, without a pipeline.
 
+mod crowding;
 mod left_alone;
 mod new_rm;
 mod repeats;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, read_pipeline};
 use amrm_proxy::rm_forwarder::RmConfig;
 use hadoop_conf::{Expected, HostPort, PropertyReader, parse};
-use sched::DistributedAllocatorConfig;
+use sched::{DistributedAllocatorConfig, Placement};
 use wire::secrets::RollTimes;
 
 use super::read_node::{is_service_name, own_or_general, service_names};
@@ -24,6 +24,7 @@ const SCHEDULER: &str = "yarn.resourcemanager.scheduler.address";
 const PIPELINE: &str = "yarn.nodemanager.amrmproxy.interceptor-class.pipeline";
 const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs";
 const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
+const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
 const RULES: &str = "yarn.nodemanager.agent.amrmproxy.relabel.rules";
 
 pub(super) fn amrm_proxy(
@@ -116,12 +117,18 @@ fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
 fn allocator(reader: &mut PropertyReader<'_>) -> DistributedAllocatorConfig {
     // 0 and less mean any number.
     let max = reader.integer(PER_HEARTBEAT, i64::from(i32::MIN)..=i64::from(i32::MAX));
+    let placement = reader.choice(
+        PLACEMENT,
+        ("spread", Placement::Spread),
+        &[("list-order", Placement::ListOrder)],
+    );
     let mut at_least_one =
         |name: &str| NonZeroU32::new(reader.u32(name, 1)).unwrap_or(NonZeroU32::MIN);
     DistributedAllocatorConfig {
         max_per_heartbeat: u32::try_from(max).ok().and_then(NonZeroU32::new),
         node_local_max: at_least_one("yarn.nodemanager.agent.amrmproxy.containers-per-named-host"),
         elsewhere_max: at_least_one("yarn.nodemanager.agent.amrmproxy.containers-per-node"),
+        placement,
         ..DistributedAllocatorConfig::default()
     }
 }

@@ -30,6 +30,7 @@ pub(super) struct ProxySeries {
     allocated: PerLabel<AllocationLocality, IntCounter>,
     allocation_seconds: Histogram,
     completed: IntCounter,
+    short_node_lists: IntCounter,
     throttled: PerLabel<Throttled, IntCounter>,
     relabelled: IntCounter,
     promotions: IntCounter,
@@ -83,6 +84,10 @@ impl ProxySeries {
             completed: maker.counter(
                 "nm_agent_amrmproxy_completed_containers_total",
                 "Containers allocated by this node whose end was told to their ApplicationMaster.",
+            ),
+            short_node_lists: maker.counter(
+                "nm_agent_amrmproxy_short_node_lists_total",
+                "ApplicationMasters whose lists of nodes are shorter than a tenth of the cluster.",
             ),
             throttled: maker.counters(
                 "nm_agent_amrmproxy_throttled_calls_total",
@@ -147,6 +152,7 @@ impl ProxySeries {
                 self.allocation_seconds.observe(latency.as_secs_f64());
             }
             Observation::AllocatedCompleted => self.completed.inc(),
+            Observation::ShortNodeLists => self.short_node_lists.inc(),
             Observation::Throttled(reason) => self.throttled.of(Throttled::from(*reason)).inc(),
             Observation::Relabelled { containers } => self.relabelled.inc_by(*containers),
             Observation::PromotionAsked => self.promotions.inc(),

@@ -20,6 +20,7 @@
 //! container, as in Hadoop, or a bounded number if its host is asked for.
 //!
 //! Differences from Hadoop:
+//! - containers are spread over the nodes of several lists ([`Placement::Spread`])
 //! - a list of nodes that is too old is not used
 //! - containers of a failed call are kept and sent again with the same ids
 //! - `relax_locality` is respected, and the more urgent ask comes first
@@ -32,15 +33,15 @@ use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use records::{
-    ApplicationAttemptId, ExecutionType, ExecutionTypeRequest, MonoMillis, Resource, ResourceName,
-    ResourceRequest,
+    ApplicationAttemptId, ContainerExitStatus, ContainerId, ExecutionType, ExecutionTypeRequest,
+    MonoMillis, Resource, ResourceName, ResourceRequest,
 };
 
 use super::ask::AskKey;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::id_range::ContainerIdRange;
-use super::remote_nodes::{RemoteNode, RemoteNodes, Shares};
+use super::remote_nodes::{Placement, RemoteNode, RemoteNodes, Shares};
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, Locality, ResourceLimits};
 
 /// Configuration of the allocation on a node.
@@ -56,6 +57,8 @@ pub struct DistributedAllocatorConfig {
     /// Most containers for a node in one heartbeat from asks that do not name its host. In Hadoop
     /// always 1.
     pub elsewhere_max: NonZeroU32,
+    /// Choice of the node for a container whose ask does not name the node's host.
+    pub placement: Placement,
     /// Milliseconds after which a list of nodes is too old to be used.
     pub nodes_age_max_ms: u64,
 }
@@ -66,6 +69,7 @@ impl Default for DistributedAllocatorConfig {
             max_per_heartbeat: None,
             node_local_max: NonZeroU32::MIN.saturating_add(9),
             elsewhere_max: NonZeroU32::MIN,
+            placement: Placement::default(),
             // Masters send heartbeats every second, slow ones every 30 s. A list that is a minute
             // old says nothing about the present load.
             nodes_age_max_ms: 60_000,
@@ -173,6 +177,21 @@ pub struct DistributedOpportunisticContainerAllocator {
     unconfirmed: Vec<DistributedAllocation>,
 }
 
+/// Returns the seed of an attempt's random choices: another one for each attempt, so that attempts
+/// do not choose alike.
+fn seed_of(attempt: ApplicationAttemptId) -> u64 {
+    let application = attempt.application_id;
+    let mut seed = 0;
+    for part in [
+        application.cluster_timestamp,
+        i64::from(application.id),
+        i64::from(attempt.attempt_id),
+    ] {
+        seed = (seed ^ part.cast_unsigned()).wrapping_mul(0x0100_0000_01B3);
+    }
+    seed
+}
+
 /// Raises each type of an ask to at least 1, the smallest size.
 fn at_least_one(asked: Resource) -> Resource {
     Resource::new(asked.memory_mb.max(1), asked.vcores.max(1))
@@ -189,7 +208,7 @@ impl DistributedOpportunisticContainerAllocator {
             grant: None,
             ids: ContainerIdRange::new(0, 0),
             wanted: AttemptAsks::new(AskRules::Strict),
-            nodes: RemoteNodes::default(),
+            nodes: RemoteNodes::new(config.placement, seed_of(attempt)),
             unconfirmed: Vec::new(),
         }
     }
@@ -237,6 +256,7 @@ impl DistributedOpportunisticContainerAllocator {
             Some(_) => self.ids.begin(grant.container_id_start),
         }
         self.grant = Some(grant);
+        self.nodes.forget();
         self.nodes.replace(nodes, now);
     }
 
@@ -359,6 +379,24 @@ impl DistributedOpportunisticContainerAllocator {
             });
             ControlFlow::Continue(true)
         });
+        drop(turn);
+        for DistributedAllocation { container, .. } in unconfirmed {
+            nodes.placed(container.container_id.id, &container.node_id);
+        }
+    }
+
+    /// Notes that a container has ended. With [`KILLED_BY_CONTAINER_SCHEDULER`] its node has turned
+    /// it away, removed it from the queue or evicted it: the node is left alone for a while.
+    ///
+    /// [`KILLED_BY_CONTAINER_SCHEDULER`]: ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
+    pub fn container_ended(
+        &mut self,
+        id: ContainerId,
+        exit_status: ContainerExitStatus,
+        now: MonoMillis,
+    ) {
+        let is_refusal = exit_status == ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+        self.nodes.ended(id.id, is_refusal.then_some(now));
     }
 
     /// Applies the ResourceManager's answer to a call: the containers sent with it are known there,
@@ -385,6 +423,10 @@ impl DistributedOpportunisticContainerAllocator {
     ) -> Result<(), AskError> {
         let mut given = std::mem::take(&mut self.unconfirmed);
         given.extend(undelivered);
+        self.nodes.forget();
+        for DistributedAllocation { container, .. } in &given {
+            self.nodes.ended(container.container_id.id, None);
+        }
         let Some(since) = given.iter().map(|given| given.container.asked_at).min() else {
             return Ok(());
         };

@@ -1,18 +1,20 @@
-//! Nodes of the ResourceManager's last list, and the containers that this attempt has placed on
-//! them since.
+//! Nodes of the ResourceManager's lists, and the containers that this attempt has placed on them.
 //!
 //! The list tells which nodes are the least loaded, not by how much. It lags by a heartbeat of the
 //! attempt, a heartbeat of the nodes and the time between two sorts. Containers placed within that
 //! time are therefore remembered and count against a node: an attempt with frequent heartbeats does
 //! not send everything to the node at the head of the list.
 
+mod turn;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{MonoMillis, NodeId};
 
-use super::Locality;
-use super::ask::Ask;
-use super::places::Places;
+use crate::random::SplitMix64;
+
+use self::turn::Candidate;
+pub(super) use self::turn::{Shares, Turn};
 
 /// Most nodes of a list that are used. Hadoop offers ten by default; a node takes one container per
 /// heartbeat of an attempt unless its host is asked for, so more would only help attempts that want
@@ -36,30 +38,121 @@ pub struct RemoteNode {
     pub partition: String,
 }
 
-/// The last list of nodes and the containers placed since.
-#[derive(Clone, Debug, Default)]
+/// Choice of the node for a container whose ask does not name the node's host
+/// (`yarn.nodemanager.agent.amrmproxy.placement`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// The better of two random nodes (Mitzenmacher, "How Useful Is Old Information?", IEEE TPDS
+    /// 2000) among those of the lists of the last [`REMEMBERED_MS`]: the one with fewer containers
+    /// of this attempt, then the one higher on the list. A node that refused a container is left
+    /// alone for [`REST_MS`].
+    #[default]
+    Spread,
+    /// Hadoop's choice: the nodes of the last list in its order. All attempts of the cluster place
+    /// on the same few nodes.
+    ListOrder,
+}
+
+/// Milliseconds for which a node of an earlier list stays a candidate. A list has a few of the
+/// cluster's nodes, others with each sort, so the lists of half a minute know many more.
+const REMEMBERED_MS: u64 = 30_000;
+
+/// Milliseconds without a container for a node that refused one. Until then queued containers have
+/// started there, or the ResourceManager no longer lists the node.
+const REST_MS: u64 = 5_000;
+
+/// Most nodes that are remembered. The nodes seen longest ago are forgotten first.
+const REMEMBERED_MAX: usize = 2_000;
+
+/// Most containers whose end is awaited. Further ones are not counted against their node.
+const LIVE_MAX: usize = 20_000;
+
+/// Node of an earlier list or of the last one.
+#[derive(Clone, Debug)]
+struct Remembered {
+    node: RemoteNode,
+    /// Position in the last list that had the node.
+    rank: usize,
+    seen: MonoMillis,
+}
+
+/// Nodes to place on, and the containers placed on them.
+#[derive(Clone, Debug)]
 pub(super) struct RemoteNodes {
-    /// Least loaded nodes first, each once.
-    nodes: Vec<RemoteNode>,
+    placement: Placement,
+    /// Nodes of the last list, the least loaded first, each once. Under [`Placement::Spread`] with
+    /// those of earlier lists behind them.
+    nodes: Vec<Remembered>,
+    /// Whether the last list had no node: none has a free place then, not even an earlier one.
+    is_list_empty: bool,
     received: Option<MonoMillis>,
     /// Containers that the list does not reflect yet, by node. Covers nodes offered within
-    /// [`SHOWS_AFTER_MS`].
+    /// [`SHOWS_AFTER_MS`]. Used under [`Placement::ListOrder`].
     given: BTreeMap<NodeId, u32>,
     given_since: MonoMillis,
+    /// Nodes of containers that have not ended, by the container's number, and their count by
+    /// node. Used under [`Placement::Spread`].
+    live: BTreeMap<i64, NodeId>,
+    live_count: BTreeMap<NodeId, u32>,
+    /// Ends of rests, by node.
+    resting: BTreeMap<NodeId, MonoMillis>,
+    random: SplitMix64,
 }
 
 impl RemoteNodes {
+    /// Creates the nodes of an attempt without a list. Random choices follow from `seed`.
+    pub(super) fn new(placement: Placement, seed: u64) -> Self {
+        Self {
+            placement,
+            nodes: Vec::new(),
+            is_list_empty: true,
+            received: None,
+            given: BTreeMap::new(),
+            given_since: MonoMillis(0),
+            live: BTreeMap::new(),
+            live_count: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            random: SplitMix64::new(seed),
+        }
+    }
+
+    /// Forgets the nodes, but not the containers on them. A new ResourceManager knows only nodes
+    /// that have registered with it, and ignores containers elsewhere.
+    pub(super) fn forget(&mut self) {
+        self.nodes.clear();
+    }
+
     /// Replaces the list, even by an empty one.
-    pub(super) fn replace(&mut self, mut nodes: Vec<RemoteNode>, now: MonoMillis) {
-        let mut seen = BTreeSet::new();
-        let is_new: Vec<bool> = nodes
-            .iter()
-            .map(|node| seen.insert(&node.node_id))
+    pub(super) fn replace(&mut self, nodes: Vec<RemoteNode>, now: MonoMillis) {
+        let mut seen: BTreeSet<NodeId> = BTreeSet::new();
+        let mut merged: Vec<Remembered> = nodes
+            .into_iter()
+            .filter(|node| seen.insert(node.node_id.clone()))
+            .take(REMOTE_NODES_MAX)
+            .enumerate()
+            .map(|(rank, node)| Remembered {
+                node,
+                rank,
+                seen: now,
+            })
             .collect();
-        let mut is_new = is_new.into_iter();
-        nodes.retain(|_| is_new.next().unwrap_or(false));
-        nodes.truncate(REMOTE_NODES_MAX);
-        self.nodes = nodes;
+        self.is_list_empty = merged.is_empty();
+        match self.placement {
+            Placement::ListOrder => {}
+            Placement::Spread => {
+                let listed: BTreeSet<NodeId> = merged
+                    .iter()
+                    .map(|known| known.node.node_id.clone())
+                    .collect();
+                let earlier = std::mem::take(&mut self.nodes).into_iter().filter(|known| {
+                    now.since(known.seen) <= REMEMBERED_MS && !listed.contains(&known.node.node_id)
+                });
+                merged.extend(earlier);
+                merged.truncate(REMEMBERED_MAX);
+                self.resting.retain(|_, until| *until > now);
+            }
+        }
+        self.nodes = merged;
         self.received = Some(now);
     }
 
@@ -74,6 +167,35 @@ impl RemoteNodes {
             .is_some_and(|received| now.since(received) <= age_max_ms)
     }
 
+    /// Counts a container against its node until its end.
+    pub(super) fn placed(&mut self, container: i64, node: &NodeId) {
+        match self.placement {
+            Placement::ListOrder => {}
+            Placement::Spread if self.live.len() >= LIVE_MAX => {}
+            Placement::Spread => {
+                self.live.insert(container, node.clone());
+                *self.live_count.entry(node.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    /// Removes a container that has ended from the count of its node. `refused_at` is set if the
+    /// node turned it away or removed it from its queue.
+    pub(super) fn ended(&mut self, container: i64, refused_at: Option<MonoMillis>) {
+        let Some(node) = self.live.remove(&container) else {
+            return;
+        };
+        if let Some(count) = self.live_count.get_mut(&node) {
+            *count -= 1;
+            if *count == 0 {
+                self.live_count.remove(&node);
+            }
+        }
+        if let Some(now) = refused_at {
+            self.resting.insert(node, now + REST_MS);
+        }
+    }
+
     /// Starts one heartbeat of the attempt: returns the candidates, without excluded hosts.
     pub(super) fn turn(
         &mut self,
@@ -85,278 +207,35 @@ impl RemoteNodes {
             self.given.clear();
             self.given_since = now;
         }
-        let mut candidates: Vec<Candidate<'_>> = self
+        let counts = match self.placement {
+            Placement::ListOrder => &self.given,
+            Placement::Spread => &self.live_count,
+        };
+        let (received, resting) = (self.received, &self.resting);
+        let is_list_empty = self.is_list_empty;
+        let candidates: Vec<Candidate<'_>> = self
             .nodes
             .iter()
-            .filter(|node| !blacklist.contains(&node.node_id.host))
-            .map(|node| Candidate {
-                node,
-                given: self.given.get(&node.node_id).copied().unwrap_or(0),
+            .filter(|_| !is_list_empty)
+            .filter(|known| Some(known.seen) == received || now.since(known.seen) <= REMEMBERED_MS)
+            .filter(|known| !blacklist.contains(&known.node.node_id.host))
+            .filter(|known| {
+                let until = resting.get(&known.node.node_id);
+                until.is_none_or(|until| *until <= now)
+            })
+            .map(|known| Candidate {
+                node: &known.node,
+                rank: known.rank,
+                given: counts.get(&known.node.node_id).copied().unwrap_or(0),
                 used: 0,
             })
             .collect();
-        // Stable sort: nodes with equal counts keep the list's order.
-        candidates.sort_by_key(|candidate| candidate.given);
-        let mut partitions = Partitions::default();
-        for (at, Candidate { node, .. }) in candidates.iter().enumerate() {
-            let partition = partitions.get_or_add(&node.partition);
-            partition.all.push(at);
-            let host = partition.by_host.entry(&node.node_id.host);
-            host.or_default().push(at);
-            partition.by_rack.entry(&node.rack).or_default().push(at);
-            partition.open += usize::from(shares.elsewhere > 0);
-        }
-        Turn {
+        Turn::new(
+            self.placement,
             candidates,
-            partitions,
             shares,
-            given: &mut self.given,
-        }
-    }
-}
-
-struct Candidate<'a> {
-    node: &'a RemoteNode,
-    /// Containers of earlier heartbeats that the list does not reflect.
-    given: u32,
-    /// Containers of this heartbeat.
-    used: u32,
-}
-
-/// Candidates by place, as indexes in ascending order. An ask finds its candidates without visiting
-/// all others: an attempt may have many asks that no candidate satisfies.
-#[derive(Default)]
-struct Partition<'a> {
-    all: Vec<usize>,
-    by_host: BTreeMap<&'a str, Vec<usize>>,
-    by_rack: BTreeMap<&'a str, Vec<usize>>,
-    /// Number of candidates that still take containers of asks that do not name their host.
-    open: usize,
-}
-
-/// Partitions by name. The default one has the empty text as its name and is usually the only one.
-/// It is kept apart from the map because comparing two empty texts is slow: they have no address in
-/// memory, and over such addresses the C library's comparison for AVX-512 takes a quarter of a
-/// microsecond, a hundred times as long as over a name.
-#[derive(Default)]
-struct Partitions<'a> {
-    default: Partition<'a>,
-    named: BTreeMap<&'a str, Partition<'a>>,
-}
-
-impl<'a> Partitions<'a> {
-    fn get(&self, name: &str) -> Option<&Partition<'a>> {
-        if name.is_empty() {
-            return Some(&self.default);
-        }
-        self.named.get(name)
-    }
-
-    fn get_or_add(&mut self, name: &'a str) -> &mut Partition<'a> {
-        if name.is_empty() {
-            return &mut self.default;
-        }
-        self.named.entry(name).or_default()
-    }
-}
-
-/// Returns the candidates at places of an ask, in no particular order. Walks over the shorter of
-/// the two lists.
-fn at_places<'b>(
-    index: &'b BTreeMap<&str, Vec<usize>>,
-    places: &'b Places,
-) -> impl Iterator<Item = usize> + 'b {
-    let is_longer = places.len() > index.len();
-    let named = places.iter().filter(move |_| !is_longer);
-    let named = named.filter(|(_, line)| line.count > 0);
-    let named = named.filter_map(|(name, _)| index.get(name.as_str()));
-    let present = index.iter().filter(move |_| is_longer);
-    let present = present.filter(|(name, _)| places.get(name).is_some_and(|line| line.count > 0));
-    let present = present.map(|(_, candidates)| candidates);
-    named.chain(present).flatten().copied()
-}
-
-/// Most containers for one node in one heartbeat of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shares {
-    /// Bound for asks that name the node's host.
-    pub(super) local: u32,
-    /// Bound for asks that name only its rack, or no place.
-    pub(super) elsewhere: u32,
-}
-
-/// Choice of nodes during one heartbeat.
-pub(super) struct Turn<'a> {
-    candidates: Vec<Candidate<'a>>,
-    partitions: Partitions<'a>,
-    shares: Shares,
-    given: &'a mut BTreeMap<NodeId, u32>,
-}
-
-impl<'a> Turn<'a> {
-    /// Chooses and counts the node for the next container of an ask; `None` if the ask gets none in
-    /// this heartbeat. If the hosts that the ask names have reached their share, the ask waits
-    /// instead of using another node.
-    pub(super) fn take(&mut self, ask: &Ask) -> Option<(&'a RemoteNode, Locality)> {
-        let (at, locality) = self.choose(ask)?;
-        let candidate = &mut self.candidates[at];
-        candidate.used += 1;
-        let node = candidate.node;
-        let given = candidate.given.saturating_add(candidate.used);
-        if candidate.used == self.shares.elsewhere {
-            self.partitions.get_or_add(&node.partition).open -= 1;
-        }
-        match self.given.get_mut(&node.node_id) {
-            Some(known) => *known = given,
-            None => {
-                self.given.insert(node.node_id.clone(), given);
-            }
-        }
-        Some((node, locality))
-    }
-
-    fn choose(&self, ask: &Ask) -> Option<(usize, Locality)> {
-        let partition = self.partitions.get(ask.partition())?;
-        let mut is_named = false;
-        let local = at_places(&partition.by_host, &ask.hosts).inspect(|_| is_named = true);
-        if let Some(at) = self.least_used(local, self.shares.local) {
-            return Some((at, Locality::NodeLocal));
-        }
-        if is_named || partition.open == 0 {
-            return None;
-        }
-        let on_rack = at_places(&partition.by_rack, &ask.racks)
-            .filter(|at| ask.wants_rack(&self.candidates[*at].node.rack));
-        if let Some(at) = self.least_used(on_rack, self.shares.elsewhere) {
-            return Some((at, Locality::RackLocal));
-        }
-        if !ask.wants_any() {
-            return None;
-        }
-        let all = || partition.all.iter().copied();
-        let unused = all().find(|at| self.candidates[*at].used == 0);
-        let at = unused.or_else(|| self.least_used(all(), self.shares.elsewhere))?;
-        Some((at, Locality::OffSwitch))
-    }
-
-    /// Returns the first of the candidates with the fewest containers, among those below their
-    /// share.
-    fn least_used(&self, candidates: impl Iterator<Item = usize>, share: u32) -> Option<usize> {
-        let with_use = candidates.map(|at| (self.candidates[at].used, at));
-        let open = with_use.filter(|(used, _)| *used < share);
-        open.min().map(|(_, at)| at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use records::{Priority, Resource, ResourceName, ResourceRequest};
-
-    use super::*;
-    use crate::allocator::asks::{AskRules, OutstandingAsks};
-
-    const HOSTS: [&str; 4] = ["a", "b", "c", "nowhere"];
-    const RACKS: [&str; 3] = ["/1", "/2", "/nowhere"];
-    const PARTITIONS: [&str; 3] = ["", "gpu", "empty"];
-
-    /// Chooses by visiting every node.
-    fn chosen_by_looking(turn: &Turn<'_>, ask: &Ask) -> Option<(usize, Locality)> {
-        let mut best = None;
-        for (at, candidate) in turn.candidates.iter().enumerate() {
-            let node = candidate.node;
-            let wants_host = ask.hosts.has(&node.node_id.host);
-            let (locality, share) = if node.partition != ask.partition() {
-                continue;
-            } else if wants_host {
-                (Locality::NodeLocal, turn.shares.local)
-            } else if ask.wants_rack(&node.rack) {
-                (Locality::RackLocal, turn.shares.elsewhere)
-            } else if ask.wants_any() {
-                (Locality::OffSwitch, turn.shares.elsewhere)
-            } else {
-                continue;
-            };
-            let share_is_used = candidate.used >= share;
-            let rank = (locality, share_is_used, candidate.used, at);
-            let waits = locality == Locality::NodeLocal;
-            if waits || !share_is_used {
-                best = Some(best.map_or(rank, |other| rank.min(other)));
-            }
-        }
-        let (locality, share_is_used, _, at) = best?;
-        (!share_is_used).then_some((at, locality))
-    }
-
-    fn any_node() -> impl Strategy<Value = RemoteNode> {
-        let host = prop::sample::select(&HOSTS[..3]);
-        let rack = prop::sample::select(&RACKS[..2]);
-        let partition = prop::sample::select(&PARTITIONS[..2]);
-        (host, 1..4_u16, rack, partition).prop_map(|(host, port, rack, partition)| RemoteNode {
-            node_id: NodeId {
-                host: host.to_owned(),
-                port,
-            },
-            http_address: String::new(),
-            rack: rack.to_owned(),
-            partition: partition.to_owned(),
-        })
-    }
-
-    fn any_line() -> impl Strategy<Value = ResourceRequest> {
-        let names = [&HOSTS[..], &RACKS, &["*"; 4]].concat();
-        let label = prop::sample::select(&PARTITIONS[..]);
-        (
-            prop::sample::select(names),
-            0..4_u32,
-            1..4_i32,
-            any::<bool>(),
-            label,
+            &mut self.given,
+            &mut self.random,
         )
-            .prop_map(
-                |(name, count, priority, relax_locality, label)| ResourceRequest {
-                    priority: Priority(priority),
-                    resource_name: ResourceName::from(name.to_owned()),
-                    capability: Resource::new(1, 1),
-                    num_containers: count,
-                    relax_locality,
-                    allocation_request_id: -1,
-                    execution_type_request: Default::default(),
-                    node_label_expression: Some(label.to_owned()),
-                },
-            )
-    }
-
-    proptest! {
-        #[test]
-        fn choices_are_those_of_a_look_at_every_node(
-            offered in prop::collection::vec(any_node(), 0..12),
-            lines in prop::collection::vec(any_line(), 0..12),
-            local in 1..4_u32,
-            elsewhere in 1..3_u32,
-        ) {
-            let now = MonoMillis(0);
-            let mut nodes = RemoteNodes::default();
-            nodes.replace(offered, now);
-            let shares = Shares { local, elsewhere };
-            let blacklist = BTreeSet::from(["b".to_owned()]);
-            let mut turn = nodes.turn(&blacklist, shares, now);
-            let mut asks = OutstandingAsks::new(AskRules::Strict);
-            asks.update(&lines, now).unwrap();
-            let mut differences = Vec::new();
-            asks.in_turns(|_, ask| {
-                let expected = chosen_by_looking(&turn, ask);
-                let expected = expected.map(|(at, locality)| (turn.candidates[at].node, locality));
-                let chosen = turn.take(ask);
-                if chosen != expected {
-                    differences.push((chosen, expected));
-                }
-                if let Some((node, locality)) = chosen {
-                    ask.answer(&node.node_id.host, &node.rack, locality);
-                }
-                std::ops::ControlFlow::Continue(chosen.is_some())
-            });
-            prop_assert_eq!(differences, Vec::new());
-        }
     }
 }

@@ -7,7 +7,7 @@ use records::{
     ContainerId, ExecutionTypeRequest, MonoMillis, Priority, ResourceName, ResourceRequest,
 };
 use sched::{
-    ContainerSchedulerConfig, LoadComparator, NodeLoadConfig, NodeLoadMonitor,
+    ContainerSchedulerConfig, Event, LoadComparator, NodeLoadConfig, NodeLoadMonitor,
     OpportunisticContainerAllocator, OpportunisticContainerContext,
     OpportunisticContainersQueuePolicy, SplitMix64,
 };
@@ -68,7 +68,8 @@ fn run(comparator: LoadComparator) -> Course {
             news.extend(nodes[node].exit(id, now).into_iter().map(|n| (node, n)));
         }
         for node in &mut nodes {
-            let load = node.load(now);
+            assert_eq!(node.feed(Event::EstimateWaits, now), []);
+            let load = node.load();
             monitor.update(&node.id, "/rack", &load, now);
         }
         monitor.sort(now);

@@ -5,3 +5,4 @@
 
 mod comparators;
 mod node;
+mod placement;

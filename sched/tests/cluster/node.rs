@@ -107,9 +107,8 @@ impl SimulatedNode {
         news
     }
 
-    /// Returns the load that a heartbeat reports now.
-    pub(crate) fn load(&mut self, now: MonoMillis) -> NodeLoad {
-        assert_eq!(self.feed(Event::EstimateWaits, now), []);
+    /// Returns the load that a heartbeat reports, with the last estimate of a wait.
+    pub(crate) fn load(&self) -> NodeLoad {
         let status = self.scheduler.opportunistic_status();
         NodeLoad {
             queue_length: status.wait_queue_length,

@@ -87,4 +87,5 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.relabel.rules", None, List),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.placement", Some("spread"), Text),
 ];

@@ -26,6 +26,15 @@ fn there_is_no_proxy_unless_it_is_wanted() {
 }
 
 #[test]
+fn placement_is_spread_or_in_the_order_of_the_list() {
+    let name = "agent.amrmproxy.placement";
+    let read = |word| config(&[(name, word)]).amrm_proxy.proxy.allocator.placement;
+    assert_eq!(read("spread"), sched::Placement::Spread);
+    assert_eq!(read("list-order"), sched::Placement::ListOrder);
+    assert_eq!(problems(&[(name, "random")]).len(), 1);
+}
+
+#[test]
 fn it_speaks_to_every_resource_managers_scheduler() {
     let proxy = config(&[
         ("yarn.resourcemanager.ha.enabled", "true"),

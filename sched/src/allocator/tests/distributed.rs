@@ -2,6 +2,7 @@
 //! on unknown nodes.
 
 mod sequences;
+mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -10,13 +11,22 @@ use super::*;
 use crate::allocator::{
     ASK_LINES_MAX, AskError, DistributedAllocation, DistributedAllocatorConfig,
     DistributedAllocatorState, DistributedGrant, DistributedOpportunisticContainerAllocator,
-    REMOTE_NODES_MAX, RemoteNode,
+    Placement, REMOTE_NODES_MAX, RemoteNode,
 };
 
 type Allocator = DistributedOpportunisticContainerAllocator;
 
 /// Start from which ids count down.
 const START: i64 = 1 << 40;
+
+/// Default configuration with Hadoop's placement, whose choices can be foretold.
+const LIST_ORDER: DistributedAllocatorConfig = DistributedAllocatorConfig {
+    max_per_heartbeat: None,
+    node_local_max: NonZeroU32::new(10).unwrap(),
+    elsewhere_max: NonZeroU32::MIN,
+    placement: Placement::ListOrder,
+    nodes_age_max_ms: 60_000,
+};
 
 const GRANT: DistributedGrant = DistributedGrant {
     limits: ResourceLimits {
@@ -51,7 +61,7 @@ fn configured(config: DistributedAllocatorConfig, offered: Vec<RemoteNode>) -> A
 }
 
 fn registered(offered: Vec<RemoteNode>) -> Allocator {
-    configured(DistributedAllocatorConfig::default(), offered)
+    configured(LIST_ORDER, offered)
 }
 
 /// Runs a heartbeat that the ResourceManager answers with the same nodes.
@@ -189,7 +199,7 @@ fn asks_take_turns_and_the_more_urgent_comes_first() {
 fn a_heartbeat_gets_no_more_than_configured() {
     let config = DistributedAllocatorConfig {
         max_per_heartbeat: NonZeroU32::new(2),
-        ..DistributedAllocatorConfig::default()
+        ..LIST_ORDER
     };
     let offered = nodes(5);
     let mut allocator = configured(config, offered.clone());
@@ -267,7 +277,7 @@ fn an_empty_list_takes_the_place_of_the_last() {
 
 #[test]
 fn nothing_is_given_before_the_registration() {
-    let mut allocator = Allocator::new(attempt(1), DistributedAllocatorConfig::default());
+    let mut allocator = Allocator::new(attempt(1), LIST_ORDER);
     allocator.update_asks(&[ask("*", 1)], T0).unwrap();
     allocator.confirmed(nodes(1), T0);
     assert!(allocator.allocate(T0).is_empty());
@@ -345,7 +355,7 @@ fn a_restart_forgets_nothing_but_the_nodes() {
     let sent = allocator.allocate(T0).to_vec();
     assert_eq!(sent.len(), 2);
     let state = allocator.state();
-    let config = DistributedAllocatorConfig::default();
+    let config = LIST_ORDER;
     let mut restored = Allocator::restore(attempt(1), config, state.clone(), T0).unwrap();
     assert_eq!(restored.state(), state);
     assert_eq!(restored.asks(), allocator.asks());
@@ -365,7 +375,7 @@ fn a_state_that_no_allocator_was_in_is_refused() {
         asks: lines.collect(),
         ..DistributedAllocatorState::default()
     };
-    let config = DistributedAllocatorConfig::default();
+    let config = LIST_ORDER;
     let restored = Allocator::restore(attempt(1), config, state, T0);
     assert_eq!(restored.map(|_| ()), Err(AskError::TooManyLines));
 }

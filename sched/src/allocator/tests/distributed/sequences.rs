@@ -65,8 +65,12 @@ fn offered(hosts: &[u8]) -> Vec<RemoteNode> {
 
 proptest! {
     #[test]
-    fn sums_computed_the_slow_way_agree(steps in prop::collection::vec(steps(), 1..60)) {
-        let config = DistributedAllocatorConfig::default();
+    fn sums_computed_the_slow_way_agree(
+        steps in prop::collection::vec(steps(), 1..60),
+        is_spread in any::<bool>(),
+    ) {
+        let placement = if is_spread { Placement::Spread } else { Placement::ListOrder };
+        let config = DistributedAllocatorConfig { placement, ..LIST_ORDER };
         let mut allocator = configured(config, offered(&[0, 1, 2, 3, 4]));
         let mut wanted: BTreeMap<i32, u32> = BTreeMap::new();
         let mut blacklist = BTreeSet::new();
@@ -116,7 +120,10 @@ proptest! {
                     prop_assert!(kept.is_empty() || kept.len() == sent.len());
                     if let Some(hosts) = answer {
                         prop_assert_eq!(allocator.confirmed(offered(&hosts), now), sent);
-                        listed = hosts.into_iter().map(place).collect();
+                        if !is_spread {
+                            listed.clear();
+                        }
+                        listed.extend(hosts.into_iter().map(place));
                     }
                 }
                 Step::Restart => {

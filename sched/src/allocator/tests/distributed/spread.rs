@@ -1,0 +1,102 @@
+//! Placement over the nodes of several lists.
+
+use records::ContainerExitStatus;
+
+use super::*;
+
+fn spread(offered: Vec<RemoteNode>) -> Allocator {
+    configured(DistributedAllocatorConfig::default(), offered)
+}
+
+fn hosts_of(given: &[DistributedAllocation]) -> BTreeSet<String> {
+    let hosts = given.iter().map(|given| &given.container.node_id.host);
+    hosts.cloned().collect()
+}
+
+fn range(from: usize, to: usize) -> Vec<RemoteNode> {
+    (from..to)
+        .map(|n| remote(&format!("n{n}"), RACK_1))
+        .collect()
+}
+
+#[test]
+fn nodes_of_earlier_lists_are_used_for_half_a_minute() {
+    let mut allocator = spread(range(0, 10));
+    allocator.allocate(T0);
+    allocator.confirmed(range(10, 20), T0 + 1_000);
+    allocator.update_asks(&[ask("*", 50)], T0).unwrap();
+    assert_eq!(hosts_of(allocator.allocate(T0 + 30_000)).len(), 20);
+    allocator.confirmed(range(10, 20), T0 + 30_001);
+    assert_eq!(hosts_of(allocator.allocate(T0 + 30_001)).len(), 10);
+}
+
+#[test]
+fn nodes_of_a_former_resource_manager_are_forgotten() {
+    let mut allocator = spread(range(0, 10));
+    allocator.registered(GRANT, range(5, 8), T0 + 1_000);
+    allocator.update_asks(&[ask("*", 50)], T0).unwrap();
+    assert_eq!(hosts_of(allocator.allocate(T0 + 1_000)).len(), 3);
+}
+
+#[test]
+fn an_empty_list_means_that_no_node_takes_any() {
+    let mut allocator = spread(range(0, 10));
+    allocator.confirmed(Vec::new(), T0 + 1_000);
+    allocator.update_asks(&[ask("*", 5)], T0).unwrap();
+    assert!(allocator.allocate(T0 + 1_000).is_empty());
+}
+
+#[test]
+fn attempts_with_the_same_list_choose_different_nodes() {
+    let mut firsts = BTreeSet::new();
+    for number in 1..=20 {
+        let config = DistributedAllocatorConfig::default();
+        let mut allocator = Allocator::new(attempt(number), config);
+        allocator.registered(GRANT, nodes(10), T0);
+        allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+        firsts.extend(hosts_of(allocator.allocate(T0)));
+    }
+    assert!(firsts.len() >= 6, "{firsts:?}");
+}
+
+#[test]
+fn a_node_that_refused_a_container_is_left_alone_for_five_seconds() {
+    let mut allocator = spread(nodes(4));
+    allocator.update_asks(&[ask("*", 4)], T0).unwrap();
+    let given = heartbeat(&mut allocator, &nodes(4), T0);
+    let refused = &given[0].container;
+    let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    allocator.container_ended(refused.container_id, status, T0 + 1_000);
+    allocator
+        .update_asks(&[ask("*", 4), ask(&refused.node_id.host, 4)], T0)
+        .unwrap();
+    let next = heartbeat(&mut allocator, &nodes(4), T0 + 5_999);
+    assert_eq!(next.len(), 3);
+    assert!(!hosts_of(&next).contains(&refused.node_id.host));
+    let last = heartbeat(&mut allocator, &nodes(4), T0 + 6_000);
+    assert_eq!(hosts_of(&last), [refused.node_id.host.clone()].into());
+}
+
+#[test]
+fn a_node_with_containers_of_the_attempt_loses_against_one_without() {
+    let mut allocator = spread(nodes(2));
+    allocator
+        .update_asks(&[ask("n0", 1), ask("*", 1)], T0)
+        .unwrap();
+    let first = heartbeat(&mut allocator, &nodes(2), T0);
+    assert_eq!(where_to(&first), [("n0", Locality::NodeLocal)]);
+    let mut counts = BTreeMap::new();
+    let mut number_at = |allocator: &mut Allocator| {
+        allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+        let given = heartbeat(allocator, &nodes(2), T0);
+        let container = &given[0].container;
+        *counts.entry(container.node_id.host.clone()).or_insert(0) += 1;
+        allocator.container_ended(container.container_id, ContainerExitStatus::SUCCESS, T0);
+    };
+    for _ in 0..400 {
+        number_at(&mut allocator);
+    }
+    // Both are drawn in half of the cases, and then the empty one wins; one of four draws has the
+    // other node twice.
+    assert!((60..140).contains(&counts["n0"]), "{counts:?}");
+}
