@@ -1,8 +1,8 @@
 //! The applications that have, or had, containers on this node. Pure.
 //!
 //! ```text
-//!  first container        finish ordered          last container done       logs deleted
-//!  ──────────────► Running ─────────────► Finishing ─────────────────► Finished ─────────► forgotten
+//!  first container       finish ordered         last container done       logs deleted
+//!  ─────────────► Running ────────────► Finishing ────────────────► Finished ─────────► forgotten
 //! ```
 //!
 //! The names are Hadoop's (`ApplicationState`): RUNNING, FINISHING_CONTAINERS_WAIT, FINISHED. A

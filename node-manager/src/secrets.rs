@@ -5,7 +5,7 @@
 //! and roll by heartbeat. For each application attempt the key of its last good NMToken is
 //! remembered, so that a long-running AM keeps its access over two rolls.
 //!
-//! Shared between the RPC connections, which verify, and the status updater, which brings keys:
+//! Shared between the RPC connections, which verify, and the status updater, which stores keys:
 //! behind a lock that is held for a look-up only, never over an await.
 
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl NodeSecrets {
         )
     }
 
-    /// Verifies a container token over the bytes received and returns what it says.
+    /// Verifies a container token over the bytes received and returns its identifier.
     ///
     /// # Errors
     /// `InvalidToken` when it is empty, of another kind, for another node, of an unknown key, or

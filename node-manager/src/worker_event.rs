@@ -5,7 +5,7 @@
 //! | `launches` | launch threads, exit watches | [`EVENTS_MAX`] | launches and exit reports wait |
 //! | `isolation` | owner of the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
 //! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
-//! | `localizations` | localizer threads, the core's task | [`LOCALIZATIONS_MAX`] | new localizations fail |
+//! | `localizations` | localizer, core's task | [`LOCALIZATIONS_MAX`] | new localizations fail |
 //!
 //! No deadlock can arise: the core's task drains all four channels and never waits for a worker.
 //! The queues in the other direction either refuse work (launches, localizations) or hold at most

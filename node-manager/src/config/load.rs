@@ -57,9 +57,9 @@ impl Loaded {
         let mut reader = PropertyReader::new(&properties, &keys::TABLE);
         let config = build(&mut reader);
         let ignored = look_at_names(&mut reader);
-        let (found, told, _) = reader.finish();
+        let (found, read_warnings, _) = reader.finish();
         problems.extend(found);
-        warnings.extend(told);
+        warnings.extend(read_warnings);
         Self {
             config: match ConfigProblems::new(problems) {
                 Some(problems) => Err(problems),

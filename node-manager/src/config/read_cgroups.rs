@@ -24,7 +24,7 @@ pub(super) fn cgroups(reader: &mut PropertyReader<'_>) -> CgroupConfig {
     let strict_cpu = reader.flag(&own("cgroups.strict-resource-usage")) && cpu;
     let v2_mount = reader.resolved_text(&own("cgroups.v2.mount-path"));
     let mount = reader.resolved_text(&own("cgroups.mount-path"));
-    // Removal is tried again whenever the kernel may have something new to say, which is sooner
+    // Removal is tried again whenever the kernel may report a change, which is sooner
     // than any delay.
     let _ = reader.u64(&own("cgroups.delete-delay-ms"), 0);
     CgroupConfig {

@@ -21,7 +21,7 @@ use super::values::MinimumVersion;
 const HEALTH_SCRIPTS_MAX: usize = 4;
 
 pub(super) fn addresses(reader: &mut PropertyReader<'_>) -> AddressConfig {
-    // Every address refers to it, so it is asked for only to say that it is honoured.
+    // Every address refers to it, so it is read only to count as honoured.
     let _ = reader.resolved_text("yarn.nodemanager.hostname");
     let bind_host = reader.resolved_text("yarn.nodemanager.bind-host");
     if let Some(host) = &bind_host
@@ -136,8 +136,8 @@ pub(super) fn capacity(reader: &mut PropertyReader<'_>) -> NodeCapacityConfig {
     }
 }
 
-/// -1 says "find out"; 0 would register a node that can do nothing. The bound is that of the wire's
-/// 32 bits.
+/// -1 means "find out"; 0 would register a node that can do nothing. The bound is that of the
+/// wire's 32 bits.
 fn minus_one_or_positive(reader: &mut PropertyReader<'_>, name: &str) -> Option<u64> {
     let value = reader.integer(name, -1..=i64::from(i32::MAX));
     if value == 0 {

@@ -88,8 +88,8 @@ pub(super) fn amrm_proxy(
     }
 }
 
-/// Whether the scheduler's address is where the proxy itself listens: what an AM's configuration
-/// has to say, in the node's.
+/// Returns whether the scheduler's address is the one that the proxy itself listens on: an AM's
+/// configuration must contain it, the node's must not.
 fn is_itself(scheduler: &HostPort, proxy: &HostPort) -> bool {
     let is_here = |address: &HostPort| {
         let ip = address.host.parse::<IpAddr>();

@@ -99,7 +99,7 @@ fn accepted_names(reader: &mut PropertyReader<'_>) {
 
 fn rpc_protection(reader: &mut PropertyReader<'_>) {
     const NAME: &str = "hadoop.rpc.protection";
-    // A list says what is acceptable; authentication alone will do if it is on it.
+    // The list names acceptable protections; authentication alone is enough if it is listed.
     let levels = reader.list(NAME);
     let known = ["authentication", "integrity", "privacy"];
     if !levels

@@ -57,7 +57,7 @@ pub struct AddressConfig {
     /// Container management (`yarn.nodemanager.address`). Its host names the node unless it is a
     /// wildcard.
     pub node: HostPort,
-    /// `yarn.nodemanager.bind-host`: listen here, whatever the addresses say.
+    /// `yarn.nodemanager.bind-host`: listen on this host instead of those in the addresses.
     pub bind_host: Option<String>,
     /// Web pages, REST and metrics (`yarn.nodemanager.webapp.address`).
     pub web: HostPort,
@@ -110,7 +110,7 @@ pub struct ResourceManagerConfig {
     pub work_preserving_recovery_enabled: bool,
     /// Older RMs are to be refused. Nothing looks at it yet.
     pub minimum_version: MinimumVersion,
-    /// Heartbeats come this often until the RM says otherwise.
+    /// Interval of heartbeats until the RM names one.
     pub heartbeat_interval_ms: u64,
     /// The RM takes the node for lost after this time without a heartbeat
     /// (`yarn.nm.liveness-monitor.expiry-interval-ms`).

@@ -105,7 +105,7 @@ fn without_any_property_all_is_as_in_hadoop() {
 }
 
 #[test]
-fn an_operator_is_warned_of_each_setting_that_nothing_obeys() {
+fn an_operator_is_warned_of_each_setting_without_effect() {
     for (name, value) in [
         ("health-checker.scripts", "disk"),
         ("health-checker.disk.path", "/bin/true"),
@@ -117,11 +117,11 @@ fn an_operator_is_warned_of_each_setting_that_nothing_obeys() {
         ("log.deletion-threads-count", "1"),
         ("log-container-debug-info-on-error.enabled", "true"),
     ] {
-        let told = warnings(&[(name, value)]);
+        let messages = warnings(&[(name, value)]);
         let expected = format!("yarn.nodemanager.{name} = {value} has no effect");
         assert!(
-            told.iter().any(|warning| warning.contains(&expected)),
-            "{name}: {told:?}"
+            messages.iter().any(|warning| warning.contains(&expected)),
+            "{name}: {messages:?}"
         );
     }
 }
@@ -142,8 +142,8 @@ fn every_property_that_the_table_calls_honoured_is_read() {
 }
 
 #[test]
-fn all_problems_are_told_together_with_key_value_file_and_what_would_be_right() {
-    let told = problems(&[
+fn all_problems_are_reported_together_with_key_value_file_and_what_would_be_right() {
+    let messages = problems(&[
         ("resource.memory-mb", "8g"),
         ("vmem-check-enabled", "yes"),
         ("address", "host:port"),
@@ -176,18 +176,18 @@ fn all_problems_are_told_together_with_key_value_file_and_what_would_be_right() 
         ("local-cache.max-files-per-directory", "36", "from 37 to"),
     ] {
         let start = format!("yarn.nodemanager.{name} = {value}: ");
-        let found = told.iter().find(|text| text.contains(&start));
-        let found = found.unwrap_or_else(|| panic!("nothing about {name} in {told:#?}"));
+        let found = messages.iter().find(|text| text.contains(&start));
+        let found = found.unwrap_or_else(|| panic!("nothing about {name} in {messages:#?}"));
         assert!(
             found.contains(right) && found.contains("yarn-site.xml:"),
             "{found}"
         );
     }
-    assert_eq!(told.len(), 8, "{told:#?}");
+    assert_eq!(messages.len(), 8, "{messages:#?}");
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_beside_the_other_problems() {
+fn a_file_that_cannot_be_read_is_reported_beside_the_other_problems() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("core-site.xml"), "<configuration>").unwrap();
     let site = xml(&[("yarn.nodemanager.resource.cpu-vcores", "many")]);
@@ -237,15 +237,15 @@ fn resource_managers_come_in_the_order_of_their_ids() {
 #[test]
 fn a_resource_manager_without_an_address_is_a_problem() {
     let ha = ("yarn.resourcemanager.ha.enabled", "true");
-    let told = problems(&[ha]);
+    let messages = problems(&[ha]);
     assert!(
-        told[0].contains("yarn.resourcemanager.ha.rm-ids is not set"),
-        "{told:?}"
+        messages[0].contains("yarn.resourcemanager.ha.rm-ids is not set"),
+        "{messages:?}"
     );
-    let told = problems(&[ha, ("yarn.resourcemanager.ha.rm-ids", "rm1")]);
+    let messages = problems(&[ha, ("yarn.resourcemanager.ha.rm-ids", "rm1")]);
     assert!(
-        told[0].contains("yarn.resourcemanager.hostname.rm1 is not set"),
-        "{told:?}"
+        messages[0].contains("yarn.resourcemanager.hostname.rm1 is not set"),
+        "{messages:?}"
     );
 }
 
@@ -256,10 +256,10 @@ fn what_is_done_otherwise_or_not_yet_is_warned_of() {
         ("yarn.log-aggregation-enable", "true", "not collected yet"),
         ("resource-plugins", "yarn.io/gpu", "not supported yet"),
     ] {
-        let told = warnings(&[(name, value)]);
+        let messages = warnings(&[(name, value)]);
         assert!(
-            told.len() == 1 && told[0].contains(part),
-            "{name}: {told:?}"
+            messages.len() == 1 && messages[0].contains(part),
+            "{name}: {messages:?}"
         );
     }
     let same = [
@@ -272,13 +272,13 @@ fn what_is_done_otherwise_or_not_yet_is_warned_of() {
         ),
     ];
     assert!(warnings(&same).is_empty(), "{:?}", warnings(&same));
-    let told = warnings(&[
+    let messages = warnings(&[
         ("aux-services", "mapreduce_shuffle"),
         ("aux-services.mapreduce_shuffle.port", "1"),
     ]);
     assert!(
-        told.len() == 1 && told[0].contains("org.apache.hadoop.mapred.ShuffleHandler"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].contains("org.apache.hadoop.mapred.ShuffleHandler"),
+        "{messages:?}"
     );
 }
 
@@ -294,24 +294,24 @@ fn what_means_nothing_here_is_kept_for_a_debug_log() {
 
 #[test]
 fn an_unknown_name_is_warned_of_with_what_it_resembles() {
-    let told = warnings(&[
+    let messages = warnings(&[
         ("local-dir", "/x"),
         ("banana", "1"),
         ("yarn.scheduler.x", "1"),
     ]);
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
-        told[0].ends_with("banana is not a property of the NodeManager"),
-        "{told:?}"
+        messages[0].ends_with("banana is not a property of the NodeManager"),
+        "{messages:?}"
     );
     assert!(
-        told[1].contains("did you mean yarn.nodemanager.local-dirs?"),
-        "{told:?}"
+        messages[1].contains("did you mean yarn.nodemanager.local-dirs?"),
+        "{messages:?}"
     );
 }
 
 #[test]
-fn a_yarn_property_in_core_site_has_no_effect_and_that_is_told() {
+fn a_yarn_property_in_core_site_has_no_effect_and_a_warning() {
     let folder = TempDir::new().unwrap();
     let site = xml(&[("yarn.nodemanager.resource.memory-mb", "1024")]);
     fs::write(folder.path().join("core-site.xml"), site).unwrap();
@@ -328,20 +328,21 @@ fn a_yarn_property_in_core_site_has_no_effect_and_that_is_told() {
 
 #[test]
 fn expansion_loops_and_unresolved_names_are_problems_of_the_property_that_has_them() {
-    let told = problems(&[
+    let messages = problems(&[
         ("local-dirs", "${yarn.nodemanager.log-dirs}"),
         ("log-dirs", "${yarn.nodemanager.local-dirs}"),
     ]);
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
-        told.iter()
+        messages
+            .iter()
             .all(|text| text.contains("-dirs = ") && text.contains("20 or more substitutions")),
-        "{told:?}"
+        "{messages:?}"
     );
-    let told = problems(&[("local-dirs", "/data/${nope}/nm")]);
+    let messages = problems(&[("local-dirs", "/data/${nope}/nm")]);
     assert!(
-        told.len() == 1 && told[0].contains("contains ${nope}, which stands for nothing"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].contains("contains ${nope}, which stands for nothing"),
+        "{messages:?}"
     );
 }
 
@@ -470,18 +471,19 @@ fn folders_are_found_as_hadoops_scripts_find_them() {
 #[test]
 fn problems_hide_secrets_and_stay_on_one_line() {
     let long = format!("/x\n{}", "y".repeat(10_000));
-    let told = problems(&[
+    let messages = problems(&[
         ("log-dirs", &format!("relative{long}")),
         ("local-dirs", "hdfs://u:word@host/x"),
     ]);
     assert!(
-        told.iter()
+        messages
+            .iter()
             .all(|text| !text.contains('\n') && text.len() < 800),
-        "{told:?}"
+        "{messages:?}"
     );
     assert!(
-        told.iter().any(|text| text.contains(REDACTED)) && !told.concat().contains("word"),
-        "{told:?}"
+        messages.iter().any(|text| text.contains(REDACTED)) && !messages.concat().contains("word"),
+        "{messages:?}"
     );
 }
 

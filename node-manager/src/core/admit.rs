@@ -25,7 +25,7 @@ pub struct StartRequest {
     pub spec: ContainerSpec,
     /// The token's identifier.
     pub token: Arc<ContainerTokenIdentifierProto>,
-    /// The launch context, or what is wrong with it: told to the AM only after the checks that come
+    /// Launch context, or its refusal: sent to the AM only after the checks that come
     /// first.
     pub context: Result<LaunchContext, RemoteException>,
     /// When the call arrived, in microseconds of the agent's clock.

@@ -191,7 +191,7 @@ mod tests {
     }
 
     /// Returns the decisions, oldest first, with the number of their container.
-    fn said(core: &Core) -> Vec<(Option<i64>, String)> {
+    fn decision_texts(core: &Core) -> Vec<(Option<i64>, String)> {
         let newest_first = core.overview(at(99)).node.decisions;
         newest_first
             .iter()
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn last_said(core: &Core) -> String {
-        said(core).pop().unwrap().1
+        decision_texts(core).pop().unwrap().1
     }
 
     fn answered(core: &mut Core, orders: HeartbeatOrders, now: Now) {
@@ -255,7 +255,7 @@ mod tests {
         let steps = node.history.steps(MonoMillis(6_000));
         let steps: Vec<_> = steps.iter().map(|s| (s.second, s.counts.waiting)).collect();
         assert_eq!(steps, [(0, 0), (1, 0), (2, 3), (5, 2)]);
-        let said = said(&core);
+        let said = decision_texts(&core);
         let tail: Vec<_> = said[said.len() - 3..]
             .iter()
             .map(|(id, words)| (*id, words.as_str()))
@@ -280,9 +280,9 @@ mod tests {
     fn a_limit_that_stays_the_same_is_no_decision_and_a_heartbeat_without_news_changes_nothing() {
         let mut core = core();
         limited(&mut core, 4, at(1));
-        let (before, decisions) = (core.overview(at(9)), said(&core).len());
+        let (before, decisions) = (core.overview(at(9)), decision_texts(&core).len());
         limited(&mut core, 4, at(2));
-        assert_eq!(said(&core).len(), decisions);
+        assert_eq!(decision_texts(&core).len(), decisions);
         assert_eq!(core.overview(at(9)), before);
     }
 
@@ -312,7 +312,10 @@ mod tests {
         answered(&mut core, HeartbeatOrders::default(), at(6));
         let view = core.overview(at(7));
         assert_eq!(view.node.rm, (RmContact::Registered, MonoMillis(6_000)));
-        let words: Vec<String> = said(&core).into_iter().map(|(_, words)| words).collect();
+        let words: Vec<String> = decision_texts(&core)
+            .into_iter()
+            .map(|(_, words)| words)
+            .collect();
         assert_eq!(
             words,
             [

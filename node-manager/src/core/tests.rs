@@ -197,7 +197,7 @@ impl Node {
         }
     }
 
-    /// Starts a container and says that its process exists.
+    /// Starts a container and reports that its process exists.
     fn run(&mut self, n: i64) {
         let outcome = self.start(n);
         assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
@@ -241,15 +241,15 @@ impl Node {
     /// Returns the containers of the next heartbeat: number, state, exit status.
     fn beat(&mut self) -> Vec<(i64, ContainerStateProto, i32)> {
         let statuses = self.core.heartbeat_report(self.now).containers;
-        let mut told: Vec<_> = statuses
+        let mut reported: Vec<_> = statuses
             .iter()
             .map(|status| {
                 let id = ContainerId::try_from(status.container_id.as_ref().unwrap()).unwrap();
                 (id.id, status.state(), status.exit_status())
             })
             .collect();
-        told.sort_by_key(|(id, ..)| *id);
-        told
+        reported.sort_by_key(|(id, ..)| *id);
+        reported
     }
 
     fn answered(&mut self, orders: HeartbeatOrders) {

@@ -142,7 +142,7 @@ fn opportunistic(status: OpportunisticContainersStatus) -> OpportunisticContaine
     }
 }
 
-/// When the next heartbeat is due after this one; `None` when the ResourceManager does not say
+/// Returns the interval until the next heartbeat; `None` when the ResourceManager names none
 /// (Hadoop: not above 0).
 #[must_use]
 pub(super) fn interval(response: &NodeHeartbeatResponseProto) -> Option<Duration> {
@@ -245,16 +245,16 @@ mod tests {
 
     #[test]
     fn a_node_that_takes_nobody_sends_no_estimate() {
-        let said = |estimated_queue_wait_ms| {
+        let reported = |estimated_queue_wait_ms| {
             opportunistic(OpportunisticContainersStatus {
                 estimated_queue_wait_ms,
                 ..Default::default()
             })
             .estimated_queue_wait_time
         };
-        assert_eq!(said(Some(1_500)), Some(1_500));
-        assert_eq!(said(Some(u32::MAX)), Some(i32::MAX));
-        assert_eq!(said(None), Some(-1));
+        assert_eq!(reported(Some(1_500)), Some(1_500));
+        assert_eq!(reported(Some(u32::MAX)), Some(i32::MAX));
+        assert_eq!(reported(None), Some(-1));
     }
 
     #[test]

@@ -31,11 +31,11 @@ pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
 const OUT_OF_BAND_GAP: Duration = Duration::from_millis(20);
 
 /// Timeout of each of the last calls to the ResourceManager once the agent stops: the
-/// heartbeat under way, the one that tells of the last completions, and the unregistration. It
-/// learns of a silent node by itself, only later.
-const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(2);
+/// heartbeat under way, the one with the last completions, and the unregistration. It
+/// detects a silent node by itself, only later.
+const LAST_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reactions of a node, which goes on until it is ordered to stop. An exception of the active
+/// Reactions of a node, which goes on until it is ordered to stop. An exception of the active
 /// ResourceManager does not move it: another one would not do better. Calls are not repeated
 /// unchanged, so that a lost connection counts as a failure even if it was idle: the next heartbeat
 /// reports what the lost one may not have delivered.
@@ -50,7 +50,7 @@ const REACTIONS: Reactions = Reactions {
 pub struct NodeStatusUpdater<T = Link> {
     parts: UpdaterParts<T>,
     plan: Plan,
-    /// Paces registrations that bring nothing but the next resync, as with two nodes of one name.
+    /// Paces registrations that only lead to the next resync, as with two nodes of one name.
     resyncs: Plan,
     /// Of the last answered heartbeat; 0 after a registration.
     response_id: i32,
@@ -104,7 +104,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     }
 
     /// Registers and sends heartbeats until the agent stops or the ResourceManager ends it.
-    /// `registered` is told of the first registration.
+    /// `registered` is called after the first registration.
     ///
     /// # Errors
     /// [`UpdaterError`].
@@ -117,8 +117,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 () = stop.cancelled() => return Ok(Ended::Stopping),
                 result = self.register() => result?,
             }
-            if let Some(tell) = registered.take() {
-                tell();
+            if let Some(registered) = registered.take() {
+                registered();
             }
             let settled = match self.heartbeats().await? {
                 Next::End(ended) => return Ok(ended),
@@ -143,14 +143,14 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         };
         let endpoint = self.plan.endpoint();
         match timeout(
-            LAST_WORD_TIMEOUT,
+            LAST_CALL_TIMEOUT,
             self.parts.tracker.unregister(endpoint, &request),
         )
         .await
         {
             Ok(Ok(_)) => tracing::info!("unregistered from the ResourceManager"),
             Ok(Err(error)) => tracing::warn!(error = %error_chain(&error), "could not unregister"),
-            Err(_) => tracing::warn!("could not unregister: no answer in {LAST_WORD_TIMEOUT:?}"),
+            Err(_) => tracing::warn!("could not unregister: no answer in {LAST_CALL_TIMEOUT:?}"),
         }
     }
 
@@ -323,7 +323,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         let endpoint = self.plan.endpoint();
         let given_up = async {
             stop.cancelled().await;
-            sleep(LAST_WORD_TIMEOUT).await;
+            sleep(LAST_CALL_TIMEOUT).await;
         };
         tokio::select! {
             biased;

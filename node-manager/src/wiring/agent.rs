@@ -98,7 +98,7 @@ impl Agent {
         if let Some(update_task) = update_task {
             tasks.spawn(proxy::update_nodes(update_task, tasks_stop.clone()));
         }
-        tasks.spawn(parts::keep_cache(
+        tasks.spawn(parts::clean_cache(
             localizer,
             config.localizer,
             tasks_stop.clone(),
@@ -235,7 +235,7 @@ async fn within(what: &'static str, step: impl Future<Output = ()>) {
     }
 }
 
-/// Ends all containers, waiting for them as long as `patience`.
+/// Ends all containers and waits for their end, at most `patience`.
 async fn drain(handle: &Handle, patience: Duration) {
     let stop = |core: &mut Core, done, now| core.stop(done, now);
     match timeout(patience, handle.run_until(stop)).await {

@@ -114,7 +114,7 @@ pub(super) fn make_monitor(
 }
 
 /// Removes unused resources from the cache at intervals, down to its target size.
-pub(super) async fn keep_cache(
+pub(super) async fn clean_cache(
     localizer: localize::Localizer,
     config: LocalizerConfig,
     stop: CancellationToken,
@@ -123,7 +123,7 @@ pub(super) async fn keep_cache(
     let interval = Duration::from_millis(config.cache_cleanup_interval_ms.max(1));
     loop {
         tokio::select! {
-            () = stop.cancelled() => return "the cache's keeper",
+            () = stop.cancelled() => return "the cleaner of the cache",
             () = tokio::time::sleep(interval) => {}
         }
         let localizer = localizer.clone();

@@ -34,7 +34,7 @@ const RM_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 const STOP_SLACK: Duration = Duration::from_secs(1);
 
 /// The part of the machine's memory that running and frozen containers may hold together unless the
-/// operator says otherwise: the rest is for the system, which would swap or kill without it.
+/// operator configures another: the rest is for the system, which would swap or kill without it.
 const PAUSE_MEMORY_PERCENT: u64 = 90;
 
 pub(super) fn scheduler(

@@ -66,15 +66,15 @@ fn a_chain_is_read_by_either_name_and_an_unknown_one_refused_with_the_known() {
             InterceptorKind::Forwarder
         ]
     );
-    let told = problems(&[(name, "org.example.Mine,forwarder")]);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let messages = problems(&[(name, "org.example.Mine,forwarder")]);
+    assert_eq!(messages.len(), 1, "{messages:?}");
     for part in [
         name,
         "org.example.Mine",
         "DefaultRequestInterceptor",
         "relabel",
     ] {
-        assert!(told[0].contains(part), "{told:?}");
+        assert!(messages[0].contains(part), "{messages:?}");
     }
 }
 
@@ -104,10 +104,10 @@ fn distributed_scheduling_wants_a_proxy_and_puts_its_scheduler_into_the_chain() 
 #[test]
 fn a_proxy_that_would_call_itself_is_refused() {
     let scheduler = ("yarn.resourcemanager.scheduler.address", "localhost:8049");
-    let told = problems(&[scheduler, ("amrmproxy.enabled", "true")]);
+    let messages = problems(&[scheduler, ("amrmproxy.enabled", "true")]);
     assert!(
-        told.len() == 1 && told[0].contains("own AMRMProxy"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].contains("own AMRMProxy"),
+        "{messages:?}"
     );
     assert!(!config(&[scheduler]).amrm_proxy.enabled);
     let elsewhere = ("yarn.resourcemanager.scheduler.address", "rm.example:8049");
@@ -124,10 +124,10 @@ fn keys_that_roll_faster_than_masters_call_are_refused_as_in_hadoop() {
         "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
         "2700",
     );
-    let told = problems(&[interval, ("amrmproxy.enabled", "true")]);
+    let messages = problems(&[interval, ("amrmproxy.enabled", "true")]);
     assert!(
-        told.len() == 1 && told[0].contains("more than 2700 s"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].contains("more than 2700 s"),
+        "{messages:?}"
     );
     // Without a proxy it is none of the node's business.
     assert!(!config(&[interval]).amrm_proxy.enabled);
@@ -175,7 +175,7 @@ fn rules_are_read_one_by_one() {
 }
 
 #[test]
-fn rules_that_make_no_sense_are_told() {
+fn rules_that_make_no_sense_are_problems() {
     for (name, value, part) in [
         ("priorities", "20-1", "must be a priority"),
         ("priorities", "-1", "must be a priority"),
@@ -183,9 +183,12 @@ fn rules_that_make_no_sense_are_told() {
         ("promote-after-ms", "-5", "whole number"),
     ] {
         let name = format!("agent.amrmproxy.relabel.x.{name}");
-        let told = problems(&[("agent.amrmproxy.relabel.rules", "x"), (&name, value)]);
-        assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
+        let messages = problems(&[("agent.amrmproxy.relabel.rules", "x"), (&name, value)]);
+        assert!(
+            messages.len() == 1 && messages[0].contains(part),
+            "{messages:?}"
+        );
     }
-    let told = problems(&[("agent.amrmproxy.relabel.rules", "a.b")]);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let messages = problems(&[("agent.amrmproxy.relabel.rules", "a.b")]);
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }

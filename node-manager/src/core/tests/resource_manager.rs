@@ -83,7 +83,7 @@ fn a_container_of_an_ended_application_is_accepted_killed_and_never_launched() {
         [Work::CleanUp(container_id(2)), Work::FinishApplication(APP)]
     );
     let statuses = node.core.heartbeat_report(node.now).containers;
-    assert_eq!(statuses.len(), 1, "the first one's end was told before");
+    assert_eq!(statuses.len(), 1, "the first one's end was reported before");
     assert_eq!(statuses[0].exit_status(), -107);
     assert!(
         statuses[0]
@@ -135,7 +135,7 @@ fn a_registration_carries_the_completions_in_memory() {
     let (done, _answer) = oneshot::channel();
     node.core.resync(true, done, node.now);
     let report = node.core.registration_report();
-    let told: Vec<_> = report
+    let reported: Vec<_> = report
         .containers
         .iter()
         .map(|container| {
@@ -145,7 +145,7 @@ fn a_registration_carries_the_completions_in_memory() {
             )
         })
         .collect();
-    assert_eq!(told, [(COMPLETE, 5), (RUNNING, -1000)]);
+    assert_eq!(reported, [(COMPLETE, 5), (RUNNING, -1000)]);
     assert_eq!(report.running_applications, [APP]);
     assert_eq!(node.beat(), [(2, RUNNING, -1000)]);
 }

@@ -86,9 +86,9 @@ fn a_container_that_uses_too_much_memory_is_killed_with_diagnostics() {
             .handle(WorkerEvent::MemoryExceeded(exceeded), node.now, 0);
         assert_eq!(node.work(), []);
         node.exit(1, 143);
-        let told = node.core.heartbeat_report(node.now).containers;
-        assert_eq!(told[0].exit_status, Some(status));
-        let text = told[0].diagnostics.as_deref().unwrap();
+        let reported = node.core.heartbeat_report(node.now).containers;
+        assert_eq!(reported[0].exit_status, Some(status));
+        let text = reported[0].diagnostics.as_deref().unwrap();
         assert_eq!(text.matches("is running 5B beyond").count(), 1, "{text}");
     }
 }

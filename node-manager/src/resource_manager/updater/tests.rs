@@ -48,7 +48,7 @@ enum Behaviour {
 #[derive(Debug, PartialEq)]
 enum Call {
     Register,
-    /// With the response id, and the completions that it told.
+    /// Heartbeat with its response id and the completions that it reported.
     Heartbeat(i32, Vec<i64>),
     Unregister,
 }
@@ -290,7 +290,7 @@ impl World {
         self.rm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the calls of one kind came, and what they were.
+    /// Takes the calls since the last look, with their times.
     fn calls(&self) -> Vec<(Duration, Call)> {
         std::mem::take(&mut self.rm().calls)
     }
@@ -408,12 +408,12 @@ async fn a_completion_during_an_unanswered_heartbeat_outlives_its_repetition() {
     world.exit(1);
     world.calls();
     sleep(INTERVAL * 4).await;
-    let told = heartbeats(world.calls());
+    let reported = heartbeats(world.calls());
     // The first is a repetition for the RM, which does not look at it; the second is surely taken
     // in.
-    assert_eq!(told[0], (1, vec![1]), "{told:?}");
-    assert_eq!(told[1], (2, vec![1]), "{told:?}");
-    assert_eq!(told[2], (3, vec![]), "{told:?}");
+    assert_eq!(reported[0], (1, vec![1]), "{reported:?}");
+    assert_eq!(reported[1], (2, vec![1]), "{reported:?}");
+    assert_eq!(reported[2], (3, vec![]), "{reported:?}");
     running.abort();
 }
 
@@ -489,7 +489,7 @@ async fn no_call_under_way_holds_a_stop_back() {
         let began = Instant::now();
         assert_eq!(running.await.unwrap().unwrap(), Ended::Stopping);
         let took = began.elapsed();
-        assert!(took <= LAST_WORD_TIMEOUT, "{script:?}: {took:?}");
+        assert!(took <= LAST_CALL_TIMEOUT, "{script:?}: {took:?}");
     }
 }
 
@@ -497,7 +497,7 @@ async fn no_call_under_way_holds_a_stop_back() {
 async fn unregistering_has_a_bound() {
     let mut world = World::new(&[Behaviour::Silent]);
     world.updater.as_mut().unwrap().unregister().await;
-    assert_eq!(world.began.elapsed(), LAST_WORD_TIMEOUT);
+    assert_eq!(world.began.elapsed(), LAST_CALL_TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]
