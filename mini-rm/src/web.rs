@@ -1,6 +1,6 @@
 //! Web server of the ResourceManager: a page for people at `/`, and REST at `/ws/v1/cluster/…` in
-//! JSON as Hadoop answers it, as far as the facts are known. All is read-only except the state of an
-//! application, which may be set to KILLED.
+//! JSON as Hadoop answers it, as far as the facts are known. All is read-only except the state of
+//! an application, which may be set to KILLED.
 
 mod json;
 mod page;
