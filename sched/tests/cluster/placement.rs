@@ -2,8 +2,8 @@
 //! away, and how long jobs take, with both placements.
 //!
 //! Nodes of 8 places and queues of 15. Jobs of 100 containers arrive evenly; four of five jobs have
-//! tasks of 6 s, one has tasks of 26 s, each plus or minus 5 %. Everything beats once a second, each
-//! at its own tenth of the second.
+//! tasks of 6 s, one has tasks of 26 s, each plus or minus 5 %. Everything beats once a second,
+//! each at its own tenth of the second.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,8 +15,8 @@ pub(super) struct Candidate<'a> {
     pub(super) node: &'a RemoteNode,
     /// Position in the last list that had the node.
     pub(super) rank: usize,
-    /// Containers of earlier heartbeats: under [`Placement::ListOrder`] those that the list does not
-    /// reflect, under [`Placement::Spread`] those that have not ended.
+    /// Containers of earlier heartbeats: under [`Placement::ListOrder`] those that the list does
+    /// not reflect, under [`Placement::Spread`] those that have not ended.
     pub(super) given: u32,
     /// Containers of this heartbeat.
     pub(super) used: u32,
