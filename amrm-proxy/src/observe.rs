@@ -47,8 +47,8 @@ pub enum Observation {
         /// Time since the container was requested.
         latency: Duration,
     },
-    /// The lists of nodes that an attempt gets are shorter than a tenth of the cluster. Once for each
-    /// attempt.
+    /// The lists of nodes that an attempt gets are shorter than a tenth of the cluster. Once for
+    /// each attempt.
     ShortNodeLists,
     /// The completion of a container allocated here was reported to the AM.
     AllocatedCompleted,

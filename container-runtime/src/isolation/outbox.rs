@@ -14,7 +14,8 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::isolation::IsolationEvent;
 
-/// Pause between two attempts to send while the channel is full: short beside a launch, and no load.
+/// Pause between two attempts to send while the channel is full: short beside a launch, and no
+/// load.
 pub(super) const RETRY: Duration = Duration::from_millis(10);
 
 /// Queue in front of the channel to the core.

@@ -36,11 +36,40 @@ pub(super) struct ProxySeries {
     promotions: IntCounter,
     registrations_again: IntCounter,
     promotions_ended: PerLabel<CallOutcome, IntCounter>,
+    gauges: ProxyGauges,
+    watched: Watched,
+}
+
+/// Gauges of the proxy, computed when scraped.
+#[derive(Debug)]
+struct ProxyGauges {
     pipelines: IntGauge,
     outstanding: IntGauge,
     live: IntGauge,
     node_list_age: Gauge,
-    watched: Watched,
+}
+
+impl ProxyGauges {
+    fn new(maker: &Maker<'_>) -> Self {
+        Self {
+            pipelines: maker.gauge(
+                "nm_agent_amrmproxy_pipelines",
+                "ApplicationMasters that speak to the RM through this node.",
+            ),
+            outstanding: maker.gauge(
+                "nm_agent_amrmproxy_outstanding_containers",
+                "Opportunistic containers asked for and not yet allocated by this node.",
+            ),
+            live: maker.gauge(
+                "nm_agent_amrmproxy_live_containers",
+                "Containers allocated by this node whose end has not been told.",
+            ),
+            node_list_age: maker.float_gauge(
+                "nm_agent_amrmproxy_node_list_age_seconds",
+                "Age of the oldest list of nodes that this node allocates on for ApplicationMasters that call; 0 without one.",
+            ),
+        }
+    }
 }
 
 type ReadGauges = dyn Fn() -> (ProxySnapshot, MonoMillis) + Send + Sync;
@@ -109,22 +138,7 @@ impl ProxySeries {
                 "nm_agent_amrmproxy_promotions_ended_total",
                 "Promotions that the RM granted and that this node brought to the containers' nodes, or could not.",
             ),
-            pipelines: maker.gauge(
-                "nm_agent_amrmproxy_pipelines",
-                "ApplicationMasters that speak to the RM through this node.",
-            ),
-            outstanding: maker.gauge(
-                "nm_agent_amrmproxy_outstanding_containers",
-                "Opportunistic containers asked for and not yet allocated by this node.",
-            ),
-            live: maker.gauge(
-                "nm_agent_amrmproxy_live_containers",
-                "Containers allocated by this node whose end has not been told.",
-            ),
-            node_list_age: maker.float_gauge(
-                "nm_agent_amrmproxy_node_list_age_seconds",
-                "Age of the oldest list of nodes that this node allocates on for ApplicationMasters that call; 0 without one.",
-            ),
+            gauges: ProxyGauges::new(maker),
             watched: Watched::default(),
         }
     }
@@ -175,13 +189,16 @@ impl ProxySeries {
         };
         let (snapshot, now) = read();
         let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        self.pipelines
+        self.gauges
+            .pipelines
             .set(i64::try_from(snapshot.pipelines).unwrap_or(i64::MAX));
-        self.outstanding
+        self.gauges
+            .outstanding
             .set(count(snapshot.gauges.containers_outstanding));
-        self.live.set(count(snapshot.gauges.containers_live));
+        self.gauges.live.set(count(snapshot.gauges.containers_live));
         let age = snapshot.gauges.nodes_at.map_or(0, |at| now.since(at));
-        self.node_list_age
+        self.gauges
+            .node_list_age
             .set(Duration::from_millis(age).as_secs_f64());
     }
 }
