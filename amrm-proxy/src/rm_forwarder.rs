@@ -49,7 +49,7 @@ pub struct RmConfig {
     /// `host:port` of each scheduler service, in the order of `yarn.resourcemanager.ha.rm-ids`; at
     /// least one.
     pub addresses: Vec<String>,
-    /// Longest time without an answer of any; `None`: no limit. A call is held for [`HOLD_MAX`] at
+    /// Longest time without an answer of any; `None`: no limit. A call is held for `HOLD_MAX` at
     /// most all the same.
     pub max_wait: Option<Duration>,
     /// Longest pause between two rounds of tries.
