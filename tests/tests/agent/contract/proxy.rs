@@ -53,11 +53,12 @@ fn credentials() -> Credentials {
 /// Returns the credentials in the container's token file.
 fn given(cluster: &ScriptedCluster, id: ContainerId) -> Credentials {
     let folder = cluster.node.local_dir();
-    let file = wait::until("the token file", wait_deadline(), || {
-        walk(&folder, &id.to_string()).ok_or("not there")
-    });
-    let bytes = fs::read(file).expect("the token file can be read");
-    Credentials::read(&bytes).expect("the token file holds credentials")
+    // The file exists before all of it is written.
+    wait::until("a whole token file", wait_deadline(), || {
+        let file = walk(&folder, &id.to_string()).ok_or("no token file")?;
+        let bytes = fs::read(file).map_err(|_| "not readable")?;
+        Credentials::read(&bytes).map_err(|_| "not yet whole")
+    })
 }
 
 fn wait_deadline() -> std::time::Duration {
