@@ -251,8 +251,9 @@ const fn protocol(distributed: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{SocketAddr, TcpListener};
+    use std::net::SocketAddr;
 
+    use test_support::HeldPort;
     use tokio_util::sync::CancellationToken;
     use tokio_util::task::AbortOnDropHandle;
     use wire::rpc::{BoxFuture, Caller, RpcServer, SecretManager, ServerAuth, Service, Verified};
@@ -319,14 +320,13 @@ mod tests {
     #[tokio::test]
     async fn a_resource_manager_whose_name_has_a_dead_first_address_is_reached() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        // Bound and released: nobody listens there.
-        let dead = TcpListener::bind(any).unwrap().local_addr().unwrap();
+        let dead = HeldPort::free();
         let server = RpcServer::builder(ServerAuth::Token(Arc::new(Keys))).service(Rm);
         let (server, alive) = server.bind(any).await.unwrap();
         let serving = tokio::spawn(server.serve(CancellationToken::new()));
         let _serving = AbortOnDropHandle::new(serving);
         let mut rms = managers(Duration::from_secs(900));
-        rms.dialer = Dialer::new(Arc::new(vec![dead, alive]));
+        rms.dialer = Dialer::new(Arc::new(vec![dead.address(), alive]));
         let token = Token::sign(&key(), Bytes::from_static(b"id"), kind::AM_RM_TOKEN, "");
         let mut forwarder = RmForwarder::new(Arc::new(rms), token);
         let request = Request {

@@ -56,12 +56,15 @@ fn holds_one(process: &Process, inodes: &[u64]) -> bool {
 mod tests {
     use std::net::TcpListener;
 
+    use test_support::HeldPort;
+
     use super::*;
 
     #[test]
     fn the_process_that_listens_is_found_and_nobody_on_a_free_port() {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let held = HeldPort::free();
+        let port = held.address().port();
+        let listener = TcpListener::bind(held.address()).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         assert_eq!(of_port(port).map(|holder| holder.pid), Some(own));
         drop(listener);

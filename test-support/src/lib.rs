@@ -7,6 +7,7 @@
 //!   test wrote, and record what they were sent.
 //! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
 //!   processes.
+//! - [`HeldPort`]: a port whose server may be down without losing it.
 //! - [`skip`]: the end of a test that this machine cannot run.
 //!
 //! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
@@ -14,7 +15,7 @@
 //! only: no scheduling, no node, no processes. Unit tests of `wire` itself cannot use the parts
 //! over `wire`, since their `wire` is another build of the same code.
 //!
-//! All but [`ids`] and [`skip`] needs the feature `rpc`.
+//! [`HeldPort`] needs the feature `net`; all others but [`ids`] and [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
@@ -27,11 +28,15 @@ pub mod skip;
 #[cfg(feature = "rpc")]
 pub mod tokens;
 
+#[cfg(feature = "net")]
+mod held_port;
 #[cfg(feature = "rpc")]
 mod launch_context;
 #[cfg(feature = "rpc")]
 mod user;
 
+#[cfg(feature = "net")]
+pub use held_port::HeldPort;
 #[cfg(feature = "rpc")]
 pub use launch_context::LaunchContext;
 #[cfg(feature = "rpc")]

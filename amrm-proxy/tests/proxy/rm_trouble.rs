@@ -9,16 +9,11 @@ use tokio::net::TcpListener;
 use wire::exception::{HadoopException, RemoteException};
 
 use crate::node::{Node, config, start_scheduler};
+use test_support::HeldPort;
 use test_support::ids::attempt;
 use test_support::scripted::{ScriptedScheduler, always, refuse, silent};
 
 const ANSWER: &[u8] = &[0x10, 7];
-
-/// Returns an address on which no server listens.
-async fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap()
-}
 
 /// Starts two ResourceManagers of one cluster.
 async fn standby_and_active() -> (ScriptedScheduler, ScriptedScheduler) {
@@ -37,8 +32,8 @@ async fn standby_and_active() -> (ScriptedScheduler, ScriptedScheduler) {
 #[tokio::test]
 async fn a_standby_is_left_for_the_active_one() {
     let (standby, active) = standby_and_active().await;
-    let absent = free_address().await;
-    let node = Node::start(config(&[absent, standby.address, active.address])).await;
+    let absent = HeldPort::free();
+    let node = Node::start(config(&[absent.address(), standby.address, active.address])).await;
     let rm_token = standby.token(attempt(1));
     let local = node.admit(attempt(1), rm_token);
     let am = node.connect(local).await.unwrap();
@@ -55,8 +50,10 @@ async fn a_standby_is_left_for_the_active_one() {
 
 #[tokio::test]
 async fn a_call_waits_for_a_resource_manager_that_comes_back() {
-    let first = start_scheduler(always(ANSWER)).await;
-    let (address, secrets) = (first.address, first.secrets.clone());
+    let port = HeldPort::free();
+    let address = port.address();
+    let secrets = start_scheduler(silent()).await.secrets.clone();
+    let first = ScriptedScheduler::open_at(address, secrets.clone(), always(ANSWER)).await;
     let node = Node::start(config(&[address])).await;
     let local = node.admit(attempt(1), first.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
@@ -106,7 +103,7 @@ async fn a_resource_manager_that_answers_nothing_does_not_hold_a_master_for_ever
 #[tokio::test]
 async fn a_resource_manager_that_is_absent_does_not_hold_a_master_for_ever() {
     let keys = start_scheduler(silent()).await;
-    assert_told_to_try_again(free_address().await, &keys).await;
+    assert_told_to_try_again(HeldPort::free().address(), &keys).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The [`Tracker`] on a port, with functions that wait for what a node sends.
 
 use std::fmt::Display;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use wire::proto::hadoop_yarn::{
 use wire::protocol::resource_tracker::{ResourceTracker, ResourceTrackerService};
 use wire::rpc::{Caller, RpcServer, ServerAuth};
 
-use crate::{Allocation, RmSecrets};
+use crate::{Allocation, HeldPort, RmSecrets};
 
 use super::tracker::{Answer, Completed, Tracker};
 
@@ -110,7 +110,7 @@ async fn keep_serving(
         if wanted.is_some() {
             let server = match first.take() {
                 Some(server) => server,
-                None => bind(&shared, &listening, address).await.0,
+                None => bind(&shared, &listening, address).await,
             };
             tokio::select! {
                 () = server.serve(CancellationToken::new()) => {}
@@ -126,7 +126,7 @@ async fn bind(
     shared: &Arc<Shared>,
     listening: &watch::Sender<Listening>,
     address: SocketAddr,
-) -> (RpcServer, SocketAddr) {
+) -> RpcServer {
     let served = Served {
         shared: Arc::clone(shared),
         listening: listening.clone(),
@@ -136,12 +136,13 @@ async fn bind(
         .bind(address)
         .await
         .unwrap_or_else(|error| panic!("cannot listen on {address}: {error}"))
+        .0
 }
 
 /// A ResourceManager with one node. Serves from threads of its own until dropped.
 pub struct ScriptedRm {
     shared: Arc<Shared>,
-    address: SocketAddr,
+    port: HeldPort,
     listening: watch::Sender<Listening>,
     runtime: Runtime,
 }
@@ -153,15 +154,20 @@ impl ScriptedRm {
     /// When no port is free.
     #[must_use]
     pub fn start() -> Self {
-        Self::start_at(0)
+        Self::start_on(HeldPort::free())
     }
 
-    /// Starts a ResourceManager on a port that the test has reserved.
+    /// Starts a ResourceManager on a port that the test has reserved; the port stays its own while
+    /// it is closed or restarts.
     ///
     /// # Panics
     /// When the port is taken.
     #[must_use]
     pub fn start_at(port: u16) -> Self {
+        Self::start_on(HeldPort::at(port))
+    }
+
+    fn start_on(port: HeldPort) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("scripted-rm")
@@ -170,8 +176,8 @@ impl ScriptedRm {
             .unwrap_or_else(|error| panic!("cannot start threads: {error}"));
         let shared = Arc::new(Shared::default());
         let (listening, _) = watch::channel(Some(0));
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let (server, address) = runtime.block_on(bind(&shared, &listening, address));
+        let address = port.address();
+        let server = runtime.block_on(bind(&shared, &listening, address));
         runtime.spawn(keep_serving(
             Arc::clone(&shared),
             listening.clone(),
@@ -180,7 +186,7 @@ impl ScriptedRm {
         ));
         Self {
             shared,
-            address,
+            port,
             listening,
             runtime,
         }
@@ -189,7 +195,7 @@ impl ScriptedRm {
     /// Address of the ResourceTracker service.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// Handle of the runtime that serves calls; ApplicationMasters of the same test share it.

@@ -1,4 +1,5 @@
 use socket2::{Domain, Socket, Type};
+use test_support::HeldPort;
 use tokio::net::TcpListener;
 
 use super::*;
@@ -47,10 +48,11 @@ fn black_hole() -> BlackHole {
 
 #[tokio::test]
 async fn a_first_address_that_refuses_is_passed_over() {
-    let (gone, refusing) = listener().await;
-    drop(gone);
+    let refusing = HeldPort::free();
     let (_listener, alive) = listener().await;
-    let connected = dialer(&[refusing, alive]).connect("h", 1, soon()).await;
+    let connected = dialer(&[refusing.address(), alive])
+        .connect("h", 1, soon())
+        .await;
     assert_eq!(connected.unwrap().0, alive);
 }
 
@@ -66,11 +68,10 @@ async fn a_first_address_that_does_not_answer_costs_a_stagger_and_not_the_deadli
 
 #[tokio::test]
 async fn a_slow_first_address_keeps_its_chance_when_the_others_refuse() {
-    let (gone, refusing) = listener().await;
-    drop(gone);
+    let refusing = HeldPort::free();
     let hole = black_hole();
     let deadline = Instant::now() + STAGGER * 2;
-    let error = dialer(&[hole.address, refusing])
+    let error = dialer(&[hole.address, refusing.address()])
         .connect("h", 1, deadline)
         .await
         .unwrap_err();
@@ -83,8 +84,8 @@ async fn a_slow_first_address_keeps_its_chance_when_the_others_refuse() {
 
 #[tokio::test]
 async fn the_last_refusal_is_the_error() {
-    let (gone, refusing) = listener().await;
-    drop(gone);
+    let port = HeldPort::free();
+    let refusing = port.address();
     let error = dialer(&[refusing, refusing]).connect("h", 1, soon()).await;
     let DialError::Connect { address, source } = error.unwrap_err() else {
         panic!("the name has addresses");

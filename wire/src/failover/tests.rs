@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use test_support::HeldPort;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -62,12 +63,6 @@ async fn serve(exception: HadoopException, refusals: u32) -> Served {
         calls,
         _serving: AbortOnDropHandle::new(serving),
     }
-}
-
-fn dead() -> SocketAddr {
-    // Bound and released: nobody listens there.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
 }
 
 fn config(addresses: &[SocketAddr]) -> LinkConfig {
@@ -144,7 +139,8 @@ async fn a_refusal_is_final() {
 
 #[tokio::test]
 async fn the_limit_ends_tries_that_nobody_answers() {
-    let error = ask(&mut client(&[dead()], 20)).await.unwrap_err();
+    let dead = HeldPort::free();
+    let error = ask(&mut client(&[dead.address()], 20)).await.unwrap_err();
     let FailoverError::GaveUp { waited, .. } = error else {
         panic!("{error}");
     };
@@ -172,7 +168,8 @@ async fn a_dead_first_address_of_a_name_does_not_count_as_a_failure() {
     let rm = serve(HadoopException::Standby, 0).await;
     let mut config = config(&[]);
     config.endpoints = Arc::new(Endpoints::new(vec!["rm:8032".to_owned()]));
-    config.options.dialer = Dialer::new(Arc::new(vec![dead(), rm.address]));
+    let dead = HeldPort::free();
+    config.options.dialer = Dialer::new(Arc::new(vec![dead.address(), rm.address]));
     let mut client = FailoverClient::new(config, policy(0));
     assert!(ask(&mut client).await.is_ok());
 }
@@ -181,7 +178,8 @@ async fn a_dead_first_address_of_a_name_does_not_count_as_a_failure() {
 async fn a_connection_that_was_closed_while_idle_is_opened_anew_at_the_same_server() {
     let rm = serve(HadoopException::Standby, 0).await;
     let (first, mut server_side) = idle_closer(rm.address).await;
-    let mut client = client(&[first, dead()], 0);
+    let dead = HeldPort::free();
+    let mut client = client(&[first, dead.address()], 0);
     assert!(ask(&mut client).await.is_ok());
     server_side.changed().await.unwrap();
     // Whether the loss shows before the call or with it: no failure counts, or the limit would end
@@ -215,7 +213,8 @@ async fn idle_closer(to: SocketAddr) -> (SocketAddr, watch::Receiver<bool>) {
 
 #[test]
 fn a_token_that_is_sent_again_is_no_new_one() {
-    let mut client = client(&[dead()], 0);
+    let dead = HeldPort::free();
+    let mut client = client(&[dead.address()], 0);
     let token = |identifier: &'static [u8]| Token {
         identifier: identifier.into(),
         ..am_token()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use test_support::HeldPort;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use wire::exception::RpcErrorCode;
@@ -164,10 +165,8 @@ async fn server_that_does_not_answer_the_negotiation_is_given_up() {
 
 #[tokio::test]
 async fn server_that_is_not_there_is_a_connect_error() {
-    let address = {
-        let listener = TcpListener::bind(loopback()).await.unwrap();
-        listener.local_addr().unwrap()
-    };
+    let port = HeldPort::free();
+    let address = port.address();
     let result = RpcClient::connect(address, PROTOCOL, simple(), &ClientOptions::default()).await;
     assert!(matches!(result, Err(RpcError::Dial(_))));
 }
