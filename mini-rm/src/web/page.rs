@@ -214,7 +214,10 @@ mod tests {
 
     #[test]
     fn only_addresses_of_the_web_become_links() {
-        assert_eq!(link("javascript:alert(1)").into_string(), "javascript:alert(1)");
+        assert_eq!(
+            link("javascript:alert(1)").into_string(),
+            "javascript:alert(1)"
+        );
         assert_eq!(
             link("http://m:1/\"").into_string(),
             "<a href=\"http://m:1/&quot;\">http://m:1/&quot;</a>"

@@ -1,18 +1,18 @@
 //! Pages for people, at the paths that Hadoop's links point to (Hadoop: `NMController` and its
 //! pages), but for `/`, which is the live page.
 //!
-//! Plain HTML without scripts. Each text that came from elsewhere goes through [`html::escape`] on
-//! its way in.
+//! Plain HTML without scripts.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 
 use hyper::StatusCode;
+use maud::{Markup, display, html};
 use records::{ApplicationId, ContainerExitStatus, ContainerId};
 
 use super::Visit;
 use super::answer::{Answer, HTML, answer, redirect};
 use super::body::{Body, Escape};
-use super::html::{escape, path_segment};
+use super::html::{Page, path_segment};
 use super::logs::{LogName, OpenLog};
 use super::lookup::{Logs, NoLogs};
 use super::model::java_date_of;
@@ -20,7 +20,9 @@ use super::range;
 use super::redirect as links;
 use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot};
 
-const FOOT: &str = "</main></body></html>\n";
+/// Place of a log file in its page. Texts from elsewhere that stand before it are an id and
+/// segments of a path, which have no such character.
+const FILE: char = '\0';
 
 /// The answer to a request for a page; `path` is what stands behind `/node`.
 pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
@@ -29,12 +31,12 @@ pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
         ["allApplications"] => page(
             StatusCode::OK,
             "Applications",
-            &applications(&visit.node.applications),
+            applications(&visit.node.applications),
         ),
         ["allContainers"] => page(
             StatusCode::OK,
             "Containers",
-            &containers(&visit.node.containers),
+            containers(&visit.node.containers),
         ),
         ["application", id] => application(visit, id),
         ["container", id] => container(visit, id),
@@ -46,149 +48,103 @@ pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
 
 /// Answers with a page that only gives the reason for a refusal.
 pub(super) fn refusal(status: StatusCode, why: &str) -> Answer {
-    page(status, why, "")
+    page(status, why, Markup::default())
 }
 
-fn page(status: StatusCode, title: &str, body: &str) -> Answer {
-    let page = format!("{}{body}{FOOT}", head(title));
-    answer(status, HTML, Body::full(page))
+fn page(status: StatusCode, title: &str, main: Markup) -> Answer {
+    answer(status, HTML, Body::full(document(title, main)))
 }
 
-fn head(title: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>\
-         <link rel=\"icon\" href=\"/static/icon.svg\" type=\"image/svg+xml\">\
-         <link rel=\"stylesheet\" href=\"/static/agent.css\"></head><body>\
-         <header><nav aria-label=\"Pages of this node\"><a href=\"/\">Live</a>\n<a href=\"/node\">Node</a>\n\
-         <a href=\"/node/allApplications\">Applications</a>\n<a href=\"/node/allContainers\">Containers</a>\n\
-         <a href=\"/metrics\">Metrics</a></nav>\n<h1>{title}</h1></header>\n<main>\n"
-    )
+fn document(title: &str, main: Markup) -> String {
+    let page = Page {
+        title,
+        head: Markup::default(),
+        path: None,
+        heading: html! { h1 { (title) } },
+        main,
+        foot: Markup::default(),
+    };
+    page.into_string()
 }
 
-/// A table of two columns; the right one is escaped here.
-fn facts(rows: &[(&str, String)]) -> String {
-    let mut table = "<table class=\"facts\">".to_owned();
-    for (name, value) in rows {
-        row(&mut table, &[(*name).to_owned(), escape(value)]);
-    }
-    table.push_str("</table>\n");
-    table
-}
-
-/// A row of cells that are HTML already.
-fn row(table: &mut String, cells: &[String]) {
-    table.push_str("<tr>");
-    for cell in cells {
-        table.push_str("<td>");
-        table.push_str(cell);
-        table.push_str("</td>");
-    }
-    table.push_str("</tr>\n");
-}
-
-fn header(names: &[&str]) -> String {
-    format!("<table><tr><th>{}</th></tr>\n", names.join("</th><th>"))
+/// Returns a row of a table of facts.
+fn fact(name: &str, value: impl Display) -> Markup {
+    html! { tr { td { (name) } td { (display(value)) } } }
 }
 
 fn node(visit: &Visit) -> Answer {
     let node = &*visit.node;
-    let offset = visit.options.utc_offset;
-    let counts = &node.counts;
-    let limit = node
-        .queuing_limit
-        .as_ref()
-        .and_then(|limit| limit.max_queue_length)
-        .map_or_else(|| "none".to_owned(), |length| length.to_string());
-    let rows = [
-        ("Node", node.node_id.to_string()),
-        ("Registered with the ResourceManager", yes(node.registered)),
-        ("Healthy", yes(node.health.healthy)),
-        ("Health report", node.health.report.clone()),
-        (
-            "Health looked at",
-            java_date_of(node.health.updated_at, offset),
-        ),
-        ("Started", java_date_of(node.started_at, offset)),
-        ("Offers", node.total.to_string()),
-        ("Allocated", node.allocated.to_string()),
-        (
-            "Guaranteed containers running",
-            counts.running.guaranteed.to_string(),
-        ),
-        (
-            "Guaranteed containers queued",
-            counts.queued.guaranteed.to_string(),
-        ),
-        (
-            "Opportunistic containers running",
-            counts.running.opportunistic.to_string(),
-        ),
-        (
-            "Opportunistic containers queued",
-            counts.queued.opportunistic.to_string(),
-        ),
-        ("Opportunistic containers paused", counts.paused.to_string()),
-        (
-            "Queue capacity",
-            node.opportunistic.opport_queue_capacity.to_string(),
-        ),
-        ("Queue limit of the ResourceManager", limit),
-        (
-            "NodeManager version",
-            node.versions.node_manager_build.clone(),
-        ),
-        ("Hadoop version", node.versions.hadoop_build.clone()),
-    ];
+    let date = |time| java_date_of(time, visit.options.utc_offset);
+    let yes = |yes| if yes { "yes" } else { "no" };
+    let limit = node.queuing_limit.and_then(|limit| limit.max_queue_length);
+    let (running, queued) = (node.counts.running, node.counts.queued);
+    let main = html! {
+        table.facts {
+            (fact("Node", &node.node_id))
+            (fact("Registered with the ResourceManager", yes(node.registered)))
+            (fact("Healthy", yes(node.health.healthy)))
+            (fact("Health report", &node.health.report))
+            (fact("Health looked at", date(node.health.updated_at)))
+            (fact("Started", date(node.started_at)))
+            (fact("Offers", node.total))
+            (fact("Allocated", node.allocated))
+            (fact("Guaranteed containers running", running.guaranteed))
+            (fact("Guaranteed containers queued", queued.guaranteed))
+            (fact("Opportunistic containers running", running.opportunistic))
+            (fact("Opportunistic containers queued", queued.opportunistic))
+            (fact("Opportunistic containers paused", node.counts.paused))
+            (fact("Queue capacity", node.opportunistic.opport_queue_capacity))
+            @match limit {
+                Some(length) => (fact("Queue limit of the ResourceManager", length)),
+                None => (fact("Queue limit of the ResourceManager", "none")),
+            }
+            (fact("NodeManager version", &node.versions.node_manager_build))
+            (fact("Hadoop version", &node.versions.hadoop_build))
+        }
+    };
     let title = format!("NodeManager {}", node.node_id);
-    page(StatusCode::OK, &title, &facts(&rows))
+    page(StatusCode::OK, &title, main)
 }
 
-fn yes(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.to_owned()
-}
-
-fn applications(apps: &[ApplicationSnapshot]) -> String {
-    let mut table = header(&["Application", "User", "State", "Containers"]);
-    for app in apps {
-        row(
-            &mut table,
-            &[
-                format!("<a href=\"/node/application/{0}\">{0}</a>", app.id),
-                escape(&app.user),
-                app.state.as_str().to_owned(),
-                app.containers.len().to_string(),
-            ],
-        );
+fn applications(apps: &[ApplicationSnapshot]) -> Markup {
+    html! {
+        table {
+            tr { th { "Application" } th { "User" } th { "State" } th { "Containers" } }
+            @for app in apps {
+                tr {
+                    td { a href={ "/node/application/" (app.id) } { (app.id) } }
+                    td { (app.user) }
+                    td { (app.state.as_str()) }
+                    td { (app.containers.len()) }
+                }
+            }
+        }
     }
-    table.push_str("</table>\n");
-    table
 }
 
-fn containers<'a>(containers: impl IntoIterator<Item = &'a ContainerSnapshot>) -> String {
-    let mut table = header(&["Container", "User", "State", "Type", "Resource", "Logs"]);
-    for container in containers {
-        row(
-            &mut table,
-            &[
-                format!("<a href=\"/node/container/{0}\">{0}</a>", container.id),
-                escape(&container.user),
-                container.state.as_str().to_owned(),
-                container.execution_type.as_str().to_owned(),
-                escape(&container.resource.to_string()),
-                logs_link(&container.id, &container.user, "logs"),
-            ],
-        );
+fn containers<'a>(containers: impl IntoIterator<Item = &'a ContainerSnapshot>) -> Markup {
+    html! {
+        table {
+            tr {
+                th { "Container" } th { "User" } th { "State" } th { "Type" } th { "Resource" }
+                th { "Logs" }
+            }
+            @for container in containers {
+                tr {
+                    td { a href={ "/node/container/" (container.id) } { (container.id) } }
+                    td { (container.user) }
+                    td { (container.state.as_str()) }
+                    td { (container.execution_type.as_str()) }
+                    td { (container.resource) }
+                    td { (logs_link(&container.id, &container.user, "logs")) }
+                }
+            }
+        }
     }
-    table.push_str("</table>\n");
-    table
 }
 
-fn logs_link(id: &ContainerId, user: &str, text: &str) -> String {
-    let user = path_segment(user);
-    format!("<a href=\"/node/containerlogs/{id}/{user}\">{text}</a>")
+fn logs_link(id: &ContainerId, user: &str, text: &str) -> Markup {
+    html! { a href={ "/node/containerlogs/" (id) "/" (path_segment(user)) } { (text) } }
 }
 
 fn application(visit: &Visit, text: &str) -> Answer {
@@ -201,16 +157,15 @@ fn application(visit: &Visit, text: &str) -> Answer {
             "Unknown application. Application might have been completed",
         );
     };
-    let rows = [
-        ("User", app.user.clone()),
-        ("State", app.state.as_str().to_owned()),
-    ];
     let known = app
         .containers
         .iter()
         .filter_map(|id| visit.node.container(id));
-    let body = facts(&rows) + &containers(known);
-    page(StatusCode::OK, &id.to_string(), &body)
+    let main = html! {
+        table.facts { (fact("User", &app.user)) (fact("State", app.state.as_str())) }
+        (containers(known))
+    };
+    page(StatusCode::OK, &id.to_string(), main)
 }
 
 fn container(visit: &Visit, text: &str) -> Answer {
@@ -223,25 +178,25 @@ fn container(visit: &Visit, text: &str) -> Answer {
             "Unknown Container. Container might have completed, please go back to the previous page and retry.",
         );
     };
-    let exit = if container.exit_status == ContainerExitStatus::INVALID {
-        "N/A".to_owned()
-    } else {
-        container.exit_status.to_string()
+    let exit = match container.exit_status {
+        ContainerExitStatus::INVALID => "N/A".to_owned(),
+        status => status.to_string(),
     };
-    let rows = [
-        ("State", container.state.as_str().to_owned()),
-        ("Exit status", exit),
-        ("Diagnostics", container.diagnostics.clone()),
-        ("User", container.user.clone()),
-        ("Resource", container.resource.to_string()),
-        ("Execution type", container.execution_type.to_string()),
-    ];
-    let link = logs_link(&id, &container.user, "Link to logs");
-    let body = format!("{}<p>{link}</p>\n", facts(&rows));
-    page(StatusCode::OK, &id.to_string(), &body)
+    let main = html! {
+        table.facts {
+            (fact("State", container.state.as_str()))
+            (fact("Exit status", exit))
+            (fact("Diagnostics", &container.diagnostics))
+            (fact("User", &container.user))
+            (fact("Resource", container.resource))
+            (fact("Execution type", container.execution_type))
+        }
+        p { (logs_link(&id, &container.user, "Link to logs")) }
+    };
+    page(StatusCode::OK, &id.to_string(), main)
 }
 
-/// The list of a container's log files, each with a link to its end.
+/// Answers with the list of a container's log files, each with a link to its end.
 async fn logs(visit: &Visit, text: &str, user: &str) -> Answer {
     let Ok(id) = text.parse::<ContainerId>() else {
         return refusal(
@@ -264,17 +219,16 @@ async fn logs(visit: &Visit, text: &str, user: &str) -> Answer {
         let why = format!("No logs available for container {id}");
         return refusal(StatusCode::OK, &why);
     }
-    let mut body = String::new();
-    for file in files {
-        let link = file_link(&id, user, &file.name, "-4096");
-        let (name, length) = (escape(&file.name), file.length);
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            body,
-            "<p><a href=\"{link}\">{name} : Total file length is {length} bytes.</a></p>"
-        );
-    }
-    page(StatusCode::OK, &format!("Logs for {id}"), &body)
+    let main = html! {
+        @for file in files {
+            p {
+                a href=(file_link(&id, user, &file.name, "-4096")) {
+                    (file.name) " : Total file length is " (file.length) " bytes."
+                }
+            }
+        }
+    };
+    page(StatusCode::OK, &format!("Logs for {id}"), main)
 }
 
 fn file_link(id: &ContainerId, user: &str, name: &str, start: &str) -> String {
@@ -324,19 +278,21 @@ fn log_page(
     range: std::ops::Range<u64>,
 ) -> Answer {
     let shown = range.end - range.start;
-    let mut top = head(&format!("Logs for {id}"));
-    if shown < log.length {
-        let all = file_link(id, user, name.as_str(), "0");
-        let _ = writeln!(
-            top,
-            "<p>Showing {shown} bytes of {} total. Click <a href=\"{all}\">here</a> for the full log.</p>",
-            log.length
-        );
-    }
-    // A parser drops the line break behind the tag, so that one of the log's own survives.
-    top.push_str("<pre>\n");
-    let foot = format!("</pre>{FOOT}");
-    let body = Body::around_file(top, log.file, range, Escape::Html, foot);
+    let main = html! {
+        @if shown < log.length {
+            p {
+                "Showing " (shown) " bytes of " (log.length) " total. Click "
+                a href=(file_link(id, user, name.as_str(), "0")) { "here" }
+                " for the full log."
+            }
+        }
+        // A parser drops the line break behind the tag, so that one of the log's own survives.
+        pre { "\n" (FILE) }
+    };
+    let page = document(&format!("Logs for {id}"), main);
+    let (head, foot) = page.split_once(FILE).unwrap_or((&page, ""));
+    let (head, foot) = (head.to_owned(), foot.to_owned());
+    let body = Body::around_file(head, log.file, range, Escape::Html, foot);
     answer(StatusCode::OK, HTML, body)
 }
 
@@ -381,17 +337,15 @@ fn no_logs_page(visit: &Visit, no_logs: &NoLogs) -> Answer {
         | NoLogs::NoSuchFile => StatusCode::NOT_FOUND,
         NoLogs::Unreadable { .. } | NoLogs::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let body = match no_logs {
-        NoLogs::UnknownApplication if visit.options.log_aggregation_enabled => {
-            "<p>Failed while trying to construct the redirect url to the log server. \
-             Log Server url may not be configured</p>\n"
+    let no_server =
+        visit.options.log_aggregation_enabled && matches!(no_logs, NoLogs::UnknownApplication);
+    let main = html! {
+        @if no_server {
+            p {
+                "Failed while trying to construct the redirect url to the log server. \
+                 Log Server url may not be configured"
+            }
         }
-        NoLogs::UnknownApplication
-        | NoLogs::NotYetRunning(_)
-        | NoLogs::LocalizationFailed
-        | NoLogs::NoSuchFile
-        | NoLogs::Unreadable { .. }
-        | NoLogs::Broken(_) => "",
     };
-    page(status, &no_logs.to_string(), body)
+    page(status, &no_logs.to_string(), main)
 }

@@ -1,9 +1,8 @@
 //! The XML form of a REST answer: each key of the JSON form is an element, each item of a list one
 //! element of the list's name. That is how Hadoop's two forms relate. Pure.
 
+use maud::html;
 use serde_json::Value;
-
-use super::html;
 
 /// The document of a value that is an object with one key, the root element's name.
 pub(super) fn document(value: &Value) -> String {
@@ -56,7 +55,8 @@ fn character_data(text: &str) -> String {
             }
         })
         .collect();
-    html::escape(&text)
+    // The marks of HTML that maud escapes are XML's.
+    html! { (text) }.into_string()
 }
 
 #[cfg(test)]

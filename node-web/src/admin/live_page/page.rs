@@ -5,15 +5,21 @@
 
 use std::sync::LazyLock;
 
+use maud::html;
 use regex::{Captures, Regex};
 
 use super::chart;
 use super::document::{Decision, Document, QueuedContainer, RunningContainer};
 use super::masters::{Masters, ProxiedAttempt};
-use crate::admin::html::{escape, path_segment};
+use crate::admin::html::path_segment;
 use crate::overview::words::{duration, number};
 
 const FRAME: &str = include_str!("static/live.html");
+
+/// Returns a text as HTML.
+fn escape(text: &str) -> String {
+    html! { (text) }.into_string()
+}
 
 /// Returns the whole page, which needs no script.
 pub(super) fn page(document: &Document) -> String {

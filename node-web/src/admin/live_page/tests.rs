@@ -80,7 +80,7 @@ fn texts_from_outside_stay_text() {
     }];
     let page = html(&view);
     assert!(!page.contains("<script>"), "{page}");
-    let shown = page.matches("&lt;script&gt;alert(&#39;x&#39;)").count();
+    let shown = page.matches("&lt;script&gt;alert('x')").count();
     // Twice the node's name, and once each of the others.
     assert_eq!(shown, 8, "{page}");
     assert_eq!(of_json(&view)["queue"]["containers"][0]["user"], HOSTILE);
@@ -120,7 +120,7 @@ fn applications_that_pass_the_proxy_show_what_it_did_for_them() {
         "data-word=\"calls\">1,200<",
         ">last <span data-ms=\"800\">800 ms</span> ago<",
         "data-word=\"own\">53 µs<",
-        "data-word=\"rm\">to the RM&#39;s 1.5 ms<",
+        "data-word=\"rm\">to the RM's 1.5 ms<",
         "data-word=\"wanted\">20 wanted of 140 asked for, 12 live<",
         "data-word=\"given\">120 given: 100 node, 15 rack, 5 any<",
         ">list of nodes <span data-ms=\"2000\">2.0 s</span> old<",
