@@ -116,7 +116,7 @@ impl ContainerManager {
         let mut context = request.container_launch_context.unwrap_or_default();
         let admitted = self.proxied_starts.admit(spec.id, &token, &mut context);
         let (proxied, context) = match admitted {
-            Ok(proxied) => (proxied, LaunchContext::read(&context)),
+            Ok(proxied) => (proxied, LaunchContext::read(context)),
             Err(refusal) => (None, Err(refusal)),
         };
         let request = StartRequest {
@@ -295,10 +295,8 @@ impl ContainerManagementProtocol for ContainerManager {
     ) -> Result<GetContainerStatusesResponseProto, RemoteException> {
         self.counted(RpcMethod::GetContainerStatuses, async {
             let ask = |asker, ids: Vec<ContainerId>| {
-                self.handle.run(move |core, now| {
-                    let status = |id| core.container_status(asker, id, now);
-                    ids.into_iter().map(status).collect()
-                })
+                self.handle
+                    .run(move |core, now| core.container_statuses(asker, &ids, now))
             };
             let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
             let status = succeeded.into_iter().map(|(_, status)| status).collect();

@@ -49,7 +49,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use crate::applications::Applications;
-use crate::launch_context::LaunchContext;
+use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
 use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
@@ -68,6 +68,8 @@ pub struct CoreConfig {
     pub track_stopped_ms: u64,
     /// Whether containers have cgroups that can be frozen.
     pub can_freeze: bool,
+    /// Limits on launch contexts.
+    pub contexts: ContextLimits,
 }
 
 /// Record of a container, beside the scheduler's state of it.
@@ -76,7 +78,7 @@ struct ContainerRecord {
     token: Arc<ContainerTokenIdentifierProto>,
     user: Arc<str>,
     /// Launch context until the launch or the end of the container; it may hold kilobytes.
-    context: Option<Box<LaunchContext>>,
+    context: Option<Box<HeldContext>>,
     localized: Vec<LocalizedResource>,
     /// Duration of the localization; zero for a container without resources.
     localized_in: Duration,
@@ -112,6 +114,8 @@ pub struct Core {
     /// containers, one at a time.
     waiting_for_end: Vec<oneshot::Sender<()>>,
     secrets: Arc<NodeSecrets>,
+    /// Budget of the launch contexts that wait here and in the launcher's queue.
+    contexts: Arc<ContextBudget>,
     journal: journal::Journal,
     /// Effects that the task has not taken yet, in order.
     effects: Vec<Effect>,
@@ -132,6 +136,7 @@ impl Core {
     #[must_use]
     pub fn new(parts: CoreParts) -> Self {
         let track_stopped_ms = parts.config.track_stopped_ms;
+        let contexts = ContextBudget::new(parts.config.contexts);
         Self {
             config: parts.config,
             scheduler: parts.scheduler,
@@ -144,6 +149,7 @@ impl Core {
             stopping: false,
             waiting_for_end: Vec::new(),
             secrets: parts.secrets,
+            contexts,
             journal: journal::Journal::default(),
             effects: Vec::new(),
         }

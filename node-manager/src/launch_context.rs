@@ -1,7 +1,7 @@
 //! A container's launch context as the AM sent it, checked and in our own types.
 //!
-//! Pure. The whole is bounded by the size of an RPC frame; what the texts mean is for the launch to
-//! find out.
+//! Pure. [`crate::context_budget`] limits the whole; what the texts mean is for the launch to find
+//! out.
 
 use std::collections::BTreeMap;
 
@@ -40,47 +40,52 @@ impl std::fmt::Debug for LaunchContext {
 }
 
 impl LaunchContext {
-    /// Reads a launch context.
+    /// Reads a launch context, whose texts are moved and not copied.
     ///
     /// # Errors
     /// `YarnException` with Hadoop's texts when a resource lacks a part, or when the credentials
     /// are no token storage.
-    pub fn read(context: &ContainerLaunchContextProto) -> Result<Self, RemoteException> {
+    pub fn read(context: ContainerLaunchContextProto) -> Result<Self, RemoteException> {
         let resources = context
             .local_resources
-            .iter()
-            .map(|entry| read_resource(entry.key(), entry.value.as_ref()))
+            .into_iter()
+            .map(|entry| read_resource(entry.key.unwrap_or_default(), entry.value))
             .collect::<Result<_, _>>()?;
-        let credentials = context.tokens().to_vec();
+        let credentials: Vec<u8> = context.tokens.unwrap_or_default().into();
         if !credentials.is_empty() {
             Credentials::read(&credentials)
                 .map_err(|error| yarn_exception(format!("java.io.IOException: {error}")))?;
         }
         Ok(Self {
-            commands: context.command.clone(),
+            commands: context.command,
             environment: context
                 .environment
-                .iter()
-                .map(|entry| (entry.key().to_owned(), entry.value().to_owned()))
+                .into_iter()
+                .map(|entry| {
+                    (
+                        entry.key.unwrap_or_default(),
+                        entry.value.unwrap_or_default(),
+                    )
+                })
                 .collect(),
             resources,
             credentials,
             service_names: context
                 .service_data
-                .iter()
-                .map(|entry| entry.key().to_owned())
+                .into_iter()
+                .map(|entry| entry.key.unwrap_or_default())
                 .collect(),
         })
     }
 }
 
 fn read_resource(
-    link: &str,
-    resource: Option<&LocalResourceProto>,
+    link: String,
+    resource: Option<LocalResourceProto>,
 ) -> Result<(String, ResourceSpec), RemoteException> {
     let missing = |what| yarn_exception(format!("Null resource {what} for local resource {link}"));
-    let resource = resource.ok_or_else(|| missing("URL"))?;
-    let url = resource.resource.as_ref().ok_or_else(|| missing("URL"))?;
+    let mut resource = resource.ok_or_else(|| missing("URL"))?;
+    let url = resource.resource.take().ok_or_else(|| missing("URL"))?;
     if resource.r#type.is_none() {
         return Err(missing("type"));
     }
@@ -90,7 +95,7 @@ fn read_resource(
     let kind = match resource.r#type() {
         LocalResourceTypeProto::File => ResourceKind::File,
         LocalResourceTypeProto::Archive => ResourceKind::Archive,
-        LocalResourceTypeProto::Pattern => ResourceKind::Pattern(resource.pattern.clone()),
+        LocalResourceTypeProto::Pattern => ResourceKind::Pattern(resource.pattern.take()),
     };
     let visibility = match resource.visibility() {
         LocalResourceVisibilityProto::Public => Visibility::Public,
@@ -98,19 +103,19 @@ fn read_resource(
         LocalResourceVisibilityProto::Application => Visibility::Application,
     };
     let url = ResourceUrl {
-        scheme: url.scheme.clone(),
-        user_info: url.user_info.clone(),
-        host: url.host.clone(),
+        scheme: url.scheme,
+        user_info: url.user_info,
+        host: url.host,
         // Hadoop writes -1 where a URL has no port.
         port: url
             .port
             .and_then(|port| u16::try_from(port).ok())
             .filter(|port| *port != 0),
-        path: url.file().to_owned(),
+        path: url.file.unwrap_or_default(),
     };
     let (size, timestamp_ms) = (resource.size(), resource.timestamp());
     Ok((
-        link.to_owned(),
+        link,
         ResourceSpec {
             url,
             size,

@@ -8,7 +8,8 @@
 //! - [`config`]: Hadoop's properties, read once into typed values
 //! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
 //!   core's effects on files and processes; [`worker_event`]: the results that come back
-//! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
+//! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what they
+//!   leave on the node; [`resource_manager`]: registration and
 //!   heartbeats
 //! - `wiring`: makes every part and ends them in order
 //!
@@ -20,6 +21,7 @@ mod audit;
 pub mod clock;
 pub mod config;
 pub mod container_manager;
+pub mod context_budget;
 pub mod core;
 pub mod core_task;
 pub mod launch_context;

@@ -14,14 +14,21 @@ use localize::{
     ResourceSpec, UserName,
 };
 use node_web::metrics::{LaunchPhase, Metrics};
+use prost::Message;
 use records::{ApplicationId, ContainerId};
 use sched::ContainerSpec;
 use tokio::sync::Notify;
+use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
 use crate::audit;
+use crate::context_budget::HeldContext;
 use crate::core::{Effect, LaunchOrder, LocalizationQuery, Record};
 use crate::worker_event::{LocalizationSender, WorkerEvent};
+
+/// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
+/// launch context may name, at 400 bytes each.
+const LOCALIZATION_ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Returns the counters of resources whose localization took `took`.
 fn counters_of(resources: &[LocalizedResource], took: Duration) -> LocalizationCounters {
@@ -145,7 +152,7 @@ impl Performer {
         let LaunchOrder {
             spec,
             user,
-            context,
+            context: HeldContext { context, share },
             localized,
             localized_in,
         } = order;
@@ -160,6 +167,8 @@ impl Performer {
             target: resource.path,
         };
         let make_plan = move || {
+            // Returned once a launch thread has the context: few of them do at a time.
+            let _share = share;
             let places = dirs.create_container_dirs(&id, &user_name);
             let places = places.map_err(|error| crate::error_chain(&error))?;
             let localization_counters = counters_of(&localized, localized_in);
@@ -209,8 +218,11 @@ impl Performer {
     }
 
     fn answer_localization(&self, query: LocalizationQuery) {
-        let answers = query.checked.into_iter();
-        let answers = answers.map(|checked| checked.map(|id| self.localization_statuses(id)));
+        let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
+        let answers = query.checked.into_iter().map(|checked| {
+            let id = checked?;
+            budget.spend(|| self.localization_statuses(id))
+        });
         // The caller's connection may be gone.
         let _gone = query.reply.send(answers.collect());
     }
@@ -236,6 +248,34 @@ impl Performer {
     fn record(&self, record: Record) {
         record_metrics(&self.metrics, &record);
         audit::record(&record);
+    }
+}
+
+/// Bytes that an answer may still grow by.
+struct AnswerBudget(usize);
+
+impl AnswerBudget {
+    /// Makes one container's part of the answer. Once a part did not fit, none is made any more.
+    ///
+    /// # Errors
+    /// `YarnException` for the container when its part does not fit.
+    fn spend(
+        &mut self,
+        make: impl FnOnce() -> Vec<LocalizationStatusProto>,
+    ) -> Result<Vec<LocalizationStatusProto>, RemoteException> {
+        let statuses = if self.0 > 0 { make() } else { Vec::new() };
+        let bytes: usize = statuses.iter().map(Message::encoded_len).sum();
+        self.0 = self.0.saturating_sub(bytes);
+        if self.0 > 0 {
+            return Ok(statuses);
+        }
+        Err(RemoteException::new(
+            HadoopException::YarnException,
+            format!(
+                "the answer would exceed {LOCALIZATION_ANSWER_BYTES_MAX} bytes; ask for fewer \
+                 containers in a call"
+            ),
+        ))
     }
 }
 
@@ -281,5 +321,22 @@ mod tests {
         let resources = [resource(5, false), resource(7, true), resource(1, true)];
         let counters = counters_of(&resources, Duration::from_millis(40));
         assert_eq!(counters.to_string(), "5,8,1,2,40");
+    }
+
+    #[test]
+    fn an_answer_keeps_within_its_budget_and_makes_nothing_beyond_it() {
+        let status = LocalizationStatusProto {
+            resource_key: Some("x".repeat(100)),
+            ..Default::default()
+        };
+        let size = status.encoded_len();
+        let mut budget = AnswerBudget(3 * size);
+        let part = || vec![status.clone()];
+        assert_eq!(budget.spend(part).unwrap().len(), 1);
+        assert_eq!(budget.spend(Vec::new).unwrap().len(), 0);
+        assert_eq!(budget.spend(part).unwrap().len(), 1);
+        let refusal = budget.spend(part).unwrap_err();
+        assert!(refusal.message.contains("ask for fewer"), "{refusal}");
+        let _refused = budget.spend(|| panic!("made for nothing")).unwrap_err();
     }
 }

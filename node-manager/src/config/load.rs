@@ -83,6 +83,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         capacity: read_node::capacity(reader),
         scheduler: read_work::scheduler(reader),
         launch: read_work::launch(reader),
+        contexts: read_work::contexts(reader),
         dirs: read_node::dirs(reader),
         localizer: read_work::localizer(reader),
         deletion: read_work::deletion(reader),

@@ -9,6 +9,7 @@ use super::read_security::{ACCESS_CONTROL, CONTAINER_EXECUTOR, unprotected};
 use super::sections::{
     AuxServiceConfig, ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig,
 };
+use crate::context_budget::ContextLimits;
 
 /// Services of one node; each stands in the environment of every container.
 const AUX_SERVICES_MAX: usize = 32;
@@ -82,6 +83,16 @@ pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
             .flag("yarn.nodemanager.log-container-debug-info-on-error.enabled"),
         retry_minimum_interval_ms: reader
             .u64("yarn.nodemanager.container-retry-minimum-interval-ms", 0),
+    }
+}
+
+pub(super) fn contexts(reader: &mut PropertyReader<'_>) -> ContextLimits {
+    let resources = reader.u32("yarn.nodemanager.agent.launch-context.max-resources", 1);
+    let node_mb = reader.u32("yarn.nodemanager.agent.launch-context.node-max-mb", 1);
+    ContextLimits {
+        resources_max: usize::try_from(resources).unwrap_or(usize::MAX),
+        bytes_max: reader.u64("yarn.nodemanager.agent.launch-context.max-bytes", 1024),
+        node_bytes_max: u64::from(node_mb) << 20,
     }
 }
 

@@ -12,6 +12,7 @@ use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
+use crate::context_budget::ContextLimits;
 
 /// Configuration of the agent, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Config {
     pub scheduler: SchedulerConfig,
     /// How a container's process is made and ended.
     pub launch: LaunchConfig,
+    /// Limits on what containers are started with.
+    pub contexts: ContextLimits,
     /// Folders of the node.
     pub dirs: DirsConfig,
     /// Localization and its cache.

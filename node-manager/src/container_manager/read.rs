@@ -1,5 +1,7 @@
 //! Conversions between messages and the agent's types: requests in, refusals out. Pure.
 
+use std::collections::HashSet;
+
 use container_runtime::launch::ContainerSignal;
 use prost::Message;
 use records::ContainerId;
@@ -101,14 +103,17 @@ pub(super) fn bound(count: usize) -> Result<(), RemoteException> {
     ))
 }
 
+/// Reads the ids of a call, each once: a repetition would cost the same answer again.
 pub(super) fn read_ids(
     ids: Vec<ContainerIdProto>,
 ) -> (Vec<ContainerId>, Vec<ContainerExceptionMapProto>) {
     let mut read = Vec::with_capacity(ids.len());
     let mut failed = Vec::new();
+    let mut seen = HashSet::new();
     for id in ids {
         match ContainerId::try_from(&id) {
-            Ok(id) => read.push(id),
+            Ok(id) if seen.insert(id) => read.push(id),
+            Ok(_repeated) => {}
             Err(error) => {
                 let error = RemoteException::new(HadoopException::YarnException, error.to_string());
                 failed.push(failure(Some(id), error));
@@ -145,4 +150,18 @@ pub(super) fn stopping(_: Stopped) -> RemoteException {
         HadoopException::YarnException,
         "Container start failed as the NodeManager is in the process of shutting down",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_once_however_often_a_call_names_it() {
+        let id = |n| test_support::ids::container(n);
+        let repeated = [2, 1, 2, 2, 1].map(|n| id(n).into());
+        let (read, failed) = read_ids(repeated.to_vec());
+        assert_eq!(read, [id(2), id(1)]);
+        assert!(failed.is_empty());
+    }
 }

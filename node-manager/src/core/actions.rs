@@ -50,7 +50,7 @@ impl Core {
         let resources = record
             .context
             .as_mut()
-            .map(|context| std::mem::take(&mut context.resources))
+            .map(|held| std::mem::take(&mut held.context.resources))
             .unwrap_or_default();
         if resources.is_empty() {
             followups.push_back(Event::Localized(id));

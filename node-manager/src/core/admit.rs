@@ -216,6 +216,7 @@ impl Core {
             return Err(refusal_to_exception(&refusal));
         }
         let user: Arc<str> = Arc::from(user.as_str());
+        let context = self.contexts.hold(&user, context)?;
         let added = self.applications.add_container(id, &user);
         if added == Added::Refused {
             return Err(yarn_exception(format!(

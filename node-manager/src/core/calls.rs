@@ -13,6 +13,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
+use super::diagnostics_budget::{ANSWER_DIAGNOSTICS_BYTES_MAX, keep_end};
 use super::effect::{Effect, LocalizationAnswers, LocalizationQuery, Record};
 use super::{Asker, Core};
 
@@ -43,7 +44,27 @@ impl Core {
         Ok(())
     }
 
-    /// `getContainerStatuses` for one container.
+    /// `getContainerStatuses`: one answer each, in order, with the errors of
+    /// [`Self::container_status`]. Diagnostics that together exceed an answer keep their ends.
+    #[must_use]
+    pub fn container_statuses(
+        &self,
+        asker: Asker,
+        ids: &[ContainerId],
+        now: Now,
+    ) -> Vec<Result<ContainerStatusProto, RemoteException>> {
+        let share = ANSWER_DIAGNOSTICS_BYTES_MAX / ids.len().max(1);
+        let statuses = ids.iter().map(|id| {
+            let mut status = self.container_status(asker, *id, now)?;
+            if let Some(text) = &mut status.diagnostics {
+                keep_end(text, share);
+            }
+            Ok(status)
+        });
+        statuses.collect()
+    }
+
+    /// Returns the status of one container, for `getContainerStatuses`.
     ///
     /// # Errors
     /// `YarnException` with Hadoop's texts when it is unknown, stopped and forgotten, or another

@@ -10,6 +10,10 @@
 /// room.
 pub(super) const DIAGNOSTICS_BYTES_MAX: usize = 32 << 20;
 
+/// Bytes of diagnostics in one answer to an AM, which may ask for ten thousand containers: those of
+/// some hundred with the longest texts stay whole.
+pub(super) const ANSWER_DIAGNOSTICS_BYTES_MAX: usize = 8 << 20;
+
 /// Cuts texts at the front until all together have at most `bytes_max`; those within their equal
 /// share stay whole.
 pub(super) fn shorten<'a>(texts: impl Iterator<Item = &'a mut String>, bytes_max: usize) {
@@ -21,13 +25,19 @@ pub(super) fn shorten<'a>(texts: impl Iterator<Item = &'a mut String>, bytes_max
     let share = bytes_max / texts.len();
     tracing::warn!(total, share, "diagnostics are cut to fit into one message");
     for text in texts {
-        if text.len() > share {
-            let mut start = text.len() - share;
-            while !text.is_char_boundary(start) {
-                start += 1;
-            }
-            text.drain(..start);
+        keep_end(text, share);
+    }
+}
+
+/// Cuts a text at the front to at most `bytes_max`, and returns the memory of the rest.
+pub(super) fn keep_end(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let mut start = text.len() - bytes_max;
+        while !text.is_char_boundary(start) {
+            start += 1;
         }
+        text.drain(..start);
+        text.shrink_to_fit();
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
-use crate::launch_context::LaunchContext;
+use crate::context_budget::HeldContext;
 
 /// Work outside of the core. The task performs effects in the order in which the core returns them,
 /// before the caller whose call caused them gets its answer. None of them waits for a disk, a
@@ -89,7 +89,7 @@ pub struct LaunchOrder {
     /// User of the container's application.
     pub user: Arc<str>,
     /// Commands, environment and credentials.
-    pub context: LaunchContext,
+    pub context: HeldContext,
     /// Localized resources and the names of their links.
     pub localized: Vec<LocalizedResource>,
     /// Duration of the localization; zero for a container without resources.

@@ -27,10 +27,16 @@ use node_web::snapshot::{ContainerCounts, MemoryChecks, NodeHealth, Versions};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
+use crate::launch_context::LaunchContext;
 use crate::performer::record_metrics;
 use crate::worker_event::WorkerEvent;
 
 pub(crate) const RM_IDENTIFIER: i64 = 77;
+const CONTEXT_LIMITS: ContextLimits = ContextLimits {
+    resources_max: 100,
+    bytes_max: 1_000_000,
+    node_bytes_max: 4_000_000,
+};
 const KEY_ID: i32 = 1;
 /// The application of [`container_id`]'s containers.
 const APP: ApplicationId = ids::application(1);
@@ -125,6 +131,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             log_retain_ms: 1000,
             track_stopped_ms: 60_000,
             can_freeze: true,
+            contexts: CONTEXT_LIMITS,
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
         secrets: Arc::clone(secrets),

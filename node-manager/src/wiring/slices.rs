@@ -182,6 +182,7 @@ pub(super) fn core(
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
         can_freeze,
+        contexts: config.contexts,
     }
 }
 

@@ -25,6 +25,84 @@ fn a_refused_start_may_be_tried_again_with_the_same_token_and_an_accepted_one_no
     );
 }
 
+/// A request whose launch context takes nearly as much as a context may.
+fn large_request(n: i64) -> StartRequest {
+    let mut large = request_for(container_id(n), ExecutionType::Opportunistic);
+    large.spec.resource = Resource::new(8192, 8);
+    large.context = Ok(LaunchContext {
+        credentials: vec![0; 900_000],
+        ..LaunchContext::default()
+    });
+    large
+}
+
+#[test]
+fn waiting_launch_contexts_share_a_budget_that_a_launch_and_an_end_return() {
+    let mut node = Node::new();
+    let start = |node: &mut Node, n| node.core.start(asker(), large_request(n), node.now);
+    assert!(matches!(start(&mut node, 1), StartOutcome::Started));
+    assert!(matches!(start(&mut node, 2), StartOutcome::Started));
+    let launched = node.core.take_effects();
+    assert!(
+        matches!(start(&mut node, 3), StartOutcome::Refused(_)),
+        "in the launcher's queue"
+    );
+    drop(launched);
+    assert!(
+        matches!(start(&mut node, 3), StartOutcome::Started),
+        "the first was launched"
+    );
+    let StartOutcome::Refused(refusal) = start(&mut node, 4) else {
+        panic!("the node is full");
+    };
+    assert!(refusal.is(HadoopException::NmNotYetReady), "{refusal}");
+    assert!(refusal.message.contains("of user alice"), "{refusal}");
+    node.core
+        .stop_container(asker(), container_id(2), node.now)
+        .unwrap();
+    node.core.take_effects();
+    assert!(matches!(start(&mut node, 4), StartOutcome::Started));
+}
+
+#[test]
+fn an_oversized_launch_context_is_refused_and_leaves_nothing_behind() {
+    let mut node = Node::new();
+    let mut large = large_request(1);
+    let Ok(context) = &mut large.context else {
+        unreachable!()
+    };
+    context
+        .environment
+        .insert("A".to_owned(), "x".repeat(100_000));
+    let refusal = node.refusal(large);
+    assert!(refusal.is(HadoopException::YarnException), "{refusal}");
+    assert!(
+        refusal.message.contains("at most 1000000 are allowed"),
+        "{refusal}"
+    );
+    assert!(node.knows_nothing_of_containers());
+    assert_eq!(node.core.applications.iter().count(), 0);
+}
+
+#[test]
+fn diagnostics_of_many_statuses_share_one_answer() {
+    let mut node = Node::new();
+    node.run(1);
+    node.handle(LaunchEvent::ProcessesGone(container_id(1)));
+    node.handle(LaunchEvent::Exited {
+        id: container_id(1),
+        status: ContainerExitStatus(1),
+        diagnostics: format!("{}the end", "x".repeat(5_000)),
+    });
+    let ids = vec![container_id(1); 5_000];
+    let statuses = node.core.container_statuses(asker(), &ids, node.now);
+    let mut texts = statuses
+        .iter()
+        .map(|status| status.as_ref().unwrap().diagnostics());
+    assert!(texts.clone().map(str::len).sum::<usize>() <= 8 << 20);
+    assert!(texts.next_back().unwrap().trim_end().ends_with("the end"));
+}
+
 #[test]
 fn refused_starts_leave_nothing_behind() {
     let mut node = Node::new();
