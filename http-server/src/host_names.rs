@@ -5,18 +5,39 @@
 //! Such a request carries the stranger's name in `Host`, which a browser's script cannot change.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::IpAddr;
 
 use hyper::header::HOST;
-use hyper::{Request, Version};
+use hyper::{Request, StatusCode, Version};
 
 /// Reason to refuse a request for its `Host` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostRefusal {
-    /// No usable host, which HTTP/1.1 requires: answer 400.
+    /// No usable host, which HTTP/1.1 requires.
     Missing,
-    /// A host that is none of the server's names: answer 421 (Misdirected Request).
+    /// A host that is none of the server's names.
     Unknown,
+}
+
+impl HostRefusal {
+    /// Returns the status to answer with: 400, or 421 (Misdirected Request).
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Missing => StatusCode::BAD_REQUEST,
+            Self::Unknown => StatusCode::MISDIRECTED_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for HostRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "The request must name one host in its Host header.",
+            Self::Unknown => "This server does not answer to the host name in the request.",
+        })
+    }
 }
 
 /// Names that a server answers to.
@@ -36,6 +57,15 @@ impl HostNames {
     pub fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
         let mut all = Self::default();
         all.extend(names);
+        all
+    }
+
+    /// Makes the set of `names`, as [`HostNames::new`] does, and the machine's own name.
+    #[must_use]
+    pub fn with_machine<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
+        let mut all = Self::new(names);
+        let machine = nix::unistd::gethostname().ok();
+        all.extend(machine.and_then(|name| name.into_string().ok()));
         all
     }
 

@@ -25,7 +25,7 @@ pub mod racks;
 pub mod refusal;
 pub mod scheduler;
 pub mod services;
-pub mod web;
+mod web;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -178,7 +178,7 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
         &config.tracker,
     )
     .await?;
-    let web = web::WebServer::bind(&config.web, handle.clone()).await?;
+    let web = web::WebServer::bind(&config, handle.clone()).await?;
     let addresses = Addresses {
         client: client.1,
         scheduler: scheduler.1,

@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hadoop_conf::HostPort;
 use http_body_util::Full;
-use http_server::{HttpServer, Limits, Service};
+use http_server::{HostNames, HostRefusal, HttpServer, Limits, Service};
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
@@ -23,9 +22,9 @@ use records::{ApplicationId, Now};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::RmError;
 use crate::core_task::Handle;
 use crate::refusal::Refusal;
+use crate::{Config, RmError};
 
 /// Bounds on peers: some browsers and scripts.
 const LIMITS: Limits = Limits {
@@ -41,11 +40,13 @@ const LIMITS: Limits = Limits {
     shutdown_grace: Duration::ZERO,
 };
 
+const ADDRESS_PROPERTY: &str = "yarn.resourcemanager.webapp.address";
+
 const PREFIX: &str = "/ws/v1/cluster";
 
 /// A web server that has its port.
 #[derive(Debug)]
-pub struct WebServer {
+pub(crate) struct WebServer {
     server: HttpServer,
     site: Arc<Site>,
 }
@@ -54,6 +55,22 @@ pub struct WebServer {
 #[derive(Debug)]
 struct Site {
     handle: Handle,
+    hosts: HostNames,
+}
+
+impl Site {
+    /// Makes a site that answers to the names that other programs find the services under, and to
+    /// the machine's.
+    fn new(config: &Config, handle: Handle) -> Self {
+        let addresses = [
+            &config.web,
+            &config.client,
+            &config.scheduler,
+            &config.tracker,
+        ];
+        let hosts = HostNames::with_machine(addresses.map(|address| &address.host));
+        Self { handle, hosts }
+    }
 }
 
 impl WebServer {
@@ -61,27 +78,25 @@ impl WebServer {
     ///
     /// # Errors
     /// [`RmError`], when the address cannot be resolved or listened on.
-    pub async fn bind(address: &HostPort, handle: Handle) -> Result<Self, RmError> {
-        const PROPERTY: &str = "yarn.resourcemanager.webapp.address";
-        let address = crate::resolve(PROPERTY, address).await?;
+    pub(crate) async fn bind(config: &Config, handle: Handle) -> Result<Self, RmError> {
+        let address = crate::resolve(ADDRESS_PROPERTY, &config.web).await?;
         let failed = |source| RmError::Bind {
-            property: PROPERTY,
+            property: ADDRESS_PROPERTY,
             address,
             source,
         };
         let server = HttpServer::bind(address, LIMITS).await.map_err(failed)?;
-        let site = Arc::new(Site { handle });
+        let site = Arc::new(Site::new(config, handle));
         Ok(Self { server, site })
     }
 
     /// Address that the server listens on, with the real port.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> SocketAddr {
         self.server.local_address()
     }
 
     /// Serves until `stop`, then closes all connections.
-    pub async fn serve(self, stop: CancellationToken) {
+    pub(crate) async fn serve(self, stop: CancellationToken) {
         self.server.serve(self.site, stop).await;
     }
 }
@@ -90,7 +105,11 @@ impl Service for Site {
     type Body = Full<Bytes>;
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Full<Bytes>> {
-        respond(&self.handle, request).await
+        let answer = match self.hosts.check(&request) {
+            Ok(()) => route(&self.handle, request).await,
+            Err(refusal) => Answer::wrong_host(refusal),
+        };
+        answer.into_response()
     }
 }
 
@@ -145,25 +164,37 @@ impl Answer {
             "the ResourceManager is stopping",
         )
     }
-}
 
-async fn respond(handle: &Handle, request: Request<Bytes>) -> Response<Full<Bytes>> {
-    let answer = route(handle, request).await;
-    let (kind, body) = match answer.content {
-        Content::Json(value) => ("application/json; charset=utf-8", value.to_string()),
-        Content::Page(page) => ("text/html; charset=utf-8", page),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = answer.status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(
-        CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
-    );
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+    fn wrong_host(refusal: HostRefusal) -> Self {
+        let hint = match refusal {
+            HostRefusal::Missing => String::new(),
+            HostRefusal::Unknown => format!(" It answers to that of {ADDRESS_PROPERTY}."),
+        };
+        let status = refusal.status();
+        Self::error(status, "BadRequestException", &format!("{refusal}{hint}"))
+    }
+
+    fn into_response(self) -> Response<Full<Bytes>> {
+        let (kind, body) = match self.content {
+            Content::Json(value) => ("application/json; charset=utf-8", value.to_string()),
+            Content::Page(page) => ("text/html; charset=utf-8", page),
+        };
+        let mut response = Response::new(Full::new(Bytes::from(body)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (CONTENT_TYPE, kind),
+            (
+                CONTENT_SECURITY_POLICY,
+                "default-src 'none'; style-src 'unsafe-inline'",
+            ),
+            (CACHE_CONTROL, "no-cache"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
 }
 
 async fn route(handle: &Handle, request: Request<Bytes>) -> Answer {

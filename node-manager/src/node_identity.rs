@@ -55,14 +55,10 @@ pub fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
     Ok(canonical.unwrap_or(name))
 }
 
-/// Returns the names under which web clients may know the node: those configured, the one that it
-/// is registered with, and the machine's own.
-pub(crate) fn web_names(addresses: &AddressConfig, host: &str) -> Vec<String> {
-    let machine = nix::unistd::gethostname().ok();
-    let machine = machine.and_then(|name| name.into_string().ok());
-    let configured = [&addresses.node, &addresses.web].map(|address| address.host.clone());
-    let names = configured.into_iter().chain(machine);
-    names.chain([host.to_owned()]).collect()
+/// Returns the names under which web clients may know the node, besides the machine's own: those
+/// configured, and the one that the node is registered with.
+pub(crate) fn web_names<'a>(addresses: &'a AddressConfig, host: &'a str) -> [&'a str; 3] {
+    [&addresses.node.host, &addresses.web.host, host]
 }
 
 /// Returns the first socket address that a configured address resolves to.

@@ -122,7 +122,7 @@ impl<S: NodeSource> Site<S> {
         Self {
             source,
             metrics,
-            hosts: HostNames::new(&options.hosts),
+            hosts: HostNames::with_machine(&options.hosts),
             options: Arc::new(options),
             work: Semaphore::new(WORK_MAX),
             memory: Arc::new(Semaphore::new(LONG_ANSWERS_KIB_MAX as usize)),
@@ -285,17 +285,13 @@ fn no_such_page() -> Answer {
 }
 
 fn wrong_host(refusal: HostRefusal) -> Answer {
-    match refusal {
-        HostRefusal::Missing => last(text(
-            StatusCode::BAD_REQUEST,
-            "The request must name one host in its Host header.\n",
-        )),
-        HostRefusal::Unknown => last(text(
-            StatusCode::MISDIRECTED_REQUEST,
-            "This node does not answer to the host name in the request. Names that it has for clients \
-             can be added to yarn.nodemanager.agent.web.hosts.\n",
-        )),
-    }
+    let hint = match refusal {
+        HostRefusal::Missing => "",
+        HostRefusal::Unknown => {
+            " Names that the node has for clients can be added to yarn.nodemanager.agent.web.hosts."
+        }
+    };
+    last(text(refusal.status(), format!("{refusal}{hint}\n")))
 }
 
 fn too_many() -> Answer {

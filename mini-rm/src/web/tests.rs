@@ -1,10 +1,17 @@
 //! Pages and REST of a cluster, with texts that a peer wrote into it.
 
+use bytes::Bytes;
+use http_server::Service as _;
+use hyper::header::HOST;
+use hyper::{Method, Request};
 use records::ExecutionType;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::{Answer, Content, get, page};
+use super::{Answer, Content, Site, get, page};
 use crate::core::tests::{World, node};
+use crate::{Config, core_task};
 
 /// A text that breaks out of HTML wherever it is not escaped.
 const EVIL: &str = "</td><script>alert(1)</script>&\"'";
@@ -62,6 +69,30 @@ fn nothing_that_a_peer_wrote_becomes_part_of_the_page() {
     let page = page::cluster(&world.core);
     assert!(!page.contains("<script"), "{page}");
     assert!(page.contains("&lt;script&gt;"), "{page}");
+}
+
+#[tokio::test]
+async fn a_request_for_another_host_is_misdirected() {
+    let config = Config::of(&[("yarn.resourcemanager.webapp.address", "rm.example:0")]).unwrap();
+    let world = World::new(&[]);
+    let stop = CancellationToken::new();
+    let handle = core_task::start(|_| world.core, &TaskTracker::new(), stop);
+    let site = Site::new(&config, handle);
+    let kill = "/ws/v1/cluster/apps/application_1000_0001/state";
+    for (method, path, host, status) in [
+        (Method::GET, "/", "evil.example", 421),
+        (Method::GET, "/ws/v1/cluster/info", "evil.example:8088", 421),
+        (Method::PUT, kill, "evil.example", 421),
+        (Method::GET, "/", "rm.example:8088", 200),
+        (Method::GET, "/ws/v1/cluster/info", "127.0.0.1:8088", 200),
+    ] {
+        let request = Request::builder()
+            .method(&method)
+            .uri(path)
+            .header(HOST, host);
+        let answer = site.answer(request.body(Bytes::new()).unwrap()).await;
+        assert_eq!(answer.status(), status, "{method} {path} {host}");
+    }
 }
 
 #[test]

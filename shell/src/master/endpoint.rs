@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ctutils::CtEq as _;
 use http_body_util::Full;
-use http_server::{HttpServer, Limits, Service};
+use http_server::{HostNames, HttpServer, Limits, Service};
 use hyper::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
@@ -53,6 +53,8 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Shortest pause between two answers on one connection: a person sees no faster.
 const TELL_INTERVAL: Duration = Duration::from_millis(50);
 
+const TEXT: &str = "text/plain; charset=utf-8";
+
 /// The numbers that the endpoint reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Told {
@@ -73,6 +75,7 @@ struct Site {
     told: watch::Receiver<Told>,
     secret: String,
     stop: Arc<Notify>,
+    hosts: HostNames,
 }
 
 impl Endpoint {
@@ -90,7 +93,13 @@ impl Endpoint {
         for address in found.map_err(io::Error::other)? {
             match HttpServer::bind(address, LIMITS).await {
                 Ok(server) => {
-                    let site = Arc::new(Site { told, secret, stop });
+                    let hosts = HostNames::with_machine([host]);
+                    let site = Arc::new(Site {
+                        told,
+                        secret,
+                        stop,
+                        hosts,
+                    });
                     return Ok(Self { server, site });
                 }
                 Err(error) => failure = error,
@@ -114,6 +123,9 @@ impl Service for Site {
     type Body = Full<Bytes>;
 
     async fn answer(&self, request: Request<Bytes>) -> Response<Full<Bytes>> {
+        if let Err(refusal) = self.hosts.check(&request) {
+            return respond(refusal.status(), TEXT, format!("{refusal}\n").into());
+        }
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/" | "/progress") => self.progress(request.uri().query()).await,
             (&Method::POST, "/stop") => {
@@ -161,11 +173,7 @@ fn is_same(given: &[u8], secret: &[u8]) -> bool {
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
-    respond(
-        status,
-        "text/plain; charset=utf-8",
-        Bytes::from_static(text.as_bytes()),
-    )
+    respond(status, TEXT, Bytes::from_static(text.as_bytes()))
 }
 
 fn respond(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
@@ -219,7 +227,8 @@ mod tests {
         }
 
         async fn request(&self, line: &str, header: &str) -> String {
-            let text = format!("{line} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{header}\r\n");
+            let text =
+                format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n");
             self.answer(text.as_bytes()).await
         }
     }
@@ -235,6 +244,20 @@ mod tests {
         };
         let (next, ()) = tokio::join!(next, change);
         assert!(next.contains("\"number\":1"), "{next}");
+    }
+
+    #[tokio::test]
+    async fn a_request_for_another_host_is_misdirected() {
+        let running = start().await;
+        for (host, status) in [("evil.example", "421"), ("127.0.0.1:1", "200")] {
+            let text =
+                format!("GET /progress HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let answer = running.answer(text.as_bytes()).await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{answer}"
+            );
+        }
     }
 
     #[tokio::test]
