@@ -29,11 +29,11 @@ const LOG_FILES_MAX: usize = 10_000;
 const NAMES_MAX: usize = 16;
 
 /// Selection of the files that hold a container's error output; `None` selects no file.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct StderrPattern(Option<Glob>);
 
 impl StderrPattern {
-    /// Compiles the pattern. One that cannot be compiled selects no file.
+    /// Takes a glob. A refused one selects no file.
     pub(super) fn new(pattern: &str) -> Self {
         let glob = Glob::new(pattern);
         Self(

@@ -1,41 +1,64 @@
 //! File name patterns as Hadoop's `GlobPattern` has them: `{a,b}`, `*`, `?`, `[a-z]`, `[^a]` and
 //! `\`. A pattern is translated into a regular expression, as Hadoop does.
 //!
-//! Patterns come from the configuration, names from containers: the compiled expression has a
-//! bounded size, and a comparison takes time proportional to the length of the name. A pattern with
-//! `/` matches nothing, since only names in one directory are compared.
+//! Patterns come from the configuration, names from containers: a pattern has a bounded length, and
+//! a comparison takes time proportional to the length of the name. A pattern with `/` matches
+//! nothing, since only names in one directory are compared.
 
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
+use thiserror::Error;
 
-/// Maximum of bytes that a compiled pattern takes, and of those that comparisons with it cache.
-/// Hadoop's default takes some kilobytes.
-const COMPILED_BYTES_MAX: usize = 256 * 1024;
+/// Maximum length of a pattern, in bytes; Hadoop's default has 19. Bounds the compiled expression
+/// too, so that each pattern up to this length compiles: three bytes of a pattern nest the
+/// expression by at most two levels, and the library accepts 250.
+const PATTERN_BYTES_MAX: usize = 256;
+
+/// Maximum number of bytes that comparisons cache.
+const CACHED_BYTES_MAX: usize = 256 * 1024;
 
 /// Character class that matches nothing.
 const NO_CHARACTER: &str = r"[^\x{0}-\x{10FFFF}]";
 
-/// A compiled pattern.
-#[derive(Clone, Debug)]
-pub(super) struct Glob(Regex);
+/// Refusal of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the pattern has more than {PATTERN_BYTES_MAX} bytes")]
+pub(super) struct PatternTooLong;
+
+/// A pattern. The first comparison compiles it, which takes longer than all other steps of the
+/// agent's start together.
+#[derive(Debug)]
+pub(super) struct Glob {
+    pattern: String,
+    compiled: OnceLock<Regex>,
+}
 
 impl Glob {
-    /// Compiles a pattern.
+    /// Takes a pattern without compiling it.
     ///
     /// # Errors
-    /// The compiled pattern exceeds [`COMPILED_BYTES_MAX`], or its braces are nested too deeply.
-    pub(super) fn new(pattern: &str) -> Result<Self, regex::Error> {
-        let regex = RegexBuilder::new(&Translation::of(pattern))
-            .dot_matches_new_line(true)
-            .size_limit(COMPILED_BYTES_MAX)
-            .dfa_size_limit(COMPILED_BYTES_MAX)
-            .build()?;
-        Ok(Self(regex))
+    /// [`PatternTooLong`] above [`PATTERN_BYTES_MAX`].
+    pub(super) fn new(pattern: &str) -> Result<Self, PatternTooLong> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(PatternTooLong);
+        }
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            compiled: OnceLock::new(),
+        })
     }
 
     pub(super) fn matches(&self, name: &str) -> bool {
-        self.0.is_match(name)
+        let compiled = self.compiled.get_or_init(|| {
+            RegexBuilder::new(&Translation::of(&self.pattern))
+                .dot_matches_new_line(true)
+                .dfa_size_limit(CACHED_BYTES_MAX)
+                .build()
+                .expect("a pattern of this length compiles")
+        });
+        compiled.is_match(name)
     }
 }
 
@@ -216,14 +239,40 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_too_large_is_refused() {
-        assert!(Glob::new(&"[^a]".repeat(100_000)).is_err());
-        assert!(Glob::new(&format!("{}{}", "{".repeat(5_000), "}".repeat(5_000))).is_err());
+    fn the_longest_patterns_compile_and_longer_ones_are_refused() {
+        // Nests by the most levels a byte, and compiles to the largest expressions a byte.
+        let parts = [
+            "{",
+            "{,",
+            "{a,",
+            "{a",
+            "{a,a",
+            "?",
+            "[^]",
+            "[^a]",
+            "*",
+            "?{",
+            "(",
+            "\u{10ffff}",
+        ];
+        for (part, close) in parts.iter().flat_map(|part| [(part, ""), (part, "}")]) {
+            let count = PATTERN_BYTES_MAX / (part.len() + close.len());
+            let _answer = matches(&(part.repeat(count) + &close.repeat(count)), "a");
+        }
+        let longer = "a".repeat(PATTERN_BYTES_MAX + 1);
+        assert_eq!(Glob::new(&longer).unwrap_err(), PatternTooLong);
+    }
+
+    #[test]
+    fn a_pattern_is_compiled_when_the_first_name_is_compared() {
+        let glob = Glob::new("{*stderr*,*STDERR*}").unwrap();
+        assert!(glob.compiled.get().is_none());
+        assert!(glob.matches("stderr") && glob.compiled.get().is_some());
     }
 
     proptest! {
         #[test]
-        fn any_pattern_and_name_are_compared_without_panic(pattern in "[a{},*?\\[\\]\\\\^é-]{0,12}", name in "[aé*\\[]{0,12}") {
+        fn any_pattern_and_name_are_compared_without_panic(pattern in "[a{},*?\\[\\]\\\\^é-]{0,128}", name in "[aé*\\[]{0,12}") {
             let _answer: bool = matches(&pattern, &name);
         }
     }
