@@ -330,7 +330,9 @@ impl DistributedOpportunisticContainerAllocator {
     fn give(&mut self, limits: ResourceLimits, now: MonoMillis) {
         let max = self.config.max_per_heartbeat;
         let mut budget = max.map_or(ALLOCATIONS_PER_CALL_MAX, NonZeroU32::get);
-        budget = budget.min(ALLOCATIONS_PER_CALL_MAX);
+        budget = budget
+            .min(ALLOCATIONS_PER_CALL_MAX)
+            .min(self.nodes.next_limit());
         let shares = Shares {
             local: self.config.node_local_max.get(),
             elsewhere: self.config.elsewhere_max.get(),
@@ -380,9 +382,8 @@ impl DistributedOpportunisticContainerAllocator {
             ControlFlow::Continue(true)
         });
         drop(turn);
-        for DistributedAllocation { container, .. } in unconfirmed {
-            nodes.placed(container.container_id.id, &container.node_id);
-        }
+        let placed = unconfirmed.iter().map(|given| &given.container);
+        nodes.placed(placed.map(|c| (c.container_id.id, &c.node_id)), now);
     }
 
     /// Notes that a container has ended. With [`KILLED_BY_CONTAINER_SCHEDULER`] its node has turned

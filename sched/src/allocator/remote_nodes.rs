@@ -5,6 +5,7 @@
 //! time are therefore remembered and count against a node: an attempt with frequent heartbeats does
 //! not send everything to the node at the head of the list.
 
+mod refusal_limit;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use records::{MonoMillis, NodeId};
 
 use crate::random::SplitMix64;
 
+use self::refusal_limit::RefusalLimit;
 use self::turn::Candidate;
 pub(super) use self::turn::{Shares, Turn};
 
@@ -45,7 +47,7 @@ pub enum Placement {
     /// The better of two random nodes (Mitzenmacher, "How Useful Is Old Information?", IEEE TPDS
     /// 2000) among those of the lists of the last `REMEMBERED_MS`: the one with fewer containers
     /// of this attempt, then the one higher on the list. A node that refused a container is left
-    /// alone for `REST_MS`.
+    /// alone for `REST_MS`, and refusals lower what the attempt places at once (`RefusalLimit`).
     #[default]
     Spread,
     /// Hadoop's choice: the nodes of the last list in its order. All attempts of the cluster place
@@ -76,6 +78,13 @@ struct Remembered {
     seen: MonoMillis,
 }
 
+/// Container that has not ended.
+#[derive(Clone, Debug)]
+struct Live {
+    node: NodeId,
+    placed: MonoMillis,
+}
+
 /// Nodes to place on, and the containers placed on them.
 #[derive(Clone, Debug)]
 pub(super) struct RemoteNodes {
@@ -90,10 +99,11 @@ pub(super) struct RemoteNodes {
     /// [`SHOWS_AFTER_MS`]. Used under [`Placement::ListOrder`].
     given: BTreeMap<NodeId, u32>,
     given_since: MonoMillis,
-    /// Nodes of containers that have not ended, by the container's number, and their count by
-    /// node. Used under [`Placement::Spread`].
-    live: BTreeMap<i64, NodeId>,
+    /// Containers that have not ended, by number, and their count by node. Used under
+    /// [`Placement::Spread`].
+    live: BTreeMap<i64, Live>,
     live_count: BTreeMap<NodeId, u32>,
+    refusal_limit: RefusalLimit,
     /// Ends of rests, by node.
     resting: BTreeMap<NodeId, MonoMillis>,
     random: SplitMix64,
@@ -111,6 +121,7 @@ impl RemoteNodes {
             given_since: MonoMillis(0),
             live: BTreeMap::new(),
             live_count: BTreeMap::new(),
+            refusal_limit: RefusalLimit::new(),
             resting: BTreeMap::new(),
             random: SplitMix64::new(seed),
         }
@@ -167,14 +178,30 @@ impl RemoteNodes {
             .is_some_and(|received| now.since(received) <= age_max_ms)
     }
 
-    /// Counts a container against its node until its end.
-    pub(super) fn placed(&mut self, container: i64, node: &NodeId) {
+    /// Returns the most containers that this heartbeat may place after the refusals so far.
+    pub(super) fn next_limit(&mut self) -> u32 {
+        match self.placement {
+            Placement::ListOrder => u32::MAX,
+            Placement::Spread => self.refusal_limit.next_heartbeat(),
+        }
+    }
+
+    /// Counts the containers of one heartbeat against their nodes until their ends.
+    pub(super) fn placed<'a>(
+        &mut self,
+        containers: impl ExactSizeIterator<Item = (i64, &'a NodeId)>,
+        now: MonoMillis,
+    ) {
+        let count = u32::try_from(containers.len()).unwrap_or(u32::MAX);
+        self.refusal_limit.set_placed(count);
         match self.placement {
             Placement::ListOrder => {}
-            Placement::Spread if self.live.len() >= LIVE_MAX => {}
             Placement::Spread => {
-                self.live.insert(container, node.clone());
-                *self.live_count.entry(node.clone()).or_default() += 1;
+                for (container, node) in containers.take(LIVE_MAX - self.live.len()) {
+                    let node = node.clone();
+                    *self.live_count.entry(node.clone()).or_default() += 1;
+                    self.live.insert(container, Live { node, placed: now });
+                }
             }
         }
     }
@@ -182,7 +209,7 @@ impl RemoteNodes {
     /// Removes a container that has ended from the count of its node. `refused_at` is set if the
     /// node turned it away or removed it from its queue.
     pub(super) fn ended(&mut self, container: i64, refused_at: Option<MonoMillis>) {
-        let Some(node) = self.live.remove(&container) else {
+        let Some(Live { node, placed }) = self.live.remove(&container) else {
             return;
         };
         if let Some(count) = self.live_count.get_mut(&node) {
@@ -192,6 +219,7 @@ impl RemoteNodes {
             }
         }
         if let Some(now) = refused_at {
+            self.refusal_limit.count_refusal(placed, now);
             self.resting.insert(node, now + REST_MS);
         }
     }

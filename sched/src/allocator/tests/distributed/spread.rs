@@ -100,3 +100,59 @@ fn a_node_with_containers_of_the_attempt_loses_against_one_without() {
     // other node twice.
     assert!((60..140).contains(&counts["n0"]), "{counts:?}");
 }
+
+/// Places 40 containers on 40 nodes, of which 30 are refused after `after_ms`. Returns the
+/// allocator once no node is left alone any more, and the time.
+fn after_thirty_refusals(after_ms: u64) -> (Allocator, MonoMillis) {
+    let mut allocator = spread(nodes(40));
+    allocator.update_asks(&[ask("*", 200)], T0).unwrap();
+    let given = heartbeat(&mut allocator, &nodes(40), T0);
+    assert_eq!(given.len(), 40);
+    let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    for refused in &given[..30] {
+        allocator.container_ended(refused.container.container_id, status, T0 + after_ms);
+    }
+    (allocator, T0 + after_ms + 5_000)
+}
+
+#[test]
+fn after_refusals_no_more_is_placed_at_once_than_nodes_took() {
+    let (mut allocator, now) = after_thirty_refusals(1_000);
+    let mut placed_at = |ms| heartbeat(&mut allocator, &nodes(40), now + ms).len();
+    let counts = [0, 1_000, 2_000, 3_000, 4_000].map(&mut placed_at);
+    assert_eq!(counts, [10, 20, 30, 40, 40]);
+}
+
+#[test]
+fn after_refusals_of_everything_one_container_is_placed() {
+    let mut allocator = spread(nodes(2));
+    allocator.update_asks(&[ask("*", 9)], T0).unwrap();
+    let given = heartbeat(&mut allocator, &nodes(2), T0);
+    let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    for refused in &given {
+        allocator.container_ended(refused.container.container_id, status, T0 + 1_000);
+    }
+    let again = heartbeat(&mut allocator, &nodes(2), T0 + 6_000);
+    assert_eq!(again.len(), 1);
+}
+
+#[test]
+fn an_eviction_long_after_the_start_lowers_nothing() {
+    let (mut allocator, now) = after_thirty_refusals(10_001);
+    assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 40);
+}
+
+#[test]
+fn hadoops_order_places_as_much_after_refusals_as_before() {
+    let mut allocator = registered(nodes(10));
+    allocator.update_asks(&[ask("*", 30)], T0).unwrap();
+    let given = heartbeat(&mut allocator, &nodes(10), T0);
+    let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    for refused in &given {
+        allocator.container_ended(refused.container.container_id, status, T0 + 1_000);
+    }
+    assert_eq!(
+        heartbeat(&mut allocator, &nodes(10), T0 + 1_000).len(),
+        given.len()
+    );
+}
