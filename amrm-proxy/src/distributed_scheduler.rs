@@ -14,8 +14,8 @@
 //! answer was lost gets the same containers again. In both cases the AM still counts them as
 //! wanted; its stated counts are lowered accordingly.
 //!
-//! Releases, updates, blacklist and completions go to the ResourceManager. Here completions are
-//! only counted.
+//! Releases, updates, blacklist and completions go to the ResourceManager. The allocator notes
+//! completions, and nodes that the ResourceManager reports as lost.
 //!
 //! Source: `org.apache.hadoop.yarn.server.nodemanager.scheduler.DistributedScheduler`.
 
@@ -39,7 +39,7 @@ use sched::{
 };
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
-    ContainerStatusProto, RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto,
+    ContainerStatusProto, RegisterDistributedSchedulingAmResponseProto,
     ResourceBlacklistRequestProto,
 };
 use wire::raw_message::RawMessage;
@@ -47,12 +47,12 @@ use wire::raw_message::RawMessage;
 use self::asks::{BadAsk, BadBlacklist, Undelivered};
 pub use self::containers::NodeTokenKeys;
 use self::containers::{ContainerWriter, Terms};
-use self::grants::{read_grant, read_node};
+use self::grants::{read_gone_nodes, read_grant, read_nodes};
 use self::nm_tokens::NmTokens;
 use self::node_lists::NodeLists;
 use self::persisted::IdFloor;
 use self::reregistration::SigningKeys;
-use crate::fields::{allocate_request, allocate_response, distributed_allocate_response};
+use crate::fields::{allocate_request, allocate_response};
 use crate::interceptor::{
     Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request, Response,
 };
@@ -277,12 +277,7 @@ impl DistributedScheduler {
         self.signing.note_answer(context.keys);
         self.nm_tokens.note(&response.message);
         self.note_ends(&response.message, context.now.mono, actions);
-        let nodes: Vec<_> = response
-            .scheduling
-            .all(distributed_allocate_response::NODES)
-            .filter_map(|node| RemoteNodeProto::decode(node).ok())
-            .filter_map(read_node)
-            .collect();
+        let nodes = read_nodes(&response.scheduling);
         let cluster = response.message.int32(allocate_response::NUM_CLUSTER_NODES);
         self.node_lists.note(nodes.len(), cluster, actions);
         match in_progress {
@@ -309,6 +304,8 @@ impl DistributedScheduler {
             }
             CallInProgress::Repeat => {}
         }
+        self.allocator
+            .remove_nodes(&read_gone_nodes(&response.message));
         if let Some(LastAnswer {
             containers,
             nm_tokens,

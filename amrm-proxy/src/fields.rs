@@ -16,6 +16,7 @@ pub(crate) mod allocate_response {
     pub(crate) const RESPONSE_ID: u32 = 2;
     pub(crate) const ALLOCATED_CONTAINERS: u32 = 3;
     pub(crate) const COMPLETED_CONTAINERS: u32 = 4;
+    pub(crate) const UPDATED_NODES: u32 = 6;
     pub(crate) const NUM_CLUSTER_NODES: u32 = 7;
     pub(crate) const NM_TOKENS: u32 = 9;
     pub(crate) const AM_RM_TOKEN: u32 = 12;

@@ -1,11 +1,46 @@
-//! Decodes the ResourceManager's grants and its lists of nodes. Pure.
+//! Decodes the ResourceManager's grants and what its answers contain about nodes. Pure.
 
+use std::collections::BTreeSet;
+
+use prost::Message as _;
 use records::{NodeId, Resource};
 use sched::{DistributedGrant, RemoteNode, ResourceLimits};
-use wire::proto::hadoop_yarn::{RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto};
+use wire::proto::hadoop_yarn::{
+    NodeReportProto, NodeStateProto, RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto,
+};
+use wire::raw_message::RawMessage;
+
+use crate::fields::{allocate_response, distributed_allocate_response};
+
+/// Decodes the list of nodes in an answer. Nodes that cannot be read are left out.
+pub(super) fn read_nodes(scheduling: &RawMessage) -> Vec<RemoteNode> {
+    scheduling
+        .all(distributed_allocate_response::NODES)
+        .filter_map(|node| RemoteNodeProto::decode(node).ok())
+        .filter_map(read_node)
+        .collect()
+}
+
+/// Decodes the nodes of an answer's `updated_nodes` that take no new containers.
+pub(super) fn read_gone_nodes(message: &RawMessage) -> BTreeSet<NodeId> {
+    message
+        .all(allocate_response::UPDATED_NODES)
+        .filter_map(|report| NodeReportProto::decode(report).ok())
+        .filter(|report| match report.node_state() {
+            NodeStateProto::NsNew | NodeStateProto::NsRunning => false,
+            NodeStateProto::NsUnhealthy
+            | NodeStateProto::NsDecommissioned
+            | NodeStateProto::NsLost
+            | NodeStateProto::NsRebooted
+            | NodeStateProto::NsDecommissioning
+            | NodeStateProto::NsShutdown => true,
+        })
+        .filter_map(|report| NodeId::try_from(report.node_id?).ok())
+        .collect()
+}
 
 /// Decodes a node of the list; `None` when it has no id.
-pub(super) fn read_node(node: RemoteNodeProto) -> Option<RemoteNode> {
+fn read_node(node: RemoteNodeProto) -> Option<RemoteNode> {
     Some(RemoteNode {
         node_id: NodeId::try_from(node.node_id?).ok()?,
         http_address: node.http_address.unwrap_or_default(),

@@ -15,7 +15,7 @@ use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerTokenIdentifierProto,
     DistributedSchedulingAllocateResponseProto, NmTokenIdentifierProto, NmTokenProto,
-    RegisterApplicationMasterResponseProto, ResourceRequestProto,
+    RegisterApplicationMasterResponseProto, RemoteNodeProto, ResourceRequestProto,
 };
 use wire::token::{MasterKey, kind};
 

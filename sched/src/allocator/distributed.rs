@@ -34,7 +34,7 @@ use std::ops::ControlFlow;
 
 use records::{
     ApplicationAttemptId, ContainerExitStatus, ContainerId, ExecutionType, ExecutionTypeRequest,
-    MonoMillis, Resource, ResourceName, ResourceRequest,
+    MonoMillis, NodeId, Resource, ResourceName, ResourceRequest,
 };
 
 use super::ask::AskKey;
@@ -410,6 +410,12 @@ impl DistributedOpportunisticContainerAllocator {
     ) -> Vec<DistributedAllocation> {
         self.nodes.replace(nodes, now);
         std::mem::take(&mut self.unconfirmed)
+    }
+
+    /// Removes nodes that the ResourceManager reports as lost, unhealthy or leaving (Hadoop:
+    /// `updated_nodes`) from the candidates, until a list has them again.
+    pub fn remove_nodes(&mut self, gone: &BTreeSet<NodeId>) {
+        self.nodes.remove(gone);
     }
 
     /// Asks again for the unconfirmed containers and for `undelivered` ones after a change of the

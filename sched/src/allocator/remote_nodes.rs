@@ -178,6 +178,12 @@ impl RemoteNodes {
             .is_some_and(|received| now.since(received) <= age_max_ms)
     }
 
+    /// Removes nodes that take no containers any more from the candidates.
+    pub(super) fn remove(&mut self, gone: &BTreeSet<NodeId>) {
+        self.nodes
+            .retain(|known| !gone.contains(&known.node.node_id));
+    }
+
     /// Returns the most containers that this heartbeat may place after the refusals so far.
     pub(super) fn next_limit(&mut self) -> u32 {
         match self.placement {

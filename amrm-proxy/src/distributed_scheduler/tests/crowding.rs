@@ -1,5 +1,7 @@
 //! Measures against crowding: refusing nodes are left alone, and short lists are reported.
 
+use wire::proto::hadoop_yarn::{NodeReportProto, NodeStateProto};
+
 use super::*;
 
 #[test]
@@ -30,4 +32,29 @@ fn a_node_that_refused_a_container_gets_none_and_short_lists_are_reported_once()
     let count = |what: &Observation| attempt.observed.iter().filter(|one| *one == what).count();
     assert_eq!(count(&Observation::ShortNodeLists), 1);
     assert_eq!(count(&Observation::AllocatedCompleted), 1);
+}
+
+#[test]
+fn a_node_that_is_reported_as_gone_gets_no_container() {
+    let mut attempt = Attempt::registered();
+    let listed = nodes(3);
+    let report = |at: usize, state: NodeStateProto| NodeReportProto {
+        node_id: listed[at].node_id.clone(),
+        node_state: Some(state.into()),
+        ..NodeReportProto::default()
+    };
+    attempt.call(0, Vec::new());
+    attempt.send(1, Vec::new()).unwrap();
+    let answer = AllocateResponseProto {
+        updated_nodes: vec![
+            report(0, NodeStateProto::NsLost),
+            report(1, NodeStateProto::NsRunning),
+            report(2, NodeStateProto::NsDecommissioning),
+        ],
+        ..AllocateResponseProto::default()
+    };
+    assert_eq!(attempt.answer(&answer), answer);
+    let (_, given) = attempt.send(2, opportunistic(3)).unwrap();
+    let hosts: Vec<_> = given.iter().map(|given| given.node_id.clone()).collect();
+    assert_eq!(hosts, [listed[1].node_id.clone()]);
 }

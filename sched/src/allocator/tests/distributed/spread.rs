@@ -156,3 +156,18 @@ fn hadoops_order_places_as_much_after_refusals_as_before() {
         given.len()
     );
 }
+
+#[test]
+fn a_lost_node_is_no_candidate_until_a_list_has_it_again() {
+    let mut allocator = spread(range(0, 4));
+    allocator.confirmed(range(4, 8), T0 + 1_000);
+    let lost = remote("n1", RACK_1);
+    allocator.remove_nodes(&[lost.node_id.clone()].into());
+    allocator.update_asks(&[ask("*", 50)], T0).unwrap();
+    let given = heartbeat(&mut allocator, &range(4, 8), T0 + 1_000);
+    assert_eq!(given.len(), 7);
+    assert!(!hosts_of(&given).contains("n1"));
+    let again = [range(4, 8), vec![lost]].concat();
+    heartbeat(&mut allocator, &again, T0 + 1_000);
+    assert!(hosts_of(allocator.allocate(T0 + 2_000)).contains("n1"));
+}
