@@ -48,6 +48,9 @@ use self::shared::NodeAddress;
 /// with.
 pub const HADOOP_VERSION: &str = "3.4.2";
 
+/// Time at which that release was built, as its NodeManager's REST reports it.
+const HADOOP_BUILT_ON: &str = "2025-08-20T10:30Z";
+
 /// Facts about the process in which the agent runs. Nothing below the program asks the process for
 /// them.
 #[derive(Clone, Debug)]

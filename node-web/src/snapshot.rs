@@ -85,7 +85,7 @@ pub struct NodeSnapshot {
     pub total: Resource,
     /// Resources of containers with a process.
     pub allocated: Resource,
-    /// Limits of memory use that the monitor enforces.
+    /// Limits of memory use as configured.
     pub memory_checks: MemoryChecks,
     /// Containers by what they do, computed from the scheduler's state.
     pub counts: ContainerCounts,
@@ -113,14 +113,13 @@ pub struct Versions {
     pub node_manager: String,
     /// `nodeManagerBuildVersion`: version and source revision.
     pub node_manager_build: String,
-    /// `nodeManagerVersionBuiltOn`; empty if unknown.
-    pub node_manager_built_on: String,
     /// `hadoopVersion`: the Hadoop whose behaviour is followed.
     pub hadoop: String,
     /// `hadoopBuildVersion`: version and source revision.
     pub hadoop_build: String,
-    /// `hadoopVersionBuiltOn`; empty if unknown.
-    pub hadoop_built_on: String,
+    /// `hadoopVersionBuiltOn` and `nodeManagerVersionBuiltOn`: the day and minute in UTC on which
+    /// that Hadoop was built, as in `2025-08-20T10:30Z`.
+    pub built_on: &'static str,
 }
 
 /// The node's health (Hadoop: `NodeHealthStatus`).
@@ -134,12 +133,13 @@ pub struct NodeHealth {
     pub updated_at: EpochMillis,
 }
 
-/// Whether and how the monitor limits memory use.
+/// Configured limits of memory use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryChecks {
-    /// Physical memory is checked (`yarn.nodemanager.pmem-check-enabled`).
+    /// Value of `yarn.nodemanager.pmem-check-enabled`. Hadoop reports it also where the kernel
+    /// enforces memory and nothing is checked.
     pub pmem: bool,
-    /// Virtual memory is checked (`yarn.nodemanager.vmem-check-enabled`).
+    /// Value of `yarn.nodemanager.vmem-check-enabled`, likewise as configured.
     pub vmem: bool,
     /// `yarn.nodemanager.vmem-pmem-ratio`: virtual per physical mebibyte.
     pub vmem_pmem_ratio: f64,
@@ -193,7 +193,7 @@ pub struct ApplicationSnapshot {
     pub user: String,
     /// State of the application on this node.
     pub state: ApplicationState,
-    /// Containers of the application that this node knows, in the order of their ids.
+    /// Containers of the application that have not ended, in the order of their ids.
     pub containers: Vec<ContainerId>,
 }
 
@@ -407,7 +407,7 @@ pub(crate) mod fixture {
                 node_manager_build: "3.4.2 from abc".to_owned(),
                 hadoop: "3.4.2".to_owned(),
                 hadoop_build: "3.4.2 from abc".to_owned(),
-                ..Versions::default()
+                built_on: "2025-08-20T10:30Z",
             },
             started_at: EpochMillis(1_700_000_000_123),
             registered: true,

@@ -259,12 +259,12 @@ pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
     // 128 MB lives on with 300.
     let enforced = reader.flag("yarn.nodemanager.resource.memory.enforced");
     let elastic = reader.flag("yarn.nodemanager.elastic-memory-control.enabled");
-    let polled = !enforced || elastic;
     MonitorConfig {
         enabled: reader.flag("yarn.nodemanager.container-monitor.enabled"),
         interval_ms: own.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(general),
-        pmem_check_enabled: reader.flag("yarn.nodemanager.pmem-check-enabled") && polled,
-        vmem_check_enabled: reader.flag("yarn.nodemanager.vmem-check-enabled") && polled,
+        polled: !enforced || elastic,
+        pmem_check_enabled: reader.flag("yarn.nodemanager.pmem-check-enabled"),
+        vmem_check_enabled: reader.flag("yarn.nodemanager.vmem-check-enabled"),
         vmem_pmem_ratio: reader.number("yarn.nodemanager.vmem-pmem-ratio", 1.0..=1_000_000.0),
         smaps_based_rss: reader
             .flag("yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled"),

@@ -273,10 +273,11 @@ pub struct MonitorConfig {
     pub enabled: bool,
     /// Between two looks.
     pub interval_ms: u64,
-    /// Kill what uses more physical memory than it was given. Already false where Hadoop does not
-    /// poll.
+    /// Whether memory is checked by polling. Without it, both checks below are only reported.
+    pub polled: bool,
+    /// Kill what uses more physical memory than it was given.
     pub pmem_check_enabled: bool,
-    /// Kill what uses more virtual memory than allowed. Already false where Hadoop does not poll.
+    /// Kill what uses more virtual memory than allowed.
     pub vmem_check_enabled: bool,
     /// Virtual memory allowed per physical; at least 1.
     pub vmem_pmem_ratio: f64,

@@ -100,7 +100,8 @@ fn without_any_property_all_is_as_in_hadoop() {
     assert_eq!(config.dirs.log_dir_permissions, 0o710);
     assert_eq!(config.deletion.debug_delay_sec, Some(0));
     assert!(config.health.scripts.is_empty() && config.health.disks.is_some());
-    assert!(!config.monitor.vmem_check_enabled && !config.monitor.pmem_check_enabled);
+    let monitor = &config.monitor;
+    assert!(!monitor.polled && monitor.vmem_check_enabled && monitor.pmem_check_enabled);
     assert!(warnings(&[]).is_empty());
 }
 
@@ -442,7 +443,7 @@ fn a_health_script_needs_a_path_and_takes_the_general_times() {
 #[test]
 fn memory_is_polled_only_where_hadoop_polls_it() {
     let polled = config(&[("resource.memory.enforced", "false")]).monitor;
-    assert!(polled.pmem_check_enabled && polled.vmem_check_enabled);
+    assert!(polled.polled && polled.pmem_check_enabled && polled.vmem_check_enabled);
     let without = config(&[
         ("resource.memory.enforced", "false"),
         ("vmem-check-enabled", "false"),

@@ -165,7 +165,7 @@ impl Core {
                     }
                     ApplicationState::Finished { .. } => snapshot::ApplicationState::Finished,
                 },
-                containers: application.containers.iter().copied().collect(),
+                containers: application.live.iter().copied().collect(),
             })
             .collect();
         NodeSnapshot {

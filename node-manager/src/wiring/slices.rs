@@ -16,8 +16,8 @@ use wire::client::{ClientAuth, ClientOptions};
 use wire::failover::{Endpoints, LinkConfig};
 use wire::protocol::resource_tracker;
 
-use super::HADOOP_VERSION;
 use super::shared::NodeAddress;
+use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
@@ -51,7 +51,7 @@ pub(super) fn scheduler(
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
         pause_max_ms: config.scheduler.pause_max_ms,
         memory_ceiling_mb: memory_ceiling_mb(config, physical_memory_mb),
-        vmem_check: ratio.filter(|_| config.monitor.vmem_check_enabled),
+        vmem_check: ratio.filter(|_| config.monitor.vmem_check_enabled && config.monitor.polled),
         sigkill_delay_ms: config.launch.sigkill_delay_ms,
         diagnostics_max_chars: config.launch.diagnostics_max_chars,
         utc_offset_s: utc_offset.whole_seconds(),
@@ -133,8 +133,8 @@ pub(super) fn monitor(config: &Config) -> MonitorOptions {
         interval: Duration::from_millis(config.monitor.interval_ms.max(1)),
         containers: config.monitor.enabled,
         memory: MemoryPolicy {
-            pmem: config.monitor.pmem_check_enabled,
-            vmem: config.monitor.vmem_check_enabled,
+            pmem: config.monitor.pmem_check_enabled && config.monitor.polled,
+            vmem: config.monitor.vmem_check_enabled && config.monitor.polled,
             vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
         },
         smaps_based_rss: config.monitor.smaps_based_rss,
@@ -204,10 +204,9 @@ fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) 
         versions: Versions {
             node_manager: HADOOP_VERSION.to_owned(),
             node_manager_build: format!("{HADOOP_VERSION} ({own})"),
-            node_manager_built_on: String::new(),
             hadoop: HADOOP_VERSION.to_owned(),
             hadoop_build: format!("{HADOOP_VERSION} ({own})"),
-            hadoop_built_on: String::new(),
+            built_on: HADOOP_BUILT_ON,
         },
         started_at: now,
         registered: false,

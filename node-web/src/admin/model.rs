@@ -61,12 +61,10 @@ pub(super) struct NodeInfo<'a> {
     node_healthy: bool,
     node_manager_version: &'a str,
     node_manager_build_version: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    node_manager_version_built_on: &'a str,
+    node_manager_version_built_on: &'static str,
     hadoop_version: &'a str,
     hadoop_build_version: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    hadoop_version_built_on: &'a str,
+    hadoop_version_built_on: &'static str,
     id: String,
     node_host_name: &'a str,
     #[serde(rename = "nmStartupTime")]
@@ -90,10 +88,10 @@ impl<'a> NodeInfo<'a> {
             node_healthy: node.health.healthy,
             node_manager_version: &versions.node_manager,
             node_manager_build_version: &versions.node_manager_build,
-            node_manager_version_built_on: &versions.node_manager_built_on,
+            node_manager_version_built_on: versions.built_on,
             hadoop_version: &versions.hadoop,
             hadoop_build_version: &versions.hadoop_build,
-            hadoop_version_built_on: &versions.hadoop_built_on,
+            hadoop_version_built_on: versions.built_on,
             id: node.node_id.to_string(),
             node_host_name: &node.node_id.host,
             nm_startup_time: node.started_at.0,
@@ -117,6 +115,7 @@ pub(super) struct AppInfo<'a> {
     id: String,
     state: &'static str,
     user: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     containerids: Vec<String>,
 }
 
@@ -147,6 +146,7 @@ pub(super) struct ContainerInfo<'a> {
     execution_type: &'static str,
     container_logs_link: String,
     node_id: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     container_log_files: Vec<String>,
 }
 
@@ -179,10 +179,11 @@ impl<'a> ContainerInfo<'a> {
     }
 }
 
-/// Entry of `/ws/v1/node/containers/ID/logs`.
+/// Document of `/ws/v1/node/containers/ID/logs`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContainerLogsInfo {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     container_log_info: Vec<ContainerLogInfo>,
     log_aggregation_type: &'static str,
     container_id: String,

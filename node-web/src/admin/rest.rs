@@ -30,10 +30,15 @@ pub(super) struct RestError {
 
 impl RestError {
     fn bad_request(message: impl Into<String>) -> Self {
+        Self::bad_request_by("java.lang.Exception", message)
+    }
+
+    /// Returns a bad request with the Java class of its cause, which Hadoop puts before the text.
+    fn bad_request_by(cause_class: &str, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
             java_class: "org.apache.hadoop.yarn.webapp.BadRequestException",
-            message: message.into(),
+            message: format!("{cause_class}: {}", message.into()),
         }
     }
 
@@ -49,7 +54,7 @@ impl RestError {
         Self {
             status: StatusCode::NOT_FOUND,
             java_class: "org.apache.hadoop.yarn.webapp.NotFoundException",
-            message: message.into(),
+            message: format!("java.lang.Exception: {}", message.into()),
         }
     }
 
@@ -143,13 +148,14 @@ fn app(visit: &Visit, text: &str) -> Result<Answer, RestError> {
         return Err(RestError::not_found("appId, , is empty or null"));
     }
     let id: ApplicationId = text.parse().map_err(|_| {
-        RestError::bad_request(if text.starts_with("application_") {
+        let message = if text.starts_with("application_") {
             format!("Invalid ApplicationId: {text}")
         } else {
             format!(
                 "Invalid ApplicationId prefix: {text}. The valid ApplicationId should start with prefix application"
             )
-        })
+        };
+        RestError::bad_request_by("java.lang.IllegalArgumentException", message)
     })?;
     let app = visit
         .node
@@ -215,7 +221,7 @@ async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     };
     let offset = visit.options.utc_offset;
     let info = ContainerLogsInfo::local(&visit.node, id.to_string(), files, offset);
-    document(visit, &Under("containerLogsInfo", [info]))
+    document(visit, &Under("containerLogsInfo", info))
 }
 
 /// `/containers/{id}/logs/{file}?size=&format=`: text, errors too, as Hadoop has it.
@@ -264,7 +270,7 @@ fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs
         }
         NoLogs::Unreadable { .. } | NoLogs::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    text(status, no_logs.to_string())
+    text(status, format!("java.lang.Exception: {no_logs}"))
 }
 
 /// A part of a log file between the lines that the `yarn logs` command prints on (Hadoop:
@@ -279,17 +285,13 @@ async fn framed_log(
     let log = logs.open(name).await?;
     let name = name.as_str();
     let range = range::sized(log.length, size);
-    let head = if range.is_empty() {
-        String::new()
-    } else {
-        let container = format!("Container: {id} on {}", visit.node.node_id);
-        format!(
-            "{container}\nLogAggregationType: LOCAL\n{}\nLogType:{name}\nLogLastModifiedTime:{}\nLogLength:{}\nLogContents:\n",
-            "=".repeat(container.chars().count()),
-            java_date(log.modified_s, visit.options.utc_offset),
-            log.length,
-        )
-    };
+    let container = format!("Container: {id} on {}", visit.node.node_id);
+    let head = format!(
+        "{container}\nLogAggregationType: LOCAL\n{}\nLogType:{name}\nLogLastModifiedTime:{}\nLogLength:{}\nLogContents:\n",
+        "=".repeat(container.chars().count()),
+        java_date(log.modified_s, visit.options.utc_offset),
+        log.length,
+    );
     let end = format!("End of LogType:{name}");
     let running = if logs.is_running() {
         format!("This log file belongs to a running container ({id}) and so may not be complete.")

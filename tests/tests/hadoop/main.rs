@@ -7,6 +7,7 @@
 //! | [`descriptors`] | messages, enums and methods, name by name and number by number |
 //! | [`harness_jars`] and the two `…_java_nm` | the harness: a failure is not the agent's |
 //! | [`interop`] | jobs on an agent's node under Hadoop's ResourceManager and under `nm-agent rm` |
+//! | [`like_hadoop`] | what scripts and people read, beside Hadoop's NodeManager |
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
 //! | [`proxy_interop`] | the AMRMProxy among real components |
 
@@ -14,6 +15,7 @@ mod descriptors;
 mod harness_jars;
 mod harness_java_nm;
 mod interop;
+mod like_hadoop;
 mod mini_rm;
 mod proxy_interop;
 mod scripted_java_nm;
