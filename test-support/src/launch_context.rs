@@ -98,6 +98,13 @@ impl LaunchContext {
     }
 }
 
+/// A message of the protocol, for contexts with parts that no method adds.
+impl From<ContainerLaunchContextProto> for LaunchContext {
+    fn from(context: ContainerLaunchContextProto) -> Self {
+        Self(context)
+    }
+}
+
 /// Modification time as Hadoop's local file system reports it, in milliseconds since 1970.
 fn modified_ms(path: &Path) -> i64 {
     let modified = path

@@ -229,9 +229,6 @@ pub enum PlanError {
     /// Bash would drop the NUL byte and run something else.
     #[error("a command contains a NUL byte")]
     Command,
-    /// There is nothing to run.
-    #[error("the launch context has no command")]
-    NoCommand,
     /// The link would lie outside the work directory, or is no name at all.
     #[error("link name {link:?} is not a relative path below the working directory")]
     LinkName {
@@ -291,7 +288,10 @@ pub enum LaunchEvent {
         id: ContainerId,
         /// 0 to 255; 128 + signal when it was signalled.
         status: records::ContainerExitStatus,
-        /// Diagnostics for the AM and people; empty when the status is 0.
+        /// Cause of a failure, for the AM and people; empty when the status is 0.
+        cause: String,
+        /// Exit code with the last error output, a piece of its own in the container's
+        /// diagnostics; empty when the status is 0.
         diagnostics: String,
     },
 }

@@ -1,10 +1,11 @@
 //! Diagnostics of a container's end for its AM and for people: Hadoop's texts with the tails of the
 //! error files.
 //!
-//! Clients match these texts, so they are Hadoop's to the letter, except that the block about the
+//! Clients match these texts, so they are Hadoop's to the letter, except that the text about the
 //! exit code comes once (Hadoop: `DefaultContainerExecutor.launchContainer`,
-//! `ContainerLaunch.handleContainerExitWithFailure`). The files belong to the container's user:
-//! reads are bounded, links are not followed, and nothing that could block is opened.
+//! `ContainerLaunch.handleContainerExitWithFailure`; a container without a retry policy gets the
+//! latter twice there). The files belong to the container's user: reads are bounded, links are not
+//! followed, and nothing that could block is opened.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -49,38 +50,57 @@ impl StderrPattern {
     }
 }
 
-/// The diagnostics of an exit; empty for success.
+/// Diagnostics of an exit in two pieces, which are stamped one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ExitDiagnostics {
+    /// Text of the executor; empty for success.
+    pub(super) executor: String,
+    /// Exit code with the tails of the error files; empty for success.
+    pub(super) exit_code: String,
+}
+
+/// Returns the diagnostics of an exit.
 pub(super) fn of_exit(
     id: ContainerId,
     status: ContainerExitStatus,
     log_dir: &Path,
     pattern: &StderrPattern,
     tail_bytes: u64,
-) -> String {
+) -> ExitDiagnostics {
     if status == ContainerExitStatus::SUCCESS {
-        return String::new();
+        return ExitDiagnostics::default();
     }
-    if status.is_signalled() {
-        return format!(
-            "Container killed on request. Exit code is {status}\n\
-             Container exited with a non-zero exit code {status}. \n"
-        );
+    let mut exit_code = format!("Container exited with a non-zero exit code {status}. ");
+    let executor = if status.is_signalled() {
+        format!("Container killed on request. Exit code is {status}")
+    } else {
+        append_tails(&mut exit_code, id, log_dir, pattern, tail_bytes);
+        format!("Exception from container-launch.\nContainer id: {id}\nExit code: {status}\n\n")
+    };
+    exit_code.push('\n');
+    ExitDiagnostics {
+        executor,
+        exit_code,
     }
-    let mut text = format!(
-        "Exception from container-launch.\nContainer id: {id}\nExit code: {status}\n\n\
-         Container exited with a non-zero exit code {status}. "
-    );
+}
+
+fn append_tails(
+    text: &mut String,
+    id: ContainerId,
+    log_dir: &Path,
+    pattern: &StderrPattern,
+    tail_bytes: u64,
+) {
     let tail_bytes = tail_bytes.min(TAIL_MAX);
     match Directory::open(log_dir) {
         Ok(directory) => {
-            append_prelaunch(&mut text, &directory, tail_bytes);
-            append_stderr(&mut text, &directory, log_dir, pattern, tail_bytes);
+            append_prelaunch(text, &directory, tail_bytes);
+            append_stderr(text, &directory, log_dir, pattern, tail_bytes);
         }
         Err(error) => {
             tracing::debug!(container = %id, error = crate::error_chain(&error), "no error files");
         }
     }
-    text
 }
 
 fn append_prelaunch(text: &mut String, directory: &Directory, tail_bytes: u64) {
@@ -122,19 +142,15 @@ fn append_stderr(
     }
     if let Ok(tail) = tail(directory, name, tail_bytes) {
         append_tail(text, &name.to_string_lossy(), tail_bytes, &tail);
+        text.push('\n');
     }
 }
 
 fn append_tail(text: &mut String, name: &str, tail_bytes: u64, tail: &[u8]) {
     let tail = String::from_utf8_lossy(tail);
-    let end = if tail.is_empty() || tail.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
     write(
         text,
-        format_args!("Last {tail_bytes} bytes of {name} :\n{tail}{end}"),
+        format_args!("Last {tail_bytes} bytes of {name} :\n{tail}"),
     );
 }
 
@@ -196,50 +212,56 @@ mod tests {
     use super::*;
     use crate::launch::testing::container_id;
 
-    fn diagnostics_of(log_dir: &Path, status: i32) -> String {
+    fn diagnostics_of(log_dir: &Path, status: i32) -> ExitDiagnostics {
         let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
         let status = ContainerExitStatus(status);
         of_exit(container_id(), status, log_dir, &pattern, 4096)
     }
 
+    fn exit_code_text(log_dir: &Path, status: i32) -> String {
+        diagnostics_of(log_dir, status).exit_code
+    }
+
     #[test]
-    fn a_failure_shows_hadoops_block_once_with_both_tails() {
+    fn a_failure_shows_hadoops_texts_with_both_tails() {
         let log_dir = tempfile::tempdir().unwrap();
         std::fs::write(log_dir.path().join("prelaunch.err"), "line 3: oops\n").unwrap();
         std::fs::write(log_dir.path().join("stderr"), "boom").unwrap();
-        let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
         let id = container_id();
-        let text = of_exit(id, ContainerExitStatus(7), log_dir.path(), &pattern, 4096);
-        let expected = format!(
-            "Exception from container-launch.\nContainer id: {id}\nExit code: 7\n\n\
-             Container exited with a non-zero exit code 7. Error file: prelaunch.err.\n\
+        let executor =
+            format!("Exception from container-launch.\nContainer id: {id}\nExit code: 7\n\n");
+        let exit_code = "Container exited with a non-zero exit code 7. Error file: prelaunch.err.\n\
              Last 4096 bytes of prelaunch.err :\nline 3: oops\n\
-             Last 4096 bytes of stderr :\nboom\n"
-        );
+             Last 4096 bytes of stderr :\nboom\n\n";
+        let expected = ExitDiagnostics {
+            executor,
+            exit_code: exit_code.to_owned(),
+        };
+        let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
+        let text = of_exit(id, ContainerExitStatus(7), log_dir.path(), &pattern, 4096);
         assert_eq!(text, expected);
     }
 
     #[test]
     fn success_says_nothing() {
-        assert_eq!(diagnostics_of(Path::new("/nowhere"), 0), "");
+        let empty = ExitDiagnostics::default();
+        assert_eq!(diagnostics_of(Path::new("/nowhere"), 0), empty);
     }
 
     #[test]
     fn a_kill_shows_no_files() {
-        assert_eq!(
-            diagnostics_of(Path::new("/nowhere"), 143),
-            "Container killed on request. Exit code is 143\n\
-             Container exited with a non-zero exit code 143. \n"
-        );
+        let text = diagnostics_of(Path::new("/nowhere"), 143);
+        let [executor, exit_code] = [
+            "Container killed on request. Exit code is 143",
+            "Container exited with a non-zero exit code 143. \n",
+        ];
+        assert_eq!((&*text.executor, &*text.exit_code), (executor, exit_code));
     }
 
     #[test]
     fn a_missing_log_directory_leaves_the_exit_code() {
-        let text = diagnostics_of(Path::new("/nowhere"), 3);
-        assert!(
-            text.ends_with("Container exited with a non-zero exit code 3. "),
-            "{text}"
-        );
+        let text = exit_code_text(Path::new("/nowhere"), 3);
+        assert_eq!(text, "Container exited with a non-zero exit code 3. \n");
     }
 
     #[test]
@@ -251,9 +273,9 @@ mod tests {
             let modified = SystemTime::now() - Duration::from_secs(age);
             file.unwrap().set_modified(modified).unwrap();
         }
-        let text = diagnostics_of(log_dir.path(), 1);
+        let text = exit_code_text(log_dir.path(), 1);
         assert!(
-            text.ends_with("Error files: a.stderr, b.STDERR, c.stderr.\nLast 4096 bytes of b.STDERR :\nb.STDERR\n"),
+            text.ends_with("Error files: a.stderr, b.STDERR, c.stderr.\nLast 4096 bytes of b.STDERR :\nb.STDERR\n\n"),
             "{text}"
         );
     }
@@ -263,8 +285,8 @@ mod tests {
         let log_dir = tempfile::tempdir().unwrap();
         let content = "x".repeat(100_000) + &"é".repeat(2_048);
         std::fs::write(log_dir.path().join("stderr"), content).unwrap();
-        let text = diagnostics_of(log_dir.path(), 1);
-        assert!(text.ends_with(&format!(":\n{}\n", "é".repeat(2_048))));
+        let text = exit_code_text(log_dir.path(), 1);
+        assert!(text.ends_with(&format!(":\n{}\n\n", "é".repeat(2_048))));
     }
 
     #[test]
@@ -278,15 +300,15 @@ mod tests {
         std::os::unix::fs::symlink(outside.path().join("secret"), link).unwrap();
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         std::fs::create_dir(log_dir.path().join("x.stderr")).unwrap();
-        let text = diagnostics_of(log_dir.path(), 1);
-        assert!(text.ends_with("exit code 1. "), "{text}");
+        let text = exit_code_text(log_dir.path(), 1);
+        assert!(text.ends_with("exit code 1. \n"), "{text}");
     }
 
     #[test]
     fn bytes_that_are_no_text_are_replaced() {
         let log_dir = tempfile::tempdir().unwrap();
         std::fs::write(log_dir.path().join("stderr"), b"\xff\0x").unwrap();
-        let text = diagnostics_of(log_dir.path(), 1);
-        assert!(text.ends_with(":\n\u{fffd}\0x\n"), "{text}");
+        let text = exit_code_text(log_dir.path(), 1);
+        assert!(text.ends_with(":\n\u{fffd}\0x\n\n"), "{text}");
     }
 }

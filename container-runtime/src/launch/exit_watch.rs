@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::confined_end;
 use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
-use super::diagnostics::{self, StderrPattern};
+use super::diagnostics::{self, ExitDiagnostics, StderrPattern};
 use super::files::Directory;
 use super::process::signal_group;
 use super::process_tree::Process;
@@ -153,7 +153,8 @@ impl Watch {
             .report(LaunchEvent::Exited {
                 id: self.id,
                 status,
-                diagnostics,
+                cause: diagnostics.executor,
+                diagnostics: diagnostics.exit_code,
             })
             .await;
     }
@@ -360,7 +361,7 @@ struct Finished {
 impl Finished {
     /// Removes its cgroups, writes the exit code, reads what the error files say. Its exit status,
     /// which the kernel may know better than the process, and its diagnostics.
-    async fn files(self, shared: &Arc<Shared>) -> (ContainerExitStatus, String) {
+    async fn files(self, shared: &Arc<Shared>) -> (ContainerExitStatus, ExitDiagnostics) {
         let permit = shared.finishing.acquire().await;
         let status = self.status;
         let task_shared = Arc::clone(shared);
@@ -371,7 +372,7 @@ impl Finished {
                 let error = crate::error_chain(&error);
                 tracing::warn!(container = %self.id, error, "the exit code is not kept");
             }
-            let diagnostics = diagnostics::of_exit(
+            let mut diagnostics = diagnostics::of_exit(
                 self.id,
                 self.status,
                 &self.log_dir,
@@ -379,16 +380,16 @@ impl Finished {
                 task_shared.stderr_tail_bytes,
             );
             match self.killed_for_memory() {
-                Some(message) => (
-                    ContainerExitStatus::KILLED_EXCEEDED_PMEM,
-                    message + &diagnostics,
-                ),
+                Some(message) => {
+                    diagnostics.executor.insert_str(0, &message);
+                    (ContainerExitStatus::KILLED_EXCEEDED_PMEM, diagnostics)
+                }
                 None => (self.status, diagnostics),
             }
         });
         let result = task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "the diagnostics of a container are lost");
-            (status, String::new())
+            (status, ExitDiagnostics::default())
         });
         drop(permit);
         result

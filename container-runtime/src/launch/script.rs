@@ -2,9 +2,9 @@
 //!
 //! Pure. Line for line what Hadoop's `ContainerExecutor.writeLaunchEnv` writes with its
 //! `UnixShellScriptBuilder`, with these differences:
-//! - The lines that copy the script and list the work directory into the log directory are missing.
-//!   They cost seven forks before each command; [`super::debug_info`] writes the same files off the
-//!   way to the first instruction.
+//! - The lines that copy the script and list the work directory into the log directory are missing,
+//!   though announced in `prelaunch.out`. They cost seven forks before each command;
+//!   [`super::debug_info`] writes the same files off the way to the first instruction.
 //! - `mkdir -p` is written once for each directory, and quoted when bash would split or expand the
 //!   name.
 //! - Names that bash cannot export have no line; see [`super::environment`].
@@ -67,6 +67,9 @@ pub(super) fn launch_script(
     }
     line(out, format_args!("echo \"Setting up job resources\""));
     write_links(out, links)?;
+    if config.debug_info {
+        line(out, format_args!("echo \"Copying debugging information\""));
+    }
     line(out, format_args!("echo \"Launching container\""));
     line(out, format_args!("exec /bin/bash -c \"{command}\""));
     Ok(script)
@@ -76,11 +79,9 @@ fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(script, "{text}").expect("writing to a String cannot fail");
 }
 
-/// The commands, joined by one space, markers filled in.
+/// Returns the commands, joined by one space, with markers filled in. Without commands bash runs an
+/// empty one and succeeds, as in Hadoop.
 fn command(config: &LaunchConfig, plan: &LaunchPlan, log_dir: &str) -> Result<String, PlanError> {
-    if plan.commands.is_empty() {
-        return Err(PlanError::NoCommand);
-    }
     let command = expand(
         &plan.commands.join(" "),
         log_dir,
@@ -347,6 +348,17 @@ exec /bin/bash -c "$JAVA_HOME/bin/java --add-opens=java.base/java.lang=ALL-UNNAM
     }
 
     #[test]
+    fn debugging_information_is_announced_where_it_is_written() {
+        let mut config = testing::config();
+        for debug_info in [false, true] {
+            config.debug_info = debug_info;
+            let script = script_of(&config, &testing::plan(Path::new("/w")));
+            let announced = script.contains("echo \"Copying debugging information\"\n");
+            assert_eq!(announced, debug_info);
+        }
+    }
+
+    #[test]
     fn two_names_for_one_resource_are_both_made() {
         let mut plan = testing::plan(Path::new("/w"));
         plan.commands = vec!["true".to_owned()];
@@ -359,7 +371,7 @@ exec /bin/bash -c "$JAVA_HOME/bin/java --add-opens=java.base/java.lang=ALL-UNNAM
     fn commands_that_bash_would_misread_are_refused() {
         let config = testing::config();
         let mut plan = testing::plan(Path::new("/w"));
-        assert_eq!(command(&config, &plan, "/l"), Err(PlanError::NoCommand));
+        assert_eq!(command(&config, &plan, "/l"), Ok(String::new()));
         plan.commands = vec!["a\0b".to_owned()];
         assert_eq!(command(&config, &plan, "/l"), Err(PlanError::Command));
     }

@@ -22,7 +22,7 @@ async fn an_exit_code_comes_with_hadoops_block() {
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 7);
     assert!(
-        diagnostics.ends_with("Last 4096 bytes of stderr :\nboom\n"),
+        diagnostics.ends_with("Last 4096 bytes of stderr :\nboom\n\n\n"),
         "{diagnostics}"
     );
 }

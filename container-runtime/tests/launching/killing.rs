@@ -13,7 +13,7 @@ async fn terminate_ends_a_container_with_143() {
     let (status, diagnostics) = node.exited().await;
     assert_eq!(status, 143);
     assert!(
-        diagnostics.starts_with("Container killed on request. Exit code is 143\n"),
+        diagnostics.starts_with("Container killed on request. Exit code is 143"),
         "{diagnostics}"
     );
 }

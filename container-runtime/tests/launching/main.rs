@@ -101,9 +101,10 @@ impl Node {
         match self.event().await {
             LaunchEvent::Exited {
                 status,
+                cause,
                 diagnostics,
                 ..
-            } => (status.0, diagnostics),
+            } => (status.0, cause + &diagnostics),
             other @ (LaunchEvent::Launched { .. }
             | LaunchEvent::LaunchFailed { .. }
             | LaunchEvent::ProcessesGone(_)) => {

@@ -293,6 +293,7 @@ mod tests {
         let exited = LaunchEvent::Exited {
             id: container_id(1),
             status: ContainerExitStatus(3),
+            cause: "Exception from container-launch.\n".to_owned(),
             diagnostics: "Last 4096 bytes of stderr :\nno such table\n".to_owned(),
         };
         core.handle(WorkerEvent::Launch(exited), at(2), 0);

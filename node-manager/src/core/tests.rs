@@ -224,6 +224,7 @@ impl Node {
         self.handle(LaunchEvent::Exited {
             id: container_id(n),
             status: ContainerExitStatus(status),
+            cause: String::new(),
             diagnostics: String::new(),
         });
     }

@@ -69,12 +69,20 @@ impl Core {
             LaunchEvent::Exited {
                 id,
                 status,
+                cause,
                 diagnostics,
-            } => Event::Exited {
-                id,
-                status,
-                diagnostics,
-            },
+            } => {
+                let annotation = Event::Annotate {
+                    id,
+                    diagnostics: cause,
+                };
+                self.must_feed(annotation, now);
+                Event::Exited {
+                    id,
+                    status,
+                    diagnostics,
+                }
+            }
         };
         self.must_feed(event, now);
     }

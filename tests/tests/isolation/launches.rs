@@ -184,13 +184,14 @@ impl Node {
         let event = self.event().await;
         let LaunchEvent::Exited {
             status,
+            cause,
             diagnostics,
             ..
         } = event
         else {
             panic!("{event:?}");
         };
-        (status, diagnostics)
+        (status, cause + &diagnostics)
     }
 
     async fn effect(&mut self) -> IsolationEvent {

@@ -309,6 +309,7 @@ impl World {
         let exited = LaunchEvent::Exited {
             id: container_id(n),
             status: records::ContainerExitStatus(0),
+            cause: String::new(),
             diagnostics: String::new(),
         };
         self.workers.launches.try_send(exited).unwrap();
