@@ -7,6 +7,9 @@
 //!
 //! Numbers that an allocator changed are replaced by the node's next heartbeat, which is more
 //! accurate.
+//!
+//! Difference from Hadoop: a node whose queue stands at the published limit is not offered. The
+//! node would shed what it gets, and a master would ask again for the same full node.
 
 mod comparator;
 #[cfg(test)]
@@ -73,8 +76,10 @@ pub struct NodeLoad {
 pub struct ClusterNode {
     /// Path of the node's rack.
     pub rack: String,
-    /// Waiting containers of both types.
+    /// Waiting containers of both types, and those that an allocator has added since.
     pub queue_length: u32,
+    /// Waiting containers of both types, as of the last heartbeat.
+    pub waiting: u32,
     /// Estimated wait in milliseconds.
     pub queue_wait_time_ms: Option<u32>,
     /// Opportunistic containers that may wait, as of the first heartbeat.
@@ -142,6 +147,7 @@ impl NodeLoadMonitor {
         }
         if let Some(node) = self.nodes.get_mut(id) {
             node.queue_length = load.queue_length;
+            node.waiting = load.queue_length;
             node.queue_wait_time_ms = load.queue_wait_time_ms;
             node.capability = load.capability;
             node.allocated = load.allocated;
@@ -151,6 +157,7 @@ impl NodeLoadMonitor {
         let node = ClusterNode {
             rack: rack.to_owned(),
             queue_length: load.queue_length,
+            waiting: load.queue_length,
             queue_wait_time_ms: load.queue_wait_time_ms,
             queue_capacity: load.queue_capacity,
             capability: load.capability,
@@ -219,10 +226,23 @@ impl NodeLoadMonitor {
         &self.sorted[..count.min(self.sorted.len())]
     }
 
-    /// Returns the [`NodeLoadConfig::nodes_used`] nodes that are offered to allocators.
-    #[must_use]
-    pub fn least_loaded(&self) -> &[NodeId] {
-        self.select(self.config.nodes_used)
+    /// Returns the nodes that are offered to allocators: the first [`NodeLoadConfig::nodes_used`]
+    /// of the last sort whose queues are below the limit.
+    pub fn least_loaded(&self) -> impl Iterator<Item = &NodeId> {
+        let below_limit = |id: &&NodeId| {
+            let node = self.nodes.get(id);
+            node.is_some_and(|node| self.is_below_limit(node))
+        };
+        let usable = self.sorted.iter().filter(below_limit);
+        usable.take(self.config.nodes_used)
+    }
+
+    /// Returns whether a node could keep one more container in its queue. A node without waiting
+    /// containers may start it at once, whatever the limit.
+    fn is_below_limit(&self, node: &ClusterNode) -> bool {
+        let waiting = usize::try_from(node.waiting).unwrap_or(usize::MAX);
+        let limit = self.queuing_limit().max_queue_length;
+        waiting == 0 || limit.is_none_or(|limit| waiting < limit)
     }
 
     /// Returns the limit to publish to the nodes.
@@ -270,16 +290,20 @@ impl NodeLoadMonitor {
 
     /// Returns whether a node takes no container of any size until its next heartbeat.
     pub(crate) fn is_exhausted(&self, id: &NodeId) -> bool {
-        self.nodes
-            .get(id)
-            .is_none_or(|node| self.config.comparator.is_exhausted(node))
+        self.nodes.get(id).is_none_or(|node| {
+            let comparator = self.config.comparator;
+            comparator.is_exhausted(node, self.is_below_limit(node))
+        })
     }
 
     /// Counts one more container of this size at a node, if it may take it, and returns whether it
     /// did. A full or unknown node stays unchanged.
     pub fn compare_and_increment(&mut self, id: &NodeId, ask: Resource) -> bool {
+        let node = self.nodes.get(id);
+        let may_queue = node.is_some_and(|node| self.is_below_limit(node));
+        let comparator = self.config.comparator;
         self.nodes
             .get_mut(id)
-            .is_some_and(|node| self.config.comparator.compare_and_increment(node, ask))
+            .is_some_and(|node| comparator.compare_and_increment(node, ask, may_queue))
     }
 }

@@ -97,7 +97,7 @@ impl Core {
 
     /// Returns the least loaded nodes, the least loaded first.
     fn nodes_for_scheduling(&self) -> Vec<RemoteNodeProto> {
-        let ids = self.load.least_loaded().iter();
+        let ids = self.load.least_loaded();
         let nodes = ids.filter_map(|id| self.nodes.get(id));
         nodes
             .take(NODES_PER_ANSWER_MAX)

@@ -214,11 +214,10 @@ impl Core {
         })));
     }
 
-    /// Returns the number of nodes on which opportunistic containers are allocated, as of the last
-    /// sort.
+    /// Returns the number of nodes on which opportunistic containers are allocated at present.
     #[must_use]
     pub fn nodes_offered(&self) -> usize {
-        self.load.least_loaded().len()
+        self.load.least_loaded().count()
     }
 
     /// Returns the capacity that is free for guaranteed containers.

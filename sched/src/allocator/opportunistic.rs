@@ -94,7 +94,7 @@ impl OpportunisticContainerAllocator {
             .min(ALLOCATIONS_PER_CALL_MAX);
         let AttemptAsks { asks, blacklist } = &mut context.0;
         let allowed = |node: &&NodeId| !blacklist.contains(&node.host);
-        let mut anywhere = Ring::new(nodes.least_loaded().iter().filter(allowed).cloned(), random);
+        let mut anywhere = Ring::new(nodes.least_loaded().filter(allowed).cloned(), random);
         let mut on_rack: BTreeMap<String, Ring> = BTreeMap::new();
         let mut allocations = Vec::new();
         asks.for_each(|key, ask| {

@@ -100,8 +100,8 @@ impl LoadComparator {
 
     /// Returns whether [`Self::compare_and_increment`] refuses every size. Sizes have at least 1 of
     /// both types.
-    pub(super) fn is_exhausted(self, node: &ClusterNode) -> bool {
-        let queue_is_full = node.queue_length >= node.queue_capacity;
+    pub(super) fn is_exhausted(self, node: &ClusterNode, may_queue: bool) -> bool {
+        let queue_is_full = !may_queue || node.queue_length >= node.queue_capacity;
         match self {
             Self::QueueLength => queue_is_full,
             Self::QueueWaitTime => false,
@@ -113,17 +113,23 @@ impl LoadComparator {
     }
 
     /// Counts a container of this size at a node, if the node may take it, and returns whether it
-    /// did. This keeps one burst from overloading a node before its next heartbeat.
-    pub(super) fn compare_and_increment(self, node: &mut ClusterNode, ask: Resource) -> bool {
+    /// did. This keeps one burst from overloading a node before its next heartbeat. `may_queue`:
+    /// whether the node's queue is below the published limit.
+    pub(super) fn compare_and_increment(
+        self,
+        node: &mut ClusterNode,
+        ask: Resource,
+        may_queue: bool,
+    ) -> bool {
         match self {
-            Self::QueueLength => node.join_queue(),
+            Self::QueueLength => may_queue && node.join_queue(),
             Self::QueueWaitTime => true,
             Self::QueueLengthThenResources => {
                 if ask.fits_in(node.available()) {
                     node.allocated = node.allocated.saturating_add(ask);
                     true
                 } else {
-                    ask.fits_in(node.capability) && node.join_queue()
+                    may_queue && ask.fits_in(node.capability) && node.join_queue()
                 }
             }
         }

@@ -39,8 +39,8 @@ fn queue(queue_length: u32, queue_capacity: u32) -> NodeLoad {
     }
 }
 
-fn hosts(ids: &[NodeId]) -> Vec<&str> {
-    ids.iter().map(|id| id.host.as_str()).collect()
+fn hosts<'a>(ids: impl IntoIterator<Item = &'a NodeId>) -> Vec<&'a str> {
+    ids.into_iter().map(|id| id.host.as_str()).collect()
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn the_list_is_made_once_per_interval_and_the_first_time_after_one() {
     let mut monitor = monitor(LoadComparator::QueueLength);
     monitor.update(&node_id("a"), RACK, &queue(0, 5), MonoMillis(1));
     assert!(!monitor.tick(MonoMillis(999)));
-    assert!(monitor.least_loaded().is_empty());
+    assert_eq!(monitor.least_loaded().count(), 0);
     assert_eq!(monitor.next_deadline(), MonoMillis(1_000));
     assert!(monitor.tick(MonoMillis(1_003)));
     assert_eq!(hosts(monitor.least_loaded()), ["a"]);
@@ -106,12 +106,12 @@ fn no_more_nodes_are_offered_than_configured() {
         monitor.update(
             &node_id(&host.to_string()),
             RACK,
-            &queue(12 - host, 0),
+            &queue((12 - host).min(3), 0),
             MonoMillis(1),
         );
     }
     monitor.sort(MonoMillis(2));
-    assert_eq!(monitor.least_loaded().len(), 10);
+    assert_eq!(monitor.least_loaded().count(), 10);
     assert_eq!(hosts(monitor.select(2)), ["11", "10"]);
     assert_eq!(monitor.select(usize::MAX).len(), 12);
 }
@@ -122,8 +122,52 @@ fn full_nodes_are_in_neither_the_list_nor_the_limit() {
     monitor.update(&node_id("full"), RACK, &queue(100, 100), MonoMillis(1));
     monitor.update(&node_id("free"), RACK, &queue(7, 100), MonoMillis(1));
     monitor.sort(MonoMillis(2));
-    assert_eq!(hosts(monitor.least_loaded()), ["free"]);
+    assert_eq!(hosts(monitor.select(usize::MAX)), ["free"]);
     assert_eq!(monitor.queuing_limit().max_queue_length, Some(7));
+}
+
+#[test]
+fn a_node_at_the_published_limit_is_neither_offered_nor_given_anything() {
+    let size = Resource::new(1, 1);
+    for comparator in COMPARATORS {
+        let mut monitor = monitor(comparator);
+        let full = NodeLoad {
+            allocated: Resource::new(4_096, 4),
+            ..queue(5, 100)
+        };
+        for (host, queue_length) in [("a", 5), ("b", 4)] {
+            let load = NodeLoad {
+                queue_length,
+                ..full
+            };
+            monitor.update(&node_id(host), RACK, &load, MonoMillis(1));
+        }
+        monitor.sort(MonoMillis(2));
+        // By wait the limit is a time, which nodes ignore.
+        let is_limited = comparator != LoadComparator::QueueWaitTime;
+        let takes = |monitor: &mut NodeLoadMonitor, host| {
+            monitor.compare_and_increment(&node_id(host), size)
+        };
+        assert_eq!(monitor.least_loaded().count(), 2 - usize::from(is_limited));
+        assert_eq!(takes(&mut monitor, "a"), !is_limited, "{comparator:?}");
+        assert_eq!(monitor.is_exhausted(&node_id("a")), is_limited);
+        // A node below the limit takes several, as it may start them.
+        assert!(takes(&mut monitor, "b") && takes(&mut monitor, "b"));
+        monitor.update(&node_id("b"), RACK, &full, MonoMillis(3));
+        assert_eq!(takes(&mut monitor, "b"), !is_limited, "{comparator:?}");
+    }
+}
+
+#[test]
+fn a_limit_of_none_waiting_leaves_idle_nodes_usable() {
+    let mut config = NodeLoadConfig::default();
+    (config.queue_limit.min, config.queue_limit.max) = (0, 0);
+    let mut monitor = NodeLoadMonitor::new(config, MonoMillis(0));
+    monitor.update(&node_id("idle"), RACK, &queue(0, 5), MonoMillis(1));
+    monitor.update(&node_id("busy"), RACK, &queue(1, 5), MonoMillis(1));
+    monitor.sort(MonoMillis(2));
+    assert_eq!(monitor.queuing_limit().max_queue_length, Some(0));
+    assert_eq!(hosts(monitor.least_loaded()), ["idle"]);
 }
 
 #[test]
@@ -249,6 +293,7 @@ fn any_node() -> impl Strategy<Value = (NodeId, ClusterNode)> {
             let node = ClusterNode {
                 rack: RACK.to_owned(),
                 queue_length: length,
+                waiting: length,
                 queue_wait_time_ms: wait,
                 queue_capacity: 0,
                 capability,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use records::{ContainerId, MonoMillis, NodeId, Resource, ResourceRequest};
 use sched::{
     ContainerAllocation, LoadComparator, Locality, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
-    OpportunisticContainerAllocator, OpportunisticContainerContext, SplitMix64,
+    OpportunisticContainerAllocator, OpportunisticContainerContext, QueueLimitConfig, SplitMix64,
 };
 
 use crate::asked::Asked;
@@ -58,6 +58,10 @@ struct World {
     comparator: LoadComparator,
     nodes_used: usize,
     queues: BTreeMap<NodeId, NodeLoad>,
+    /// Waiting containers in the last heartbeat of each node.
+    waiting: BTreeMap<NodeId, u32>,
+    /// Limit that the monitor publishes.
+    limit: Option<usize>,
     racks: BTreeMap<NodeId, String>,
     asked: Asked,
     last_id: i64,
@@ -79,7 +83,9 @@ impl World {
             LoadComparator::QueueLengthThenResources => size.fits_in(node.capability),
             LoadComparator::QueueLength => true,
         };
-        let joins = queues && node.queue_length < node.queue_capacity;
+        let waiting = self.waiting[id] as usize;
+        let is_at_limit = waiting > 0 && self.limit.is_some_and(|limit| waiting >= limit);
+        let joins = queues && !is_at_limit && node.queue_length < node.queue_capacity;
         node.queue_length += u32::from(joins);
         joins
     }
@@ -142,6 +148,7 @@ fn step(world: &mut World, subject: &mut Subject, op: Op) -> Result<(), TestCase
                 ..load
             };
             world.queues.insert(node.id(), kept);
+            world.waiting.insert(node.id(), load.queue_length);
             world.racks.insert(node.id(), node.rack());
             subject.monitor.update(&node.id(), &node.rack(), &load, now);
         }
@@ -161,7 +168,8 @@ fn step(world: &mut World, subject: &mut Subject, op: Op) -> Result<(), TestCase
             prop_assert_eq!(subject.context.update_blacklist(&add, &remove), Ok(()));
         }
         Op::Allocate(max) => {
-            let offered = subject.monitor.least_loaded().to_vec();
+            world.limit = subject.monitor.queuing_limit().max_queue_length;
+            let offered: Vec<_> = subject.monitor.least_loaded().cloned().collect();
             prop_assert!(offered.len() <= world.nodes_used);
             let mut again = Subject {
                 monitor: subject.monitor.clone(),
@@ -205,7 +213,9 @@ proptest! {
         seed in any::<u64>(),
         ops in prop::collection::vec(op(), 1..60),
     ) {
-        let config = NodeLoadConfig { comparator, nodes_used, ..NodeLoadConfig::default() };
+        let queue_limit = QueueLimitConfig { sigma: 1.0, min: 1, max: 3 };
+        let config =
+            NodeLoadConfig { comparator, nodes_used, queue_limit, ..NodeLoadConfig::default() };
         let mut subject = Subject {
             monitor: NodeLoadMonitor::new(config, MonoMillis(0)),
             context: OpportunisticContainerContext::new(),
@@ -215,6 +225,8 @@ proptest! {
             comparator,
             nodes_used,
             queues: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            limit: None,
             racks: BTreeMap::new(),
             asked: Asked::new(true),
             last_id: 0,

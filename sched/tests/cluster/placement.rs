@@ -179,7 +179,7 @@ impl Cluster {
 
     /// Returns the list that the ResourceManager's next answer carries.
     fn list(&self) -> Vec<RemoteNode> {
-        let ids = self.monitor.least_loaded().iter();
+        let ids = self.monitor.select(self.setting.nodes_used).iter();
         ids.map(|id| RemoteNode {
             node_id: id.clone(),
             http_address: String::new(),

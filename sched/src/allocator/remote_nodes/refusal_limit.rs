@@ -1,10 +1,10 @@
 //! Limit on the containers that an attempt places in one heartbeat, lowered by refusals.
 //!
-//! Additive increase and decrease in proportion, as congestion control does (Chiu and Jain, Computer
-//! Networks 1989; the proportion after DCTCP, SIGCOMM 2010). After refusals a heartbeat places at
-//! most as many containers as nodes took of the last ones; each heartbeat without refusals adds
-//! [`INCREASE`]. Without the limit, hundreds of attempts that know the same few nodes place all that
-//! they want again and again, and nearly all of it comes back.
+//! Additive increase and decrease in proportion, as congestion control does (Chiu and Jain,
+//! Computer Networks 1989; the proportion after DCTCP, SIGCOMM 2010). After refusals a heartbeat
+//! places at most as many containers as nodes took of the last ones; each heartbeat without refusals
+//! adds [`INCREASE`]. Without the limit, hundreds of attempts that know the same few nodes place all
+//! that they want again and again, and nearly all of it comes back.
 
 use records::MonoMillis;
 
@@ -15,7 +15,7 @@ use crate::allocator::ALLOCATIONS_PER_CALL_MAX;
 /// container with 4, 8 and 10 here, and took 126, 115 and 112 s; without the limit 5.1 and 121 s.
 const INCREASE: u32 = 10;
 
-/// Milliseconds after its placement in which the end of a container counts as a refusal. A node
+/// Milliseconds from the placement of a container in which its end counts as a refusal. A node
 /// refuses at the start, or sheds from its queue within a few heartbeats. An end that comes later is
 /// mostly an eviction by a guaranteed container, which says nothing about how much was placed at
 /// once.
