@@ -8,6 +8,7 @@
 //! | `application_masters` | AMs: register, allocate, finish |
 //! | `distributed` | AMs behind a proxy that allocates: the same, with the node's containers |
 //! | `placing` | all of them: allocation through `sched` |
+//! | `promotions` | `placing`: opportunistic containers that wait for a promotion |
 //! | `lifecycle` | all of them: completion of containers, attempts and applications |
 //! | `reports` | clients and web pages: read-only views |
 
@@ -17,6 +18,7 @@ mod distributed;
 mod lifecycle;
 mod nodes;
 mod placing;
+mod promotions;
 mod reports;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -38,6 +40,8 @@ use crate::containers::Container;
 use crate::nodes::Node;
 use crate::scheduler::Session;
 use crate::tokens::{AmrmTokenSecretManager, KeyRing, container_token};
+
+use self::promotions::Promotions;
 
 pub use self::nodes::RM_VERSION;
 
@@ -77,8 +81,7 @@ pub struct Core {
     last_application: i32,
     /// Finished applications, oldest first.
     ended: VecDeque<ApplicationId>,
-    /// Opportunistic containers that wait for a promotion, first come first served.
-    promotions: Vec<ContainerId>,
+    promotions: Promotions,
     random: SplitMix64,
     /// Time of the next check for expired peers.
     next_expiry: MonoMillis,
@@ -103,7 +106,7 @@ impl Core {
             containers: BTreeMap::new(),
             last_application: 0,
             ended: VecDeque::new(),
-            promotions: Vec::new(),
+            promotions: Promotions::default(),
             random: SplitMix64::new(rand::random()),
             next_expiry: now.mono,
             effects: Vec::new(),

@@ -226,7 +226,7 @@ impl Core {
                 if container.execution_type == ExecutionType::Opportunistic {
                     container.pending = PendingUpdate::Promotion;
                     let id = container.id;
-                    self.promotions.push(id);
+                    self.promotions.add(&container.node, id);
                 }
                 Ok(())
             }
@@ -234,6 +234,7 @@ impl Core {
                 if container.execution_type == ExecutionType::Guaranteed {
                     let id = container.id;
                     self.guaranteed.release(id);
+                    self.promotions.note_change(&container.node);
                     self.change_type(id, ExecutionType::Opportunistic, now);
                 }
                 Ok(())

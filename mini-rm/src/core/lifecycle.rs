@@ -20,6 +20,7 @@ impl Core {
             return;
         };
         self.guaranteed.release(id);
+        self.promotions.note_change(&container.node);
         let mut node = self.nodes.get_mut(&container.node);
         if let Some(node) = &mut node {
             node.containers.remove(&id);

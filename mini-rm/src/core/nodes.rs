@@ -54,6 +54,7 @@ impl Core {
                 .add_node(id.clone(), node.rack.clone(), capability);
         }
         self.guaranteed.set_schedulable(&id, true);
+        self.promotions.note_change(&id);
         node.version = crate::applications::cut(request.nm_version());
         change_state(node, NodeState::Running, &mut self.running);
         node.last_contact = now.mono;
@@ -216,6 +217,7 @@ impl Core {
         if node.state != state {
             change_state(node, state, &mut self.running);
             self.guaranteed.set_schedulable(id, is_healthy);
+            self.promotions.note_change(id);
             for session in self.sessions.values_mut() {
                 session.note_node(id);
             }

@@ -90,21 +90,22 @@ impl Core {
     }
 
     fn place_promotions(&mut self, now: Now) {
-        for id in std::mem::take(&mut self.promotions) {
-            let container = self.containers.get(&id);
-            let Some(container) = container.filter(|c| c.pending == PendingUpdate::Promotion)
-            else {
-                continue;
-            };
-            if self
-                .guaranteed
-                .charge(id, &container.node, container.resource)
-                .is_ok()
-            {
-                self.change_type(id, ExecutionType::Guaranteed, now);
-            } else {
-                self.promotions.push(id);
+        for (node, waiting) in self.promotions.take_changed() {
+            let mut left = Vec::new();
+            for id in waiting {
+                let container = self.containers.get(&id);
+                let Some(container) = container.filter(|c| c.pending == PendingUpdate::Promotion)
+                else {
+                    continue;
+                };
+                let charged = self.guaranteed.charge(id, &node, container.resource);
+                if charged.is_ok() {
+                    self.change_type(id, ExecutionType::Guaranteed, now);
+                } else {
+                    left.push(id);
+                }
             }
+            self.promotions.put_back(node, left);
         }
     }
 
@@ -138,6 +139,7 @@ impl Core {
         let application = self.applications.get(&id.application_id());
         let Some(application) = application else {
             self.guaranteed.release(id);
+            self.promotions.note_change(&allocation.node_id);
             return;
         };
         let is_master = application.attempt().state == AttemptState::Scheduled;

@@ -124,7 +124,7 @@ impl Chaos {
         let core = &self.world.core;
         assert!(core.sessions.is_empty(), "{:?}", core.sessions.keys());
         assert!(core.containers.is_empty(), "{:?}", core.containers.keys());
-        assert!(core.promotions.is_empty(), "{:?}", core.promotions);
+        assert_eq!(core.promotions.len(), 0, "{:?}", core.promotions);
         assert_eq!(core.count_nodes(NodeState::Running), MACHINES);
         let slots: u64 = self.machines.iter().map(|machine| machine.slots).sum();
         assert_eq!(core.free_resources().memory_mb, slots * SLOT_MB);
