@@ -110,9 +110,11 @@ impl ContainerScheduler {
 
     /// Records the run time of a container that ended by itself or because its application no
     /// longer needs it. A container that was evicted, or ended because the agent stops, would have
-    /// run longer, so its time is not recorded.
+    /// run longer, so its time is not recorded. A launch that was stopped did not run at all.
     pub(super) fn record_run_time(&mut self, id: ContainerId, now: MonoMillis) {
-        if let Some(container) = self.containers.get(&id) {
+        if let Some(container) = self.containers.get(&id)
+            && !matches!(container.state, S::Launching { .. })
+        {
             let application = id.application_id();
             let ran_ms = container.ran_ms(now);
             self.run_times

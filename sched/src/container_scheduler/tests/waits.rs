@@ -117,6 +117,65 @@ fn run_times_are_those_of_the_application_and_evictions_do_not_count() {
 }
 
 #[test]
+fn run_times_are_learnt_when_the_processes_are_gone() {
+    let mut node = Node::new(100);
+    for number in 1..=3 {
+        node.run(opportunistic(number, 100));
+        node.advance(10_000);
+        node.feed(Event::ProcessesGone(id(number)));
+        // Reading the output takes a while, and is no part of the run.
+        node.advance(700);
+        node.exit(number, 0);
+        node.completion(number);
+    }
+    node.run(opportunistic(4, 100));
+    node.advance(1_000);
+    assert_eq!(node.estimate(), Some(9_000));
+}
+
+#[test]
+fn an_eviction_teaches_nothing_when_its_processes_are_gone() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    for number in 1..=3 {
+        node.run(opportunistic(number, 1));
+        node.advance(7);
+        let guaranteed = guaranteed(number + 10, 100);
+        assert_eq!(evicted(&node.arrive(guaranteed)), [number]);
+        node.feed(Event::ProcessesGone(id(number)));
+        node.exit(number, 143);
+        node.feed(Event::Launched(guaranteed.id));
+        node.advance(10_000);
+        node.feed(Event::ProcessesGone(guaranteed.id));
+        node.exit(number + 10, 0);
+    }
+    node.run(opportunistic(20, 1));
+    node.arrive(opportunistic(21, 100));
+    assert_eq!(
+        node.estimate(),
+        Some(20_000),
+        "the rest of both, one after the other"
+    );
+}
+
+#[test]
+fn a_launch_that_its_master_stops_teaches_no_run_time() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    for number in 1..=3 {
+        node.arrive(opportunistic(number, 100));
+        node.feed(Event::Kill {
+            id: id(number),
+            reason: KillReason::ApplicationMaster,
+        });
+        node.feed(Event::ProcessesGone(id(number)));
+        node.exit(number, 143);
+    }
+    node.run(opportunistic(4, 100));
+    assert_eq!(node.estimate(), Some(10_000));
+}
+
+#[test]
 fn a_container_stopped_by_its_master_shows_how_long_it_was_of_use() {
     let mut node = Node::new(100);
     for number in 1..=3 {
