@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use prost::Message as _;
 use records::{NodeId, Priority, Resource, ResourceName, ResourceRequest};
-use sched::{AskError, DistributedAllocation, ResourceLimits};
+use sched::{AskError, DistributedAllocation};
 use wire::convert::ConvertError;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{ExecutionTypeProto, ResourceRequestProto};
@@ -24,12 +24,6 @@ pub(super) enum BadAsk {
     /// A line that is no valid message.
     #[error("Invalid resource request, {0}")]
     Broken(#[from] prost::DecodeError),
-    /// A container larger than the maximum. Hadoop's node would allocate a smaller one, which the
-    /// AM cannot match to its ask.
-    #[error(
-        "Invalid resource request! Cannot allocate containers: requested {asked}, the largest is {max}"
-    )]
-    TooLarge { asked: Resource, max: Resource },
     /// Asks beyond the allocator's limits.
     #[error("Invalid resource request, {0}")]
     Table(#[from] AskError),
@@ -66,26 +60,19 @@ fn is_opportunistic(ask: &Bytes) -> bool {
     kind == Some(ExecutionTypeProto::Opportunistic.into())
 }
 
-/// Decodes an opportunistic line; `None` if the ResourceManager has to answer it.
-fn read_line(line: &Bytes, limits: &ResourceLimits) -> Result<Option<ResourceRequest>, BadAsk> {
+/// Decodes an opportunistic line; `None` if the ResourceManager has to answer it. The allocator cuts
+/// a container above the maximum, as Hadoop's does (`OpportunisticContainerAllocator`).
+fn read_line(line: &Bytes) -> Result<Option<ResourceRequest>, BadAsk> {
     let proto = ResourceRequestProto::decode(&**line)?;
     if wants_other_resources(&proto) {
         return Ok(None);
     }
-    let ask = ResourceRequest::try_from(&proto)?;
-    let (asked, max) = (ask.capability, limits.maximum);
-    if ask.num_containers > 0 && !asked.fits_in(max) {
-        return Err(BadAsk::TooLarge { asked, max });
-    }
-    Ok(Some(ask))
+    Ok(Some(ResourceRequest::try_from(&proto)?))
 }
 
 /// Removes and returns the opportunistic lines that this node answers, in their order. After an
 /// error the request must not be used.
-pub(super) fn take(
-    message: &mut RawMessage,
-    limits: &ResourceLimits,
-) -> Result<Vec<ResourceRequest>, BadAsk> {
+pub(super) fn take(message: &mut RawMessage) -> Result<Vec<ResourceRequest>, BadAsk> {
     let mut taken = Ok(Vec::new());
     message.retain(allocate_request::ASK, |line| {
         let Ok(asks) = &mut taken else {
@@ -94,7 +81,7 @@ pub(super) fn take(
         if !is_opportunistic(line) {
             return true;
         }
-        match read_line(line, limits) {
+        match read_line(line) {
             Ok(Some(ask)) => {
                 asks.push(ask);
                 false

@@ -23,6 +23,9 @@ use super::*;
 use crate::store::{NextIdRecord, Record as _};
 use crate::testing::{ATTEMPT, allocate, answer, context, raw};
 
+/// Memory of the largest container that the ResourceManager grants.
+const LARGEST_MB: u64 = 2048;
+
 const START: i64 = 1 << 40;
 
 fn keys(nm_key_id: i32) -> NodeTokenKeys {
@@ -53,7 +56,7 @@ fn nodes(count: u16) -> Vec<RemoteNodeProto> {
 fn granted(start: i64, node_count: u16) -> Response {
     let granted = RegisterDistributedSchedulingAmResponseProto {
         min_container_resource: Some(Resource::new(128, 1).into()),
-        max_container_resource: Some(Resource::new(2048, 4).into()),
+        max_container_resource: Some(Resource::new(LARGEST_MB, 4).into()),
         container_token_expiry_interval: Some(600_000),
         container_id_start: Some(start),
         nodes_for_scheduling: nodes(node_count),
@@ -99,7 +102,9 @@ impl Attempt {
                     self.persisted.insert(part, value);
                 }
                 Action::Observe(observation) => self.observed.push(observation),
-                Action::UseRmToken(_) | Action::UpdateContainers(_) => {
+                Action::UseRmToken(_)
+                | Action::UpdateContainers(_)
+                | Action::WithdrawUpdates(_) => {
                     panic!("{action:?} is not its business")
                 }
             }
@@ -349,10 +354,6 @@ fn an_nm_token_is_given_once_for_each_node_and_key() {
 #[test]
 fn asks_that_make_no_sense_are_refused_and_change_nothing() {
     let mut attempt = Attempt::registered();
-    let too_large = ResourceRequestProto {
-        capability: Some(Resource::new(4096, 1).into()),
-        ..ask("*", 1, ExecutionType::Opportunistic)
-    };
     let negative_size = ResourceRequestProto {
         capability: Some(wire::proto::hadoop_yarn::ResourceProto {
             memory: Some(-1),
@@ -361,7 +362,7 @@ fn asks_that_make_no_sense_are_refused_and_change_nothing() {
         ..ask("*", 1, ExecutionType::Opportunistic)
     };
     let negative = ask("*", -1, ExecutionType::Opportunistic);
-    for bad in [too_large, negative_size, negative] {
+    for bad in [negative_size, negative] {
         let asks = vec![ask("*", 2, ExecutionType::Opportunistic), bad];
         let refusal = attempt.send(0, asks).unwrap_err();
         assert!(
@@ -374,6 +375,27 @@ fn asks_that_make_no_sense_are_refused_and_change_nothing() {
         attempt.call(0, opportunistic(1)).allocated_containers.len(),
         1
     );
+}
+
+fn largest_mb(containers: &[ContainerProto]) -> u64 {
+    let sizes = containers.iter().map(|container| {
+        let size = container.resource.as_ref().unwrap();
+        Resource::try_from(size).unwrap().memory_mb
+    });
+    sizes.max().unwrap()
+}
+
+#[test]
+fn an_ask_above_the_maximum_is_cut_and_the_rest_of_the_call_counts() {
+    let mut attempt = Attempt::registered();
+    let large = ResourceRequestProto {
+        capability: Some(Resource::new(1_000_000, 1).into()),
+        ..ask("*", 1, ExecutionType::Opportunistic)
+    };
+    let asks = vec![large, ask("*", 2, ExecutionType::Opportunistic)];
+    let told = attempt.call(0, asks).allocated_containers;
+    assert_eq!((told.len(), largest_mb(&told)), (3, LARGEST_MB));
+    assert_eq!(attempt.scheduler.gauges().containers_outstanding, 0);
 }
 
 #[test]
