@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use records::{ApplicationAttemptId, MonoMillis, Now};
+use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
 use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 use wire::token::Token;
@@ -115,6 +115,8 @@ pub enum Action {
     Persist(Part, Option<Vec<u8>>),
     /// Send newer container tokens to a node. The AM does not know about them and will not.
     UpdateContainers(NodeUpdate),
+    /// Stop sending tokens of these containers, which have ended.
+    WithdrawUpdates(Vec<ContainerId>),
     /// Count or record this observation.
     Observe(Observation),
 }
@@ -124,7 +126,10 @@ impl Action {
     pub(crate) const fn observation(&self) -> Option<&Observation> {
         match self {
             Self::Observe(observation) => Some(observation),
-            Self::UseRmToken(_) | Self::Persist(..) | Self::UpdateContainers(_) => None,
+            Self::UseRmToken(_)
+            | Self::Persist(..)
+            | Self::UpdateContainers(_)
+            | Self::WithdrawUpdates(_) => None,
         }
     }
 }

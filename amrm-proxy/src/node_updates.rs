@@ -7,51 +7,43 @@
 //! ResourceManager. Here this node calls it in the attempt's name: it can sign an NMToken for any
 //! node of the cluster, as it does for the containers that it allocates.
 //!
-//! No call of an AM waits for this. A node that does not answer is retried for some minutes. A node
-//! that has meanwhile got the token from the ResourceManager refuses it the second time; then the
-//! container's status decides. Source: `ContainerManagerImpl.updateContainer`,
+//! No call of an AM waits for this, and no promotion is dropped while its container lives
+//! (`queues`). A node that has meanwhile got the token from the ResourceManager refuses it the second
+//! time; then the container's status decides. Source: `ContainerManagerImpl.updateContainer`,
 //! `SchedulerApplicationAttempt.updateContainerAndNMToken`.
 
-use std::sync::Arc;
+mod queues;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use records::{ApplicationAttemptId, ContainerId, NodeId};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    ContainerStateProto, ContainerStatusProto, ContainerUpdateRequestProto, ExecutionTypeProto,
-    GetContainerStatusesRequestProto,
+    ContainerStateProto, ContainerUpdateRequestProto, ExecutionTypeProto,
+    GetContainerStatusesRequestProto, GetContainerStatusesResponseProto,
 };
 use wire::protocol::container_management::{self, GetContainerStatuses, UpdateContainer};
 use wire::secrets::nm_token;
 
+use self::queues::{Answer, Call, Ended, Key, Queues};
 use crate::observe::{Observation, Observer};
 use crate::pipeline::NodeKeys;
 
-/// Most updates in the queue. One is of a node and an attempt: as many as there are nodes on which
-/// a large job has containers of the same age. Further ones are dropped with a warning: their
-/// containers stay opportunistic there.
-const WAITING_MAX: usize = 1_024;
-
-/// Most nodes that are updated at once.
-const AT_ONCE: usize = 16;
+/// Most calls of nodes at once. Pauses between the tries of a call do not count.
+const CALLS_MAX: usize = 64;
 
 /// Longest time to connect to a node, the look-up of its name included: 5 s for each of the two.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest time for one call of a node.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Most tries of an update. With the pauses between them a little over two minutes: a NodeManager
-/// that restarts is back by then.
-const TRIES: u32 = 8;
-
-/// Pause after the first try; each later one is twice as long as the one before.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Promoted containers of one node.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,17 +75,29 @@ pub(crate) struct Order {
     pub(crate) ended: CancellationToken,
 }
 
-/// Queue of updates from the pipelines.
-#[derive(Debug)]
-pub(crate) struct NodeUpdates {
-    orders: mpsc::Sender<Order>,
+/// Queues of updates, filled by the pipelines and emptied by the task. Bounded by the number of
+/// containers that the attempts' rules promote.
+#[derive(Debug, Default)]
+struct Shared {
+    queues: Mutex<Queues>,
+    /// Wakes the task for a new queue.
+    added: Notify,
 }
 
-/// Task that sends the queued updates to their nodes. While it does not run, updates wait; once it
-/// is dropped, the containers of further updates stay opportunistic on their nodes.
+impl Shared {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Entry to the queues, for the pipelines.
+#[derive(Debug)]
+pub(crate) struct NodeUpdates(Arc<Shared>);
+
+/// Task that sends the queued updates to their nodes. While it does not run, updates wait.
 #[must_use = "promotions reach their nodes only while the task runs"]
 pub struct NodeUpdateTask {
-    orders: mpsc::Receiver<Order>,
+    shared: Arc<Shared>,
     messenger: Arc<Messenger>,
 }
 
@@ -113,158 +117,169 @@ enum NodeError {
 }
 
 impl NodeUpdates {
-    /// Creates the queue and the task that empties it.
+    /// Creates the queues and the task that empties them.
     pub(crate) fn new(
         node_keys: Arc<dyn NodeKeys>,
         observer: Arc<dyn Observer>,
     ) -> (Self, NodeUpdateTask) {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let shared = Arc::new(Shared::default());
         let task = NodeUpdateTask {
-            orders: receiver,
+            shared: Arc::clone(&shared),
             messenger: Arc::new(Messenger {
                 node_keys,
                 observer,
             }),
         };
-        (Self { orders: sender }, task)
+        (Self(shared), task)
     }
 
     /// Queues an update for its node. Does not wait.
-    pub(crate) fn order(&self, order: Order, observer: &dyn Observer) {
-        if let Err(refused) = self.orders.try_send(order) {
-            let Order {
-                attempt, update, ..
-            } = refused.into_inner();
-            let containers = update.containers.len();
-            tracing::warn!(%attempt, node = %update.node, containers, "too many updates of promoted containers are waiting; these containers stay opportunistic on their node");
-            observer.observe(&Observation::PromotionsEnded {
-                reached: 0,
-                failed: containers as u64,
-            });
-        }
+    pub(crate) fn order(&self, order: Order) {
+        self.0.queues().add(order, Instant::now());
+        self.0.added.notify_one();
+    }
+
+    /// Removes containers that have ended from the queues.
+    pub(crate) fn withdraw(&self, attempt: ApplicationAttemptId, ids: &[ContainerId]) {
+        self.0.queues().withdraw(attempt, ids);
     }
 }
 
 impl NodeUpdateTask {
     /// Sends promotions that rules requested to the containers' nodes, until `stop`.
-    pub async fn run(mut self, stop: CancellationToken) {
-        let mut under_way = JoinSet::new();
+    ///
+    /// # Panics
+    /// When a call panics, whose promotions would wait for ever.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut calls = JoinSet::new();
         loop {
+            let due = self.start_calls(&mut calls);
+            let wake = async {
+                match due {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some(_) = under_way.join_next() => {}
-                Some(order) = self.orders.recv(), if under_way.len() < AT_ONCE => {
-                    let messenger = Arc::clone(&self.messenger);
-                    under_way.spawn(async move { messenger.deliver(order).await });
-                }
+                () = self.shared.added.notified() => {}
+                Some(done) = calls.join_next() => match done {
+                    Ok((call, answer)) => self.finish(&call, answer),
+                    Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+                },
+                () = wake => {}
             }
+        }
+    }
+
+    /// Starts the calls that are due, as many as may be made at once. Returns the time of the next
+    /// one; `None` if there is none, or if one must end first.
+    fn start_calls(&self, calls: &mut JoinSet<(Call, Option<Answer>)>) -> Option<Instant> {
+        while calls.len() < CALLS_MAX {
+            let mut queues = self.shared.queues();
+            let Some(call) = queues.next(Instant::now()) else {
+                return queues.next_due();
+            };
+            let messenger = Arc::clone(&self.messenger);
+            calls.spawn(async move {
+                let answer = messenger.deliver(&call).await;
+                (call, answer)
+            });
+        }
+        None
+    }
+
+    fn finish(&self, call: &Call, answer: Option<Answer>) {
+        let ended = self.shared.queues().answered(call, answer, Instant::now());
+        let Ended { reached, failed } = ended;
+        if failed > 0 {
+            let Key { attempt, node } = &call.key;
+            tracing::warn!(%attempt, %node, failed, "a node refuses promotions; these containers stay opportunistic there");
+        }
+        if reached + failed > 0 {
+            let ended = Observation::PromotionsEnded { reached, failed };
+            self.messenger.observer.observe(&ended);
         }
     }
 }
 
 impl Messenger {
-    /// Sends an update until the node has it, the tries are used up, or the attempt ends.
-    async fn deliver(&self, order: Order) {
-        let Order {
-            attempt,
-            user,
-            update: NodeUpdate { node, containers },
-            ended,
-        } = order;
-        let total = containers.len() as u64;
-        let sending = self.send(attempt, &user, &node, &containers);
-        let reached = tokio::select! {
+    /// Sends an update. Returns the node's answer, if the node was reached and the attempt has not
+    /// ended.
+    async fn deliver(&self, call: &Call) -> Option<Answer> {
+        let sent = tokio::select! {
             // The containers are not needed any more.
-            () = ended.cancelled() => return,
-            reached = sending => reached,
+            () = call.ended.cancelled() => return None,
+            sent = self.send(call) => sent,
         };
-        self.observer.observe(&Observation::PromotionsEnded {
-            reached,
-            failed: total - reached.min(total),
-        });
+        let Key { attempt, node } = &call.key;
+        sent.inspect_err(|error| {
+            let containers = call.containers.len();
+            tracing::info!(%attempt, %node, %error, containers, "cannot send promotions to a node yet");
+        })
+        .ok()
     }
 
-    /// Sends an update, with retries. Returns how many of the containers their node treats as
-    /// promoted, or as ended.
-    async fn send(
-        &self,
-        attempt: ApplicationAttemptId,
-        user: &str,
-        node: &NodeId,
-        containers: &[(ContainerId, TokenProto)],
-    ) -> u64 {
-        let mut pause = FIRST_PAUSE;
-        for tries_left in (0..TRIES).rev() {
-            match self.send_once(attempt, user, node, containers).await {
-                Ok(reached) => return reached,
-                Err(error) if tries_left == 0 => {
-                    tracing::warn!(%attempt, %node, %error, containers = containers.len(), "cannot send promotions to a node; these containers stay opportunistic there");
-                }
-                Err(error) => {
-                    tracing::debug!(%attempt, %node, %error, ?pause, "cannot send promotions to a node yet");
-                    sleep(pause).await;
-                    pause *= 2;
-                }
-            }
-        }
-        0
-    }
-
-    async fn send_once(
-        &self,
-        attempt: ApplicationAttemptId,
-        user: &str,
-        node: &NodeId,
-        containers: &[(ContainerId, TokenProto)],
-    ) -> Result<u64, NodeError> {
+    async fn send(&self, call: &Call) -> Result<Answer, NodeError> {
+        let Key { attempt, node } = &call.key;
         let keys = self.node_keys.current().ok_or(NodeError::NoKeys)?;
-        let auth = ClientAuth::Token(nm_token(&keys.nm_token, attempt, node, user));
+        let auth = ClientAuth::Token(nm_token(&keys.nm_token, *attempt, node, &call.user));
         let client = connect(node, auth).await?;
+        let tokens = call.containers.iter().map(|(_, token)| token.clone());
         let request = ContainerUpdateRequestProto {
-            update_container_token: containers.iter().map(|(_, token)| token.clone()).collect(),
+            update_container_token: tokens.collect(),
         };
         let answer = client.call::<UpdateContainer>(&request).await?;
+        let ids = call.containers.iter().map(|(id, _)| *id);
         if answer.failed_requests.is_empty() {
-            return Ok(containers.len() as u64);
+            return Ok(Answer {
+                reached: ids.collect(),
+                refused: Vec::new(),
+            });
         }
         // A node refuses what it already has from the ResourceManager. A refusal has no id when the
         // token cannot be read, so the status of every container that was not accepted is asked
         // for.
-        let accepted: Vec<_> = answer
+        let accepted: BTreeSet<_> = answer
             .succeeded_requests
             .iter()
             .filter_map(|id| ContainerId::try_from(id).ok())
             .collect();
-        let refused: Vec<_> = containers
-            .iter()
-            .map(|(id, _)| *id)
-            .filter(|id| !accepted.contains(id))
-            .collect();
+        let (mut reached, mut refused): (Vec<_>, Vec<_>) =
+            ids.partition(|id| accepted.contains(id));
         let request = GetContainerStatusesRequestProto {
             container_id: refused.iter().map(|id| (*id).into()).collect(),
         };
         let statuses = client.call::<GetContainerStatuses>(&request).await?;
-        let settled = statuses.status.iter().filter(|status| is_settled(status));
-        let settled = settled.count();
-        // Containers that the node does not know any more have ended.
-        let gone = statuses.failed_requests.len();
-        let missed = refused.len().saturating_sub(settled + gone);
-        if missed > 0 {
+        let settled = settled(&statuses);
+        reached.extend(refused.extract_if(.., |id| settled.contains(id)));
+        if !refused.is_empty() {
             let why = answer
                 .failed_requests
                 .first()
                 .and_then(|failed| failed.exception.as_ref())
                 .map_or("", |exception| exception.message());
-            tracing::warn!(%attempt, %node, missed, why, "a node refuses promotions");
+            let refused = refused.len();
+            tracing::info!(%attempt, %node, refused, why, "a node refuses promotions for now");
         }
-        Ok((containers.len() - missed.min(containers.len())) as u64)
+        Ok(Answer { reached, refused })
     }
 }
 
-/// Whether a container is guaranteed on its node, or has ended.
-fn is_settled(status: &ContainerStatusProto) -> bool {
-    status.execution_type() == ExecutionTypeProto::Guaranteed
-        || status.state() == ContainerStateProto::CComplete
+/// Returns the containers that are guaranteed on their node or have ended, which includes those
+/// that the node does not know any more.
+fn settled(statuses: &GetContainerStatusesResponseProto) -> BTreeSet<ContainerId> {
+    let known = statuses.status.iter().filter(|status| {
+        status.execution_type() == ExecutionTypeProto::Guaranteed
+            || status.state() == ContainerStateProto::CComplete
+    });
+    let known = known.filter_map(|status| status.container_id.as_ref());
+    let unknown = statuses.failed_requests.iter();
+    let unknown = unknown.filter_map(|failed| failed.container_id.as_ref());
+    known
+        .chain(unknown)
+        .filter_map(|id| ContainerId::try_from(id).ok())
+        .collect()
 }
 
 async fn connect(node: &NodeId, auth: ClientAuth) -> Result<RpcClient, RpcError> {

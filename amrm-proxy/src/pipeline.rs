@@ -278,8 +278,11 @@ impl Pipeline {
                         update,
                         ended: self.ended.clone(),
                     };
-                    let observer = &*self.shared.observer;
-                    self.shared.node_updates.order(order, observer);
+                    self.shared.node_updates.order(order);
+                }
+                Action::WithdrawUpdates(ids) => {
+                    let attempt = self.identity.attempt;
+                    self.shared.node_updates.withdraw(attempt, &ids);
                 }
                 Action::Observe(observation) => self.shared.observer.observe(&observation),
             }

@@ -245,12 +245,15 @@ impl Relabel {
     }
 
     /// Tracks completed containers, and changes the exit status of those that were relabelled and
-    /// evicted to preempted.
-    fn note_ends(&mut self, message: &mut RawMessage) {
+    /// evicted to preempted. Returns those whose promotion was granted.
+    fn note_ends(&mut self, message: &mut RawMessage) -> Vec<ContainerId> {
+        let mut promoted = Vec::new();
         message.edit(allocate_response::COMPLETED_CONTAINERS, |status| {
             let read = ContainerStatusProto::decode(status.clone()).ok()?;
             let id = ContainerId::try_from(read.container_id.as_ref()?).ok()?;
-            let _no_version = self.promotions.forget(id);
+            if self.promotions.forget(id).is_some() {
+                promoted.push(id);
+            }
             if !self.relabelled.contains(&id) {
                 return None;
             }
@@ -267,6 +270,7 @@ impl Relabel {
             raw.set_varint(container_status::EXIT_STATUS, preempted.cast_unsigned());
             Some(raw.encode())
         });
+        promoted
     }
 
     /// Removes answers to requests that the AM did not make. Returns the updates for nodes.
@@ -296,8 +300,8 @@ impl Relabel {
         granted.into_values().collect()
     }
 
-    /// Handles the answer to an `allocate`. Returns the updates for nodes.
-    fn answered(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
+    /// Handles the answer to an `allocate`.
+    fn answered(&mut self, message: &mut RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
         if !self.calls.is_repeat {
             self.promotions.mark_asked();
             for id in self.ended.drain(..) {
@@ -305,10 +309,13 @@ impl Relabel {
             }
             self.watch(message, now);
         }
-        self.note_ends(message);
+        let ended = self.note_ends(message);
+        if !ended.is_empty() {
+            actions.push(Action::WithdrawUpdates(ended));
+        }
         let granted = self.withhold_answers(message, now);
+        actions.extend(granted.into_iter().map(Action::UpdateContainers));
         self.calls.complete();
-        granted
     }
 }
 
@@ -363,8 +370,7 @@ impl Interceptor for Relabel {
         actions: &mut Vec<Action>,
     ) {
         if let (AmMethod::Allocate, Ok(response)) = (method, outcome) {
-            let granted = self.answered(&mut response.message, context.now.mono);
-            actions.extend(granted.into_iter().map(Action::UpdateContainers));
+            self.answered(&mut response.message, context.now.mono, actions);
         }
     }
 }

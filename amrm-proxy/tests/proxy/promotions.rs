@@ -54,7 +54,10 @@ impl SecretManager for NmTokens {
 enum Taking {
     Well,
     RefusedAsKnown,
-    Refused,
+    /// Refuses the first update and takes the second.
+    RefusedAtFirst,
+    /// Fails the first call and takes the second.
+    FailedAtFirst,
 }
 
 /// Attempt of each call, and the identifiers of the tokens that it contained.
@@ -89,8 +92,10 @@ impl Service for Hosted {
     ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
         Box::pin(async move {
             let kind = match self.taking {
-                Taking::Well | Taking::RefusedAsKnown => ExecutionTypeProto::Guaranteed,
-                Taking::Refused => ExecutionTypeProto::Opportunistic,
+                Taking::Well | Taking::RefusedAsKnown | Taking::FailedAtFirst => {
+                    ExecutionTypeProto::Guaranteed
+                }
+                Taking::RefusedAtFirst => ExecutionTypeProto::Opportunistic,
             };
             if method == "getContainerStatuses" {
                 let status = ContainerStatusProto {
@@ -108,12 +113,22 @@ impl Service for Hosted {
             let update = ContainerUpdateRequestProto::decode(request).unwrap();
             let tokens = update.update_container_token.into_iter();
             let shown = tokens.map(|token| token.identifier).collect();
-            self.told.lock().unwrap().push((caller.user.clone(), shown));
+            let is_first = {
+                let mut told = self.told.lock().unwrap();
+                told.push((caller.user.clone(), shown));
+                told.len() == 1
+            };
             let mut answer = ContainerUpdateResponseProto::default();
+            let why = RemoteException::new(HadoopException::YarnException, "version");
             match self.taking {
-                Taking::Well => answer.succeeded_requests.push(container().into()),
-                Taking::RefusedAsKnown | Taking::Refused => {
-                    let why = RemoteException::new(HadoopException::YarnException, "version");
+                Taking::FailedAtFirst if is_first => return Err(why),
+                Taking::Well | Taking::FailedAtFirst => {
+                    answer.succeeded_requests.push(container().into());
+                }
+                Taking::RefusedAtFirst if !is_first => {
+                    answer.succeeded_requests.push(container().into());
+                }
+                Taking::RefusedAsKnown | Taking::RefusedAtFirst => {
                     answer.failed_requests.push(ContainerExceptionMapProto {
                         container_id: Some(container().into()),
                         exception: Some(why.into()),
@@ -289,7 +304,13 @@ async fn a_node_that_knows_already_is_as_good_as_told() {
 }
 
 #[tokio::test]
-async fn a_node_that_refuses_is_counted_and_not_asked_for_ever() {
-    let (outcome, told) = promoted(Taking::Refused).await;
-    assert_eq!((outcome, told.len()), (ended(0, 1), 1));
+async fn a_node_that_refuses_at_first_gets_the_token_again() {
+    let (outcome, told) = promoted(Taking::RefusedAtFirst).await;
+    assert_eq!((outcome, told.len()), (ended(1, 0), 2));
+}
+
+#[tokio::test]
+async fn a_node_whose_call_fails_gets_the_token_again() {
+    let (outcome, told) = promoted(Taking::FailedAtFirst).await;
+    assert_eq!((outcome, told.len()), (ended(1, 0), 2));
 }

@@ -72,7 +72,10 @@ impl Conversation {
         let actions = std::mem::take(&mut self.actions);
         let update = |action| match action {
             Action::UpdateContainers(update) => Some(update),
-            Action::UseRmToken(_) | Action::Persist(..) | Action::Observe(_) => None,
+            Action::UseRmToken(_)
+            | Action::Persist(..)
+            | Action::WithdrawUpdates(_)
+            | Action::Observe(_) => None,
         };
         actions.into_iter().filter_map(update).collect()
     }
@@ -192,7 +195,9 @@ fn what_is_old_is_promoted_once_its_node_is_told_and_the_master_hears_nothing_of
     };
     assert_eq!(talk.node_updates(), [update]);
     assert_eq!(talk.promotions(3000), []);
+    talk.actions.clear();
     talk.answer(3000, &with_end(7, 0));
+    assert_eq!(talk.actions, [Action::WithdrawUpdates(vec![known_as(7)])]);
     assert!(talk.relabel.promotions.is_empty());
 }
 
