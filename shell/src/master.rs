@@ -16,6 +16,7 @@ pub mod asks;
 pub mod decisions;
 mod driver;
 pub(crate) mod endpoint;
+mod node_changes;
 mod nodes;
 pub mod pace;
 mod rm;

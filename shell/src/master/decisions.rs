@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ContainerId, ExecutionType, MonoMillis, NodeId};
 
 use super::asks::AskBook;
+use super::node_changes::NodeChanges;
 use super::pace::Pace;
 use super::status_polls::StatusPolls;
 use super::vocabulary::{Action, Event, Loss};
@@ -89,6 +90,7 @@ pub struct Master {
     held: BTreeMap<ContainerId, Held>,
     books: [AskBook; 2],
     polls: StatusPolls,
+    changes: NodeChanges,
     pace: Pace,
     /// Containers to release with the next heartbeat.
     releases: BTreeSet<ContainerId>,
@@ -132,6 +134,7 @@ impl Master {
             held: BTreeMap::new(),
             books: [AskBook::default(); 2],
             polls: StatusPolls::default(),
+            changes: NodeChanges::default(),
             pace: Pace::default(),
             releases: BTreeSet::new(),
             released: BTreeSet::new(),
@@ -174,6 +177,11 @@ impl Master {
                 }
             }
             Event::StatusPolled { node, seen } => self.status_polled(&node, seen, now),
+            Event::Updated {
+                node,
+                settled,
+                has_failed,
+            } => self.changes.answered(&node, &settled, has_failed, now),
             Event::Stop => self.finish(Outcome::Stopped, None, now, &mut actions),
             Event::Tick => {}
         }
@@ -199,7 +207,8 @@ impl Master {
         let ordered = self.pace.due(true).filter(|_| self.is_registered);
         let promotion = self.promote_at.first().map(|(at, _)| *at);
         let promotion = promotion.zip(ordered).map(|(at, ordered)| at.max(ordered));
-        [heartbeat, self.polls.next_wake(), rested, promotion]
+        let (poll, change) = (self.polls.next_wake(), self.changes.next_wake());
+        [heartbeat, poll, change, rested, promotion]
             .into_iter()
             .flatten()
             .min()
@@ -300,6 +309,9 @@ impl Master {
         }
         for (node, containers) in self.polls.due(now) {
             actions.push(Action::PollStatus { node, containers });
+        }
+        for (node, changes) in self.changes.due(now) {
+            actions.push(Action::Update { node, changes });
         }
         let is_due = |due: MonoMillis| due <= now;
         if self.is_registered && self.pace.due(self.has_orders_at(now)).is_some_and(is_due) {

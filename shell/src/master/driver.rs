@@ -179,10 +179,9 @@ impl Driver {
                 let call = self.nodes.poll_status(&node, containers);
                 self.calls.spawn(call.run());
             }
-            Action::Update { node, container } => {
-                if let Some(call) = self.nodes.update(&node, container) {
-                    self.calls.spawn(call.run());
-                }
+            Action::Update { node, changes } => {
+                let call = self.nodes.update(&node, changes);
+                self.calls.spawn(call.run());
             }
             Action::StopContainers { node, containers } => {
                 let call = self.nodes.stop(&node, containers);

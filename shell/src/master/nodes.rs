@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use records::{ContainerId, NodeId};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
-use wire::exception::RemoteException;
+use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerExceptionMapProto, ContainerLaunchContextProto, ContainerStateProto,
@@ -40,13 +39,6 @@ const CALLS_MAX: usize = 128;
 /// Most connections that stay open between calls. For nodes beyond that each call opens one: the
 /// usual limit of a process is 1,024 descriptors.
 const CONNECTIONS_KEPT_MAX: usize = 512;
-
-/// Most tries of a change: until the node knows it, the ResourceManager's view of the container is
-/// wrong.
-const UPDATE_TRIES: u32 = 3;
-
-/// Pause between two tries of a change.
-const UPDATE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Reason for which a call of a node failed.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +110,7 @@ pub(super) struct Nodes {
     job: Job,
     tokens: HashMap<NodeId, Token>,
     links: HashMap<NodeId, Arc<NodeLink>>,
-    /// Tokens of the containers in the last answer, which are started, changed or released at once.
+    /// Tokens of the containers in the last answer, which are started or released at once.
     container_tokens: HashMap<ContainerId, TokenProto>,
     turns: Arc<Semaphore>,
     places: Arc<Semaphore>,
@@ -134,7 +126,7 @@ pub(super) struct Call {
 enum Order {
     Start(Vec<ContainerId>, StartContainersRequestProto),
     PollStatus(NodeId, Vec<ContainerId>),
-    Update(ContainerId, TokenProto),
+    Update(NodeId, Vec<(ContainerId, TokenProto)>),
     Stop(Vec<ContainerId>),
 }
 
@@ -156,7 +148,7 @@ impl Nodes {
         self.tokens.insert(node, token);
     }
 
-    /// Stores the token with which a container is started or changed.
+    /// Stores the token with which a container is started.
     pub(super) fn add_container_token(&mut self, id: ContainerId, token: TokenProto) {
         self.container_tokens.insert(id, token);
     }
@@ -213,10 +205,12 @@ impl Nodes {
         self.call(node, Order::PollStatus(node.clone(), containers))
     }
 
-    /// `None` when the change came without a token.
-    pub(super) fn update(&mut self, node: &NodeId, container: ContainerId) -> Option<Call> {
-        let token = self.container_tokens.remove(&container)?;
-        Some(self.call(node, Order::Update(container, token)))
+    pub(super) fn update(
+        &mut self,
+        node: &NodeId,
+        changes: Vec<(ContainerId, TokenProto)>,
+    ) -> Call {
+        self.call(node, Order::Update(node.clone(), changes))
     }
 
     pub(super) fn stop(&mut self, node: &NodeId, containers: Vec<ContainerId>) -> Call {
@@ -232,10 +226,7 @@ impl Call {
         match self.order {
             Order::Start(ids, request) => Some(start(self.link, ids, &request).await),
             Order::PollStatus(node, ids) => Some(poll_status(self.link, node, ids).await),
-            Order::Update(id, token) => {
-                update(self.link, id, token).await;
-                None
-            }
+            Order::Update(node, changes) => Some(update(self.link, node, changes).await),
             Order::Stop(ids) => {
                 stop(self.link, ids).await;
                 None
@@ -259,6 +250,8 @@ async fn start(
             // A node whose answer lacks a container may have started it.
             let is_refused = |id: &ContainerId| refused.iter().any(|(refused, _)| refused == id);
             let accepted = ids.into_iter().filter(|id| !is_refused(id)).collect();
+            let reasons = refused.into_iter();
+            let refused = reasons.map(|(id, why)| (id, why.to_string())).collect();
             Event::Started { accepted, refused }
         }
         Err(error) => {
@@ -272,12 +265,12 @@ async fn start(
     }
 }
 
-fn refusals(failed: Vec<ContainerExceptionMapProto>) -> Vec<(ContainerId, String)> {
+fn refusals(failed: Vec<ContainerExceptionMapProto>) -> Vec<(ContainerId, RemoteException)> {
     let failed = failed.into_iter().filter_map(|failure| {
         let id = ContainerId::try_from(failure.container_id.as_ref()?).ok()?;
         let exception = RemoteException::from(failure.exception.unwrap_or_default());
         tracing::warn!(container = %id, %exception, "a node refuses a container");
-        Some((id, exception.to_string()))
+        Some((id, exception))
     });
     failed.collect()
 }
@@ -323,26 +316,50 @@ fn read_seen(status: &ContainerStatusProto) -> Option<Seen> {
     })
 }
 
-/// Sends a change to a node. A node that has it from the ResourceManager already refuses, which
+/// Sends changes to a node. A node that has one from the ResourceManager already refuses it, which
 /// does no harm.
-async fn update(link: Result<Arc<NodeLink>, NodeError>, id: ContainerId, token: TokenProto) {
+async fn update(
+    link: Result<Arc<NodeLink>, NodeError>,
+    node: NodeId,
+    changes: Vec<(ContainerId, TokenProto)>,
+) -> Event {
     let request = ContainerUpdateRequestProto {
-        update_container_token: vec![token],
+        update_container_token: changes.iter().map(|(_, token)| token.clone()).collect(),
     };
-    let link = match link {
-        Ok(link) => link,
-        Err(error) => return tracing::warn!(container = %id, %error, "changing a container"),
+    let result = match link {
+        Ok(link) => link.call::<UpdateContainer>(&request).await,
+        Err(error) => Err(error),
     };
-    for _ in 0..UPDATE_TRIES {
-        match link.call::<UpdateContainer>(&request).await {
-            Ok(response) => {
-                refusals(response.failed_requests);
-                return;
-            }
-            Err(error) => tracing::warn!(container = %id, %error, "changing a container"),
+    let settled = match result {
+        Ok(response) => {
+            let refused = refused_for_now(response.failed_requests);
+            let mut settled = changes.clone();
+            settled.retain(|(id, _)| !refused.contains(id));
+            settled
         }
-        sleep(UPDATE_PAUSE).await;
+        Err(error) => {
+            tracing::warn!(%error, "changing containers");
+            Vec::new()
+        }
+    };
+    Event::Updated {
+        node,
+        has_failed: settled.len() < changes.len(),
+        settled,
     }
+}
+
+/// Returns the containers that a node refuses only while it registers or recovers them.
+fn refused_for_now(failed: Vec<ContainerExceptionMapProto>) -> Vec<ContainerId> {
+    let refused = refusals(failed).into_iter();
+    let is_temporary = |exception: &RemoteException| {
+        exception.is(HadoopException::InvalidContainer)
+            || exception.is(HadoopException::NmNotYetReady)
+    };
+    refused
+        .filter(|(_, exception)| is_temporary(exception))
+        .map(|(id, _)| id)
+        .collect()
 }
 
 async fn stop(link: Result<Arc<NodeLink>, NodeError>, ids: Vec<ContainerId>) {

@@ -253,11 +253,11 @@ fn read(response: AllocateResponseProto) -> OrderResult {
     let mut changed = Vec::new();
     for update in response.updated_containers {
         if let Some((container, token)) = good(read_container(update.container)) {
-            container_tokens.extend(token.map(|token| (container.id, token)));
             changed.push(Changed {
                 id: container.id,
                 version: container.version,
                 execution_type: container.execution_type,
+                token,
             });
         }
     }

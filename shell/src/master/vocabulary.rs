@@ -1,6 +1,7 @@
 //! Events in and actions out of the AM's decisions: their whole vocabulary.
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
+use wire::proto::hadoop_common::TokenProto;
 
 use crate::summary::Summary;
 
@@ -33,7 +34,7 @@ pub struct Completed {
 }
 
 /// A container update that the ResourceManager has granted, for the node to apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Id of the container.
     pub id: ContainerId,
@@ -41,6 +42,8 @@ pub struct Changed {
     pub version: i32,
     /// Execution type after the update.
     pub execution_type: ExecutionType,
+    /// Token that makes the node apply the update; `None` when the ResourceManager sent none.
+    pub token: Option<TokenProto>,
 }
 
 /// Reason for which a container update was refused (Hadoop: the reasons in `UpdateContainerError`).
@@ -123,6 +126,15 @@ pub enum Event {
         /// Statuses of the containers that the node knows. `None`: the node cannot be reached.
         seen: Option<Vec<Seen>>,
     },
+    /// A node has answered [`Action::Update`], or cannot be reached.
+    Updated {
+        /// Node that was called.
+        node: NodeId,
+        /// Changes that the node has, or refuses for good.
+        settled: Vec<(ContainerId, TokenProto)>,
+        /// Whether other changes of the call must be sent again.
+        has_failed: bool,
+    },
     /// The user stops the job.
     Stop,
     /// Time has passed.
@@ -189,12 +201,13 @@ pub enum Action {
         /// Ids of the containers.
         containers: Vec<ContainerId>,
     },
-    /// Pass a container's new token to its node.
+    /// Pass the new tokens of containers to their node, in one call. At most one such call of a
+    /// node is unanswered.
     Update {
         /// Node to call.
         node: NodeId,
-        /// Id of the container.
-        container: ContainerId,
+        /// Containers, each with its new token.
+        changes: Vec<(ContainerId, TokenProto)>,
     },
     /// Stop containers on a node, in one call.
     StopContainers {

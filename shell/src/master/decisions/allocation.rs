@@ -69,7 +69,7 @@ impl Master {
             self.completed(&completed, now);
         }
         for changed in changed {
-            self.changed(changed, actions);
+            self.changed(changed);
         }
         for (id, refusal) in refused {
             self.change_refused(id, refusal, now);

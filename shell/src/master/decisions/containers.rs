@@ -6,9 +6,7 @@ use super::reasons::{last_line, reason_of};
 use super::{Held, HeldStage, Master, TaskState, index};
 use crate::master::asks::asked_type;
 use crate::master::verdict::{Removal, Verdict, judge};
-use crate::master::vocabulary::{
-    Action, ChangeRefusal, Changed, Completed, Granted, Seen, ToStart,
-};
+use crate::master::vocabulary::{ChangeRefusal, Changed, Completed, Granted, Seen, ToStart};
 use crate::summary::{FAILURES_MAX, Failure, REASON_CHARS_MAX};
 
 /// Backoff before the second retry after a loss, in milliseconds; the first retry is immediate
@@ -170,6 +168,7 @@ impl Master {
     fn detach(&mut self, id: ContainerId) -> Option<Held> {
         let held = self.held.remove(&id)?;
         self.polls.remove(&held.node, id);
+        self.changes.remove(&held.node, id);
         if let Some(at) = held.promote_at {
             self.promote_at.remove(&(at, id));
         }
@@ -242,7 +241,7 @@ impl Master {
         });
     }
 
-    pub(super) fn changed(&mut self, changed: Changed, actions: &mut Vec<Action>) {
+    pub(super) fn changed(&mut self, changed: Changed) {
         let Some(held) = self.held.get_mut(&changed.id) else {
             return;
         };
@@ -256,10 +255,9 @@ impl Master {
         if let Some(at) = held.promote_at.take() {
             self.promote_at.remove(&(at, changed.id));
         }
-        actions.push(Action::Update {
-            node: held.node.clone(),
-            container: changed.id,
-        });
+        if let Some(token) = changed.token {
+            self.changes.add(&held.node, (changed.id, token));
+        }
     }
 
     pub(super) fn change_refused(

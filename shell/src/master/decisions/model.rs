@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId};
+use wire::proto::hadoop_common::TokenProto;
 
 use super::Master;
 use crate::job::Job;
@@ -24,6 +25,8 @@ enum Step {
     Start { is_accepted: bool },
     /// Answers a poll of a node, with this number of containers running.
     PollStatus { running: usize, is_reached: bool },
+    /// Answers a change of containers, or does not get it.
+    Update { is_reached: bool },
     /// Ends a container; reported by the ResourceManager or found by a poll only.
     End { which: usize, exit_status: i32 },
     /// Reports an end that was reported before, or of an unknown container.
@@ -42,6 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0_usize..5).prop_map(|granted| Step::Answer { granted }),
         3 => prop::bool::weighted(0.8).prop_map(|is_accepted| Step::Start { is_accepted }),
         3 => (0_usize..4, any::<bool>()).prop_map(|(running, is_reached)| Step::PollStatus { running, is_reached }),
+        2 => any::<bool>().prop_map(|is_reached| Step::Update { is_reached }),
         3 => (any::<usize>(), status).prop_map(|(which, exit_status)| Step::End { which, exit_status }),
         1 => (0_i64..40).prop_map(|which| Step::Stray { which }),
         1 => Just(Step::Resync),
@@ -62,6 +66,7 @@ struct World {
     is_registering: bool,
     starting: Vec<(u16, Vec<(ContainerId, u32)>)>,
     looking: Vec<(u16, Vec<ContainerId>)>,
+    updating: Vec<(NodeId, Vec<(ContainerId, TokenProto)>)>,
     /// Existing containers, with the node of each and its task once it has one.
     alive: BTreeMap<ContainerId, (u16, Option<u32>)>,
     completed: Vec<Completed>,
@@ -83,6 +88,7 @@ impl World {
             is_registering: true,
             starting: Vec::new(),
             looking: Vec::new(),
+            updating: Vec::new(),
             alive: BTreeMap::new(),
             completed: Vec::new(),
             promotions: BTreeSet::new(),
@@ -133,8 +139,11 @@ impl World {
                 assert!(self.looking.iter().all(|(other, _)| *other != number));
                 self.looking.push((number, containers));
             }
-            Action::Update { container, .. } => {
-                assert!(self.ever_started.contains(&container));
+            Action::Update { node, changes } => {
+                assert!(self.updating.iter().all(|(other, _)| *other != node));
+                let mut changes_of = changes.iter().map(|(id, _)| id);
+                assert!(changes_of.all(|id| self.ever_started.contains(id)));
+                self.updating.push((node, changes));
             }
             Action::StopContainers { .. } => {}
             Action::Finish { summary, loss } => {
@@ -227,6 +236,17 @@ impl World {
         self.tell(Event::StatusPolled { node, seen });
     }
 
+    fn update(&mut self, is_reached: bool) {
+        let Some((node, changes)) = self.updating.pop() else {
+            return;
+        };
+        self.tell(Event::Updated {
+            node,
+            settled: if is_reached { changes } else { Vec::new() },
+            has_failed: !is_reached,
+        });
+    }
+
     fn end(&mut self, which: usize, exit_status: i32) {
         let started: Vec<ContainerId> = self
             .alive
@@ -260,6 +280,7 @@ impl World {
                 id,
                 version: 1,
                 execution_type: ExecutionType::Guaranteed,
+                token: Some(TokenProto::default()),
             });
         } else {
             self.refused
@@ -289,6 +310,7 @@ impl World {
                 running,
                 is_reached,
             } => self.poll(running, is_reached),
+            Step::Update { is_reached } => self.update(is_reached),
             Step::End { which, exit_status } => self.end(which, exit_status),
             Step::Stray { which } => {
                 let id = container(which);

@@ -1,6 +1,7 @@
 //! Decisions of the AM, case by case.
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Resource};
+use wire::proto::hadoop_common::TokenProto;
 
 use super::Master;
 use crate::job::Job;
@@ -90,6 +91,14 @@ impl Bench {
         self.tell(Event::Started {
             accepted: vec![container(id)],
             refused: Vec::new(),
+        });
+    }
+
+    fn fail_update(&mut self) {
+        self.tell(Event::Updated {
+            node: node(1),
+            settled: Vec::new(),
+            has_failed: true,
         });
     }
 
@@ -352,14 +361,21 @@ fn a_container_that_waits_too_long_is_promoted() {
             id: container(2),
             version: 1,
             execution_type: GUARANTEED,
+            token: Some(TokenProto::default()),
         }];
     });
     let update = Action::Update {
         node: node(1),
-        container: container(2),
+        changes: vec![(container(2), TokenProto::default())],
     };
     assert!(actions.contains(&update), "{actions:?}");
     assert_eq!(bench.master.counts().promoted, 1);
+    // The node is not reached, and gets the token later, unless the container has ended.
+    bench.fail_update();
+    assert!(bench.pass(500).contains(&update));
+    bench.fail_update();
+    bench.end(2, 0);
+    assert!(!bench.pass(60_000).contains(&update));
 }
 
 #[test]
