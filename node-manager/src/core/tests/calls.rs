@@ -92,6 +92,7 @@ fn diagnostics_of_many_statuses_share_one_answer() {
     node.handle(LaunchEvent::Exited {
         id: container_id(1),
         status: ContainerExitStatus(1),
+        cause: String::new(),
         diagnostics: format!("{}the end", "x".repeat(5_000)),
     });
     let ids = vec![container_id(1); 5_000];
