@@ -1,5 +1,9 @@
 //! Compiles every `.proto` in `proto/` with protox, so that no `protoc` is needed, and keeps the
-//! descriptors beside the generated code for the test that compares them with Hadoop's own.
+//! descriptors beside the generated code for the test that compares them with Hadoop's own. Also
+//! writes the table of message sizes that `src/decode_cost.rs` reads.
+
+#[path = "build/message_sizes.rs"]
+mod message_sizes;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -38,7 +42,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(&sources, [source_dir])?;
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out_dir.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    fs::write(
+        out_dir.join("message_sizes.rs"),
+        message_sizes::table(&descriptors)?,
+    )?;
     prost_build::Config::new()
+        // The table of sizes is looked up by them.
+        .enable_type_names()
         // With `Bytes` a decoded message shares the frame it came from instead of copying tokens
         // and payloads.
         .bytes(["."])

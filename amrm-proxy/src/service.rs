@@ -4,8 +4,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wire::decode_cost;
 use wire::exception::{HadoopException, RemoteException};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, FinishApplicationMasterRequestProto,
+    RegisterApplicationMasterRequestProto,
+};
 use wire::protocol::application_master::{PROTOCOL, VERSION};
+use wire::raw_message::RawMessageError;
 use wire::rpc::{BoxFuture, Caller, Service};
 use wire::server::ServerLimits;
 
@@ -15,17 +21,20 @@ use crate::pipelines::AmrmProxy;
 /// Largest request of an AM, in bytes: twice the memory that its asks may take.
 const REQUEST_BYTES_MAX: usize = 2 * sched::ASK_BYTES_MAX;
 
-/// Number of long requests handled at once, each of another attempt. Calls of one attempt run one
-/// after the other, and few calls of an AM are long.
-const LONG_REQUESTS_MAX: usize = 8;
+/// Memory for the requests of all AMs, in bytes; one AM gets half. The longest request, split into
+/// its fields, fits into a half; a long one usually takes a hundredth of it.
+const REQUESTS_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 /// Returns the limits of the proxy's port for its callers.
 #[must_use]
 pub fn server_limits() -> ServerLimits {
     ServerLimits {
         frame_length_max: REQUEST_BYTES_MAX,
-        large_requests_bytes_max: LONG_REQUESTS_MAX * REQUEST_BYTES_MAX,
-        large_requests_bytes_per_user_max: REQUEST_BYTES_MAX,
+        requests_bytes_max: REQUESTS_BYTES_MAX,
+        // Every AM may have a call that waits for the ResourceManager, whose answer is mostly
+        // short: 2,048 of them, and 64 MiB of answers that one AM leaves unread.
+        answers_bytes_max: 128 * 1024 * 1024,
+        answer_bytes_reserved: 64 * 1024,
         ..ServerLimits::default()
     }
 }
@@ -67,6 +76,16 @@ impl Service for AmrmProxyService {
 
     fn version(&self) -> u64 {
         VERSION
+    }
+
+    fn request_cost(&self, method: &str, request: &[u8]) -> Result<usize, RawMessageError> {
+        use decode_cost::of_one_field_at_a_time as cost;
+        match AmMethod::from_name(method) {
+            Some(AmMethod::Register) => cost::<RegisterApplicationMasterRequestProto>(request),
+            Some(AmMethod::Allocate) => cost::<AllocateRequestProto>(request),
+            Some(AmMethod::Finish) => cost::<FinishApplicationMasterRequestProto>(request),
+            None => Ok(0),
+        }
     }
 
     fn call<'a>(

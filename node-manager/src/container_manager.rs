@@ -28,6 +28,7 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::protocol::container_management::ContainerManagementProtocol;
 use wire::rpc::Caller;
+use wire::server::ServerLimits;
 
 use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
@@ -43,6 +44,27 @@ pub(crate) use self::read::{read_signal, read_spec};
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
 /// answer to each entry takes work and memory, so a call with more is refused whole.
 pub const CONTAINERS_PER_CALL_MAX: usize = 10_000;
+
+/// Longest request, in bytes. ApplicationMasters start containers one by one or in small batches; a
+/// context with credentials and classpath takes some ten KiB, that of a large job a few MiB.
+/// Hadoop's default for `ipc.maximum.data.length` is 128 MiB, which a call of one AM may then take.
+const REQUEST_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Longest answer that a call may be expected to have, in bytes: the status of 5,000 containers.
+const ANSWER_BYTES_RESERVED: usize = 2 * 1024 * 1024;
+
+/// Returns the limits of the container management port for its callers.
+pub(crate) fn server_limits() -> ServerLimits {
+    ServerLimits {
+        frame_length_max: REQUEST_BYTES_MAX,
+        // One AM gets half: the longest request, decoded into three times its length.
+        requests_bytes_max: 8 * REQUEST_BYTES_MAX,
+        // One AM gets half: 32 calls at once, which mostly end within a millisecond.
+        answers_bytes_max: 64 * ANSWER_BYTES_RESERVED,
+        answer_bytes_reserved: ANSWER_BYTES_RESERVED,
+        ..ServerLimits::default()
+    }
+}
 
 /// Request to start a container, decoded and with its token verified.
 struct ReadStart {

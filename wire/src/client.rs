@@ -97,7 +97,7 @@ pub struct RpcClient {
 #[derive(Debug)]
 struct Connection {
     address: SocketAddr,
-    outbound: Outbound,
+    outbound: Outbound<()>,
     calls: CallMap,
     turns: Semaphore,
     call_timeout: Duration,

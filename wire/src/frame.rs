@@ -22,7 +22,7 @@ pub const PREAMBLE_LENGTH: usize = 7;
 
 /// Longest frame, in bytes without its length, from a peer that has not authenticated itself yet.
 /// The longest frame of a handshake carries a token identifier twice in base64, well below 8 KiB.
-pub const FRAME_LENGTH_MAX_UNAUTHENTICATED: usize = 64 * 1024;
+pub const FRAME_LENGTH_MAX_UNAUTHENTICATED: usize = 16 * 1024;
 
 /// Longest frame, in bytes without its length, from an authenticated peer; Hadoop's
 /// `ipc.maximum.data.length` and `ipc.maximum.response.length`.
@@ -35,9 +35,8 @@ const LENGTH_BYTES: usize = 4;
 /// connection keeps this much.
 const READ_CHUNK_BYTES: usize = 2 * 1024;
 
-/// Factor by which the buffer may grow while a long frame is incomplete: space reserved per byte
-/// already received.
-const GROWTH: usize = 3;
+/// Factor by which the buffer grows while a long frame is incomplete.
+const GROWTH: usize = 4;
 
 /// Longest frame whose memory the buffer may reuse, in bytes.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
@@ -161,15 +160,31 @@ impl FrameDecoder {
     /// a long frame up to a few times what has been received of it. So a long frame takes few reads
     /// and amortised constant work per byte, and a frame that is only announced takes no memory.
     pub fn read_buffer(&mut self) -> &mut BytesMut {
-        if self.buffer.capacity() - self.buffer.len() < READ_CHUNK_BYTES / 2 {
-            let come = self.buffer.len();
-            let whole = self
-                .declared_length()
-                .map_or(0, |length| length.saturating_add(LENGTH_BYTES));
-            let missing = whole.saturating_sub(come).min(GROWTH * come);
-            self.buffer.reserve(missing.max(READ_CHUNK_BYTES));
-        }
+        let capacity = self.next_capacity();
+        self.buffer.reserve(capacity - self.buffer.len());
         &mut self.buffer
+    }
+
+    /// Returns the bytes that the buffer has once [`read_buffer`](Self::read_buffer) has been
+    /// called: its present ones while they suffice.
+    #[must_use]
+    pub fn next_capacity(&self) -> usize {
+        let (received, capacity) = (self.buffer.len(), self.buffer.capacity());
+        let whole = self
+            .declared_length()
+            .map_or(0, |length| length.saturating_add(LENGTH_BYTES));
+        // The last bytes of a long frame get no chunk of their own, which would double the buffer.
+        let is_enough = whole > READ_CHUNK_BYTES && whole <= capacity && received < capacity;
+        if is_enough || capacity - received >= READ_CHUNK_BYTES / 2 {
+            return capacity;
+        }
+        // The last step is never less than double: a Vec would double then and exceed the frame.
+        let grown = if whole / 2 <= GROWTH * received {
+            whole
+        } else {
+            GROWTH * received
+        };
+        grown.max(received + READ_CHUNK_BYTES)
     }
 
     /// Returns the length that the peer declares for the next frame, once received. May exceed the

@@ -15,12 +15,14 @@
 //! | [`failover`] | calls to the active of several ResourceManagers, retried until it answers |
 //! | [`secrets`] | master keys that roll, tokens made with them, verification of AMRMTokens |
 //! | [`raw_message`] | messages edited field by field, unknown fields kept |
+//! | [`decode_cost`] | the memory that decoding a request takes, before it is decoded |
 //! | [`convert`] | protobuf to [`records`] values and back |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
 pub mod client;
 pub mod convert;
 pub mod credentials;
+pub mod decode_cost;
 pub mod dial;
 pub mod digest_md5;
 pub mod exception;

@@ -5,7 +5,11 @@
 //! Bytes that the socket does not take stay buffered; the connection's own task writes them when
 //! the socket is ready, together with later frames. The socket is shut for sending when the last
 //! owner drops it.
+//!
+//! A frame may come with what it holds, for example its part of a memory budget. That is dropped
+//! when the socket has taken the frame or writing has failed.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::Shutdown;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,34 +25,90 @@ use tokio::time::Instant;
 /// freed.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
+/// A thing that a frame holds until it is sent.
+pub(crate) trait Held {
+    /// Adapts it to the length of its frame, in bytes, when the frame has to wait.
+    fn resize(&mut self, bytes: usize);
+}
+
+/// Held by frames that hold nothing.
+impl Held for () {
+    fn resize(&mut self, _: usize) {}
+}
+
 /// The sending half of one connection.
 #[derive(Debug)]
-pub(crate) struct Outbound {
+pub(crate) struct Outbound<H> {
     socket: OwnedWriteHalf,
-    pending: Mutex<Pending>,
+    pending: Mutex<Pending<H>>,
     /// Wakes the connection's task when the socket did not take all bytes, or when writing failed.
     leftover: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Pending {
+#[derive(Debug)]
+struct Pending<H> {
     buffer: BytesMut,
+    /// What the frames in the buffer hold, in their order.
+    holds: VecDeque<Hold<H>>,
+    /// Number of holds at the front that are adapted to their frames.
+    resized: usize,
+    /// Bytes that the socket has taken so far.
+    sent: u64,
     /// Time since which the socket takes nothing although the buffer is not empty.
     stalled_since: Option<Instant>,
     /// Kind of the error with which writing failed. Nothing is sent after that.
     failure: Option<io::ErrorKind>,
 }
 
-impl Outbound {
+#[derive(Debug)]
+struct Hold<H> {
+    held: H,
+    /// Length of the frame in bytes.
+    length: usize,
+    /// Value of [`Pending::sent`] at which the frame is sent.
+    until: u64,
+}
+
+impl<H: Held> Pending<H> {
+    /// Drops what the frames held that are sent, and adapts what those hold that wait.
+    fn release_sent(&mut self) {
+        let sent = self.holds.partition_point(|hold| hold.until <= self.sent);
+        self.holds.drain(..sent);
+        self.resized = self.resized.saturating_sub(sent);
+        for hold in self.holds.iter_mut().skip(self.resized) {
+            hold.held.resize(hold.length);
+        }
+        self.resized = self.holds.len();
+    }
+
+    fn clear(&mut self) {
+        self.holds.clear();
+        self.resized = 0;
+        if self.buffer.capacity() > BUFFER_KEPT_MAX {
+            self.buffer = BytesMut::new();
+        } else {
+            self.buffer.clear();
+        }
+    }
+}
+
+impl<H: Held> Outbound<H> {
     pub(crate) fn new(socket: OwnedWriteHalf) -> Self {
         Self {
             socket,
-            pending: Mutex::default(),
+            pending: Mutex::new(Pending {
+                buffer: BytesMut::new(),
+                holds: VecDeque::new(),
+                resized: 0,
+                sent: 0,
+                stalled_since: None,
+                failure: None,
+            }),
             leftover: Notify::new(),
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, Pending<H>> {
         // Every change under the lock leaves whole frames behind, also when its caller panics
         // afterwards.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,6 +137,24 @@ impl Outbound {
         append(&mut pending.buffer)
     }
 
+    /// Appends one frame that holds `held` until it is sent.
+    pub(crate) fn push_held(&self, held: H, append: impl FnOnce(&mut BytesMut)) {
+        let mut pending = self.pending();
+        if pending.failure.is_some() {
+            return;
+        }
+        let before = pending.buffer.len();
+        append(&mut pending.buffer);
+        let after = pending.buffer.len();
+        let until = pending.sent + after as u64;
+        let length = after - before;
+        pending.holds.push_back(Hold {
+            held,
+            length,
+            until,
+        });
+    }
+
     /// Sends what the socket takes now; the connection's task sends the rest.
     pub(crate) fn flush_now(&self) {
         let mut pending = self.pending();
@@ -91,18 +169,20 @@ impl Outbound {
         }
     }
 
-    fn write(&self, pending: &mut Pending) {
+    fn write(&self, pending: &mut Pending<H>) {
         let mut progress = false;
         while !pending.buffer.is_empty() {
             match self.socket.try_write(&pending.buffer) {
                 Ok(written) => {
                     pending.buffer.advance(written);
+                    pending.sent += written as u64;
                     progress = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if progress || pending.stalled_since.is_none() {
                         pending.stalled_since = Some(Instant::now());
                     }
+                    pending.release_sent();
                     return;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,11 +193,7 @@ impl Outbound {
             }
         }
         pending.stalled_since = None;
-        if pending.buffer.capacity() > BUFFER_KEPT_MAX {
-            pending.buffer = BytesMut::new();
-        } else {
-            pending.buffer.clear();
-        }
+        pending.clear();
     }
 
     /// Number of bytes that are not sent yet.

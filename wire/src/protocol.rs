@@ -121,6 +121,17 @@ macro_rules! protocol {
                 VERSION
             }
 
+            fn request_cost(
+                &self,
+                method: &str,
+                request: &[u8],
+            ) -> Result<usize, $crate::raw_message::RawMessageError> {
+                match method {
+                    $($method => $crate::decode_cost::of_message::<$request>(request),)+
+                    _ => Ok(0),
+                }
+            }
+
             fn call<'a>(
                 &'a self,
                 caller: &'a $crate::rpc::Caller,

@@ -13,11 +13,6 @@ use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 /// Limit on nested groups. Groups are deprecated, and none of Hadoop's messages has one.
 const GROUP_DEPTH_MAX: usize = 32;
 
-/// Limit on the top-level fields of one message. A field takes some 50 bytes here and may be as
-/// short as two when sent, so without this limit a frame could take many times its length. The
-/// longest lists are asks, limited to 100,000, and containers, of which there are fewer.
-pub const FIELDS_MAX: usize = 512 * 1024;
-
 /// Maximum size of a field's key and length together, in bytes.
 const FIELD_HEAD_BYTES_MAX: usize = 5 + 10;
 
@@ -33,12 +28,9 @@ pub enum RawMessageError {
         /// Key as read.
         key: u64,
     },
-    /// Groups nested deeper than the limit.
-    #[error("groups are nested deeper than {GROUP_DEPTH_MAX}")]
+    /// Groups or messages nested deeper than the limit.
+    #[error("groups or messages are nested too deeply")]
     Depth,
-    /// More fields than [`FIELDS_MAX`].
-    #[error("the message has more than {FIELDS_MAX} fields")]
-    TooManyFields,
 }
 
 /// A field as it is in the message.
@@ -52,8 +44,11 @@ struct Field {
     wire_type: WireType,
 }
 
+/// Bytes that a field takes here, however short it is.
+pub(crate) const FIELD_BYTES: usize = size_of::<Field>();
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WireType {
+pub(crate) enum WireType {
     Varint,
     LengthDelimited,
     /// Fixed 32 and 64 bits, groups: copied only.
@@ -104,11 +99,12 @@ pub struct RawMessage {
 }
 
 /// Extent of a field at the front of a slice.
-struct Span {
-    number: u32,
-    wire_type: WireType,
-    content_at: usize,
-    end: usize,
+pub(crate) struct Span {
+    pub(crate) number: u32,
+    pub(crate) wire_type: WireType,
+    /// Offset of the value's content; for bytes, texts and messages, after their length.
+    pub(crate) content_at: usize,
+    pub(crate) end: usize,
 }
 
 /// Reads a varint at the front; returns it and the rest.
@@ -123,7 +119,7 @@ fn skip(bytes: &[u8], length: u64) -> Result<&[u8], RawMessageError> {
 }
 
 /// Finds the extent of the field at the front of `bytes`.
-fn span(bytes: &[u8], depth: usize) -> Result<Span, RawMessageError> {
+pub(crate) fn span(bytes: &[u8], depth: usize) -> Result<Span, RawMessageError> {
     let (key, rest) = varint(bytes)?;
     let bad_key = RawMessageError::Key { key };
     let number = u32::try_from(key >> 3).map_err(|_| bad_key)?;
@@ -174,9 +170,6 @@ impl RawMessage {
     pub fn parse(mut bytes: Bytes) -> Result<Self, RawMessageError> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
-            if fields.len() == FIELDS_MAX {
-                return Err(RawMessageError::TooManyFields);
-            }
             let span = span(&bytes, 0)?;
             let content_at =
                 u32::try_from(span.content_at).map_err(|_| RawMessageError::Truncated)?;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 pub use crate::client::{ClientAuth, ClientOptions, LossReason, RpcClient, RpcError};
 use crate::exception::RemoteException;
+use crate::raw_message::RawMessageError;
 pub use crate::server::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
 
 /// A boxed future that may move between threads.
@@ -68,6 +69,17 @@ pub trait Service: Send + Sync + 'static {
 
     /// Returns the protocol's version. The server refuses calls of another version.
     fn version(&self) -> u64;
+
+    /// Returns the bytes that reading a request takes at most, beyond the request itself. Computed
+    /// before anything is decoded; must allocate nothing. The default is for a service that
+    /// decodes nothing. Those of [`crate::protocol`] compute it with [`crate::decode_cost`].
+    ///
+    /// # Errors
+    /// The request is not a message; the call is refused.
+    fn request_cost(&self, method: &str, request: &[u8]) -> Result<usize, RawMessageError> {
+        let _ = (method, request);
+        Ok(0)
+    }
 
     /// Runs one call. `request` and the result are bare protobuf messages without a length.
     ///

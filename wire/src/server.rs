@@ -9,9 +9,10 @@
 //! authenticate, frames, calls in flight. At a limit peers wait, in the kernel's queues, rather
 //! than fail.
 
+mod budget;
+mod calls;
 mod connection;
 mod handshake;
-mod large;
 mod running;
 
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::large::LargeRequests;
+use self::budget::Budgets;
 use self::running::ServiceCall;
 use crate::exception::{HadoopException, RemoteException};
 use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
@@ -40,9 +41,17 @@ pub use crate::sasl::ServerAuth;
 /// descriptors or memory, and would repeat at once.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Length above which requests count towards the limits in bytes. Shorter ones are limited by the
-/// number of connections and calls alone.
-pub const LARGE_REQUEST_BYTES: usize = FRAME_LENGTH_MAX_UNAUTHENTICATED;
+/// Cost of a request, in bytes, up to which it needs no reservation: its frame, and what decoding
+/// takes. The number of calls limits such requests.
+pub const SMALL_REQUEST_BYTES: usize = FRAME_LENGTH_MAX_UNAUTHENTICATED;
+
+/// Time that a request waits for memory that other requests have. Then its call fails, or its
+/// connection ends if it has not arrived completely: requests of several users that each hold a
+/// part and wait for the rest would wait for ever.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Requests that are decoded off the runtime's workers at a time.
+const HEAVY_MAX: usize = 2;
 
 /// Longest method name that is looked up, in bytes. The name is repeated in a refusal.
 const METHOD_LENGTH_MAX: usize = 256;
@@ -54,17 +63,22 @@ pub struct ServerLimits {
     pub connections_max: usize,
     /// Calls in flight on one connection; its further calls are not read.
     pub calls_per_connection_max: usize,
-    /// Calls in flight on all connections; further calls are not read.
-    pub calls_max: usize,
     /// Longest frame of an authenticated peer, in bytes.
     pub frame_length_max: usize,
-    /// Total bytes of all requests longer than [`LARGE_REQUEST_BYTES`], from the moment their
-    /// length is declared to the end of the call; further ones are not read. At least one frame.
-    pub large_requests_bytes_max: usize,
-    /// The same limit per user, so that no user can exhaust it. At least one frame.
-    pub large_requests_bytes_per_user_max: usize,
-    /// Time for a large request to arrive.
-    pub large_request_timeout: Duration,
+    /// Total bytes of requests that cost more than [`SMALL_REQUEST_BYTES`]: frames as far as they
+    /// have arrived, and what decoding them takes, until their calls end. A user who has proved a
+    /// token gets half; one request may cost half.
+    pub requests_bytes_max: usize,
+    /// Total bytes of answers that their peers have not read, with a reservation for each call
+    /// without an answer. A user who has proved a token gets half.
+    pub answers_bytes_max: usize,
+    /// Bytes reserved for a call's answer until its length is known.
+    pub answer_bytes_reserved: usize,
+    /// Time for a frame to arrive, beside the time that
+    /// [`receive_rate_min`](Self::receive_rate_min) gives it.
+    pub receive_grace: Duration,
+    /// Lowest rate at which a frame may arrive, in bytes per second.
+    pub receive_rate_min: usize,
     /// Time from accept to connection context, so that half-open peers do not occupy connections.
     pub handshake_timeout: Duration,
     /// Time without calls after which a connection is closed.
@@ -79,24 +93,39 @@ pub struct ServerLimits {
 }
 
 impl Default for ServerLimits {
-    /// Returns Hadoop's defaults where it has them: `ipc.maximum.data.length`, and twice
+    /// Returns limits for a server whose callers prove no identity, such as the nodes of a
+    /// cluster; Hadoop's defaults where it has them: `ipc.maximum.data.length`, and twice
     /// `ipc.client.connection.maxidletime` when crowded.
     fn default() -> Self {
         Self {
             connections_max: 4096,
             calls_per_connection_max: 256,
-            calls_max: 4096,
             frame_length_max: FRAME_LENGTH_MAX,
-            large_requests_bytes_max: 2 * FRAME_LENGTH_MAX,
-            // Without proof of identity, users may share a name.
-            large_requests_bytes_per_user_max: 2 * FRAME_LENGTH_MAX,
-            large_request_timeout: Duration::from_secs(120),
+            requests_bytes_max: 4 * FRAME_LENGTH_MAX,
+            answers_bytes_max: 2 * FRAME_LENGTH_MAX,
+            answer_bytes_reserved: 64 * 1024,
+            receive_grace: Duration::from_secs(10),
+            receive_rate_min: 64 * 1024,
             handshake_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(600),
             idle_timeout_crowded: Duration::from_secs(20),
             stall_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(5),
         }
+    }
+}
+
+impl ServerLimits {
+    /// Returns the bytes that one request may cost: its frame, and what decoding takes.
+    #[must_use]
+    pub const fn request_cost_max(&self) -> usize {
+        self.requests_bytes_max / 2
+    }
+
+    /// Returns the time within which this many bytes of a frame have to arrive.
+    fn time_for(&self, bytes: usize) -> Duration {
+        let seconds = bytes / self.receive_rate_min.max(1);
+        self.receive_grace + Duration::from_secs(seconds as u64)
     }
 }
 
@@ -169,8 +198,9 @@ struct Shared {
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     connections: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-    large: LargeRequests,
+    budgets: Budgets,
+    /// Permits to decode off the runtime's workers.
+    heavy: Arc<Semaphore>,
     /// Tracker of the calls that run in tasks of their own.
     running: TaskTracker,
     shutdown: CancellationToken,
@@ -256,8 +286,8 @@ impl RpcServer {
             auth,
             services,
             connections: Arc::new(Semaphore::new(limits.connections_max)),
-            calls: Arc::new(Semaphore::new(limits.calls_max)),
-            large: LargeRequests::new(&limits),
+            budgets: Budgets::new(&limits),
+            heavy: Arc::new(Semaphore::new(HEAVY_MAX)),
             limits,
             running: TaskTracker::new(),
             shutdown: shutdown.clone(),

@@ -15,7 +15,7 @@ use super::proxy::ProxyPort;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::config::Config;
-use crate::container_manager::ContainerManager;
+use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
 use crate::node_identity;
 
@@ -43,6 +43,7 @@ impl Ports {
         let secrets = Arc::clone(&shared.secrets);
         let (rpc, address) = RpcServer::builder(ServerAuth::Token(secrets))
             .service(ContainerManagementService::new(Arc::new(manager)))
+            .limits(server_limits())
             .bind(node_identity::resolve(&config.addresses.node_bind()).await?)
             .await
             .map_err(starting(

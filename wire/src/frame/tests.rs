@@ -128,7 +128,7 @@ fn lengths_out_of_bounds_are_refused() {
     );
     let limit = FRAME_LENGTH_MAX_UNAUTHENTICATED;
     assert_eq!(
-        decoder(&[0, 1, 0, 1]).frame(),
+        decoder(&[0, 0, 0x40, 1]).frame(),
         Err(FrameError::TooLong {
             length: limit + 1,
             limit

@@ -6,28 +6,27 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::handshake::{self, Handshake, Refused};
-use super::large::Share;
-use super::running::{RunningCall, put_answer};
-use super::{LARGE_REQUEST_BYTES, Shared};
+use super::budget::Account;
+use super::calls::{NoMemory, Reserved};
+use super::handshake::{Handshake, Refused};
+use super::running::Place;
+use super::{SMALL_REQUEST_BYTES, Shared};
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
-use crate::header::{self, CALL_ID_PING, CallRef};
 use crate::outbound::Outbound;
 use crate::rpc::Caller;
 
-/// Bytes of unsent answers above which no further call of the connection is read. A peer that sends
-/// calls and does not read answers takes no more memory than this and its calls in flight.
+/// Bytes of unsent answers above which no further call of the connection is read.
 const OUTBOUND_HIGH_WATER: usize = 1024 * 1024;
 
 /// Time for a peer to read its last answer and close, after a refusal or when the server stops.
@@ -53,8 +52,10 @@ pub(super) enum Ended {
     Idle,
     #[error("the peer does not read its answers")]
     Stalled,
-    #[error("a large request did not arrive in time")]
+    #[error("a request did not arrive in time")]
     Slow,
+    #[error("no memory for a large request in time")]
+    NoMemory,
     #[error("refused")]
     Refused(#[from] Refused),
     #[error("broken frame")]
@@ -82,6 +83,7 @@ pub(super) async fn serve(
         | Ended::Idle
         | Ended::Stalled
         | Ended::Slow
+        | Ended::NoMemory
         | Ended::Frame(_)
         | Ended::Io(_) => tracing::debug!(%peer, reason = %ended, "RPC connection ended"),
     }
@@ -115,8 +117,8 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
         decoder,
         outbound: Arc::new(Outbound::new(write)),
         slots: Arc::new(Semaphore::new(shared.limits.calls_per_connection_max)),
-        large: None,
-        large_of_user: shared.large.of_user(&caller.user),
+        receiving: None,
+        account: shared.budgets.account_of(&caller),
         caller: Arc::new(caller),
         shared: Arc::clone(shared),
     };
@@ -188,25 +190,26 @@ async fn discard(read: &mut OwnedReadHalf) -> io::Result<()> {
 }
 
 /// A connection after its handshake, with a known caller.
-struct Connection {
+pub(super) struct Connection {
     read: OwnedReadHalf,
     decoder: FrameDecoder,
-    outbound: Arc<Outbound>,
-    /// Slots for the calls in flight on this connection.
-    slots: Arc<Semaphore>,
-    /// Large request that is being received.
-    large: Option<LargeRequest>,
-    /// Budget for large requests of the caller, shared by all connections of that user.
-    large_of_user: Arc<Semaphore>,
-    caller: Arc<Caller>,
-    shared: Arc<Shared>,
+    pub(super) outbound: Arc<Outbound<Place>>,
+    /// Slots for the calls on this connection whose answers are not sent.
+    pub(super) slots: Arc<Semaphore>,
+    /// Frame that has arrived in part.
+    receiving: Option<Receiving>,
+    /// Memory of the caller's user, for all connections of that user.
+    pub(super) account: Arc<Account>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) shared: Arc<Shared>,
 }
 
-/// A request longer than [`LARGE_REQUEST_BYTES`] that is being received.
-struct LargeRequest {
-    /// Part of the server's memory budget that it occupies.
-    share: Share,
+/// A frame that has arrived in part.
+struct Receiving {
+    /// Time of its first byte, later by as long as it had to wait for memory.
     since: Instant,
+    /// Memory reserved for it, if it is long.
+    reserved: Option<Reserved>,
 }
 
 impl Connection {
@@ -228,6 +231,7 @@ impl Connection {
             | Ended::Idle
             | Ended::Stalled
             | Ended::Slow
+            | Ended::NoMemory
             | Ended::Frame(_)
             | Ended::Io(_) => {}
         }
@@ -281,12 +285,11 @@ impl Connection {
         if self.outbound.stalled_for() > limits.stall_timeout {
             return Some(Ended::Stalled);
         }
-        if self
-            .large
-            .as_ref()
-            .is_some_and(|large| large.since.elapsed() > limits.large_request_timeout)
-        {
-            return Some(Ended::Slow);
+        if let Some(receiving) = &self.receiving {
+            let received = self.decoder.buffered_bytes();
+            if receiving.since.elapsed() > limits.time_for(received) {
+                return Some(Ended::Slow);
+            }
         }
         let busy = self.slots.available_permits() < limits.calls_per_connection_max;
         let silence = last_read.elapsed();
@@ -300,135 +303,69 @@ impl Connection {
 
     /// Handles every frame that was received completely.
     async fn take_frames(&mut self) -> Result<(), Ended> {
-        loop {
-            self.reserve_large().await?;
-            let Decoded::Complete(frame) = self.decoder.frame()? else {
-                return Ok(());
-            };
-            let large = self.large.take().map(|large| large.share);
+        while let Decoded::Complete(frame) = self.decoder.frame()? {
+            let reserved = self.receiving.take().and_then(|frame| frame.reserved);
             if self.outbound.buffered_bytes() > OUTBOUND_HIGH_WATER {
                 let drained = self.outbound.flush_below(OUTBOUND_HIGH_WATER);
                 timeout(self.shared.limits.stall_timeout, drained)
                     .await
                     .map_err(|_| Ended::Stalled)??;
             }
-            self.take_frame(frame, large).await?;
+            self.take_frame(frame, reserved).await?;
         }
+        if self.receiving.is_none() && self.decoder.buffered_bytes() > 0 {
+            self.receiving = Some(Receiving {
+                since: Instant::now(),
+                reserved: None,
+            });
+        }
+        self.reserve_growth().await
     }
 
-    /// Reserves memory for a large request that has begun, before more of it is read.
-    async fn reserve_large(&mut self) -> Result<(), Ended> {
-        let limits = &self.shared.limits;
-        let Some(length) = self.decoder.declared_length() else {
-            return Ok(());
-        };
-        if self.large.is_some() || length <= LARGE_REQUEST_BYTES || length > limits.frame_length_max
-        {
+    /// Reserves memory for a long frame of which more arrives than the buffer has space for.
+    async fn reserve_growth(&mut self) -> Result<(), Ended> {
+        let length = self.decoder.declared_length().unwrap_or(0);
+        let bytes = self.decoder.next_capacity().min(length);
+        // Every connection may buffer as much, so a length that is only announced takes nothing.
+        if bytes <= SMALL_REQUEST_BYTES {
             return Ok(());
         }
-        let reserving = self.shared.large.reserve(&self.large_of_user, length);
-        let share = self.while_flushing(reserving).await?;
-        self.large = Some(LargeRequest {
-            share,
-            since: Instant::now(),
-        });
+        let Some(mut receiving) = self.receiving.take() else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        let reserved = self.reserve(receiving.reserved.take(), bytes).await;
+        // The peer's rate is not judged by a time in which nothing was read.
+        receiving.since += began.elapsed();
+        receiving.reserved = Some(reserved.map_err(|refused| match refused {
+            NoMemory::Late => Ended::NoMemory,
+            NoMemory::Ended(ended) => ended,
+        })?);
+        self.receiving = Some(receiving);
         Ok(())
     }
 
-    /// Handles one frame. `large` is its part of the memory budget, released when its call ends.
-    async fn take_frame(&self, mut frame: Bytes, large: Option<Share>) -> Result<(), Ended> {
-        let header = self.try_push(|out| handshake::open_frame(&mut frame, out))?;
-        let call = CallRef {
-            call_id: header.call_id,
-            client_id: header.client_id.clone(),
-            retry_count: header.retry_count(),
-        };
-        match header.call_id {
-            0.. => {}
-            CALL_ID_PING => return Ok(()),
-            other => {
-                let exception = handshake::out_of_band_after_context(
-                    other,
-                    self.caller.token_identifier.is_some(),
-                );
-                let refused = |out: &mut BytesMut| {
-                    Err(handshake::refuse(
-                        out,
-                        &CallRef {
-                            client_id: Bytes::new(),
-                            ..call
-                        },
-                        exception,
-                    ))
-                };
-                return self.try_push(refused);
-            }
-        }
-        let started = match self.shared.resolve(header::take_call(frame), &self.caller) {
-            Ok(service_call) => RunningCall::new(service_call),
-            Err(exception) => {
-                self.push(|out| put_answer(out, &call, Err(exception)));
-                return Ok(());
-            }
-        };
-        self.start(call, started, large).await
-    }
-
-    /// Polls a call once inline, and moves it to a task of its own if it has to wait.
-    async fn start(
+    /// Waits for a future and keeps sending meanwhile; ends early if sending fails or stalls.
+    pub(super) async fn while_flushing<T>(
         &self,
-        call: CallRef,
-        mut running: RunningCall,
-        large: Option<Share>,
-    ) -> Result<(), Ended> {
-        // Both waits are back-pressure: no more is read from this peer until a call has ended.
-        let slots = self
-            .while_flushing(Arc::clone(&self.slots).acquire_owned())
-            .await?;
-        let total = self
-            .while_flushing(Arc::clone(&self.shared.calls).acquire_owned())
-            .await?;
-        let first =
-            std::future::poll_fn(|context| std::task::Poll::Ready(running.poll_once(context)))
-                .await;
-        if let Some(result) = first {
-            self.push(|out| put_answer(out, &call, result));
-            return Ok(());
-        }
-        // A started call runs to its end even if its connection is lost.
-        let outbound: Weak<Outbound> = Arc::downgrade(&self.outbound);
-        let abandon = self.shared.abandon.clone();
-        self.shared.running.spawn(async move {
-            tokio::select! {
-                result = running => {
-                    if let Some(outbound) = outbound.upgrade() {
-                        let _ = outbound.push(|out| {
-                            put_answer(out, &call, result);
-                            Ok::<(), std::convert::Infallible>(())
-                        });
-                        outbound.flush_now();
-                    }
-                }
-                () = abandon.cancelled() => tracing::warn!("a call was abandoned at shutdown"),
-            }
-            drop((slots, total, large));
-        });
-        Ok(())
-    }
-
-    /// Waits for a future and keeps sending meanwhile; ends early if sending fails.
-    async fn while_flushing<T>(&self, wait: impl Future<Output = T>) -> Result<T, Ended>
-    where
-        T: Sized,
-    {
+        wait: impl Future<Output = T>,
+    ) -> Result<T, Ended> {
         tokio::select! {
             biased;
             value = wait => Ok(value),
             error = self.outbound.flush_leftovers() => Err(error.into()),
+            () = self.stalled() => Err(Ended::Stalled),
         }
     }
 
-    fn push(&self, append: impl FnOnce(&mut BytesMut)) {
+    /// Ends when the peer has left answers unread for too long.
+    async fn stalled(&self) {
+        while self.outbound.stalled_for() <= self.shared.limits.stall_timeout {
+            sleep(HOUSEKEEPING_INTERVAL).await;
+        }
+    }
+
+    pub(super) fn push(&self, append: impl FnOnce(&mut BytesMut)) {
         let _ = self.outbound.push(|out| {
             append(out);
             Ok::<(), std::convert::Infallible>(())
@@ -436,7 +373,7 @@ impl Connection {
     }
 
     /// Like [`push`](Self::push), for a result that may end the connection with an answer.
-    fn try_push<T>(
+    pub(super) fn try_push<T>(
         &self,
         append: impl FnOnce(&mut BytesMut) -> Result<T, Refused>,
     ) -> Result<T, Ended> {

@@ -1,14 +1,21 @@
 //! Execution of a call, and encoding of its answer.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 
+use super::budget::Share;
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
 use crate::header::{self, CallRef};
+use crate::outbound::Held;
+use crate::raw_message::RawMessageError;
 use crate::rpc::{Caller, Service};
 
 /// A call of a hosted service, not started yet.
@@ -17,6 +24,25 @@ pub(super) struct ServiceCall {
     pub(super) caller: Arc<Caller>,
     pub(super) method: String,
     pub(super) request: Bytes,
+}
+
+impl ServiceCall {
+    /// Returns the bytes that reading the request takes at most.
+    pub(super) fn cost(&self) -> Result<usize, RawMessageError> {
+        self.service.request_cost(&self.method, &self.request)
+    }
+}
+
+/// Place of a call: held from its start until the socket has taken its answer.
+pub(super) struct Place {
+    pub(super) _slot: OwnedSemaphorePermit,
+    pub(super) answer: Share,
+}
+
+impl Held for Place {
+    fn resize(&mut self, bytes: usize) {
+        self.answer.resize(bytes);
+    }
 }
 
 type CallResult = Result<Bytes, RemoteException>;
@@ -36,6 +62,27 @@ impl RunningCall {
         Self(Box::pin(async move {
             service.call(&caller, &method, request).await
         }))
+    }
+
+    /// Runs to the end. Everything up to its first wait, such as decoding, happens on a thread for
+    /// blocking work, with a permit of `heavy`.
+    pub(super) async fn finish_off_worker(mut self, heavy: &Arc<Semaphore>) -> CallResult {
+        let permit = Arc::clone(heavy).acquire_owned().await;
+        let runtime = Handle::current();
+        let first = spawn_blocking(move || {
+            let polled = poll_fn(|context| Poll::Ready(self.poll_once(context)));
+            let result = runtime.block_on(polled);
+            drop(permit);
+            (self, result)
+        });
+        match first
+            .await
+            .expect("a panic of a service is caught, and nothing cancels the task")
+        {
+            (_, Some(result)) => result,
+            // Polled again here, so that its waits wake this task.
+            (call, None) => call.await,
+        }
     }
 
     /// Polls once; returns the result if the call has finished.

@@ -7,7 +7,6 @@ use tokio::time::{Instant, sleep, timeout};
 use wire::exception::{HadoopException, RpcErrorCode};
 use wire::frame::{FRAME_LENGTH_MAX_UNAUTHENTICATED, put_delimited_bytes, put_frame};
 use wire::header::Outcome;
-use wire::proto::hadoop_common::RpcSaslProto;
 use wire::proto::hadoop_common::rpc_sasl_proto::SaslState;
 
 use super::*;
@@ -249,7 +248,7 @@ async fn unknown_special_call_id_is_refused() {
 async fn user_other_than_the_tokens_is_refused() {
     let server = start(token_only()).await;
     let mut raw = Raw::connect(server.address).await;
-    authenticate(&mut raw).await;
+    raw.authenticate(token()).await;
     raw.send(&context()).await;
     assert_refused(
         raw.fatal().await,
@@ -257,31 +256,6 @@ async fn user_other_than_the_tokens_is_refused() {
         HadoopException::AccessControl,
         RpcErrorCode::FatalUnauthorized,
     );
-}
-
-/// Proves the token by hand, up to the context.
-async fn authenticate(raw: &mut Raw) {
-    use prost::Message as _;
-    let mut client = wire::sasl::SaslClient::new(token(), "cnonce".to_owned(), false);
-    let mut next = BytesMut::from(SASL);
-    header::put_sasl_request(&mut next, &client.start()).unwrap();
-    loop {
-        raw.send(&next).await;
-        let Outcome::Success(message) = raw.answer().await.outcome else {
-            panic!("refused");
-        };
-        match client
-            .handle(&RpcSaslProto::decode(message).unwrap())
-            .unwrap()
-        {
-            wire::sasl::ClientStep::Send(message) => {
-                next.clear();
-                header::put_sasl_request(&mut next, &message).unwrap();
-            }
-            wire::sasl::ClientStep::Done => return,
-            wire::sasl::ClientStep::SwitchToSimple(_) => panic!("not proven"),
-        }
-    }
 }
 
 #[tokio::test]

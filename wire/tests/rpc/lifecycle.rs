@@ -41,7 +41,8 @@ async fn calls_over_the_bounds_wait_for_their_turn() {
             ..ServerLimits::default()
         },
         ServerLimits {
-            calls_max: 2,
+            answers_bytes_max: 128 << 10,
+            answer_bytes_reserved: 64 << 10,
             ..ServerLimits::default()
         },
     ] {
@@ -182,82 +183,4 @@ async fn call_outlives_its_connection() {
     while server.echo.waited.load(Ordering::Relaxed) == 0 {
         tokio::task::yield_now().await;
     }
-}
-
-#[tokio::test]
-async fn large_requests_share_a_bounded_memory() {
-    let limits = ServerLimits {
-        frame_length_max: 1 << 20,
-        large_requests_bytes_max: 1 << 20,
-        ..ServerLimits::default()
-    };
-    let server = start_with(ServerAuth::Simple, limits).await;
-    let mut holder = Raw::ready(server.address).await;
-    holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
-    until_one_waits(&server).await;
-    let client = connect(&server, simple()).await.unwrap();
-    let large = {
-        let client = client.clone();
-        tokio::spawn(async move {
-            client
-                .call_raw("echo", PROTOCOL, 1, vec![2; 900_000].into())
-                .await
-        })
-    };
-    // Small requests of others do not wait for the large one.
-    let other = connect(&server, simple()).await.unwrap();
-    for _ in 0..10 {
-        assert_eq!(call(&other, "yield", b"").await.unwrap(), "");
-    }
-    assert!(!large.is_finished());
-    server.echo.gate.notify_one();
-    assert_eq!(large.await.unwrap().unwrap().len(), 900_000);
-}
-
-#[tokio::test]
-async fn large_requests_of_one_user_leave_memory_for_others() {
-    let limits = ServerLimits {
-        frame_length_max: 1 << 20,
-        large_requests_bytes_max: 2 << 20,
-        large_requests_bytes_per_user_max: 1 << 20,
-        ..ServerLimits::default()
-    };
-    let server = start_with(ServerAuth::Simple, limits).await;
-    let mut holder = Raw::ready(server.address).await;
-    holder.send(&call_frame(1, "wait", &[1; 900_000])).await;
-    until_one_waits(&server).await;
-    // The same user's next large request waits, on any connection; another user's does not.
-    let mut waiting = Raw::ready(server.address).await;
-    waiting.send(&call_frame(1, "wait", &[1; 900_000])).await;
-    let auth = ClientAuth::Simple {
-        user: "other".to_owned(),
-    };
-    let other = connect(&server, auth).await.unwrap();
-    let large = vec![2; 900_000];
-    let answer = other.call_raw("echo", PROTOCOL, 1, large.into());
-    assert_eq!(answer.await.unwrap().len(), 900_000);
-    assert_eq!(server.echo.waiting.load(Ordering::Relaxed), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn large_request_that_does_not_come_gives_its_memory_back() {
-    let limits = ServerLimits {
-        frame_length_max: 1 << 20,
-        large_requests_bytes_max: 1 << 20,
-        ..ServerLimits::default()
-    };
-    let server = start_with(ServerAuth::Simple, limits).await;
-    let mut dribbling = Raw::ready(server.address).await;
-    dribbling
-        .send(&call_frame(1, "echo", &[1; 900_000])[..500_000])
-        .await;
-    let begin = Instant::now();
-    assert_eq!(dribbling.frame().await, None);
-    assert!((120..=135).contains(&begin.elapsed().as_secs()));
-    let client = connect(&server, simple()).await.unwrap();
-    let response = client
-        .call_raw("echo", PROTOCOL, 1, vec![2; 900_000].into())
-        .await
-        .unwrap();
-    assert_eq!(response.len(), 900_000);
 }

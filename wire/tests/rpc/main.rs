@@ -9,6 +9,7 @@ mod calls;
 mod client_alone;
 mod hostile;
 mod lifecycle;
+mod memory;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
 use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use wire::header::{self, Answer, ClientId, MethodName, Outcome};
+use wire::proto::hadoop_common::RpcSaslProto;
+use wire::raw_message::RawMessageError;
 use wire::rpc::{
     BoxFuture, Caller, ClientAuth, ClientOptions, RpcClient, RpcServer, SecretManager, ServerAuth,
     ServerLimits, Service, Verified,
@@ -64,6 +67,14 @@ impl Service for EchoService {
         1
     }
 
+    fn request_cost(&self, method: &str, request: &[u8]) -> Result<usize, RawMessageError> {
+        Ok(if method == "costly" {
+            100 * request.len()
+        } else {
+            0
+        })
+    }
+
     fn call<'a>(
         &'a self,
         caller: &'a Caller,
@@ -72,7 +83,7 @@ impl Service for EchoService {
     ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
         Box::pin(async move {
             match method {
-                "echo" => Ok(request),
+                "echo" | "costly" => Ok(request),
                 "yield" => {
                     tokio::task::yield_now().await;
                     Ok(request)
@@ -83,7 +94,10 @@ impl Service for EchoService {
                     HadoopException::NmNotYetReady,
                     "not yet",
                 )),
-                "big" => {
+                "big" | "big later" => {
+                    if method == "big later" {
+                        tokio::task::yield_now().await;
+                    }
                     self.0.big.fetch_add(1, Ordering::Relaxed);
                     Ok(vec![7; 1 << 20].into())
                 }
@@ -138,7 +152,8 @@ async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
     }
 }
 
-/// A secret manager that accepts every token, unless its identifier says otherwise.
+/// A secret manager that accepts every token, unless its identifier says otherwise. The identifier
+/// names the user.
 struct Keys;
 
 impl SecretManager for Keys {
@@ -153,9 +168,13 @@ impl SecretManager for Keys {
                 "of another node",
             ));
         }
+        let user = match identifier {
+            b"identifier" => ATTEMPT.to_owned(),
+            other => String::from_utf8_lossy(other).into_owned(),
+        };
         Ok(Verified {
             password: master_key().sign(identifier).to_vec(),
-            user: ATTEMPT.to_owned(),
+            user,
         })
     }
 }
@@ -169,9 +188,14 @@ fn token_or_simple() -> ServerAuth {
 }
 
 fn token() -> Token {
+    token_of(b"identifier")
+}
+
+/// Makes a token of the user with this name, or of [`ATTEMPT`] for `identifier`.
+fn token_of(user: &'static [u8]) -> Token {
     Token::sign(
         &master_key(),
-        Bytes::from_static(b"identifier"),
+        Bytes::from_static(user),
         kind::NM_TOKEN,
         "127.0.0.1:8041",
     )
@@ -209,6 +233,8 @@ impl Raw {
     }
 
     fn over(stream: TcpStream) -> Self {
+        // Bytes reach the other end at once: paused time does not wait for the kernel's.
+        stream.set_nodelay(true).unwrap();
         Self {
             stream,
             decoder: FrameDecoder::new(FRAME_LENGTH_MAX),
@@ -221,6 +247,41 @@ impl Raw {
         raw.send(&[&b"hrpc\x09\x00\x00"[..], &context()].concat())
             .await;
         raw
+    }
+
+    /// Connects with a token of this user, ready to call.
+    async fn proven(address: SocketAddr, user: &'static [u8]) -> Self {
+        let mut raw = Self::connect(address).await;
+        raw.authenticate(token_of(user)).await;
+        let mut context = BytesMut::new();
+        header::put_context(&mut context, &CLIENT_ID, None, PROTOCOL).unwrap();
+        raw.send(&context).await;
+        raw
+    }
+
+    /// Proves the token by hand, up to the context.
+    async fn authenticate(&mut self, token: Token) {
+        use prost::Message as _;
+        let mut client = wire::sasl::SaslClient::new(token, "cnonce".to_owned(), false);
+        let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
+        header::put_sasl_request(&mut next, &client.start()).unwrap();
+        loop {
+            self.send(&next).await;
+            let Outcome::Success(message) = self.answer().await.outcome else {
+                panic!("refused");
+            };
+            match client
+                .handle(&RpcSaslProto::decode(message).unwrap())
+                .unwrap()
+            {
+                wire::sasl::ClientStep::Send(message) => {
+                    next.clear();
+                    header::put_sasl_request(&mut next, &message).unwrap();
+                }
+                wire::sasl::ClientStep::Done => return,
+                wire::sasl::ClientStep::SwitchToSimple(_) => panic!("not proven"),
+            }
+        }
     }
 
     async fn send(&mut self, bytes: &[u8]) {

@@ -1,0 +1,220 @@
+//! From a complete frame to a running call: the header, the method, the memory for request and
+//! answer, the start.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::budget::Share;
+use super::connection::{Connection, Ended};
+use super::handshake::{self, Refused};
+use super::running::{Place, RunningCall, ServiceCall, put_answer};
+use super::{MEMORY_WAIT_MAX, SMALL_REQUEST_BYTES};
+use crate::exception::{HadoopException, RemoteException};
+use crate::header::{self, CALL_ID_PING, CallRef};
+use crate::outbound::Outbound;
+
+/// Cost of a request, in bytes, above which it is decoded off the runtime's workers: decoding it
+/// takes more than a few hundred microseconds, which other connections would wait for.
+const OFF_WORKER_BYTES: usize = 256 * 1024;
+
+/// Memory that a request has so far, taken step by step.
+pub(super) struct Reserved {
+    share: Share,
+    /// The user's turn to take more.
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Waits for memory until `reserved` covers this many bytes of a request.
+    pub(super) async fn reserve(
+        &self,
+        reserved: Option<Reserved>,
+        bytes: usize,
+    ) -> Result<Reserved, NoMemory> {
+        let more = async {
+            let Some(mut reserved) = reserved else {
+                let turn = self.account.turn().await;
+                let share = self.account.reserve_request(bytes).await;
+                return Reserved { share, _turn: turn };
+            };
+            if let Some(missing) = bytes.checked_sub(reserved.share.bytes()) {
+                let more = self.account.reserve_request(missing).await;
+                reserved.share.merge(more);
+            }
+            reserved
+        };
+        let reserved = self.while_flushing(timeout(MEMORY_WAIT_MAX, more)).await;
+        reserved
+            .map_err(NoMemory::Ended)?
+            .map_err(|_| NoMemory::Late)
+    }
+
+    /// Handles one frame. `reserved` is the memory it has, which is released when its call ends.
+    pub(super) async fn take_frame(
+        &self,
+        mut frame: Bytes,
+        reserved: Option<Reserved>,
+    ) -> Result<(), Ended> {
+        let length = frame.len();
+        let header = self.try_push(|out| handshake::open_frame(&mut frame, out))?;
+        let call = CallRef {
+            call_id: header.call_id,
+            client_id: header.client_id.clone(),
+            retry_count: header.retry_count(),
+        };
+        match header.call_id {
+            0.. => {}
+            CALL_ID_PING => return Ok(()),
+            other => return self.refuse_out_of_band(other, call),
+        }
+        let resolved = self.shared.resolve(header::take_call(frame), &self.caller);
+        let admitted = match resolved {
+            Ok(service_call) => self.admit(service_call, length, reserved).await?,
+            Err(exception) => Err(exception),
+        };
+        match admitted {
+            Ok(admitted) => self.start(call, admitted).await,
+            Err(exception) => {
+                self.push(|out| put_answer(out, &call, Err(exception)));
+                Ok(())
+            }
+        }
+    }
+
+    fn refuse_out_of_band(&self, call_id: i32, call: CallRef) -> Result<(), Ended> {
+        let exception =
+            handshake::out_of_band_after_context(call_id, self.caller.token_identifier.is_some());
+        let call = CallRef {
+            client_id: Bytes::new(),
+            ..call
+        };
+        self.try_push(|out| Err::<(), Refused>(handshake::refuse(out, &call, exception)))
+    }
+
+    /// Takes the memory for decoding a request whose frame has this length, or refuses the call.
+    async fn admit(
+        &self,
+        call: ServiceCall,
+        length: usize,
+        reserved: Option<Reserved>,
+    ) -> Result<Result<Admitted, RemoteException>, Ended> {
+        let (call, cost) = if length > OFF_WORKER_BYTES {
+            let computing = spawn_blocking(move || {
+                let cost = call.cost();
+                (call, cost)
+            });
+            self.while_flushing(computing)
+                .await?
+                .expect("it neither panics nor is cancelled")
+        } else {
+            let cost = call.cost();
+            (call, cost)
+        };
+        let cost = match cost {
+            Ok(cost) => cost.saturating_add(length),
+            Err(error) => {
+                let text = error.to_string();
+                return Ok(Err(RemoteException::new(
+                    HadoopException::InvalidProtocolBuffer,
+                    text,
+                )));
+            }
+        };
+        let limit = self.shared.limits.request_cost_max();
+        if cost > limit {
+            tracing::info!(peer = %self.caller.peer, user = %self.caller.user, method = call.method, cost, limit, "a request would take too much memory and is refused");
+            let text = format!("the request would take {cost} bytes of memory, limit {limit}");
+            return Ok(Err(RemoteException::new(HadoopException::RpcServer, text)));
+        }
+        let share = if reserved.is_some() || cost > SMALL_REQUEST_BYTES {
+            match self.reserve(reserved, cost).await {
+                Ok(reserved) => Some(reserved.share),
+                Err(NoMemory::Ended(ended)) => return Err(ended),
+                Err(NoMemory::Late) => {
+                    let text = "the server is busy with other requests; try again";
+                    return Ok(Err(RemoteException::new(HadoopException::Retriable, text)));
+                }
+            }
+        } else {
+            None
+        };
+        Ok(Ok(Admitted {
+            running: RunningCall::new(call),
+            is_heavy: cost > OFF_WORKER_BYTES,
+            share,
+        }))
+    }
+
+    /// Polls a call once inline, and moves it to a task of its own if it has to wait or is heavy.
+    async fn start(&self, call: CallRef, admitted: Admitted) -> Result<(), Ended> {
+        let Admitted {
+            mut running,
+            is_heavy,
+            share,
+        } = admitted;
+        // Both waits are back-pressure: no more is read from this peer until calls have ended.
+        let slots = Arc::clone(&self.slots);
+        let slot = self.while_flushing(slots.acquire_owned()).await?;
+        let answer_bytes = self.shared.limits.answer_bytes_reserved;
+        let answer = self
+            .while_flushing(self.account.reserve_answer(answer_bytes))
+            .await?;
+        let place = Place {
+            _slot: slot.expect("the semaphore is never closed"),
+            answer,
+        };
+        if !is_heavy {
+            let first = poll_fn(|context| Poll::Ready(running.poll_once(context))).await;
+            if let Some(result) = first {
+                self.outbound
+                    .push_held(place, |out| put_answer(out, &call, result));
+                return Ok(());
+            }
+        }
+        // A started call runs to its end even if its connection is lost.
+        let outbound: Weak<Outbound<Place>> = Arc::downgrade(&self.outbound);
+        let shared = Arc::clone(&self.shared);
+        self.shared.running.spawn(async move {
+            let finished = async {
+                if is_heavy {
+                    running.finish_off_worker(&shared.heavy).await
+                } else {
+                    running.await
+                }
+            };
+            tokio::select! {
+                result = finished => {
+                    drop(share);
+                    if let Some(outbound) = outbound.upgrade() {
+                        outbound.push_held(place, |out: &mut BytesMut| put_answer(out, &call, result));
+                        outbound.flush_now();
+                    }
+                }
+                () = shared.abandon.cancelled() => tracing::warn!("a call was abandoned at shutdown"),
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Reason for which a request gets no memory.
+pub(super) enum NoMemory {
+    /// Others have it for too long.
+    Late,
+    /// The connection ended meanwhile.
+    Ended(Ended),
+}
+
+/// A call that has the memory for its request.
+struct Admitted {
+    running: RunningCall,
+    /// Whether it is decoded off the runtime's workers.
+    is_heavy: bool,
+    share: Option<Share>,
+}
