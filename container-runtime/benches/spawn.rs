@@ -8,7 +8,7 @@
 //! process with 1 GiB of resident memory: only `fork` may grow. The third launches at full speed
 //! and counts whole lives.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use container_runtime::launch::{
     LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
 };
-use localize::ContainerDirs;
 use records::{ApplicationId, NodeId};
+use test_support::folders::make_container_dirs;
 use tokio::sync::mpsc;
 
 /// Runs of each kind; the 99th percentile is then the third largest.
@@ -214,20 +214,7 @@ impl<'a> Bench<'a> {
     fn plan(&mut self, command: &str) -> Outcome<Box<LaunchPlan>> {
         let id = self.next;
         self.next += 1;
-        let root = self.root.join(id.to_string());
-        let [work_dir, log_dir, nm_private_dir] =
-            ["work", "log", "private"].map(|name| root.join(name));
-        for directory in [&work_dir, &log_dir, &nm_private_dir] {
-            fs::create_dir_all(directory)?;
-        }
-        let dirs = ContainerDirs {
-            local_dirs: vec![root.clone()],
-            local_user_dirs: vec![root],
-            log_dirs: vec![log_dir.clone()],
-            work_dir,
-            log_dir,
-            nm_private_dir,
-        };
+        let dirs = make_container_dirs(&self.root.join(id.to_string()));
         let id = ApplicationId::new(i64::from(std::process::id()), 9)
             .attempt(1)
             .container(id);

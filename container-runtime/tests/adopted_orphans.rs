@@ -72,7 +72,7 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
     let daemons = "(setsid bash -c 'echo \\$\\$ >daemon; exec sleep 1000' &); \
          (setsid bash -c 'echo \\$\\$ >brief' &); until [ -s daemon -a -s brief ]; do :; done; ";
     let living = plan(root.path(), 1, &format!("{daemons} sleep 1000"));
-    let work_dir = living.dirs.work_dir.clone();
+    let work_dir = living.dirs.work_dir.path().to_owned();
     let living_id = living.container_id;
     launcher.launch(living).unwrap();
     let daemon = written_pid(&work_dir.join("daemon")).await;
@@ -89,7 +89,7 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
     // Another container that ends by itself takes its own daemons along and leaves those of others
     // alone.
     let ending = plan(root.path(), 2, &format!("{daemons} exit 3"));
-    let other_daemon = ending.dirs.work_dir.join("daemon");
+    let other_daemon = ending.dirs.work_dir.path().join("daemon");
     launcher.launch(ending).unwrap();
     assert_eq!(exit_of(&mut events).await, (2, 3));
     let other_daemon = written_pid(&other_daemon).await;

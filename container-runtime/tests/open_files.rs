@@ -27,7 +27,7 @@ async fn the_agent_takes_all_that_it_may_and_containers_get_what_it_was_started_
 
     let root = tempfile::tempdir().unwrap();
     let plan = plan(root.path(), 1, "(ulimit -Sn; ulimit -Hn) > said");
-    let said = plan.dirs.work_dir.join("said");
+    let said = plan.dirs.work_dir.path().join("said");
     let (sender, mut events) = mpsc::channel(16);
     let launcher = Launcher::start(config(), sender, tokio::runtime::Handle::current()).unwrap();
     launcher.launch(plan).unwrap();

@@ -334,7 +334,7 @@ mod tests {
     fn deletion(base: &Path, names: &[&str]) -> Deletion {
         let disk = Disk {
             path: base.to_owned(),
-            root: DirHandle::open_ambient(base).unwrap(),
+            root: Arc::new(DirHandle::open_ambient(base).unwrap()),
         };
         Deletion::new(
             Arc::new(disk),

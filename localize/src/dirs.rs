@@ -3,6 +3,7 @@
 //!
 //! Blocking file operations throughout: for a thread, not for a task.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use dir_handle::DirHandle;
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,
-    pub(super) root: DirHandle,
+    pub(super) root: Arc<DirHandle>,
 }
 
 /// The usable local and log directories. Cheap to clone.
@@ -51,16 +52,56 @@ pub struct StartedDirs {
     pub leftovers: Vec<Deletion>,
 }
 
+/// Folder of a container on one of the node's disks. Its path is for texts; whoever uses the folder
+/// opens it from the disk's directory.
+#[derive(Clone, Debug)]
+pub struct ContainerFolder {
+    root: Arc<DirHandle>,
+    /// Path below `root`.
+    below: PathBuf,
+    path: PathBuf,
+}
+
+impl ContainerFolder {
+    /// Names the folder `below` an open directory, which is at `root_path`.
+    pub fn new(root: Arc<DirHandle>, root_path: &Path, below: PathBuf) -> Self {
+        Self {
+            root,
+            path: root_path.join(&below),
+            below,
+        }
+    }
+
+    fn on(disk: &Disk, steps: &[Step]) -> Self {
+        let below = layout::path_of(Path::new(""), steps);
+        Self::new(Arc::clone(&disk.root), &disk.path, below)
+    }
+
+    /// Returns the absolute path. The container's user may have put a link anywhere on it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the folder without leaving the disk's directory.
+    ///
+    /// # Errors
+    /// The folder is gone, or a link or a mount is on the way to it.
+    pub fn open(&self) -> io::Result<DirHandle> {
+        self.root.open_beneath(&self.below)
+    }
+}
+
 /// Folders of one container, created and ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ContainerDirs {
     /// Working directory of the container's process, `<local>/usercache/USER/appcache/APP/CID`.
-    pub work_dir: PathBuf,
+    pub work_dir: ContainerFolder,
     /// Folder of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
-    pub log_dir: PathBuf,
+    pub log_dir: ContainerFolder,
     /// Folder of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
     /// agent may read it.
-    pub nm_private_dir: PathBuf,
+    pub nm_private_dir: ContainerFolder,
     /// Folders of the application, one on every usable local directory (`LOCAL_DIRS`); not empty.
     pub local_dirs: Vec<PathBuf>,
     /// Folders of the user, one on every usable local directory (`LOCAL_USER_DIRS`); not empty.
@@ -115,9 +156,9 @@ impl NodeDirs {
     /// log directory, and chooses one of each for it, at random weighted by free space.
     /// Applications spread over all directories.
     ///
+    /// # Errors
     /// [`DirsError`] if the chosen directories are full or a folder cannot be created; other disks
     /// that fail are left out of the lists.
-    /// out of the lists.
     pub fn create_container_dirs(
         &self,
         container: &ContainerId,
@@ -140,9 +181,9 @@ impl NodeDirs {
             paths.collect()
         };
         Ok(ContainerDirs {
-            work_dir: layout::path_of(&work_disk.path, &work),
-            log_dir: layout::path_of(&log_disk.path, &logs),
-            nm_private_dir: layout::path_of(&work_disk.path, &private),
+            work_dir: ContainerFolder::on(work_disk, &work),
+            log_dir: ContainerFolder::on(log_disk, &logs),
+            nm_private_dir: ContainerFolder::on(work_disk, &private),
             local_dirs: on_all(&local_made, application),
             local_user_dirs: on_all(&local_made, user_folder),
             log_dirs: on_all(&logs_made, &logs),
@@ -334,10 +375,12 @@ mod tests {
             assert_eq!(mode(&local.join(app)), 0o710);
             assert_eq!(mode(&local.join(app).join(CONTAINER)), 0o710);
         }
-        assert_eq!(mode(&made.nm_private_dir), 0o700);
-        assert_eq!(mode(made.nm_private_dir.parent().unwrap()), 0o700);
-        assert_eq!(mode(&made.log_dir), 0o710);
-        assert!(made.work_dir.ends_with(format!("{app}/{CONTAINER}")));
+        let private = made.nm_private_dir.path();
+        assert_eq!(mode(private), 0o700);
+        assert_eq!(mode(private.parent().unwrap()), 0o700);
+        assert_eq!(mode(made.log_dir.path()), 0o710);
+        let work_dir = made.work_dir.path();
+        assert!(work_dir.ends_with(format!("{app}/{CONTAINER}")));
         let b = base.path();
         assert_eq!(
             made.local_dirs,
@@ -369,6 +412,23 @@ mod tests {
         let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
         assert!(dirs.create_container_dirs(&id, &user).is_err());
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_is_not_opened_through_a_link_that_took_the_place_of_one_above_it() {
+        let base = tempfile::tempdir().unwrap();
+        let dirs = started(base.path()).dirs;
+        let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+        let made = dirs.create_container_dirs(&id, &user).unwrap();
+        for folder in [&made.work_dir, &made.log_dir, &made.nm_private_dir] {
+            folder.open().unwrap();
+            let application = folder.path().parent().unwrap();
+            let moved = application.with_extension("moved");
+            std::fs::rename(application, &moved).unwrap();
+            symlink(&moved, application).unwrap();
+            assert!(folder.path().is_dir());
+            assert!(folder.open().is_err(), "{folder:?}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod unpack;
 mod user_name;
 
 pub use deletion::{Deletion, DeletionService};
-pub use dirs::{ContainerDirs, NodeDirs, StartedDirs};
+pub use dirs::{ContainerDirs, ContainerFolder, NodeDirs, StartedDirs};
 pub use error::{DirsError, FetchError, LocalizeError, UnpackError, UnusableDir};
 pub use localizer::{Localizer, LocalizerThreads};
 pub use resource::{

@@ -83,7 +83,7 @@ fn open(path: &Path) -> Result<Arc<Disk>, DirsError> {
     }
     Ok(Arc::new(Disk {
         path: path.to_owned(),
-        root,
+        root: Arc::new(root),
     }))
 }
 

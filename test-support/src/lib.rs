@@ -7,18 +7,22 @@
 //!   test wrote, and record what they were sent.
 //! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
 //!   processes.
+//! - [`folders`]: folders of a container, for a launch without localization.
 //! - [`HeldPort`]: a port whose server may be down without losing it.
 //! - [`skip`]: the end of a test that this machine cannot run.
 //!
 //! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
-//! behaviour follows rules. Anything else in a test is real. The crate knows `records` and `wire`
-//! only: no scheduling, no node, no processes. Unit tests of `wire` itself cannot use the parts
-//! over `wire`, since their `wire` is another build of the same code.
+//! behaviour follows rules. Anything else in a test is real. The crate knows `records`, `wire`
+//! and the folders of `localize` only: no scheduling, no node, no processes. Unit tests of `wire`
+//! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
-//! [`HeldPort`] needs the feature `net`; all others but [`ids`] and [`skip`] need `rpc`.
+//! [`HeldPort`] needs the feature `net`, [`folders`] the one of its name; all others but [`ids`] and
+//! [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
+#[cfg(feature = "folders")]
+pub mod folders;
 pub mod ids;
 #[cfg(feature = "rpc")]
 pub mod scripted;

@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use localize::ContainerFolder;
 use time::OffsetDateTime;
 use time::macros::format_description;
 use tokio::sync::oneshot;
@@ -48,8 +49,8 @@ const FINISH_WAIT: Duration = Duration::from_secs(1);
 /// Files and folders that `directory.info` describes.
 pub(super) struct DebugJob {
     pub(super) script: String,
-    pub(super) work_dir: PathBuf,
-    pub(super) log_dir: PathBuf,
+    pub(super) work_dir: Directory,
+    pub(super) log_dir: ContainerFolder,
     pub(super) links: Vec<ResolvedLink>,
 }
 
@@ -104,7 +105,7 @@ impl DebugInfo {
         match self.jobs.try_send(queued) {
             Ok(()) => Some(DebugTicket { leader_ended, done }),
             Err(TrySendError::Full(queued) | TrySendError::Disconnected(queued)) => {
-                let log_dir = queued.job.log_dir.display();
+                let log_dir = queued.job.log_dir.path().display();
                 tracing::debug!(%log_dir, "too busy to describe a launch");
                 None
             }
@@ -130,7 +131,7 @@ fn serve(jobs: &Receiver<Queued>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         for queued in waiting.extract_if(.., |queued| is_ready(queued)) {
-            if let Err(error) = describe(&queued.job) {
+            if let Err(error) = describe(queued.job) {
                 let error = crate::error_chain(&error);
                 tracing::debug!(error, "cannot describe a launch");
             }
@@ -140,22 +141,22 @@ fn serve(jobs: &Receiver<Queued>) {
 
 fn is_ready(queued: &Queued) -> bool {
     let last_link = queued.job.links.last();
-    last_link.is_none_or(|last| queued.job.work_dir.join(&last.link).is_symlink())
+    last_link.is_none_or(|last| queued.job.work_dir.is_link(&last.link))
         || queued.leader_ended.load(Ordering::Relaxed)
         || Instant::now() >= queued.wait_until
 }
 
-fn describe(job: &DebugJob) -> Result<(), super::error::LaunchError> {
-    let log_dir = Directory::open(&job.log_dir)?;
+fn describe(job: DebugJob) -> Result<(), super::error::LaunchError> {
+    let log_dir = Directory::of(&job.log_dir)?;
     // 0640, so that log aggregation running as another member of the group can read it.
     log_dir.create(LAUNCH_SCRIPT, 0o640, job.script.as_bytes())?;
-    let work_dir = Directory::open(&job.work_dir)?;
-    log_dir.create(DIRECTORY_INFO, 0o640, listing(job, work_dir).as_bytes())
+    let listing = listing(&job.links, job.work_dir);
+    log_dir.create(DIRECTORY_INFO, 0o640, listing.as_bytes())
 }
 
-fn listing(job: &DebugJob, work_dir: Directory) -> String {
+fn listing(links: &[ResolvedLink], work_dir: Directory) -> String {
     let mut lister = Lister {
-        targets: job.links.iter().map(|link| link.target.as_path()).collect(),
+        targets: links.iter().map(|link| link.target.as_path()).collect(),
         entries_left: ENTRIES_MAX,
     };
     let mut text = String::from("ls -l:\n");
@@ -258,7 +259,7 @@ impl Lister<'_> {
                 let (base, path) = if let Some((target, metadata)) = followed {
                     let Some(base) = metadata
                         .is_dir()
-                        .then(|| Directory::open(&target).ok())
+                        .then(|| Directory::of_resource(&target).ok())
                         .flatten()
                     else {
                         continue;
@@ -372,25 +373,26 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::launch::testing::Folders;
 
-    fn job(root: &Path, links: &[(&str, &Path)]) -> DebugJob {
-        let (work_dir, log_dir) = (root.join("work"), root.join("log"));
-        std::fs::create_dir_all(&work_dir).unwrap();
-        std::fs::create_dir_all(&log_dir).unwrap();
+    /// A container's folders and the job that describes them.
+    fn job(links: &[(&str, &Path)]) -> (Folders, DebugJob) {
+        let folders = Folders::new();
         let links = links.iter().map(|(link, target)| ResolvedLink {
             link: (*link).to_owned(),
             target: target.to_path_buf(),
         });
-        DebugJob {
+        let job = DebugJob {
             script: "#!/bin/bash\n".to_owned(),
-            work_dir,
-            log_dir,
+            work_dir: Directory::of(&folders.dirs.work_dir).unwrap(),
+            log_dir: folders.dirs.log_dir.clone(),
             links: links.collect(),
-        }
+        };
+        (folders, job)
     }
 
-    fn listed(job: &DebugJob) -> String {
-        listing(job, Directory::open(&job.work_dir).unwrap())
+    fn listed(job: DebugJob) -> String {
+        listing(&job.links, job.work_dir)
     }
 
     #[test]
@@ -399,12 +401,13 @@ mod tests {
         let resource = root.path().join("resource");
         std::fs::create_dir(&resource).unwrap();
         std::fs::write(resource.join("inner.jar"), "x").unwrap();
-        let job = job(root.path(), &[("lib", &resource)]);
-        std::fs::write(job.work_dir.join("file"), "12345").unwrap();
-        symlink(&resource, job.work_dir.join("lib")).unwrap();
-        symlink("/nowhere", job.work_dir.join("broken")).unwrap();
+        let (folders, job) = job(&[("lib", &resource)]);
+        let work_dir = folders.dirs.work_dir.path();
+        std::fs::write(work_dir.join("file"), "12345").unwrap();
+        symlink(&resource, work_dir.join("lib")).unwrap();
+        symlink("/nowhere", work_dir.join("broken")).unwrap();
 
-        let text = listed(&job);
+        let text = listed(job);
         let (flat, rest) = text.split_once("find -L . -maxdepth 5 -ls:\n").unwrap();
         let (tree, broken) = rest.split_once("broken symlinks").unwrap();
         assert!(flat.starts_with("ls -l:\nlrwxrwxrwx"), "{flat}");
@@ -426,39 +429,55 @@ mod tests {
         let secret = root.path().join("secret");
         std::fs::create_dir(&secret).unwrap();
         std::fs::write(secret.join("hidden"), "").unwrap();
-        let job = job(root.path(), &[]);
-        symlink(&secret, job.work_dir.join("mine")).unwrap();
-        let text = listed(&job);
+        let (folders, job) = job(&[]);
+        symlink(&secret, folders.dirs.work_dir.path().join("mine")).unwrap();
+        let text = listed(job);
         assert!(!text.contains("hidden"), "{text}");
     }
 
     #[test]
     fn depth_and_size_are_bounded() {
-        let root = tempfile::tempdir().unwrap();
-        let job = job(root.path(), &[]);
-        std::fs::create_dir_all(job.work_dir.join("1/2/3/4/5/6")).unwrap();
-        let text = listed(&job);
+        let (folders, first) = job(&[]);
+        let work_dir = folders.dirs.work_dir.path();
+        std::fs::create_dir_all(work_dir.join("1/2/3/4/5/6")).unwrap();
+        let text = listed(first);
         assert!(
             text.contains("./1/2/3/4/5\n") && !text.contains("/6"),
             "{text}"
         );
         for n in 0..ENTRIES_MAX + 10 {
-            std::fs::write(job.work_dir.join(format!("f{n}")), "").unwrap();
+            std::fs::write(work_dir.join(format!("f{n}")), "").unwrap();
         }
-        let text = listed(&job);
+        let text = listing(&[], Directory::of(&folders.dirs.work_dir).unwrap());
         assert!(text.lines().count() < ENTRIES_MAX + 10 && text.ends_with("entries)\n"));
     }
 
     #[tokio::test]
     async fn the_files_are_there_once_the_ticket_is_finished() {
-        let root = tempfile::tempdir().unwrap();
         // The link never comes, since no script runs.
-        let job = job(root.path(), &[("late", Path::new("/nowhere"))]);
-        let log_dir = job.log_dir.clone();
+        let (folders, job) = job(&[("late", Path::new("/nowhere"))]);
+        let log_dir = folders.dirs.log_dir.path();
         let info = DebugInfo::start().unwrap();
         info.describe(job).unwrap().finished().await;
         let script = std::fs::read_to_string(log_dir.join(LAUNCH_SCRIPT)).unwrap();
         assert_eq!(script, "#!/bin/bash\n");
         assert!(log_dir.join(DIRECTORY_INFO).exists());
+    }
+
+    #[test]
+    fn links_are_seen_in_the_directory_that_was_opened_and_nothing_outside_the_log_is_written() {
+        let (folders, job) = job(&[("lib/a", Path::new("/t"))]);
+        let work_dir = folders.dirs.work_dir.path();
+        std::fs::create_dir(work_dir.join("lib")).unwrap();
+        assert!(!job.work_dir.is_link("lib/a"));
+        symlink("/t", work_dir.join("lib/a")).unwrap();
+        assert!(job.work_dir.is_link("lib/a"));
+        let outside = folders.swap_for_link();
+        assert!(job.work_dir.is_link("lib/a"));
+        assert!(describe(job).is_err());
+        assert_eq!(
+            std::fs::read_dir(outside.log_dir.path()).unwrap().count(),
+            0
+        );
     }
 }

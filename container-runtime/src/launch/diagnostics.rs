@@ -12,9 +12,9 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 use std::time::SystemTime;
 
+use localize::ContainerFolder;
 use records::{ContainerExitStatus, ContainerId};
 
 use super::files::Directory;
@@ -63,7 +63,7 @@ pub(super) struct ExitDiagnostics {
 pub(super) fn of_exit(
     id: ContainerId,
     status: ContainerExitStatus,
-    log_dir: &Path,
+    log_dir: &ContainerFolder,
     pattern: &StderrPattern,
     tail_bytes: u64,
 ) -> ExitDiagnostics {
@@ -87,15 +87,15 @@ pub(super) fn of_exit(
 fn append_tails(
     text: &mut String,
     id: ContainerId,
-    log_dir: &Path,
+    log_dir: &ContainerFolder,
     pattern: &StderrPattern,
     tail_bytes: u64,
 ) {
     let tail_bytes = tail_bytes.min(TAIL_MAX);
-    match Directory::open(log_dir) {
+    match Directory::of(log_dir) {
         Ok(directory) => {
             append_prelaunch(text, &directory, tail_bytes);
-            append_stderr(text, &directory, log_dir, pattern, tail_bytes);
+            append_stderr(text, &directory, pattern, tail_bytes);
         }
         Err(error) => {
             tracing::debug!(container = %id, error = crate::error_chain(&error), "no error files");
@@ -113,14 +113,13 @@ fn append_prelaunch(text: &mut String, directory: &Directory, tail_bytes: u64) {
 fn append_stderr(
     text: &mut String,
     directory: &Directory,
-    log_dir: &Path,
     pattern: &StderrPattern,
     tail_bytes: u64,
 ) {
-    let files = match error_files(directory, log_dir, pattern) {
+    let files = match error_files(directory, pattern) {
         Ok(files) => files,
         Err(error) => {
-            tracing::debug!(%error, log_dir = %log_dir.display(), "cannot look for error files");
+            tracing::debug!(%error, ?directory, "cannot look for error files");
             return;
         }
     };
@@ -162,12 +161,11 @@ fn write(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 /// Regular files that match, by name, with the time of their last change.
 fn error_files(
     directory: &Directory,
-    log_dir: &Path,
     pattern: &StderrPattern,
 ) -> io::Result<Vec<(OsString, SystemTime)>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(log_dir)?.take(LOG_FILES_MAX) {
-        let name = entry?.file_name();
+    for name in directory.names()?.take(LOG_FILES_MAX) {
+        let name = name?;
         if name.to_str().is_some_and(|name| pattern.selects(name))
             && let Ok(file) = directory.open_regular(&name)
             && let Ok(modified) = file.metadata().and_then(|metadata| metadata.modified())
@@ -210,24 +208,32 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::launch::testing::container_id;
+    use crate::launch::testing::Folders;
 
-    fn diagnostics_of(log_dir: &Path, status: i32) -> ExitDiagnostics {
+    fn diagnostics_of(folders: &Folders, status: i32) -> ExitDiagnostics {
         let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
         let status = ContainerExitStatus(status);
-        of_exit(container_id(), status, log_dir, &pattern, 4096)
+        of_exit(folders.id, status, &folders.dirs.log_dir, &pattern, 4096)
     }
 
-    fn exit_code_text(log_dir: &Path, status: i32) -> String {
-        diagnostics_of(log_dir, status).exit_code
+    fn exit_code_text(folders: &Folders, status: i32) -> String {
+        diagnostics_of(folders, status).exit_code
+    }
+
+    /// Returns folders of a container whose log directory is gone.
+    fn without_logs() -> Folders {
+        let folders = Folders::new();
+        std::fs::remove_dir(folders.dirs.log_dir.path()).unwrap();
+        folders
     }
 
     #[test]
     fn a_failure_shows_hadoops_texts_with_both_tails() {
-        let log_dir = tempfile::tempdir().unwrap();
-        std::fs::write(log_dir.path().join("prelaunch.err"), "line 3: oops\n").unwrap();
-        std::fs::write(log_dir.path().join("stderr"), "boom").unwrap();
-        let id = container_id();
+        let folders = Folders::new();
+        let log_dir = folders.dirs.log_dir.path();
+        std::fs::write(log_dir.join("prelaunch.err"), "line 3: oops\n").unwrap();
+        std::fs::write(log_dir.join("stderr"), "boom").unwrap();
+        let id = folders.id;
         let executor =
             format!("Exception from container-launch.\nContainer id: {id}\nExit code: 7\n\n");
         let exit_code = "Container exited with a non-zero exit code 7. Error file: prelaunch.err.\n\
@@ -237,20 +243,18 @@ mod tests {
             executor,
             exit_code: exit_code.to_owned(),
         };
-        let pattern = StderrPattern::new("{*stderr*,*STDERR*}");
-        let text = of_exit(id, ContainerExitStatus(7), log_dir.path(), &pattern, 4096);
-        assert_eq!(text, expected);
+        assert_eq!(diagnostics_of(&folders, 7), expected);
     }
 
     #[test]
     fn success_says_nothing() {
         let empty = ExitDiagnostics::default();
-        assert_eq!(diagnostics_of(Path::new("/nowhere"), 0), empty);
+        assert_eq!(diagnostics_of(&without_logs(), 0), empty);
     }
 
     #[test]
     fn a_kill_shows_no_files() {
-        let text = diagnostics_of(Path::new("/nowhere"), 143);
+        let text = diagnostics_of(&without_logs(), 143);
         let [executor, exit_code] = [
             "Container killed on request. Exit code is 143",
             "Container exited with a non-zero exit code 143. \n",
@@ -260,20 +264,21 @@ mod tests {
 
     #[test]
     fn a_missing_log_directory_leaves_the_exit_code() {
-        let text = exit_code_text(Path::new("/nowhere"), 3);
+        let text = exit_code_text(&without_logs(), 3);
         assert_eq!(text, "Container exited with a non-zero exit code 3. \n");
     }
 
     #[test]
     fn the_newest_of_several_error_files_is_shown() {
-        let log_dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new();
+        let log_dir = folders.dirs.log_dir.path();
         for (name, age) in [("a.stderr", 5), ("b.STDERR", 1), ("c.stderr", 9)] {
-            std::fs::write(log_dir.path().join(name), name).unwrap();
-            let file = File::options().write(true).open(log_dir.path().join(name));
+            std::fs::write(log_dir.join(name), name).unwrap();
+            let file = File::options().write(true).open(log_dir.join(name));
             let modified = SystemTime::now() - Duration::from_secs(age);
             file.unwrap().set_modified(modified).unwrap();
         }
-        let text = exit_code_text(log_dir.path(), 1);
+        let text = exit_code_text(&folders, 1);
         assert!(
             text.ends_with("Error files: a.stderr, b.STDERR, c.stderr.\nLast 4096 bytes of b.STDERR :\nb.STDERR\n\n"),
             "{text}"
@@ -282,33 +287,43 @@ mod tests {
 
     #[test]
     fn only_the_tail_of_a_large_file_is_read() {
-        let log_dir = tempfile::tempdir().unwrap();
+        let folders = Folders::new();
+        let log_dir = folders.dirs.log_dir.path();
         let content = "x".repeat(100_000) + &"é".repeat(2_048);
-        std::fs::write(log_dir.path().join("stderr"), content).unwrap();
-        let text = exit_code_text(log_dir.path(), 1);
+        std::fs::write(log_dir.join("stderr"), content).unwrap();
+        let text = exit_code_text(&folders, 1);
         assert!(text.ends_with(&format!(":\n{}\n\n", "é".repeat(2_048))));
     }
 
     #[test]
     fn links_fifos_and_directories_are_not_read() {
-        let (log_dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (folders, outside) = (Folders::new(), tempfile::tempdir().unwrap());
+        let log_dir = folders.dirs.log_dir.path();
         std::fs::write(outside.path().join("secret"), "hunter2").unwrap();
-        let (link, fifo) = (
-            log_dir.path().join("stderr"),
-            log_dir.path().join("prelaunch.err"),
-        );
+        let (link, fifo) = (log_dir.join("stderr"), log_dir.join("prelaunch.err"));
         std::os::unix::fs::symlink(outside.path().join("secret"), link).unwrap();
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        std::fs::create_dir(log_dir.path().join("x.stderr")).unwrap();
-        let text = exit_code_text(log_dir.path(), 1);
+        std::fs::create_dir(log_dir.join("x.stderr")).unwrap();
+        let text = exit_code_text(&folders, 1);
+        assert!(text.ends_with("exit code 1. \n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_read_through_a_link_that_took_the_place_of_a_folder_above_the_logs() {
+        let folders = Folders::new();
+        let outside = folders.swap_for_link();
+        std::fs::write(outside.log_dir.path().join("stderr"), "hunter2").unwrap();
+        assert!(folders.dirs.log_dir.path().join("stderr").exists());
+        let text = exit_code_text(&folders, 1);
         assert!(text.ends_with("exit code 1. \n"), "{text}");
     }
 
     #[test]
     fn bytes_that_are_no_text_are_replaced() {
-        let log_dir = tempfile::tempdir().unwrap();
-        std::fs::write(log_dir.path().join("stderr"), b"\xff\0x").unwrap();
-        let text = exit_code_text(log_dir.path(), 1);
+        let folders = Folders::new();
+        let log_dir = folders.dirs.log_dir.path();
+        std::fs::write(log_dir.join("stderr"), b"\xff\0x").unwrap();
+        let text = exit_code_text(&folders, 1);
         assert!(text.ends_with(":\n\u{fffd}\0x\n\n"), "{text}");
     }
 }

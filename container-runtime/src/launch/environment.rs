@@ -81,7 +81,7 @@ pub(super) fn container_environment(
     let mut environment = plan.environment.clone();
     add_admin_environment(config, &mut environment);
     force_path(&config.force_path, &mut environment);
-    let log_dir = text(&plan.dirs.log_dir)?;
+    let log_dir = text(plan.dirs.log_dir.path())?;
     for value in environment.values_mut() {
         *value = expand(value, log_dir, config.java_feature_version);
     }
@@ -191,7 +191,7 @@ fn node_variables(
     plan: &LaunchPlan,
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<Variable>, PlanError> {
-    let work_dir = text(&plan.dirs.work_dir)?;
+    let work_dir = text(plan.dirs.work_dir.path())?;
     let tokens = format!("{work_dir}/{}", super::context::CONTAINER_TOKENS);
     let mut variables = vec![("HADOOP_TOKEN_FILE_LOCATION".to_owned(), tokens)];
     if overrides_are_disabled(environment) {

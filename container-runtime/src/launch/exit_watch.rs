@@ -6,10 +6,10 @@
 //! signalled through a handle on the process that was compared with what was seen in `/proc`.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use localize::ContainerFolder;
 use records::{ContainerExitStatus, ContainerId};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
@@ -77,7 +77,7 @@ pub(super) struct Watch {
     pub(super) id: ContainerId,
     pub(super) leader: AsyncFd<Leader>,
     pub(super) orders: watch::Receiver<Order>,
-    pub(super) log_dir: PathBuf,
+    pub(super) log_dir: ContainerFolder,
     pub(super) nm_private: Directory,
     pub(super) debug_info: Option<DebugTicket>,
     /// Cgroups of the container. They list every process, so no scan of `/proc` is needed.
@@ -354,7 +354,7 @@ struct Finished {
     /// The end was ordered, which then is the cause of the end.
     ordered: bool,
     confined: Option<Confined>,
-    log_dir: PathBuf,
+    log_dir: ContainerFolder,
     nm_private: Directory,
 }
 

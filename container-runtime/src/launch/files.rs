@@ -1,15 +1,17 @@
 //! The files that a launch puts into a container's directories.
 //!
-//! Everything is done relative to an opened directory, and no link in the last component is
+//! Everything is done relative to a directory that was opened from its disk, and no link is
 //! followed: the work and log directories belong to the container's user, who could otherwise make
 //! the agent write somewhere else.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use dir_handle::DirHandle;
+use dir_handle::{DirHandle, FileKind};
+use localize::ContainerFolder;
 
 use super::context::{CONTAINER_TOKENS, LAUNCH_SCRIPT};
 use super::error::LaunchError;
@@ -35,10 +37,19 @@ impl AsFd for Directory {
 }
 
 impl Directory {
-    /// Opens a directory by its path; a link as the last component is an error.
-    pub(super) fn open(path: &Path) -> Result<Self, LaunchError> {
+    /// Opens a folder of a container; a link or a mount on the way from its disk is an error.
+    pub(super) fn of(folder: &ContainerFolder) -> Result<Self, LaunchError> {
+        Self::opened(folder.open(), folder.path())
+    }
+
+    /// Opens a localized resource by its path; a link as the last component is an error.
+    pub(super) fn of_resource(path: &Path) -> Result<Self, LaunchError> {
+        Self::opened(DirHandle::open_no_follow(path), path)
+    }
+
+    fn opened(handle: io::Result<DirHandle>, path: &Path) -> Result<Self, LaunchError> {
         let path = path.to_owned();
-        match DirHandle::open_no_follow(&path) {
+        match handle {
             Ok(handle) => Ok(Self { handle, path }),
             Err(source) => Err(file_error("open", path, source)),
         }
@@ -121,6 +132,23 @@ impl Directory {
     pub(super) fn output(&self, name: &str) -> Option<File> {
         self.remove(name).ok()?;
         self.handle.create_file(name, 0o640).ok()
+    }
+
+    /// Returns the names in the directory.
+    pub(super) fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        self.handle.names()
+    }
+
+    /// Returns whether a path below the directory is a symbolic link; `false` behind a link, too.
+    pub(super) fn is_link(&self, path: &str) -> bool {
+        let kind = match path.rsplit_once('/') {
+            None => self.handle.kind(path),
+            Some((parent, name)) => {
+                let parent = self.handle.open_beneath(Path::new(parent));
+                parent.and_then(|parent| parent.kind(name))
+            }
+        };
+        matches!(kind, Ok(Some(FileKind::Link)))
     }
 
     /// Opens a regular file for reading. A link, pipe or device of that name is refused without
@@ -226,7 +254,7 @@ mod tests {
     #[test]
     fn modes_are_as_promised_whatever_the_umask_is() {
         let root = tempfile::tempdir().unwrap();
-        let work_dir = Directory::open(root.path()).unwrap();
+        let work_dir = Directory::of_resource(root.path()).unwrap();
         fill_work_dir(&work_dir, "#!", b"tokens", &[]).unwrap();
         assert_eq!(mode(&root.path().join(LAUNCH_SCRIPT)), 0o700);
         assert_eq!(mode(&root.path().join(CONTAINER_TOKENS)), 0o600);
@@ -236,7 +264,7 @@ mod tests {
     #[test]
     fn a_token_file_is_there_even_without_tokens() {
         let root = tempfile::tempdir().unwrap();
-        let work_dir = Directory::open(root.path()).unwrap();
+        let work_dir = Directory::of_resource(root.path()).unwrap();
         fill_work_dir(&work_dir, "#!", b"", &[]).unwrap();
         let tokens = std::fs::read(root.path().join(CONTAINER_TOKENS)).unwrap();
         assert_eq!(tokens, b"HDTS\0\0\0");
@@ -245,7 +273,7 @@ mod tests {
     #[test]
     fn a_relaunch_replaces_files_and_links_of_the_first_launch() {
         let root = tempfile::tempdir().unwrap();
-        let work_dir = Directory::open(root.path()).unwrap();
+        let work_dir = Directory::of_resource(root.path()).unwrap();
         let links = [link("lib/a"), link("b")];
         fill_work_dir(&work_dir, "first", b"", &links).unwrap();
         std::fs::create_dir(root.path().join("lib")).unwrap();
@@ -267,7 +295,7 @@ mod tests {
         std::fs::write(outside.join("a"), "kept").unwrap();
         symlink(outside.join("a"), work.join(LAUNCH_SCRIPT)).unwrap();
         symlink(&outside, work.join("lib")).unwrap();
-        let work_dir = Directory::open(&work).unwrap();
+        let work_dir = Directory::of_resource(&work).unwrap();
         fill_work_dir(&work_dir, "script", b"", &[]).unwrap();
         fill_work_dir(&work_dir, "script", b"", &[link("lib/a")]).unwrap();
         assert_eq!(std::fs::read_to_string(outside.join("a")).unwrap(), "kept");
@@ -277,21 +305,21 @@ mod tests {
         let error = fill_work_dir(&work_dir, "script", b"", &[]).unwrap_err();
         assert!(matches!(error, LaunchError::File { .. }));
         symlink(&work, root.path().join("alias")).unwrap();
-        assert!(Directory::open(&root.path().join("alias")).is_err());
+        assert!(Directory::of_resource(&root.path().join("alias")).is_err());
     }
 
     #[test]
     fn a_directory_in_a_files_place_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join(CONTAINER_TOKENS)).unwrap();
-        let work_dir = Directory::open(root.path()).unwrap();
+        let work_dir = Directory::of_resource(root.path()).unwrap();
         assert!(fill_work_dir(&work_dir, "script", b"", &[]).is_err());
     }
 
     #[test]
     fn replacing_leaves_no_temporary_file() {
         let root = tempfile::tempdir().unwrap();
-        let private = Directory::open(root.path()).unwrap();
+        let private = Directory::of_resource(root.path()).unwrap();
         private.replace("x.pid", 0o644, b"1").unwrap();
         private.replace("x.pid", 0o644, b"2").unwrap();
         assert_eq!(entry_names(root.path(), 9).unwrap(), ["x.pid"]);

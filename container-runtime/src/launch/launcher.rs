@@ -371,13 +371,14 @@ impl Worker {
         let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX))?;
         let script = launch_script(&self.config, plan, &environment, &links)?;
         let environment = environment.process_environment()?;
-        let script_path = plan.dirs.work_dir.join(LAUNCH_SCRIPT);
+        let work_path = plan.dirs.work_dir.path();
+        let script_path = work_path.join(LAUNCH_SCRIPT);
         let script_path = CString::new(text(&script_path)?).map_err(|_nul| PlanError::Path {
-            path: plan.dirs.work_dir.clone(),
+            path: work_path.to_owned(),
         })?;
-        let work_dir = Directory::open(&plan.dirs.work_dir)?;
-        let log_dir = Directory::open(&plan.dirs.log_dir)?;
-        let nm_private = Directory::open(&plan.dirs.nm_private_dir)?;
+        let work_dir = Directory::of(&plan.dirs.work_dir)?;
+        let log_dir = Directory::of(&plan.dirs.log_dir)?;
+        let nm_private = Directory::of(&plan.dirs.nm_private_dir)?;
         fill_work_dir(&work_dir, &script, &plan.credentials, &links)?;
         // What an earlier launch of the same container left would be taken for this one's.
         nm_private.remove(&exit_code_file(plan.container_id))?;
@@ -423,7 +424,7 @@ impl Worker {
         let debug_info = self.debug_info.as_ref().and_then(|debug_info| {
             debug_info.describe(DebugJob {
                 script: prepared.script,
-                work_dir: dirs.work_dir,
+                work_dir: prepared.work_dir,
                 log_dir: dirs.log_dir.clone(),
                 links: prepared.links,
             })

@@ -43,7 +43,7 @@ pub(super) fn launch_script(
     environment: &ContainerEnvironment,
     links: &[ResolvedLink],
 ) -> Result<String, PlanError> {
-    let log_dir = text(&plan.dirs.log_dir)?;
+    let log_dir = text(plan.dirs.log_dir.path())?;
     let command = command(config, plan, log_dir)?;
     let mut script = String::with_capacity(4_096 + command.len());
     let out = &mut script;

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use localize::ContainerDirs;
 use records::{ApplicationId, ContainerId, NodeId};
+use tempfile::TempDir;
+use test_support::folders::{container_dirs, make_container_dirs};
 
 use super::context::{LaunchConfig, LaunchPlan};
 
@@ -16,19 +18,41 @@ pub(crate) fn container_id() -> ContainerId {
         .container(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A plan below `root` that runs nothing yet.
+/// A plan that runs nothing yet, with folders in `root` that do not exist.
 pub(crate) fn plan(root: &Path) -> LaunchPlan {
-    LaunchPlan::new(container_id(), "alice".to_owned(), dirs(root))
+    let id = container_id();
+    LaunchPlan::new(id, "alice".to_owned(), container_dirs(root))
 }
 
-fn dirs(root: &Path) -> ContainerDirs {
-    ContainerDirs {
-        work_dir: root.join("work"),
-        log_dir: root.join("log"),
-        nm_private_dir: root.join("private"),
-        local_dirs: vec![root.join("local")],
-        local_user_dirs: vec![root.join("user")],
-        log_dirs: vec![root.join("log")],
+/// Folders of one container, in a temporary directory.
+pub(crate) struct Folders {
+    disk: TempDir,
+    pub(crate) id: ContainerId,
+    pub(crate) dirs: ContainerDirs,
+}
+
+impl Folders {
+    pub(crate) fn new() -> Self {
+        let disk = tempfile::tempdir().expect("a temporary directory can be made");
+        let dirs = make_container_dirs(&disk.path().join("container"));
+        Self {
+            disk,
+            id: container_id(),
+            dirs,
+        }
+    }
+
+    /// Puts a link in the place of the folder above the container's, as its user can. Returns
+    /// the link's target, an empty directory, in which the same folders are made.
+    pub(crate) fn swap_for_link(&self) -> ContainerDirs {
+        let (folder, outside) = (
+            self.disk.path().join("container"),
+            self.disk.path().join("outside"),
+        );
+        std::fs::rename(&folder, self.disk.path().join("moved")).expect("the folder can be moved");
+        let dirs = make_container_dirs(&outside);
+        std::os::unix::fs::symlink(outside, folder).expect("the name is free");
+        dirs
     }
 }
 

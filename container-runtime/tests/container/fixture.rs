@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use container_runtime::launch::{LaunchConfig, LaunchPlan};
-use localize::ContainerDirs;
 use records::{ApplicationId, NodeId};
+use test_support::folders::make_container_dirs;
 
 pub(crate) fn config() -> LaunchConfig {
     let node_id = NodeId {
@@ -20,20 +20,7 @@ pub(crate) fn plan(root: &Path, number: i64, command: &str) -> Box<LaunchPlan> {
     let container_id = ApplicationId::new(i64::from(std::process::id()), 8)
         .attempt(1)
         .container(number);
-    let root = root.join(number.to_string());
-    let directory = |name: &str| {
-        let path = root.join(name);
-        std::fs::create_dir_all(&path).expect("a temporary directory is writable");
-        path
-    };
-    let dirs = ContainerDirs {
-        work_dir: directory("work"),
-        log_dir: directory("log"),
-        nm_private_dir: directory("private"),
-        local_dirs: Vec::new(),
-        local_user_dirs: Vec::new(),
-        log_dirs: Vec::new(),
-    };
+    let dirs = make_container_dirs(&root.join(number.to_string()));
     Box::new(LaunchPlan {
         commands: vec![command.to_owned()],
         ..LaunchPlan::new(container_id, "alice".to_owned(), dirs)

@@ -23,7 +23,7 @@ async fn the_agents_environment_stays_with_the_agent() {
         ("MINE".to_owned(), "$JAVA_HOME/x".to_owned()),
         ("dotted.name".to_owned(), "kept".to_owned()),
     ]);
-    let environment = plan.dirs.work_dir.join("environment");
+    let environment = plan.dirs.work_dir.path().join("environment");
     let id = plan.container_id;
     assert_eq!(node.run(plan).await.0, 0);
     let environment = fs::read(environment).unwrap();
@@ -51,7 +51,7 @@ async fn a_path_that_mentions_itself_keeps_the_script_working() {
         link: "dir/link".to_owned(),
         target: PathBuf::from("/etc/hostname"),
     }];
-    let log_dir = plan.dirs.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.path().to_owned();
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 0, "{diagnostics}");
     let path = output(&log_dir);
@@ -75,7 +75,7 @@ async fn links_are_made_for_resources() {
             target: resource.clone(),
         });
     }
-    let log_dir = plan.dirs.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.path().to_owned();
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 0, "{diagnostics}");
     assert_eq!(output(&log_dir), "ab");
@@ -89,7 +89,7 @@ async fn a_link_that_cannot_be_made_fails_before_the_command() {
         link: "tmp/../../x".to_owned(),
         target: PathBuf::from("/t"),
     }];
-    let started = plan.dirs.work_dir.join("started");
+    let started = plan.dirs.work_dir.path().join("started");
     node.launch(plan);
     let event = node.event().await;
     let LaunchEvent::LaunchFailed {
@@ -109,8 +109,8 @@ async fn a_link_that_cannot_be_made_fails_before_the_command() {
 async fn a_missing_directory_fails_the_launch_with_its_path() {
     let mut node = Node::start();
     let plan = node.plan("true");
-    fs::remove_dir(&plan.dirs.work_dir).unwrap();
-    let path = plan.dirs.work_dir.display().to_string();
+    fs::remove_dir(plan.dirs.work_dir.path()).unwrap();
+    let path = plan.dirs.work_dir.path().display().to_string();
     let id = node.launch(plan);
     let event = node.event().await;
     assert!(
@@ -118,6 +118,25 @@ async fn a_missing_directory_fails_the_launch_with_its_path() {
         "{event:?}"
     );
     assert!(node.launcher.processes().is_empty());
+}
+
+#[tokio::test]
+async fn a_link_in_the_place_of_a_folder_above_the_containers_fails_the_launch() {
+    let mut node = Node::start();
+    let plan = node.plan("true");
+    let folder = plan.dirs.work_dir.path().parent().unwrap().to_owned();
+    let outside = node.root.path().join("outside");
+    fs::rename(&folder, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &folder).unwrap();
+    node.launch(plan);
+    let event = node.event().await;
+    assert!(
+        matches!(event, LaunchEvent::LaunchFailed { .. }),
+        "{event:?}"
+    );
+    for folder in ["work", "log", "private"] {
+        assert_eq!(fs::read_dir(outside.join(folder)).unwrap().count(), 0);
+    }
 }
 
 #[tokio::test]
@@ -132,7 +151,7 @@ async fn descriptors_are_not_inherited() {
     .unwrap();
     let mut node = Node::start();
     let plan = node.plan("ls -l /proc/\\$\\$/fd ><LOG_DIR>/stdout");
-    let log_dir = plan.dirs.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.path().to_owned();
     assert_eq!(node.run(plan).await.0, 0);
     drop(file);
     let listing = output(&log_dir);
@@ -151,7 +170,7 @@ async fn signals_start_unblocked_and_with_default_dispositions() {
     // The test harness ignores SIGPIPE, as every Rust program does.
     let mut node = Node::start();
     let plan = node.plan("exec cat /proc/self/status ><LOG_DIR>/stdout");
-    let log_dir = plan.dirs.log_dir.clone();
+    let log_dir = plan.dirs.log_dir.path().to_owned();
     assert_eq!(node.run(plan).await.0, 0);
     let status = output(&log_dir);
     let set_of = |name: &str| {
@@ -174,7 +193,10 @@ async fn debug_information_is_in_the_log_directory() {
         link: "lib/resource".to_owned(),
         target: PathBuf::from("/etc/hostname"),
     }];
-    let (work_dir, log_dir) = (plan.dirs.work_dir.clone(), plan.dirs.log_dir.clone());
+    let (work_dir, log_dir) = (
+        plan.dirs.work_dir.path().to_owned(),
+        plan.dirs.log_dir.path().to_owned(),
+    );
     assert_eq!(node.run(plan).await.0, 0);
     let copy = fs::read(log_dir.join("launch_container.sh")).unwrap();
     assert_eq!(
@@ -197,6 +219,6 @@ async fn a_container_can_be_launched_again_in_its_directories() {
         assert_eq!(node.run(plan.clone()).await.0, 1);
     }
     let target = node.root.path().to_str().unwrap();
-    assert_eq!(output(&plan.dirs.log_dir), format!("{target}\n"));
+    assert_eq!(output(plan.dirs.log_dir.path()), format!("{target}\n"));
     assert!(!node.root.path().join("res").exists());
 }

@@ -67,7 +67,10 @@ async fn a_fifo_named_stderr_does_not_hang_the_agent() {
 async fn pid_and_exit_code_are_kept_for_a_later_agent() {
     let mut node = Node::start();
     let plan = node.plan("exit 4");
-    let (id, private) = (plan.container_id, plan.dirs.nm_private_dir.clone());
+    let (id, private) = (
+        plan.container_id,
+        plan.dirs.nm_private_dir.path().to_owned(),
+    );
     let mut again = plan.clone();
     node.launch(plan);
     let pid = node.launched().await;

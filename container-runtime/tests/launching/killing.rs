@@ -22,7 +22,7 @@ async fn terminate_ends_a_container_with_143() {
 async fn an_ignored_sigterm_is_followed_by_the_ordered_sigkill() {
     let mut node = Node::start();
     let plan = node.plan("trap '' TERM; echo \\$\\$ >pid; sleep 1000; sleep 1000");
-    let ready = plan.dirs.work_dir.join("pid");
+    let ready = plan.dirs.work_dir.path().join("pid");
     let id = node.launch(plan);
     let pid = node.launched().await;
     assert_eq!(written_pid(ready).await, pid);
@@ -37,7 +37,7 @@ async fn an_ignored_sigterm_is_followed_by_the_ordered_sigkill() {
 async fn children_that_changed_their_session_are_killed_too() {
     let mut node = Node::start();
     let plan = node.plan("setsid sleep 1000 & echo \\$! >child; wait");
-    let child = plan.dirs.work_dir.join("child");
+    let child = plan.dirs.work_dir.path().join("child");
     let id = node.launch(plan);
     node.launched().await;
     let child = written_pid(child).await;
@@ -54,7 +54,7 @@ async fn children_that_changed_their_session_are_killed_too() {
 async fn a_child_that_changed_session_and_environment_is_killed_with_its_parent() {
     let mut node = Node::start();
     let plan = node.plan("env -i setsid bash -c 'trap \\\"\\\" TERM; echo \\$\\$ >child; while :; do sleep 1; done' & wait");
-    let child = plan.dirs.work_dir.join("child");
+    let child = plan.dirs.work_dir.path().join("child");
     let id = node.launch(plan);
     node.launched().await;
     let child = written_pid(child).await;
@@ -70,8 +70,8 @@ async fn what_was_started_on_sigterm_and_hides_is_killed_with_its_parent() {
         "trap 'env -i setsid sleep 1000 & echo \\$! >child' TERM; echo x >ready; while :; do sleep 0.01; done",
     );
     let (ready, child) = (
-        plan.dirs.work_dir.join("ready"),
-        plan.dirs.work_dir.join("child"),
+        plan.dirs.work_dir.path().join("ready"),
+        plan.dirs.work_dir.path().join("child"),
     );
     let id = node.launch(plan);
     node.launched().await;
@@ -88,7 +88,7 @@ async fn daemons_do_not_outlive_a_container_that_ends_by_itself() {
     let mut node = Node::start();
     // Two forks and a new session: its parent is gone at once.
     let plan = node.plan("(setsid bash -c 'echo \\$\\$ >daemon; sleep 1000' &) ; until [ -s daemon ]; do :; done; exit 3");
-    let daemon = plan.dirs.work_dir.join("daemon");
+    let daemon = plan.dirs.work_dir.path().join("daemon");
     let (status, _) = node.run(plan).await;
     assert_eq!(status, 3);
     let daemon = written_pid(daemon).await;
@@ -99,7 +99,7 @@ async fn daemons_do_not_outlive_a_container_that_ends_by_itself() {
 async fn left_overs_that_ignore_sigterm_are_killed_after_the_delay() {
     let mut node = Node::start();
     let plan = node.plan("(trap '' TERM; echo x >ready; sleep 1000 & echo \\$! >child; wait; sleep 1000) & until [ -s child ]; do :; done");
-    let child = plan.dirs.work_dir.join("child");
+    let child = plan.dirs.work_dir.path().join("child");
     assert_eq!(node.run(plan).await.0, 0);
     assert!(!is_alive(written_pid(child).await));
 }
@@ -108,8 +108,8 @@ async fn left_overs_that_ignore_sigterm_are_killed_after_the_delay() {
 async fn a_thread_dump_reaches_a_trap_of_the_group() {
     let mut node = Node::start();
     let plan = node.plan("trap 'echo dumped ><LOG_DIR>/stdout; exit 9' QUIT; echo \\$\\$ >pid; while :; do sleep 0.01; done");
-    let ready = plan.dirs.work_dir.join("pid");
-    let log_dir = plan.dirs.log_dir.clone();
+    let ready = plan.dirs.work_dir.path().join("pid");
+    let log_dir = plan.dirs.log_dir.path().to_owned();
     let id = node.launch(plan);
     let pid = node.launched().await;
     written_pid(ready).await;

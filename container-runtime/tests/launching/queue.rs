@@ -66,11 +66,11 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
     // The channel of events holds 16: the only launch thread soon blocks, with this launch queued.
     for _ in 0..20 {
         let plan = node.plan("true");
-        fs::remove_dir(&plan.dirs.work_dir).unwrap();
+        fs::remove_dir(plan.dirs.work_dir.path()).unwrap();
         node.launch(plan);
     }
     let plan = node.plan("true");
-    let script = plan.dirs.work_dir.join("launch_container.sh");
+    let script = plan.dirs.work_dir.path().join("launch_container.sh");
     let id = node.launch(plan);
     node.launcher.terminate(id);
     let last = loop {
@@ -129,7 +129,7 @@ async fn more_launches_than_the_queue_holds_are_refused() {
     let node = Node::with(config);
     // No event is read, so after 16 failures and one more launch the queue only fills.
     let plan = node.plan("true");
-    fs::remove_dir(&plan.dirs.work_dir).unwrap();
+    fs::remove_dir(plan.dirs.work_dir.path()).unwrap();
     let mut refused = None;
     for number in (1_000_000..).take(LAUNCH_QUEUE_MAX + 100) {
         let mut plan = plan.clone();

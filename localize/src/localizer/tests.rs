@@ -287,11 +287,13 @@ fn an_application_takes_its_folders_along() {
     let got = node.get(1, &[&spec]).unwrap();
     let (id, user) = (container(1), "joe".parse().unwrap());
     let made = node.dirs.create_container_dirs(&id, &user).unwrap();
+    let [work_dir, private, log_dir] =
+        [&made.work_dir, &made.nm_private_dir, &made.log_dir].map(|folder| folder.path());
     node.deletion
         .delete(node.dirs.container_deletions(&id, &user));
     node.deletion.wait_until_idle();
-    assert!(!made.work_dir.exists() && !made.nm_private_dir.exists());
-    assert!(got[0].path.exists() && made.log_dir.exists());
+    assert!(!work_dir.exists() && !private.exists());
+    assert!(got[0].path.exists() && log_dir.exists());
     let application = id.application_id();
     node.localizer.release(id);
     node.localizer.application_finished(application, &user);
@@ -300,7 +302,7 @@ fn an_application_takes_its_folders_along() {
     node.deletion.delete(node.dirs.log_deletions(application));
     node.deletion.wait_until_idle();
     assert!(made.local_dirs.iter().all(|dir| !dir.exists()));
-    assert!(!made.log_dir.parent().unwrap().exists());
+    assert!(!log_dir.parent().unwrap().exists());
 }
 
 #[test]

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use container_runtime::config::CgroupConfig;
 use container_runtime::isolation::{Isolation, IsolationEvent, Offer};
 use container_runtime::launch::{LaunchConfig, LaunchEvent, LaunchPlan, Launcher};
-use localize::ContainerDirs;
 use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
 use sched::ContainerSpec;
 use tempfile::TempDir;
+use test_support::folders::make_container_dirs;
 use tests::{guest, proc};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -122,20 +122,7 @@ impl Node {
     }
 
     fn plan(&self, spec: ContainerSpec, command: &str) -> LaunchPlan {
-        let root = self.folder.path().join(spec.id.to_string());
-        let directory = |name: &str| {
-            let path = root.join(name);
-            fs::create_dir_all(&path).unwrap();
-            path
-        };
-        let dirs = ContainerDirs {
-            work_dir: directory("work"),
-            log_dir: directory("log"),
-            nm_private_dir: directory("private"),
-            local_dirs: Vec::new(),
-            local_user_dirs: Vec::new(),
-            log_dirs: Vec::new(),
-        };
+        let dirs = make_container_dirs(&self.folder.path().join(spec.id.to_string()));
         LaunchPlan {
             commands: vec![command.to_owned()],
             spec: Some(spec),
