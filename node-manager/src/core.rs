@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use localize::LocalizedResource;
-use node_web::snapshot::NodeSnapshot;
+use node_web::snapshot::About;
 use records::{ContainerId, MonoMillis, Now};
 use sched::{ContainerScheduler, Event, Refusal};
 use tokio::sync::oneshot;
@@ -59,7 +59,7 @@ use crate::status_ledger::StatusLedger;
 pub struct CoreConfig {
     /// Facts about the node that pages show and that do not change: id, ports, versions, log
     /// directories.
-    pub about: NodeSnapshot,
+    pub about: Arc<About>,
     /// Address of this node in container statuses.
     pub node_address: String,
     /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.

@@ -16,7 +16,8 @@ use std::sync::{Arc, Weak};
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
-use node_web::snapshot::{Changes, NodeSnapshot, NodeSource};
+use node_web::snapshot::NodeSnapshot;
+use node_web::source::{Changes, NodeSource};
 use records::Now;
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 use node_web::admin::AdminError;
 use node_web::overview::Overview;
-use node_web::snapshot::NodeSource as _;
+use node_web::source::NodeSource as _;
 use records::NodeId;
 use state_store::StoreError;
 use thiserror::Error;

@@ -38,7 +38,8 @@ pub use server::{AdminError, AdminServer};
 
 use crate::metrics::Metrics;
 use crate::overview::Overview;
-use crate::snapshot::{NodeSnapshot, NodeSource};
+use crate::snapshot::NodeSnapshot;
+use crate::source::NodeSource;
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use hadoop_metrics::HadoopMetrics;
@@ -255,14 +256,14 @@ impl<S: NodeSource> Site<S> {
         let Some(node) = self.snapshot(Freshness::Recent).await else {
             return stopping();
         };
-        let (registered, healthy) = (node.registered, node.health.healthy);
-        if registered && healthy {
+        let (registered, health) = (node.is_registered(), &node.about.health);
+        if registered && health.healthy {
             return text(StatusCode::OK, "ok\n");
         }
-        let why = if healthy {
+        let why = if health.healthy {
             "not registered with the ResourceManager\n".to_owned()
         } else {
-            format!("unhealthy: {}\n", node.health.report)
+            format!("unhealthy: {}\n", health.report)
         };
         text(StatusCode::SERVICE_UNAVAILABLE, why)
     }

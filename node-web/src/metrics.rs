@@ -13,7 +13,6 @@ mod family;
 mod labels;
 mod node;
 mod proxy;
-mod queue;
 mod usage;
 
 use std::time::Duration;

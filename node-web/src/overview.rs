@@ -14,10 +14,9 @@ mod recent;
 pub mod words;
 
 pub use decision::{Decision, DecisionKind, decision_words};
-pub use history::{Counts, HISTORY_S, History, Step};
+pub use history::{HISTORY_S, History, Step};
 pub use node_overview::{
-    LISTED_MAX, ListedContainer, Listing, MASTERS_LISTED_MAX, NodeOverview, Overview, Progress,
-    RmContact, WaitingContainer,
+    LISTED_MAX, ListedContainer, Listing, MASTERS_LISTED_MAX, NodeOverview, Overview,
 };
 pub use recent::{DECISIONS_MAX, RecentDecision, RecentDecisions};
 

@@ -61,9 +61,10 @@ impl Observer {
 }
 
 fn node_sight(view: &Overview) -> NodeSight {
+    let counts = view.node.numbers.counts;
     NodeSight {
-        running_opportunistic: view.node.counts.running_opportunistic,
-        waiting: view.node.counts.waiting,
+        running_opportunistic: counts.running_opportunistic,
+        waiting: counts.waiting,
     }
 }
 

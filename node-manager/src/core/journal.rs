@@ -1,11 +1,14 @@
 //! The node's recent past for the live page: decisions, counts over time, and the contact to the
 //! ResourceManager.
 
+use std::sync::Arc;
+
 use node_web::overview::{
-    Counts, Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, Overview,
-    Progress, RecentDecisions, RmContact, WaitingContainer, words,
+    Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, Overview,
+    RecentDecisions, words,
 };
-use records::{ExecutionType, MonoMillis, Now};
+use node_web::snapshot::RmContact;
+use records::{MonoMillis, Now};
 use sched::{Completion, ContainerSummary};
 
 use super::Core;
@@ -22,6 +25,13 @@ pub(super) struct Journal {
     rm_since: MonoMillis,
     /// Number that rises with each change that an overview may show.
     revision: u64,
+}
+
+impl Journal {
+    /// Returns the contact to the ResourceManager.
+    pub(super) const fn rm(&self) -> RmContact {
+        self.rm
+    }
 }
 
 impl Core {
@@ -80,55 +90,26 @@ impl Core {
 
     /// Records the counts after an event of the scheduler.
     pub(super) fn scheduler_changed(&mut self, now: Now) {
-        let counts = self.live_counts();
+        let counts = self.numbers().counts;
         self.journal.history.record(now.mono, counts);
         self.journal.revision += 1;
-    }
-
-    fn live_counts(&self) -> Counts {
-        let scheduler = &self.scheduler;
-        let holding = |execution_type| count(scheduler.holding_room_count(execution_type));
-        Counts {
-            running_guaranteed: holding(ExecutionType::Guaranteed),
-            running_opportunistic: holding(ExecutionType::Opportunistic),
-            waiting: self.scheduler.opportunistic_status().wait_queue_length,
-        }
     }
 
     /// Returns the overview. Costs a walk over the containers, so it is meant for pages on demand.
     #[must_use]
     pub fn overview(&self, now: Now) -> Overview {
-        let about = &self.config.about;
-        let counts = self.live_counts();
-        let running = self
-            .scheduler
-            .holding_room()
-            .filter_map(|summary| self.listed(summary));
+        let (scheduler, numbers) = (&self.scheduler, self.numbers());
+        let counts = numbers.counts;
         let running_total =
             counts.running_guaranteed as usize + counts.running_opportunistic as usize;
-        let waiting = self.scheduler.queue().filter_map(|queued| {
-            let summary = self.scheduler.summary(&queued.id)?;
-            Some(WaitingContainer {
-                id: queued.id,
-                execution_type: queued.execution_type,
-                resource: summary.spec.resource,
-                user: self.user_of(&summary),
-                since: summary.since,
-                paused: queued.paused,
-            })
-        });
+        let listed = |summary| self.listed(summary);
+        let running = scheduler.holding_room().map(listed);
+        let waiting = scheduler.queue();
+        let waiting = waiting.filter_map(|queued| scheduler.summary(&queued.id).map(listed));
         let node = NodeOverview {
-            node_id: about.node_id.clone(),
-            version: about.versions.node_manager_build.clone(),
-            started_at: about.started_at,
+            about: Arc::clone(&self.config.about),
             rm: (self.journal.rm, self.journal.rm_since),
-            unhealthy: (!about.health.healthy).then(|| about.health.report.clone()),
-            total: self.scheduler.node_resource(),
-            allocated: self.scheduler.allocated(),
-            counts,
-            paused: count(self.scheduler.paused_count()),
-            opportunistic: self.scheduler.opportunistic_status(),
-            queuing_limit: self.scheduler.queuing_limit(),
+            numbers,
             running: Listing::cut(running, running_total),
             waiting: Listing::cut(waiting, counts.waiting as usize),
             // The AMRMProxy owns its attempts; whoever asks for the view adds them.
@@ -139,28 +120,14 @@ impl Core {
         Overview { now, node }
     }
 
-    fn listed(&self, summary: ContainerSummary) -> Option<ListedContainer> {
-        Some(ListedContainer {
-            id: summary.spec.id,
-            execution_type: summary.spec.execution_type,
-            resource: summary.spec.resource,
-            user: self.user_of(&summary),
-            progress: Progress::of(summary.state)?,
-            since: summary.since,
-        })
+    fn listed(&self, summary: ContainerSummary) -> ListedContainer {
+        let record = self.containers.get(&summary.spec.id);
+        let user = record.map(|record| record.user.to_string());
+        ListedContainer {
+            user: user.unwrap_or_default(),
+            summary,
+        }
     }
-
-    fn user_of(&self, summary: &ContainerSummary) -> String {
-        self.containers
-            .get(&summary.spec.id)
-            .map(|record| record.user.to_string())
-            .unwrap_or_default()
-    }
-}
-
-/// Counts are bounded by [`sched::CONTAINERS_MAX`]; the clamp only satisfies the type.
-fn count(containers: usize) -> u32 {
-    u32::try_from(containers).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -169,7 +136,8 @@ mod tests {
 
     use container_runtime::launch::LaunchEvent;
     use node_web::overview::decision_words;
-    use records::{ContainerExitStatus, EpochMillis};
+    use node_web::snapshot::Counts;
+    use records::{ContainerExitStatus, EpochMillis, ExecutionType};
     use sched::ContainerQueuingLimit;
     use test_support::ids::container as container_id;
 
@@ -236,7 +204,7 @@ mod tests {
         limited(&mut core, 2, at(5));
         let node = core.overview(at(6)).node;
         assert_eq!(
-            node.counts,
+            node.numbers.counts,
             Counts {
                 running_guaranteed: 8,
                 running_opportunistic: 0,
@@ -247,7 +215,7 @@ mod tests {
             .waiting
             .first
             .iter()
-            .map(|w| (w.id.id, w.since))
+            .map(|w| (w.summary.spec.id.id, w.summary.since))
             .collect();
         assert_eq!(waiting, [(9, MonoMillis(2_000)), (10, MonoMillis(2_000))]);
         assert_eq!((node.running.total, node.running.first.len()), (8, 8));

@@ -1,9 +1,11 @@
 //! Read-only views of containers: for heartbeats and AMs, registrations, and web pages.
 
+use std::sync::Arc;
+
 use node_web::snapshot::{
-    self, ApplicationSnapshot, ContainerCounts, ContainerSnapshot, NodeSnapshot,
+    self, ApplicationSnapshot, ContainerSnapshot, Counts, NodeNumbers, NodeSnapshot,
 };
-use records::{ContainerId, ContainerState, Now};
+use records::{ContainerId, ContainerState, ExecutionType, Now};
 use sched::{ContainerView, Event};
 use wire::proto::hadoop_yarn::{
     ContainerStateProto, ContainerStatusProto, ContainerSubStateProto, ExecutionTypeProto,
@@ -134,17 +136,15 @@ impl Core {
     /// Returns the state of the node for web pages and REST.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
-        let mut types_and_states = Vec::with_capacity(self.scheduler.len());
         let containers = self
             .scheduler
             .containers()
             .filter_map(|view| {
-                types_and_states.push((view.spec.execution_type, view.state));
                 let user = self.containers.get(&view.spec.id)?.user.to_string();
                 Some(ContainerSnapshot {
                     id: view.spec.id,
                     user,
-                    state: view.state.into(),
+                    state: view.state,
                     exit_status: view.exit_status,
                     diagnostics: view.diagnostics,
                     resource: view.spec.resource,
@@ -169,16 +169,36 @@ impl Core {
             })
             .collect();
         NodeSnapshot {
-            registered: self.rm_identifier.is_some(),
-            total: self.scheduler.node_resource(),
-            allocated: self.scheduler.allocated(),
-            counts: ContainerCounts::of(types_and_states),
-            opportunistic: self.scheduler.opportunistic_status(),
-            frozen_memory_mb: self.scheduler.frozen_memory_mb(),
-            queuing_limit: self.scheduler.queuing_limit(),
+            about: Arc::clone(&self.config.about),
+            rm: self.journal.rm(),
+            numbers: self.numbers(),
             applications,
             containers,
-            ..self.config.about.clone()
         }
     }
+
+    /// Returns the numbers of the node that need no walk over the containers.
+    pub(super) fn numbers(&self) -> NodeNumbers {
+        let scheduler = &self.scheduler;
+        let opportunistic = scheduler.opportunistic_status();
+        let holding = |execution_type| clamped(scheduler.holding_room_count(execution_type));
+        NodeNumbers {
+            total: scheduler.node_resource(),
+            allocated: scheduler.allocated(),
+            counts: Counts {
+                running_guaranteed: holding(ExecutionType::Guaranteed),
+                running_opportunistic: holding(ExecutionType::Opportunistic),
+                waiting: opportunistic.wait_queue_length,
+            },
+            paused: clamped(scheduler.paused_count()),
+            opportunistic,
+            frozen_memory_mb: scheduler.frozen_memory_mb(),
+            queuing_limit: scheduler.queuing_limit(),
+        }
+    }
+}
+
+/// Counts are bounded by [`sched::CONTAINERS_MAX`]; the clamp only satisfies the type.
+fn clamped(containers: usize) -> u32 {
+    u32::try_from(containers).unwrap_or(u32::MAX)
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
-use node_web::overview::{Decision, RmContact};
+use node_web::overview::Decision;
+use node_web::snapshot::RmContact;
 use records::{ApplicationId, ContainerId, Now, Resource};
 use sched::{
     ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,

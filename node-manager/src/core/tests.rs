@@ -11,9 +11,7 @@ use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
     NodeId, Now, Resource,
 };
-use sched::{
-    ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, OpportunisticContainersStatus,
-};
+use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerSpec};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerStateProto;
 use wire::token::MasterKey;
@@ -23,7 +21,7 @@ use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use node_web::metrics::Metrics;
-use node_web::snapshot::{ContainerCounts, MemoryChecks, NodeHealth, Versions};
+use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
@@ -82,8 +80,8 @@ impl Work {
 }
 
 /// Returns the facts that pages show of the node, before the core fills in its part.
-fn about() -> NodeSnapshot {
-    NodeSnapshot {
+fn about() -> Arc<About> {
+    Arc::new(About {
         node_id: NodeId {
             host: "node-1.example".to_owned(),
             port: 8041,
@@ -91,27 +89,18 @@ fn about() -> NodeSnapshot {
         http_port: 8042,
         versions: Versions::default(),
         started_at: EpochMillis(1_700_000_000_123),
-        registered: true,
         health: NodeHealth {
             healthy: true,
             report: String::new(),
             updated_at: EpochMillis(1_700_000_009_000),
         },
-        total: Resource::new(8192, 8),
-        allocated: Resource::default(),
         memory_checks: MemoryChecks {
             pmem: true,
             vmem: false,
             vmem_pmem_ratio: 2.1,
         },
-        counts: ContainerCounts::default(),
-        opportunistic: OpportunisticContainersStatus::default(),
-        frozen_memory_mb: 0,
-        queuing_limit: None,
         log_roots: Vec::new(),
-        applications: Vec::new(),
-        containers: Vec::new(),
-    }
+    })
 }
 
 /// A core for a node of 8 GiB and 8 cores, whose keys are known and which is not registered.

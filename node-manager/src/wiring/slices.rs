@@ -9,7 +9,7 @@ use container_runtime::launch::{LaunchConfig, java_feature_version};
 use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
 use localize::NodeDirs;
 use node_web::admin::AdminOptions;
-use node_web::snapshot::{ContainerCounts, MemoryChecks, NodeHealth, NodeSnapshot, Versions};
+use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use wire::client::{ClientAuth, ClientOptions};
@@ -195,10 +195,10 @@ pub(super) fn stop_patience(config: &Config) -> Duration {
 
 /// Returns the facts about the node that pages show and that do not change while it runs; the core
 /// fills in the rest.
-fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) -> NodeSnapshot {
+fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) -> Arc<About> {
     let now = clock.now().wall;
     let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));
-    NodeSnapshot {
+    Arc::new(About {
         node_id: address.node_id.clone(),
         http_port: address.http_port,
         versions: Versions {
@@ -209,25 +209,16 @@ fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) 
             built_on: HADOOP_BUILT_ON,
         },
         started_at: now,
-        registered: false,
         health: NodeHealth {
             healthy: true,
             report: String::new(),
             updated_at: now,
         },
-        total: records::Resource::default(),
-        allocated: records::Resource::default(),
         memory_checks: MemoryChecks {
             pmem: config.monitor.pmem_check_enabled,
             vmem: config.monitor.vmem_check_enabled,
             vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
         },
-        counts: ContainerCounts::default(),
-        opportunistic: sched::OpportunisticContainersStatus::default(),
-        frozen_memory_mb: 0,
-        queuing_limit: None,
         log_roots: dirs.log_dirs().map(std::path::Path::to_path_buf).collect(),
-        applications: Vec::new(),
-        containers: Vec::new(),
-    }
+    })
 }

@@ -9,30 +9,29 @@
 use std::fmt::Write as _;
 
 use hyper::StatusCode;
+use sched::ContainerState;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, JSON, METRICS, answer};
 use super::body::Body;
 use super::target::Target;
 use crate::metrics::Metrics;
-use crate::snapshot::{ApplicationState, ContainerRestState, NodeSnapshot};
+use crate::snapshot::{ApplicationState, ContainerSnapshot, NodeSnapshot};
 
 /// The bean's name.
 const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
 const MIB_PER_GIB: u64 = 1024;
 
-/// A number with its names.
+/// A number under Hadoop's name.
 #[derive(Debug)]
 struct Metric {
     name: &'static str,
-    /// In Hadoop's Prometheus text, behind [`PREFIX`].
-    prometheus: &'static str,
     kind: &'static str,
     help: &'static str,
     value: Value,
 }
 
-const PREFIX: &str = "node_manager_metrics_";
+const PREFIX: &str = "node_manager_metrics";
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
@@ -49,7 +48,7 @@ impl HadoopMetrics {
         all.extend(containers(node));
         all.extend(resources(node));
         Self {
-            host: node.node_id.host.clone(),
+            host: node.about.node_id.host.clone(),
             metrics: all,
         }
     }
@@ -100,23 +99,37 @@ impl HadoopMetrics {
     pub(super) fn prom(&self) -> Answer {
         let mut text = String::new();
         let host = self.host.replace(['\\', '"', '\n'], "");
-        for Metric {
-            prometheus,
-            kind,
-            help,
-            value,
-            ..
-        } in &self.metrics
-        {
+        for metric in &self.metrics {
+            let name = prometheus_name(metric.name);
+            let Metric {
+                kind, help, value, ..
+            } = metric;
             // Writing to a string does not fail.
             let _ = write!(
                 text,
-                "# HELP {PREFIX}{prometheus} {help}\n# TYPE {PREFIX}{prometheus} {kind}\n\
-                 {PREFIX}{prometheus}{{context=\"yarn\",hostname=\"{host}\"}} {value}\n"
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n\
+                 {name}{{context=\"yarn\",hostname=\"{host}\"}} {value}\n"
             );
         }
         answer(StatusCode::OK, METRICS, Body::full(text))
     }
+}
+
+/// Returns a metric's name in Prometheus' text (Hadoop: `PrometheusMetricsSink.prometheusName`): a
+/// capital begins a word behind a small letter, or in front of one.
+fn prometheus_name(name: &str) -> String {
+    let mut text = PREFIX.to_owned();
+    let mut last = 'a';
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next_is_small = letters.peek().is_some_and(char::is_ascii_lowercase);
+        if letter.is_ascii_uppercase() && (last.is_ascii_lowercase() || next_is_small) {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+        last = letter;
+    }
+    text
 }
 
 /// Whether a pattern of names, with at most one `*` that counts, is one of the bean. An empty one
@@ -140,20 +153,21 @@ fn document(status: StatusCode, document: &Value) -> Answer {
 }
 
 fn metric(
-    (name, prometheus): (&'static str, &'static str),
     kind: &'static str,
+    name: &'static str,
     help: &'static str,
     value: impl Into<Value>,
 ) -> Metric {
+    let value = value.into();
     Metric {
         name,
-        prometheus,
         kind,
         help,
-        value: value.into(),
+        value,
     }
 }
 
+#[rustfmt::skip] // One number a line, however long.
 fn counters(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Metric> {
     let ends = metrics.container_ends();
     // Each container that was accepted has ended once, or is here.
@@ -165,62 +179,22 @@ fn counters(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Metric> {
         launches.seconds * 1000.0 / launches.count as f64
     };
     vec![
-        metric(
-            ("ContainersLaunched", "containers_launched"),
-            COUNTER,
-            "# of containers launched",
-            launched,
-        ),
-        metric(
-            ("ContainersCompleted", "containers_completed"),
-            COUNTER,
-            "Containers that ended with 0",
-            ends.completed,
-        ),
-        metric(
-            ("ContainersFailed", "containers_failed"),
-            COUNTER,
-            "Containers that failed",
-            ends.failed,
-        ),
-        metric(
-            ("ContainersKilled", "containers_killed"),
-            COUNTER,
-            "Containers that were ended",
-            ends.killed,
-        ),
-        metric(
-            (
-                "ContainerLaunchDurationNumOps",
-                "container_launch_duration_num_ops",
-            ),
-            COUNTER,
-            "Launches that worked",
-            launches.count,
-        ),
-        metric(
-            (
-                "ContainerLaunchDurationAvgTime",
-                "container_launch_duration_avg_time",
-            ),
-            GAUGE,
-            "Mean time of a launch in milliseconds",
-            average_ms,
-        ),
+        metric(COUNTER, "ContainersLaunched", "# of containers launched", launched),
+        metric(COUNTER, "ContainersCompleted", "Containers that ended with 0", ends.completed),
+        metric(COUNTER, "ContainersFailed", "Containers that failed", ends.failed),
+        metric(COUNTER, "ContainersKilled", "Containers that were ended", ends.killed),
+        metric(COUNTER, "ContainerLaunchDurationNumOps", "Launches that worked", launches.count),
+        metric(GAUGE, "ContainerLaunchDurationAvgTime", "Mean time of a launch in milliseconds", average_ms),
     ]
 }
 
+#[rustfmt::skip] // One number a line, however long.
 fn containers(node: &NodeSnapshot) -> Vec<Metric> {
-    let counts = &node.counts;
+    let (counts, opportunistic) = (node.counts(), &node.numbers.opportunistic);
     let initing = node
         .containers
         .iter()
-        .filter(|container| {
-            matches!(
-                container.state,
-                ContainerRestState::New | ContainerRestState::Localizing
-            )
-        })
+        .filter(|container| matches!(container.state, ContainerState::Localizing))
         .count();
     let running_apps = node
         .applications
@@ -228,122 +202,41 @@ fn containers(node: &NodeSnapshot) -> Vec<Metric> {
         .filter(|app| app.state != ApplicationState::Finished)
         .count();
     vec![
-        metric(
-            ("ContainersIniting", "containers_initing"),
-            GAUGE,
-            "# of initializing containers",
-            initing,
-        ),
-        metric(
-            ("ContainersRunning", "containers_running"),
-            GAUGE,
-            "# of running containers",
-            counts.running.guaranteed + counts.running.opportunistic,
-        ),
-        metric(
-            ("ContainersPaused", "containers_paused"),
-            GAUGE,
-            "# of paused containers",
-            counts.paused,
-        ),
-        metric(
-            ("ContainersGuaranteedQueued", "containers_guaranteed_queued"),
-            GAUGE,
-            "Guaranteed containers that wait",
-            counts.queued.guaranteed,
-        ),
-        metric(
-            (
-                "ContainersOpportunisticQueued",
-                "containers_opportunistic_queued",
-            ),
-            GAUGE,
-            "Opportunistic containers that wait",
-            node.opportunistic.queued_opport_containers,
-        ),
-        metric(
-            (
-                "RunningOpportunisticContainers",
-                "running_opportunistic_containers",
-            ),
-            GAUGE,
-            "# of running opportunistic containers",
-            node.opportunistic.running_opport_containers,
-        ),
-        metric(
-            ("ApplicationsRunning", "applications_running"),
-            GAUGE,
-            "Applications that have not ended on this node",
-            running_apps,
-        ),
+        metric(GAUGE, "ContainersIniting", "# of initializing containers", initing),
+        metric(GAUGE, "ContainersRunning", "# of running containers", counts.running.guaranteed + counts.running.opportunistic),
+        metric(GAUGE, "ContainersPaused", "# of paused containers", counts.paused),
+        metric(GAUGE, "ContainersGuaranteedQueued", "Guaranteed containers that wait", counts.queued.guaranteed),
+        metric(GAUGE, "ContainersOpportunisticQueued", "Opportunistic containers that wait", opportunistic.queued_opport_containers),
+        metric(GAUGE, "RunningOpportunisticContainers", "# of running opportunistic containers", opportunistic.running_opport_containers),
+        metric(GAUGE, "ApplicationsRunning", "Applications that have not ended on this node", running_apps),
     ]
 }
 
+#[rustfmt::skip] // One number a line, however long.
 fn resources(node: &NodeSnapshot) -> Vec<Metric> {
+    let opportunistic = &node.numbers.opportunistic;
     let (mut count, mut memory_mb, mut vcores) = (0_u64, 0_u64, 0_u64);
     for container in unfinished(node) {
         count += 1;
         memory_mb = memory_mb.saturating_add(container.resource.memory_mb);
         vcores += u64::from(container.resource.vcores);
     }
-    let available_mb = i128::from(node.total.memory_mb) - i128::from(memory_mb);
+    let available_mb = i128::from(node.numbers.total.memory_mb) - i128::from(memory_mb);
     let available_gb = available_mb.div_euclid(i128::from(MIB_PER_GIB));
-    let available_vcores = i128::from(node.total.vcores) - i128::from(vcores);
+    let available_vcores = i128::from(node.numbers.total.vcores) - i128::from(vcores);
     vec![
-        metric(
-            ("AllocatedContainers", "allocated_containers"),
-            GAUGE,
-            "Containers that were accepted and are not finished",
-            count,
-        ),
-        metric(
-            ("AllocatedGB", "allocated_gb"),
-            GAUGE,
-            "Memory of the allocated containers in GB, rounded up",
-            memory_mb.div_ceil(MIB_PER_GIB),
-        ),
-        metric(
-            ("AvailableGB", "available_gb"),
-            GAUGE,
-            "What is left of the node's memory in GB, rounded down; below 0 when some wait",
-            clamped(available_gb),
-        ),
-        metric(
-            ("AllocatedVCores", "allocated_v_cores"),
-            GAUGE,
-            "Virtual cores of the allocated containers",
-            vcores,
-        ),
-        metric(
-            ("AvailableVCores", "available_v_cores"),
-            GAUGE,
-            "What is left of the node's virtual cores; below 0 when some wait",
-            clamped(available_vcores),
-        ),
-        metric(
-            ("AllocatedOpportunisticGB", "allocated_opportunistic_gb"),
-            GAUGE,
-            "Memory of running opportunistic containers in GB, rounded up",
-            node.opportunistic
-                .opport_memory_used_mb
-                .div_ceil(MIB_PER_GIB),
-        ),
-        metric(
-            (
-                "AllocatedOpportunisticVCores",
-                "allocated_opportunistic_v_cores",
-            ),
-            GAUGE,
-            "Virtual cores of running opportunistic containers",
-            node.opportunistic.opport_cores_used,
-        ),
+        metric(GAUGE, "AllocatedContainers", "Containers that were accepted and are not finished", count),
+        metric(GAUGE, "AllocatedGB", "Memory of the allocated containers in GB, rounded up", memory_mb.div_ceil(MIB_PER_GIB)),
+        metric(GAUGE, "AvailableGB", "What is left of the node's memory in GB, rounded down; below 0 when some wait", clamped(available_gb)),
+        metric(GAUGE, "AllocatedVCores", "Virtual cores of the allocated containers", vcores),
+        metric(GAUGE, "AvailableVCores", "What is left of the node's virtual cores; below 0 when some wait", clamped(available_vcores)),
+        metric(GAUGE, "AllocatedOpportunisticGB", "Memory of running opportunistic containers in GB, rounded up", opportunistic.opport_memory_used_mb.div_ceil(MIB_PER_GIB)),
+        metric(GAUGE, "AllocatedOpportunisticVCores", "Virtual cores of running opportunistic containers", opportunistic.opport_cores_used),
     ]
 }
 
-fn unfinished(
-    node: &NodeSnapshot,
-) -> impl Iterator<Item = &crate::snapshot::ContainerSnapshot> + '_ {
-    let finished = |state| matches!(state, ContainerRestState::Done);
+fn unfinished(node: &NodeSnapshot) -> impl Iterator<Item = &ContainerSnapshot> + '_ {
+    let finished = |state| matches!(state, ContainerState::Done(_));
     node.containers
         .iter()
         .filter(move |container| !finished(container.state))
@@ -357,7 +250,7 @@ fn clamped(amount: i128) -> i64 {
 #[cfg(test)]
 mod tests {
     use records::{ContainerExitStatus, ExecutionType, Resource};
-    use sched::Completion;
+    use sched::{Completion, Ending};
 
     use super::*;
     use crate::snapshot::fixture::{container, container_id, node};
@@ -378,7 +271,7 @@ mod tests {
         }
         let mut node = node();
         let mut done = container(3);
-        done.state = ContainerRestState::Done;
+        done.state = ContainerState::Done(Ending::Succeeded);
         node.containers = vec![container(1), container(2), done];
         let values = values(&node, &metrics);
         assert_eq!(values["ContainersCompleted"], 1);
@@ -389,9 +282,29 @@ mod tests {
     }
 
     #[test]
+    fn prometheus_names_are_hadoops() {
+        for (name, expected) in [
+            ("ContainersLaunched", "containers_launched"),
+            ("AllocatedGB", "allocated_gb"),
+            ("AllocatedVCores", "allocated_v_cores"),
+            (
+                "AllocatedOpportunisticVCores",
+                "allocated_opportunistic_v_cores",
+            ),
+            (
+                "ContainerLaunchDurationNumOps",
+                "container_launch_duration_num_ops",
+            ),
+        ] {
+            let expected = format!("node_manager_metrics_{expected}");
+            assert_eq!(prometheus_name(name), expected);
+        }
+    }
+
+    #[test]
     fn memory_is_rounded_to_gigabytes_against_the_node_and_may_be_short() {
         let mut node = node();
-        node.total = Resource::new(2048, 3);
+        node.numbers.total = Resource::new(2048, 3);
         node.containers = vec![container(1), container(2)];
         node.containers[1].resource = Resource::new(1025, 2);
         let values = values(&node, &Metrics::new());

@@ -10,7 +10,6 @@
 mod chart;
 mod document;
 mod feed;
-mod masters;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,6 @@ use time::UtcOffset;
 
 pub(super) use self::feed::{Events, Feed};
 
-use self::document::Document;
 use super::answer::{Answer, HTML, JSON, answer};
 use super::body::Body;
 use crate::overview::Overview;
@@ -38,7 +36,7 @@ const EVENTS: &str = "text/event-stream";
 
 /// Answers `/`, the live page.
 pub(super) fn page(overview: &Overview, offset: UtcOffset) -> Answer {
-    let html = page::page(&Document::of(overview, offset));
+    let html = page::page(overview, offset);
     let mut page = answer(StatusCode::OK, HTML, Body::full(html));
     page.headers_mut().insert(
         header::CONTENT_SECURITY_POLICY,
@@ -70,6 +68,5 @@ pub(super) fn file(name: &str) -> Option<Answer> {
 
 /// Returns an overview as one line of JSON.
 fn json(overview: &Overview, offset: UtcOffset) -> String {
-    serde_json::to_string(&Document::of(overview, offset))
-        .expect("the document has only texts, numbers, lists and maps with texts as keys")
+    document::document(overview, offset).to_string()
 }

@@ -54,7 +54,7 @@ impl<'a> Logs<'a> {
         }
         let container = node.container(&id);
         if let Some(container) = container {
-            state_with_logs(container.state)?;
+            state_with_logs(container.rest_state())?;
         }
         Ok(Self {
             id,
@@ -66,19 +66,19 @@ impl<'a> Logs<'a> {
     /// Whether its process may still write.
     pub(super) fn is_running(&self) -> bool {
         self.container
-            .is_some_and(|container| container.state == ContainerRestState::Running)
+            .is_some_and(|container| container.rest_state() == ContainerRestState::Running)
     }
 
     /// Lists the container's files, in the order of their names.
     pub(super) async fn list(&self) -> Result<Vec<LogFile>, NoLogs> {
-        let (roots, id) = (self.node.log_roots.clone(), self.id);
+        let (roots, id) = (self.node.about.log_roots.clone(), self.id);
         let listing = move || list_logs(&roots, &id, LOG_FILES_MAX);
         Ok(tokio::task::spawn_blocking(listing).await?)
     }
 
     /// Opens the container's file of this name.
     pub(super) async fn open(&self, name: &LogName) -> Result<OpenLog, NoLogs> {
-        let (roots, id, wanted) = (self.node.log_roots.clone(), self.id, name.clone());
+        let (roots, id, wanted) = (self.node.about.log_roots.clone(), self.id, name.clone());
         let opening = move || open_log(&roots, &id, &wanted);
         match tokio::task::spawn_blocking(opening).await? {
             Ok(log) => Ok(log),
@@ -101,7 +101,7 @@ pub(super) fn list_all(node: &NodeSnapshot) -> impl Iterator<Item = Vec<LogFile>
     let mut left = LOG_FILES_MAX;
     node.containers.iter().map(move |container| {
         let files = match Logs::of(node, container.id) {
-            Ok(logs) => list_logs(&node.log_roots, &logs.id, left),
+            Ok(logs) => list_logs(&node.about.log_roots, &logs.id, left),
             Err(_) => Vec::new(),
         };
         left -= files.len();
@@ -111,14 +111,11 @@ pub(super) fn list_all(node: &NodeSnapshot) -> impl Iterator<Item = Vec<LogFile>
 
 fn state_with_logs(state: ContainerRestState) -> Result<(), NoLogs> {
     match state {
-        ContainerRestState::New
-        | ContainerRestState::Localizing
-        | ContainerRestState::Scheduled => Err(NoLogs::NotYetRunning(state)),
+        ContainerRestState::Localizing | ContainerRestState::Scheduled => {
+            Err(NoLogs::NotYetRunning(state))
+        }
         ContainerRestState::LocalizationFailed => Err(NoLogs::LocalizationFailed),
         ContainerRestState::Running
-        | ContainerRestState::Relaunching
-        | ContainerRestState::Reinitializing
-        | ContainerRestState::ReinitializingAwaitingKill
         | ContainerRestState::Pausing
         | ContainerRestState::Paused
         | ContainerRestState::Resuming

@@ -73,28 +73,29 @@ pub(super) struct NodeInfo<'a> {
 
 impl<'a> NodeInfo<'a> {
     pub(super) fn of(node: &'a NodeSnapshot) -> Self {
-        let versions = &node.versions;
+        let (about, total) = (&node.about, node.numbers.total);
+        let versions = &about.versions;
         Self {
-            health_report: &node.health.report,
+            health_report: &about.health.report,
             total_vmem_allocated_containers_mb: virtual_mb(node),
             // The names say "allocated", the numbers always were what the node offers to
             // containers.
-            total_pmem_allocated_containers_mb: node.total.memory_mb,
-            total_vcores_allocated_containers: node.total.vcores,
-            vmem_check_enabled: node.memory_checks.vmem,
-            pmem_check_enabled: node.memory_checks.pmem,
-            last_node_update_time: node.health.updated_at.0,
+            total_pmem_allocated_containers_mb: total.memory_mb,
+            total_vcores_allocated_containers: total.vcores,
+            vmem_check_enabled: about.memory_checks.vmem,
+            pmem_check_enabled: about.memory_checks.pmem,
+            last_node_update_time: about.health.updated_at.0,
             resource_types: "memory-mb (unit=Mi), vcores",
-            node_healthy: node.health.healthy,
+            node_healthy: about.health.healthy,
             node_manager_version: &versions.node_manager,
             node_manager_build_version: &versions.node_manager_build,
             node_manager_version_built_on: versions.built_on,
             hadoop_version: &versions.hadoop,
             hadoop_build_version: &versions.hadoop_build,
             hadoop_version_built_on: versions.built_on,
-            id: node.node_id.to_string(),
-            node_host_name: &node.node_id.host,
-            nm_startup_time: node.started_at.0,
+            id: about.node_id.to_string(),
+            node_host_name: &about.node_id.host,
+            nm_startup_time: about.started_at.0,
         }
     }
 }
@@ -106,7 +107,7 @@ impl<'a> NodeInfo<'a> {
     reason = "a float cast clamps, and the product of sizes is not negative"
 )]
 fn virtual_mb(node: &NodeSnapshot) -> u64 {
-    (node.total.memory_mb as f64 * node.memory_checks.vmem_pmem_ratio) as u64
+    (node.numbers.total.memory_mb as f64 * node.about.memory_checks.vmem_pmem_ratio) as u64
 }
 
 /// Entry of `/ws/v1/node/apps`.
@@ -160,7 +161,7 @@ impl<'a> ContainerInfo<'a> {
     ) -> Self {
         let id = container.id.to_string();
         Self {
-            state: container.state.as_str(),
+            state: container.rest_state().as_str(),
             exit_code: container.exit_status.0,
             diagnostics: &container.diagnostics,
             user: &container.user,
@@ -169,10 +170,10 @@ impl<'a> ContainerInfo<'a> {
             execution_type: container.execution_type.as_str(),
             container_logs_link: format!(
                 "http://{}/node/containerlogs/{id}/{}",
-                node.http_address(),
+                node.about.http_address(),
                 html::path_segment(&container.user)
             ),
-            node_id: node.node_id.to_string(),
+            node_id: node.about.node_id.to_string(),
             container_log_files: log_files.into_iter().map(|file| file.name).collect(),
             id,
         }
@@ -215,7 +216,7 @@ impl ContainerLogsInfo {
             container_log_info: files.into_iter().map(info).collect(),
             log_aggregation_type: "LOCAL",
             container_id,
-            node_id: node.node_id.to_string(),
+            node_id: node.about.node_id.to_string(),
         }
     }
 }

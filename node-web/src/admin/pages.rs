@@ -73,36 +73,35 @@ fn fact(name: &str, value: impl Display) -> Markup {
 }
 
 fn node(visit: &Visit) -> Answer {
-    let node = &*visit.node;
+    let (node, about, numbers) = (&*visit.node, &visit.node.about, &visit.node.numbers);
+    let counts = node.counts();
     let date = |time| java_date_of(time, visit.options.utc_offset);
     let yes = |yes| if yes { "yes" } else { "no" };
-    let limit = node.queuing_limit.and_then(|limit| limit.max_queue_length);
-    let (running, queued) = (node.counts.running, node.counts.queued);
     let main = html! {
         table.facts {
-            (fact("Node", &node.node_id))
-            (fact("Registered with the ResourceManager", yes(node.registered)))
-            (fact("Healthy", yes(node.health.healthy)))
-            (fact("Health report", &node.health.report))
-            (fact("Health looked at", date(node.health.updated_at)))
-            (fact("Started", date(node.started_at)))
-            (fact("Offers", node.total))
-            (fact("Allocated", node.allocated))
-            (fact("Guaranteed containers running", running.guaranteed))
-            (fact("Guaranteed containers queued", queued.guaranteed))
-            (fact("Opportunistic containers running", running.opportunistic))
-            (fact("Opportunistic containers queued", queued.opportunistic))
-            (fact("Opportunistic containers paused", node.counts.paused))
-            (fact("Queue capacity", node.opportunistic.opport_queue_capacity))
-            @match limit {
+            (fact("Node", &about.node_id))
+            (fact("Registered with the ResourceManager", yes(node.is_registered())))
+            (fact("Healthy", yes(about.health.healthy)))
+            (fact("Health report", &about.health.report))
+            (fact("Health looked at", date(about.health.updated_at)))
+            (fact("Started", date(about.started_at)))
+            (fact("Offers", numbers.total))
+            (fact("Allocated", numbers.allocated))
+            (fact("Guaranteed containers running", counts.running.guaranteed))
+            (fact("Guaranteed containers queued", counts.queued.guaranteed))
+            (fact("Opportunistic containers running", counts.running.opportunistic))
+            (fact("Opportunistic containers queued", counts.queued.opportunistic))
+            (fact("Opportunistic containers paused", counts.paused))
+            (fact("Queue capacity", numbers.opportunistic.opport_queue_capacity))
+            @match numbers.limit_length() {
                 Some(length) => (fact("Queue limit of the ResourceManager", length)),
                 None => (fact("Queue limit of the ResourceManager", "none")),
             }
-            (fact("NodeManager version", &node.versions.node_manager_build))
-            (fact("Hadoop version", &node.versions.hadoop_build))
+            (fact("NodeManager version", &about.versions.node_manager_build))
+            (fact("Hadoop version", &about.versions.hadoop_build))
         }
     };
-    let title = format!("NodeManager {}", node.node_id);
+    let title = format!("NodeManager {}", about.node_id);
     page(StatusCode::OK, &title, main)
 }
 
@@ -133,7 +132,7 @@ fn containers<'a>(containers: impl IntoIterator<Item = &'a ContainerSnapshot>) -
                 tr {
                     td { a href={ "/node/container/" (container.id) } { (container.id) } }
                     td { (container.user) }
-                    td { (container.state.as_str()) }
+                    td { (container.rest_state().as_str()) }
                     td { (container.execution_type.as_str()) }
                     td { (container.resource) }
                     td { (logs_link(&container.id, &container.user, "logs")) }
@@ -184,7 +183,7 @@ fn container(visit: &Visit, text: &str) -> Answer {
     };
     let main = html! {
         table.facts {
-            (fact("State", container.state.as_str()))
+            (fact("State", container.rest_state().as_str()))
             (fact("Exit status", exit))
             (fact("Diagnostics", &container.diagnostics))
             (fact("User", &container.user))
@@ -318,7 +317,7 @@ fn log_server(
         return None;
     }
     let server = visit.options.log_server_url.as_deref()?;
-    let node = &visit.node.node_id;
+    let node = &visit.node.about.node_id;
     Some(redirect(&links::log_page(
         server,
         node,

@@ -80,7 +80,7 @@ mod tests {
         let file = LogName::new("std out").unwrap();
         let url = log_page(
             "http://logs:19888/jobhistory/logs/",
-            &node.node_id,
+            &node.about.node_id,
             &id,
             "a/b",
             Some(&file),

@@ -285,7 +285,7 @@ async fn framed_log(
     let log = logs.open(name).await?;
     let name = name.as_str();
     let range = range::sized(log.length, size);
-    let container = format!("Container: {id} on {}", visit.node.node_id);
+    let container = format!("Container: {id} on {}", visit.node.about.node_id);
     let head = format!(
         "{container}\nLogAggregationType: LOCAL\n{}\nLogType:{name}\nLogLastModifiedTime:{}\nLogLength:{}\nLogContents:\n",
         "=".repeat(container.chars().count()),

@@ -14,7 +14,7 @@ use super::answer::Answer;
 use super::body::Body;
 use super::{AdminOptions, Site};
 use crate::metrics::Metrics;
-use crate::snapshot::NodeSource;
+use crate::source::NodeSource;
 
 /// Reason for which there is no web server.
 #[derive(Debug, Error)]

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use sched::ContainerState;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::overview::fixture::overview;
 use crate::snapshot::fixture::{APP, container, container_id, node};
-use crate::snapshot::{ApplicationSnapshot, ApplicationState, Changes, ContainerRestState};
+use crate::snapshot::{ApplicationSnapshot, ApplicationState, RmContact};
+use crate::source::Changes;
 
 const ID: &str = "container_1700000000000_0007_01_000001";
 const HOSTILE: &str = "<script>alert('x')</script>&\"";
@@ -93,7 +95,7 @@ impl Lab {
         let root = tempfile::tempdir().unwrap();
         let logs = root.path().join(APP.to_string()).join(ID);
         fs::create_dir_all(&logs).unwrap();
-        node.log_roots = vec![root.path().to_owned()];
+        Arc::make_mut(&mut node.about).log_roots = vec![root.path().to_owned()];
         let source = Arc::new(Fixed(Some(Arc::new(node))));
         let server = AdminServer::bind(
             SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -473,7 +475,7 @@ async fn bad_parameters_of_a_log_file_are_refused() {
 #[tokio::test]
 async fn logs_of_a_container_without_a_process_are_not_shown() {
     let mut node = busy_node();
-    node.containers[0].state = ContainerRestState::Scheduled;
+    node.containers[0].state = ContainerState::Queued { place: 1 };
     let lab = Lab::start(node).await;
     fs::write(lab.logs.join("stdout"), "x").unwrap();
     let reply = lab
@@ -614,7 +616,7 @@ async fn hostile_texts_are_escaped_on_every_page() {
     node.containers[0].diagnostics = HOSTILE.to_owned();
     node.containers[0].user = HOSTILE.to_owned();
     node.applications[0].user = HOSTILE.to_owned();
-    node.health.report = HOSTILE.to_owned();
+    Arc::make_mut(&mut node.about).health.report = HOSTILE.to_owned();
     let lab = Lab::start(node).await;
     fs::write(lab.logs.join("<b>&.log"), HOSTILE).unwrap();
     let app = APP.to_string();
@@ -888,11 +890,11 @@ async fn health_is_bad_while_unregistered_or_unhealthy() {
     let reply = Lab::start(busy_node()).await.get("/health").await;
     assert_eq!((reply.status, reply.text().as_str()), (200, "ok\n"));
     let mut node = busy_node();
-    node.registered = false;
+    node.rm = RmContact::Registering;
     assert_eq!(Lab::start(node).await.get("/health").await.status, 503);
     let mut node = busy_node();
-    node.health.healthy = false;
-    node.health.report = "1/1 local-dirs are bad".to_owned();
+    Arc::make_mut(&mut node.about).health.healthy = false;
+    Arc::make_mut(&mut node.about).health.report = "1/1 local-dirs are bad".to_owned();
     let reply = Lab::start(node).await.get("/health").await;
     assert_eq!(
         (reply.status, reply.text().as_str()),

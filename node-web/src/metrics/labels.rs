@@ -314,9 +314,9 @@ impl From<ContainerRestState> for StateLabel {
     fn from(state: ContainerRestState) -> Self {
         use ContainerRestState as S;
         match state {
-            S::New | S::Localizing => Self::Localizing,
-            S::Scheduled | S::Relaunching | S::ReinitializingAwaitingKill => Self::Scheduled,
-            S::Running | S::Reinitializing | S::Pausing => Self::Running,
+            S::Localizing => Self::Localizing,
+            S::Scheduled => Self::Scheduled,
+            S::Running | S::Pausing => Self::Running,
             S::Paused | S::Resuming => Self::Paused,
             S::Killing
             | S::ExitedWithSuccess

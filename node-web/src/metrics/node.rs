@@ -1,39 +1,103 @@
-//! Gauges of the node: set from a snapshot, never counted along.
+//! Gauges of the node: read from a snapshot, never counted along.
 
 use container_runtime::isolation::Availability;
 use prometheus::{Gauge, IntGauge};
-use records::Resource;
+use records::{PerExecutionType, Resource};
 
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{Label as _, Share, StateLabel, TypeLabel};
-use super::queue::QueueGauges;
 use crate::snapshot::NodeSnapshot;
 
-const MEBIBYTE: u64 = 1024 * 1024;
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+/// Name, help and value of a gauge without labels.
+type Row = (&'static str, &'static str, fn(&NodeSnapshot) -> f64);
+
+const GAUGES: [Row; 11] = [
+    (
+        "nm_agent_containers_paused",
+        "Opportunistic containers frozen to make room.",
+        |node| node.counts().paused.into(),
+    ),
+    (
+        "nm_agent_frozen_memory_bytes",
+        "Memory that paused containers hold.",
+        |node| node.numbers.frozen_memory_mb as f64 * MEBIBYTE,
+    ),
+    (
+        "nm_agent_containers_known",
+        "Containers of any state, finished ones that the RM has not acknowledged too.",
+        |node| node.containers.len() as f64,
+    ),
+    (
+        "nm_agent_applications_known",
+        "Applications of any state on this node.",
+        |node| node.applications.len() as f64,
+    ),
+    (
+        "nm_agent_queue_capacity_containers",
+        "Opportunistic containers that may wait, by this node's configuration.",
+        |node| node.numbers.opportunistic.opport_queue_capacity.into(),
+    ),
+    (
+        "nm_agent_queue_wait_estimate_seconds",
+        "Wait of one more opportunistic container as last told to the RM; NaN if none would be taken.",
+        |node| {
+            let estimate = node.numbers.opportunistic.estimated_queue_wait_ms;
+            estimate.map_or(f64::NAN, |millis| f64::from(millis) / 1000.0)
+        },
+    ),
+    (
+        "nm_agent_queue_limit_containers",
+        "Opportunistic containers that may wait, by the RM; +Inf without a limit.",
+        |node| {
+            let length = node.numbers.limit_length();
+            length.map_or(f64::INFINITY, |length| length as f64)
+        },
+    ),
+    (
+        "nm_agent_queue_wait_limit_seconds",
+        "Estimated wait that the RM allows; +Inf without a limit.",
+        |node| {
+            let wait = node.numbers.limit_wait_ms();
+            wait.map_or(f64::INFINITY, |millis| millis as f64 / 1000.0)
+        },
+    ),
+    (
+        "nm_agent_registered",
+        "1 while the RM accepts this node's heartbeats.",
+        |node| f64::from(u8::from(node.is_registered())),
+    ),
+    (
+        "nm_agent_healthy",
+        "1 while the node reports itself healthy.",
+        |node| f64::from(u8::from(node.about.health.healthy)),
+    ),
+    (
+        "nm_agent_start_time_seconds",
+        "When the agent started, in seconds since 1970-01-01 UTC.",
+        |node| node.about.started_at.0 as f64 / 1000.0,
+    ),
+];
 
 /// See the help texts.
 #[derive(Debug)]
 pub(super) struct NodeGauges {
+    /// In the order of [`GAUGES`].
+    plain: [Gauge; GAUGES.len()],
     running: PerLabel<TypeLabel, IntGauge>,
     queued: PerLabel<TypeLabel, IntGauge>,
-    paused: IntGauge,
     by_state: PerPair<TypeLabel, StateLabel, IntGauge>,
-    frozen_memory_bytes: IntGauge,
-    containers: IntGauge,
-    applications: IntGauge,
-    queue: QueueGauges,
-    memory_bytes: PerLabel<Share, IntGauge>,
+    memory_bytes: PerLabel<Share, Gauge>,
     vcores: PerLabel<Share, IntGauge>,
-    registered: IntGauge,
-    healthy: IntGauge,
     cgroups_in_use: IntGauge,
     cgroups_missing: IntGauge,
-    start_time_seconds: Gauge,
 }
 
 impl NodeGauges {
     pub(super) fn new(maker: &Maker<'_>) -> Self {
         Self {
+            plain: GAUGES.map(|(name, help, _)| maker.float_gauge(name, help)),
             running: maker.gauges(
                 "nm_agent_containers_running",
                 "Containers with a process that is not frozen.",
@@ -42,42 +106,17 @@ impl NodeGauges {
                 "nm_agent_containers_queued",
                 "Containers that wait for room and were never started.",
             ),
-            paused: maker.gauge(
-                "nm_agent_containers_paused",
-                "Opportunistic containers frozen to make room.",
-            ),
             by_state: maker.gauge_pairs(
                 "nm_agent_containers",
                 "Containers that this node knows, by where they are in their lives.",
             ),
-            frozen_memory_bytes: maker.gauge(
-                "nm_agent_frozen_memory_bytes",
-                "Memory that paused containers hold.",
-            ),
-            containers: maker.gauge(
-                "nm_agent_containers_known",
-                "Containers of any state, finished ones that the RM has not acknowledged too.",
-            ),
-            applications: maker.gauge(
-                "nm_agent_applications_known",
-                "Applications of any state on this node.",
-            ),
-            queue: QueueGauges::new(maker),
-            memory_bytes: maker.gauges(
+            memory_bytes: maker.float_gauges(
                 "nm_agent_memory_bytes",
                 "Memory of the node, and what containers with a process hold of it.",
             ),
             vcores: maker.gauges(
                 "nm_agent_vcores",
                 "Virtual cores of the node, and what containers with a process hold of them.",
-            ),
-            registered: maker.gauge(
-                "nm_agent_registered",
-                "1 while the RM accepts this node's heartbeats.",
-            ),
-            healthy: maker.gauge(
-                "nm_agent_healthy",
-                "1 while the node reports itself healthy.",
             ),
             cgroups_in_use: maker.gauge(
                 "nm_agent_cgroups_in_use",
@@ -87,44 +126,31 @@ impl NodeGauges {
                 "nm_agent_cgroups_missing",
                 "1 while something that the configuration asks of cgroups cannot be had.",
             ),
-            start_time_seconds: maker.float_gauge(
-                "nm_agent_start_time_seconds",
-                "When the agent started, in seconds since 1970-01-01 UTC.",
-            ),
         }
     }
 
     pub(super) fn set(&self, node: &NodeSnapshot) {
-        let counts = &node.counts;
-        for (gauges, count) in [
-            (&self.running, counts.running),
-            (&self.queued, counts.queued),
-        ] {
-            gauges
-                .of(TypeLabel::Guaranteed)
-                .set(i64::from(count.guaranteed));
-            gauges
-                .of(TypeLabel::Opportunistic)
-                .set(i64::from(count.opportunistic));
+        for (gauge, (_, _, value)) in self.plain.iter().zip(GAUGES) {
+            gauge.set(value(node));
         }
-        self.paused.set(i64::from(counts.paused));
+        let counts = node.counts();
+        set_types(&self.running, counts.running);
+        set_types(&self.queued, counts.queued);
         self.set_states(node);
-        self.frozen_memory_bytes
-            .set(clamped(node.frozen_memory_mb.saturating_mul(MEBIBYTE)));
-        self.containers.set(clamped(node.containers.len()));
-        self.applications.set(clamped(node.applications.len()));
-        self.queue.set(node);
+        let numbers = &node.numbers;
         let opportunistic = Resource::new(
-            node.opportunistic.opport_memory_used_mb,
-            node.opportunistic.opport_cores_used,
+            numbers.opportunistic.opport_memory_used_mb,
+            numbers.opportunistic.opport_cores_used,
         );
-        self.set_share(Share::Total, node.total);
-        self.set_share(Share::Allocated, node.allocated);
-        self.set_share(Share::Opportunistic, opportunistic);
-        self.registered.set(i64::from(node.registered));
-        self.healthy.set(i64::from(node.health.healthy));
-        self.start_time_seconds
-            .set(node.started_at.0 as f64 / 1000.0);
+        for (share, amount) in [
+            (Share::Total, numbers.total),
+            (Share::Allocated, numbers.allocated),
+            (Share::Opportunistic, opportunistic),
+        ] {
+            let bytes = amount.memory_mb as f64 * MEBIBYTE;
+            self.memory_bytes.of(share).set(bytes);
+            self.vcores.of(share).set(i64::from(amount.vcores));
+        }
     }
 
     pub(super) fn set_isolation(&self, availability: &Availability) {
@@ -136,7 +162,7 @@ impl NodeGauges {
         let mut counts = vec![[0_i64; StateLabel::ALL.len()]; TypeLabel::ALL.len()];
         for container in &node.containers {
             let execution_type = TypeLabel::from(container.execution_type).index();
-            counts[execution_type][StateLabel::from(container.state).index()] += 1;
+            counts[execution_type][StateLabel::from(container.rest_state()).index()] += 1;
         }
         for execution_type in TypeLabel::ALL {
             for state in StateLabel::ALL {
@@ -145,16 +171,13 @@ impl NodeGauges {
             }
         }
     }
-
-    fn set_share(&self, share: Share, amount: Resource) {
-        self.memory_bytes
-            .of(share)
-            .set(clamped(amount.memory_mb.saturating_mul(MEBIBYTE)));
-        self.vcores.of(share).set(i64::from(amount.vcores));
-    }
 }
 
-/// As a gauge holds it. No real amount comes near the largest.
-fn clamped(amount: impl TryInto<i64>) -> i64 {
-    amount.try_into().unwrap_or(i64::MAX)
+fn set_types(gauges: &PerLabel<TypeLabel, IntGauge>, counts: PerExecutionType) {
+    for (label, count) in [
+        (TypeLabel::Guaranteed, counts.guaranteed),
+        (TypeLabel::Opportunistic, counts.opportunistic),
+    ] {
+        gauges.of(label).set(i64::from(count));
+    }
 }

@@ -311,19 +311,19 @@ fn localization_counts_bytes_by_where_they_came_from() {
 fn gauges_follow_the_snapshot_and_a_missing_limit_is_infinite() {
     let metrics = Metrics::new();
     let mut node = crate::snapshot::fixture::node();
-    node.queuing_limit = None;
+    node.containers = vec![crate::snapshot::fixture::container(1)];
     metrics.set_node(&node);
     let first = values(&metrics);
     assert_eq!(first["nm_agent_queue_limit_containers"], f64::INFINITY);
     assert_eq!(
         first["nm_agent_containers_running{execution_type=\"guaranteed\"}"],
-        f64::from(node.counts.running.guaranteed)
+        1.0
     );
     assert_eq!(
         first["nm_agent_memory_bytes{share=\"total\"}"],
-        node.total.memory_mb as f64 * 1_048_576.0
+        node.numbers.total.memory_mb as f64 * 1_048_576.0
     );
-    node.queuing_limit = Some(sched::ContainerQueuingLimit {
+    node.numbers.queuing_limit = Some(sched::ContainerQueuingLimit {
         max_queue_length: Some(4),
         max_queue_wait_time_ms: Some(1500),
     });

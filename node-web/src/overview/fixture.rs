@@ -1,30 +1,26 @@
 //! A small overview for the tests of its readers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers, GivenContainers};
 use amrm_proxy::interceptor::{Gauges, Timing};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
-use sched::{ContainerQueuingLimit, Note, OpportunisticContainersStatus};
+use sched::{
+    ContainerQueuingLimit, ContainerSpec, ContainerState, ContainerSummary, Note,
+    OpportunisticContainersStatus,
+};
 
 use super::*;
-use crate::snapshot::fixture::{container_id, node};
+use crate::snapshot::fixture::{about, container_id};
+use crate::snapshot::{Counts, NodeNumbers, RmContact};
 
 /// Two minutes after the start: one container of each type runs, two wait, the RM allows four; the
 /// second was queued.
 pub(crate) fn overview() -> Overview {
-    let about = node();
     let now = Now {
         mono: MonoMillis(120_000),
         wall: EpochMillis(1_700_000_120_000),
-    };
-    let listed = |id, execution_type| ListedContainer {
-        id: container_id(id),
-        execution_type,
-        resource: Resource::new(1024, 2),
-        user: "alice".to_owned(),
-        progress: Progress::Running,
-        since: MonoMillis(60_000),
     };
     let counts = Counts {
         running_guaranteed: 1,
@@ -42,28 +38,27 @@ pub(crate) fn overview() -> Overview {
     decisions.push(EpochMillis(1_700_000_070_000), Decision::Registered);
     decisions.push(EpochMillis(1_700_000_110_000), Decision::Note(queued));
     let node = NodeOverview {
-        node_id: about.node_id,
-        version: about.versions.node_manager_build,
-        started_at: about.started_at,
+        about: Arc::new(about()),
         rm: (RmContact::Registered, MonoMillis(1_000)),
-        unhealthy: None,
-        total: Resource::new(8192, 8),
-        allocated: Resource::new(2048, 4),
-        counts,
-        paused: 0,
-        opportunistic: OpportunisticContainersStatus {
-            opport_queue_capacity: 20,
-            estimated_queue_wait_ms: Some(12_000),
-            ..OpportunisticContainersStatus::default()
+        numbers: NodeNumbers {
+            total: Resource::new(8192, 8),
+            allocated: Resource::new(2048, 4),
+            counts,
+            opportunistic: OpportunisticContainersStatus {
+                opport_queue_capacity: 20,
+                estimated_queue_wait_ms: Some(12_000),
+                ..OpportunisticContainersStatus::default()
+            },
+            queuing_limit: Some(ContainerQueuingLimit {
+                max_queue_length: Some(4),
+                max_queue_wait_time_ms: None,
+            }),
+            ..NodeNumbers::default()
         },
-        queuing_limit: Some(ContainerQueuingLimit {
-            max_queue_length: Some(4),
-            max_queue_wait_time_ms: None,
-        }),
         running: Listing {
             first: vec![
-                listed(1, ExecutionType::Guaranteed),
-                listed(2, ExecutionType::Opportunistic),
+                running(1, ExecutionType::Guaranteed),
+                running(2, ExecutionType::Opportunistic),
             ],
             total: 2,
         },
@@ -108,13 +103,33 @@ pub(crate) fn master(id: i32) -> AttemptActivity {
 }
 
 /// An opportunistic container of `bob` that waits since then.
-pub(crate) fn waiting(id: i64, since_ms: u64) -> WaitingContainer {
-    WaitingContainer {
-        id: container_id(id),
-        execution_type: ExecutionType::Opportunistic,
-        resource: Resource::new(512, 1),
+pub(crate) fn waiting(id: i64, since_ms: u64) -> ListedContainer {
+    ListedContainer {
         user: "bob".to_owned(),
-        since: MonoMillis(since_ms),
-        paused: false,
+        summary: ContainerSummary {
+            spec: spec(id, ExecutionType::Opportunistic, Resource::new(512, 1)),
+            state: ContainerState::Queued { place: 1 },
+            since: MonoMillis(since_ms),
+        },
+    }
+}
+
+fn running(id: i64, execution_type: ExecutionType) -> ListedContainer {
+    ListedContainer {
+        user: "alice".to_owned(),
+        summary: ContainerSummary {
+            spec: spec(id, execution_type, Resource::new(1024, 2)),
+            state: ContainerState::Running { order: 1 },
+            since: MonoMillis(60_000),
+        },
+    }
+}
+
+fn spec(id: i64, execution_type: ExecutionType, resource: Resource) -> ContainerSpec {
+    ContainerSpec {
+        id: container_id(id),
+        execution_type,
+        resource,
+        version: 0,
     }
 }

@@ -7,32 +7,12 @@ use std::collections::VecDeque;
 
 use records::MonoMillis;
 
+use crate::snapshot::Counts;
+
 /// Length of the history in seconds. The last minutes are what a reader looks for who watches a
 /// node; for longer there is `/metrics`. It also bounds the history: at most one entry for each
 /// second, and one before the first.
 pub const HISTORY_S: u64 = 600;
-
-/// Containers at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Guaranteed containers that hold resources.
-    pub running_guaranteed: u32,
-    /// Opportunistic containers that hold resources.
-    pub running_opportunistic: u32,
-    /// Containers of both types that wait.
-    pub waiting: u32,
-}
-
-impl Counts {
-    /// The larger of each.
-    fn max(self, other: Self) -> Self {
-        Self {
-            running_guaranteed: self.running_guaranteed.max(other.running_guaranteed),
-            running_opportunistic: self.running_opportunistic.max(other.running_opportunistic),
-            waiting: self.waiting.max(other.waiting),
-        }
-    }
-}
 
 /// Counts from a second on, until the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,15 @@
 //! Overview of the node for people who watch it, bounded whatever the node holds: lists are cut,
 //! with the number of what they leave out.
 
-use amrm_proxy::attempts::ProxiedAttempts;
-use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, NodeId, Now, Resource};
-use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus};
+use std::sync::Arc;
 
-use super::history::{Counts, History};
+use amrm_proxy::attempts::ProxiedAttempts;
+use records::{MonoMillis, Now};
+use sched::{ContainerState, ContainerSummary};
+
+use super::history::History;
 use super::recent::RecentDecision;
+use crate::snapshot::{About, NodeNumbers, RmContact};
 
 /// Containers named in each list: about a screen. A queue may hold ten thousand, and each event of
 /// the live page carries the list; the head is what matters, and all are on `/node/allContainers`.
@@ -17,7 +20,7 @@ pub const LISTED_MAX: usize = 25;
 pub const MASTERS_LISTED_MAX: usize = 100;
 
 /// The overview and its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Overview {
     /// Time at which the node looked so.
     pub now: Now,
@@ -25,54 +28,41 @@ pub struct Overview {
     pub node: NodeOverview,
 }
 
+impl Overview {
+    /// Returns the milliseconds from `at` until the overview was made.
+    #[must_use]
+    pub fn ms_since(&self, at: MonoMillis) -> u64 {
+        self.now.mono.since(at)
+    }
+
+    /// Returns the longest wait of the containers that are listed; `None` when nothing waits.
+    #[must_use]
+    pub fn longest_wait_ms(&self) -> Option<u64> {
+        let waiting = self.node.waiting.first.iter();
+        waiting.map(|each| self.ms_since(each.summary.since)).max()
+    }
+}
+
 /// State of the node that a glance should show.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NodeOverview {
-    /// As registered with the RM.
-    pub node_id: NodeId,
-    /// Version and build.
-    pub version: String,
-    /// When the agent started; its monotonic clock was 0 then.
-    pub started_at: EpochMillis,
-    /// How it stands with the RM, and since when.
+    /// Facts about the node.
+    pub about: Arc<About>,
+    /// Contact to the RM, and since when.
     pub rm: (RmContact, MonoMillis),
-    /// Report of an unhealthy node; `None` while healthy. To be escaped wherever it is shown.
-    pub unhealthy: Option<String>,
-    /// Resources that the node offers.
-    pub total: Resource,
-    /// Resources of the containers that hold some.
-    pub allocated: Resource,
-    /// How many run and wait.
-    pub counts: Counts,
-    /// How many of those that wait are frozen.
-    pub paused: u32,
-    /// The opportunistic numbers of the last heartbeat's kind.
-    pub opportunistic: OpportunisticContainersStatus,
-    /// The limit that the RM published last; `None` before the first.
-    pub queuing_limit: Option<ContainerQueuingLimit>,
+    /// Numbers of the node.
+    pub numbers: NodeNumbers,
     /// Containers that hold resources, in the order of their ids.
     pub running: Listing<ListedContainer>,
     /// Containers that wait, in the order in which they would start.
-    pub waiting: Listing<WaitingContainer>,
+    pub waiting: Listing<ListedContainer>,
     /// Applications whose AMs call the RM through this node, at most [`MASTERS_LISTED_MAX`]
     /// of them; `None` without an AMRMProxy.
     pub masters: Option<ProxiedAttempts>,
-    /// The last minutes.
+    /// Counts over the last minutes.
     pub history: History,
     /// Recent decisions, newest first.
     pub decisions: Vec<RecentDecision>,
-}
-
-/// How it stands with the RM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RmContact {
-    /// No registration is in force: the first, or one that the RM asked for, is under way.
-    #[default]
-    Registering,
-    /// Registered, and heartbeats are answered.
-    Registered,
-    /// Registered, but the last heartbeat was not answered.
-    Silent,
 }
 
 /// The first few of a list.
@@ -101,84 +91,37 @@ impl<T> Listing<T> {
     }
 }
 
-/// A container that holds resources.
+/// A container in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedContainer {
-    /// Id of the container.
-    pub id: ContainerId,
-    /// Execution type of the container.
-    pub execution_type: ExecutionType,
-    /// Resources given to the container.
-    pub resource: Resource,
-    /// User who submitted the application. Chosen by a peer: to be escaped wherever it is shown.
+    /// User who submitted the application. Chosen by a peer.
     pub user: String,
-    /// State of the container.
-    pub progress: Progress,
-    /// Since when it does that.
-    pub since: MonoMillis,
+    /// Id, size, type and state of the container.
+    pub summary: ContainerSummary,
 }
 
-/// A container that waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingContainer {
-    /// Id of the container.
-    pub id: ContainerId,
-    /// Execution type of the container.
-    pub execution_type: ExecutionType,
-    /// Resources that the container asks for.
-    pub resource: Resource,
-    /// User who submitted the application. Chosen by a peer: to be escaped wherever it is shown.
-    pub user: String,
-    /// Since when it waits.
-    pub since: MonoMillis,
-    /// Whether the container has a frozen process.
-    pub paused: bool,
-}
-
-/// State of a container that holds resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The launch is ordered.
-    Starting,
-    /// The process runs.
-    Running,
-    /// The process is being frozen.
-    Pausing,
-    /// The process is being thawed.
-    Resuming,
-    /// The process is being killed.
-    Ending,
-}
-
-impl Progress {
-    /// Returns the word for people and JSON.
+impl ListedContainer {
+    /// Returns whether the container has a frozen process.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Pausing => "pausing",
-            Self::Resuming => "resuming",
-            Self::Ending => "ending",
-        }
+    pub const fn is_paused(&self) -> bool {
+        matches!(self.summary.state, ContainerState::Paused { .. })
     }
 
-    /// Returns the progress in this state; `None` for a container that holds no resources.
+    /// Returns what the container does, in a word for people and JSON.
     #[must_use]
-    pub const fn of(state: ContainerState) -> Option<Self> {
-        match state {
-            ContainerState::Launching { .. } => Some(Self::Starting),
-            ContainerState::Running { .. } => Some(Self::Running),
-            ContainerState::Pausing => Some(Self::Pausing),
-            ContainerState::Resuming { .. } => Some(Self::Resuming),
-            ContainerState::Killing { holds_room: true } => Some(Self::Ending),
-            ContainerState::Localizing
-            | ContainerState::Queued { .. }
-            | ContainerState::Paused { .. }
-            | ContainerState::Killing { holds_room: false }
+    pub const fn progress(&self) -> &'static str {
+        match self.summary.state {
+            ContainerState::Localizing => "localizing",
+            ContainerState::Queued { .. } => "queued",
+            ContainerState::Launching { .. } => "starting",
+            ContainerState::Running { .. } => "running",
+            ContainerState::Pausing => "pausing",
+            ContainerState::Paused { .. } => "paused",
+            ContainerState::Resuming { .. } => "resuming",
+            ContainerState::Killing { .. }
             | ContainerState::Gone { .. }
-            | ContainerState::Completing(_)
-            | ContainerState::Done(_) => None,
+            | ContainerState::Completing(_) => "ending",
+            ContainerState::Done(_) => "done",
         }
     }
 }

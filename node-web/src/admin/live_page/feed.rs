@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::overview::Overview;
-use crate::snapshot::NodeSource;
+use crate::source::NodeSource;
 
 /// Open streams. Each holds a connection as long as its reader watches; most connections are left
 /// for single requests.

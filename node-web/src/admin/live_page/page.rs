@@ -1,303 +1,361 @@
-//! The live page as HTML: whole without a script, and what the script then keeps up to date.
+//! The live page as HTML, whole without a script. Its script fetches this page anew at each change
+//! and puts what differs in place, so that the page's structure and words are here only.
 //!
-//! The frame is `static/live.html`; its places in double braces are filled here, once and in one
-//! pass, with HTML whose texts from elsewhere are escaped.
+//! - `data-ms`: a duration in milliseconds that goes on; its text grows by itself
+//! - `data-key`: what an element stands for; it is kept as long as a new page has the same
+//! - `data-text`, `data-cell`, `data-word`: names of places, for tests and people's scripts
 
 use std::sync::LazyLock;
 
-use maud::html;
-use regex::{Captures, Regex};
+use amrm_proxy::attempts::AttemptActivity;
+use maud::{Markup, html};
+use records::Resource;
+use regex::Regex;
+use time::UtcOffset;
 
 use super::chart;
-use super::document::{Decision, Document, QueuedContainer, RunningContainer};
-use super::masters::{Masters, ProxiedAttempt};
-use crate::admin::html::path_segment;
+use super::document::{clock, iso};
+use super::texts::{AttemptTexts, Texts};
+use crate::admin::html::{LIVE, Page, path_segment};
 use crate::overview::words::{duration, number};
-
-const FRAME: &str = include_str!("static/live.html");
-
-/// Returns a text as HTML.
-fn escape(text: &str) -> String {
-    html! { (text) }.into_string()
-}
+use crate::overview::{ListedContainer, Overview, RecentDecision, decision_words};
 
 /// Returns the whole page, which needs no script.
-pub(super) fn page(document: &Document) -> String {
-    let mut page = String::with_capacity(2 * FRAME.len());
-    let mut rest = FRAME;
-    while let Some((before, after)) = rest.split_once("{{") {
-        page.push_str(before);
-        let (place, after) = after
-            .split_once("}}")
-            .expect("the frame is a constant of this program, and a test renders it");
-        page.push_str(&fill(document, place));
-        rest = after;
-    }
-    page.push_str(rest);
-    page
+pub(super) fn page(overview: &Overview, offset: UtcOffset) -> String {
+    let texts = Texts::of(overview);
+    let page = Page {
+        title: &format!("{} · nm-agent", texts.node_id),
+        head: html! { script src="/static/live.js" defer {} },
+        path: Some(LIVE),
+        heading: heading(overview, &texts, offset),
+        main: main(overview, &texts, offset),
+        foot: foot(overview),
+    };
+    page.into_string()
 }
 
-/// Returns the HTML for a place of the frame.
-fn fill(document: &Document, place: &str) -> String {
-    let hidden = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
-    match place {
-        "at_local" => escape(&document.at_local),
-        "version" => escape(&document.node.version),
-        "uptime" => duration(document.node.uptime_ms),
-        "rm_state" => document.resource_manager.state.to_owned(),
-        "rm" => {
-            let since = duration(document.resource_manager.since_ms);
-            escape(&document.texts["rm"].replace("{}", &since))
+fn heading(overview: &Overview, texts: &Texts, offset: UtcOffset) -> Markup {
+    let at = clock(overview.now.wall, offset);
+    let (contact, since) = overview.node.rm;
+    let (before, after) = texts.rm.split_once("{}").unwrap_or((texts.rm, ""));
+    html! {
+        div.head {
+            h1 {
+                span.kind { "NodeManager" } " "
+                span data-text="node_id" { (texts.node_id) }
+            }
+            // Belongs to the script once it runs.
+            p.feed data-at=(at) {
+                span data-text="feed" role="status" {
+                    "As of " (at) ". Reload the page for newer numbers."
+                }
+                " "
+                button type="button" id="pause" hidden { "Pause" }
+            }
         }
-        "healthy_hidden" => hidden(document.node.healthy),
-        "charts" => chart::all(document),
-        "window" => window_words(document),
-        "axis_begin" => format!("{} min ago", chart::window_s(document) / 60),
-        "masters_hidden" => hidden(document.masters.is_none()),
-        "masters_table_hidden" => hidden(attempts(document.masters.as_ref()).is_empty()),
-        "queue_hidden" => hidden(document.queue.containers.is_empty()),
-        "running_hidden" => hidden(document.running.containers.is_empty()),
-        "decisions_hidden" => hidden(document.decisions.is_empty()),
-        "queue_rows" => queue_rows(&document.queue.containers),
-        "running_rows" => document
-            .running
-            .containers
-            .iter()
-            .map(running_row)
-            .collect(),
-        "master_rows" => attempts(document.masters.as_ref())
-            .iter()
-            .map(|attempt| master_row(Some(attempt)))
-            .collect(),
-        "decision_rows" => document.decisions.iter().map(decision_row).collect(),
-        "queue_row_template" => Row::default().queued(),
-        "running_row_template" => Row::default().running(),
-        "master_row_template" => master_row(None),
-        "decision_row_template" => Row::default().decided(),
-        text => document
-            .texts
-            .get(text)
-            .map(|text| escape(text))
-            .unwrap_or_default(),
+        p.contact id="contact" data-state=(contact.as_str()) {
+            span.sign aria-hidden="true" {}
+            span data-text="rm" { (before) (age(overview.ms_since(since))) (after) }
+        }
+        p.contact id="unhealthy" data-state="unhealthy" hidden[overview.node.about.health.healthy] {
+            span.sign aria-hidden="true" {}
+            span data-text="unhealthy" { (texts.unhealthy) }
+        }
     }
 }
 
-fn window_words(document: &Document) -> String {
-    match chart::window_s(document) / 60 {
-        1 => "Last minute".to_owned(),
-        minutes => format!("Last {minutes} minutes"),
+/// Returns a duration that goes on.
+fn age(ms: u64) -> Markup {
+    html! { span data-ms=(ms) { (duration(ms)) } }
+}
+
+fn main(overview: &Overview, texts: &Texts, offset: UtcOffset) -> Markup {
+    html! {
+        section aria-labelledby="now" {
+            h2.unseen id="now" { "Now" }
+            (tiles(overview, texts))
+        }
+        div.columns {
+            div {
+                (chart::section(overview))
+                (queue(overview, texts))
+                (running(overview, texts))
+                (masters(overview, texts))
+            }
+            div { (decisions(overview, texts, offset)) }
+        }
     }
 }
 
-/// The cells of a row, as HTML; of the template for the script when all are empty.
-#[derive(Default)]
-struct Row {
-    place: String,
-    /// A link, or what it stands for.
-    container: String,
-    href: String,
-    by: String,
-    resource: String,
-    age_ms: u64,
-    age: String,
-    execution_type: &'static str,
-    kind: &'static str,
-    at_iso: String,
-    at_local: String,
-    words: String,
-}
-
-impl Row {
-    fn container(&self) -> String {
-        let href = if self.href.is_empty() {
-            String::new()
-        } else {
-            format!(" href=\"{}\"", self.href)
-        };
-        format!("<a data-cell=\"container\"{href}>{}</a>", self.container)
-    }
-
-    fn age(&self) -> String {
-        let Self { age_ms, age, .. } = self;
-        format!("<td class=\"n\" data-cell=\"age\" data-ms=\"{age_ms}\">{age}</td>")
-    }
-
-    /// A container with its type, what it does and whose it is.
-    fn owned_container(&self) -> String {
-        let Self {
-            execution_type, by, ..
-        } = self;
-        format!(
-            "<td class=\"id\">{}<span class=\"by\" data-cell=\"by\" data-type=\"{execution_type}\">{by}</span></td>",
-            self.container()
-        )
-    }
-
-    fn queued(&self) -> String {
-        let Self {
-            place, resource, ..
-        } = self;
-        format!(
-            "<tr><td class=\"n\" data-cell=\"place\">{place}</td>{}<td data-cell=\"resource\">{resource}</td>{}</tr>",
-            self.owned_container(),
-            self.age()
-        )
-    }
-
-    fn running(&self) -> String {
-        let Self { resource, .. } = self;
-        format!(
-            "<tr>{}<td data-cell=\"resource\">{resource}</td>{}</tr>",
-            self.owned_container(),
-            self.age()
-        )
-    }
-
-    fn decided(&self) -> String {
-        let Self {
-            kind,
-            at_iso,
-            at_local,
-            words,
-            ..
-        } = self;
-        format!(
-            "<tr><td><time data-cell=\"time\" datetime=\"{at_iso}\">{at_local}</time></td><td class=\"id\">{}</td>\
-             <td class=\"words\" data-cell=\"words\" data-kind=\"{kind}\">{words}</td></tr>",
-            self.container()
-        )
-    }
-}
-
-fn queue_rows(queued: &[QueuedContainer]) -> String {
-    let rows = queued.iter().enumerate().map(|(index, container)| {
-        let paused = if container.paused { "paused, " } else { "" };
-        let row = Row {
-            place: (index + 1).to_string(),
-            container: with_ids(&container.container),
-            href: container_href(&container.container),
-            by: by(container.execution_type, paused, &container.user),
-            resource: amount(container.memory_mb, container.vcores),
-            age_ms: container.waited_ms,
-            age: duration(container.waited_ms),
-            execution_type: container.execution_type,
-            ..Row::default()
-        };
-        row.queued()
-    });
-    rows.collect()
-}
-
-fn running_row(container: &RunningContainer) -> String {
-    let row = Row {
-        container: with_ids(&container.container),
-        href: container_href(&container.container),
-        by: by(
-            container.execution_type,
-            &format!("{}, ", container.progress),
-            &container.user,
-        ),
-        resource: amount(container.memory_mb, container.vcores),
-        age_ms: container.since_ms,
-        age: duration(container.since_ms),
-        execution_type: container.execution_type,
-        ..Row::default()
+/// Returns the figures at the top.
+fn tiles(overview: &Overview, texts: &Texts) -> Markup {
+    let tile = |title: &str, place: [&str; 2], figure: &str, note: &str| {
+        html! {
+            div {
+                dt { (title) }
+                dd.figure data-text=(place[0]) { (figure) }
+                dd data-text=(place[1]) { (note) }
+            }
+        }
     };
-    row.running()
+    let guaranteed = ["running_guaranteed", "guaranteed_note"];
+    let opportunistic = ["running_opportunistic", "opportunistic_note"];
+    html! {
+        dl.tiles {
+            (tile("Running, guaranteed", guaranteed, &texts.running_guaranteed, texts.guaranteed_note))
+            (tile("Running, opportunistic", opportunistic, &texts.running_opportunistic, texts.opportunistic_note))
+            (tile("Waiting", ["waiting", "waiting_note"], &texts.waiting, &texts.waiting_note))
+            div {
+                dt { "Longest wait" }
+                dd.figure data-ms=[overview.longest_wait_ms()] data-text="longest_wait" {
+                    (texts.longest_wait)
+                }
+                dd data-text="wait_note" { (texts.wait_note) }
+            }
+            (tile("Queue limit", ["limit", "limit_note"], &texts.limit, &texts.limit_note))
+            (tile("Memory in use", ["memory", "memory_note"], &texts.memory, &texts.memory_note))
+        }
+    }
 }
 
-fn attempts(masters: Option<&Masters>) -> &[ProxiedAttempt] {
-    masters.map_or(&[], |masters| &masters.attempts)
+/// Returns the line below a table.
+fn note(place: &str, text: &str) -> Markup {
+    html! { p.note data-text=(place) { (text) } }
 }
 
-/// A row; the template for the script without an attempt.
-fn master_row(attempt: Option<&ProxiedAttempt>) -> String {
-    let words = |name: &str| {
-        let words = attempt.and_then(|attempt| attempt.words.get(name));
-        words.map(|words| escape(words)).unwrap_or_default()
-    };
-    let word = |name: &str, class: &str| {
-        format!("<span{class} data-word=\"{name}\">{}</span>", words(name))
-    };
-    let age = |name: &str, before: &str, after: &str, since: Option<u64>| {
-        let hidden = if since.is_some() { "" } else { " hidden" };
-        let ms = since.unwrap_or_default();
-        format!(
-            "<span class=\"sub\" data-cell=\"{name}\"{hidden}>{before}<span data-ms=\"{ms}\">{}</span>{after}</span>",
-            duration(ms)
-        )
-    };
-    let sub = " class=\"sub\"";
-    let id = attempt.map_or_else(String::new, |attempt| with_ids(&attempt.attempt));
-    let href = attempt.map_or_else(String::new, |attempt| {
-        let path = path_segment(&attempt.application);
-        format!(" href=\"/node/application/{path}\"")
-    });
-    let last = age(
-        "last",
-        "last ",
-        " ago",
-        attempt.and_then(|attempt| attempt.last_call_ms),
-    );
-    let nodes = age(
-        "nodes",
-        "list of nodes ",
-        " old",
-        attempt.and_then(|attempt| attempt.nodes_age_ms),
-    );
-    format!(
-        "<tr><td class=\"id\"><a data-cell=\"attempt\"{href}>{id}</a>{}</td>\
-         <td data-label=\"Calls\">{}{last}</td><td data-label=\"Adds to a call\">{}{}</td>\
-         <td data-label=\"Opportunistic containers\">{}{}{nodes}</td>\
-         <td data-label=\"Done by this node\">{}</td></tr>",
-        word("user", sub),
-        word("calls", ""),
-        word("own", ""),
-        word("rm", sub),
-        word("wanted", ""),
-        word("given", sub),
-        word("done", ""),
-    )
+fn queue(overview: &Overview, texts: &Texts) -> Markup {
+    let waiting = &overview.node.waiting.first;
+    html! {
+        section aria-labelledby="queue" {
+            h2 id="queue" { "Queue" }
+            table id="queue-table" hidden[waiting.is_empty()] {
+                thead {
+                    tr {
+                        th.n scope="col" { "Place" } th scope="col" { "Container" }
+                        th scope="col" { "Asks for" } th.n scope="col" { "Waits" }
+                    }
+                }
+                tbody {
+                    @for (index, each) in waiting.iter().enumerate() {
+                        tr data-key=(each.summary.spec.id) {
+                            td.n data-cell="place" { (index + 1) }
+                            (container_cells(each, each.is_paused().then_some("paused"), overview))
+                        }
+                    }
+                }
+            }
+            (note("queue_more", &texts.queue_more))
+        }
+    }
 }
 
-fn decision_row(decision: &Decision) -> String {
-    let id = decision.container.as_deref();
-    let row = Row {
-        container: id.map_or_else(|| "this node".to_owned(), with_ids),
-        href: id.map(container_href).unwrap_or_default(),
-        kind: decision.kind,
-        at_iso: decision.at_iso.clone(),
-        at_local: escape(&decision.at_local),
-        words: with_ids(&decision.words),
-        ..Row::default()
-    };
-    row.decided()
+fn running(overview: &Overview, texts: &Texts) -> Markup {
+    let running = &overview.node.running.first;
+    html! {
+        section aria-labelledby="running" {
+            h2 id="running" { "Running" }
+            table id="running-table" hidden[running.is_empty()] {
+                thead {
+                    tr {
+                        th scope="col" { "Container" } th scope="col" { "Holds" }
+                        th.n scope="col" { "For" }
+                    }
+                }
+                tbody {
+                    @for each in running {
+                        tr data-key=(each.summary.spec.id) {
+                            (container_cells(each, Some(each.progress()), overview))
+                        }
+                    }
+                }
+            }
+            (note("running_more", &texts.running_more))
+        }
+    }
 }
 
-fn by(execution_type: &str, state: &str, user: &str) -> String {
-    let execution_type = execution_type.to_lowercase();
-    format!("{execution_type}, {state}{}", escape(user))
+/// Returns the cells with a container's id, type, state and user, its size, and the time since it
+/// is in that state.
+fn container_cells(
+    container: &ListedContainer,
+    state: Option<&str>,
+    overview: &Overview,
+) -> Markup {
+    let summary = &container.summary;
+    let execution_type = summary.spec.execution_type.as_str();
+    let since = overview.ms_since(summary.since);
+    html! {
+        td.id {
+            (container_link(&summary.spec.id.to_string()))
+            span.by data-cell="by" data-type=(execution_type) {
+                (execution_type.to_lowercase()) ", "
+                @if let Some(state) = state { (state) ", " }
+                (container.user)
+            }
+        }
+        td data-cell="resource" { (amount(summary.spec.resource)) }
+        td.n data-cell="age" data-ms=(since) { (duration(since)) }
+    }
 }
 
-fn container_href(id: &str) -> String {
-    format!("/node/container/{}", path_segment(id))
+fn container_link(id: &str) -> Markup {
+    html! { a data-cell="container" href={ "/node/container/" (path_segment(id)) } { (with_ids(id)) } }
 }
 
-fn amount(memory_mb: u64, vcores: u32) -> String {
+fn amount(resource: Resource) -> String {
+    let Resource { memory_mb, vcores } = resource;
     let unit = if vcores == 1 { "vcore" } else { "vcores" };
     format!("{} MB, {vcores} {unit}", number(memory_mb))
 }
 
-/// A text as HTML in which the part that all ids of containers and attempts of a cluster share
+fn masters(overview: &Overview, texts: &Texts) -> Markup {
+    let masters = overview.node.masters.as_ref();
+    let attempts = masters.map_or(&[][..], |masters| &masters.most_active);
+    html! {
+        section id="masters" aria-labelledby="masters-head" hidden[masters.is_none()] {
+            h2 id="masters-head" { "Applications passing the proxy" }
+            table id="masters-table" class="masters" hidden[attempts.is_empty()] {
+                thead {
+                    tr {
+                        th scope="col" { "Attempt" }
+                        @for (title, _) in ATTEMPT_COLUMNS { th scope="col" { (title) } }
+                    }
+                }
+                tbody { @for each in attempts { (attempt(each, overview)) } }
+            }
+            (note("masters_more", &texts.masters_more))
+        }
+    }
+}
+
+/// Cell of an attempt's row behind the first.
+type AttemptCell = fn(&AttemptActivity, &AttemptTexts, &Overview) -> Markup;
+
+/// Columns of the table of attempts behind the first. A narrow screen shows the titles in the rows.
+const ATTEMPT_COLUMNS: [(&str, AttemptCell); 4] = [
+    ("Calls", |master, texts, overview| {
+        let last = master.numbers.last_call_at.map(|at| overview.ms_since(at));
+        html! {
+            span data-word="calls" { (texts.calls) }
+            span.sub data-cell="last" hidden[last.is_none()] {
+                "last " (age(last.unwrap_or_default())) " ago"
+            }
+        }
+    }),
+    ("Adds to a call", |_, texts, _| {
+        html! {
+            span data-word="own" { (texts.own) }
+            span.sub data-word="rm" { (texts.rm) }
+        }
+    }),
+    ("Opportunistic containers", |master, texts, overview| {
+        let nodes = master
+            .numbers
+            .gauges
+            .nodes_at
+            .map(|at| overview.ms_since(at));
+        html! {
+            span data-word="wanted" { (texts.wanted) }
+            span.sub data-word="given" { (texts.given) }
+            span.sub data-cell="nodes" hidden[nodes.is_none()] {
+                "list of nodes " (age(nodes.unwrap_or_default())) " old"
+            }
+        }
+    }),
+    ("Done by this node", |_, texts, _| {
+        html! { span data-word="done" { (texts.done) } }
+    }),
+];
+
+fn attempt(master: &AttemptActivity, overview: &Overview) -> Markup {
+    let texts = AttemptTexts::of(master);
+    let application = master.attempt.application_id;
+    html! {
+        tr data-key=(master.attempt) {
+            td.id {
+                a data-cell="attempt" href={ "/node/application/" (application) } {
+                    (with_ids(&master.attempt.to_string()))
+                }
+                span.sub data-word="user" { (texts.user) }
+            }
+            @for (title, cell) in ATTEMPT_COLUMNS {
+                td data-label=(title) { (cell(master, &texts, overview)) }
+            }
+        }
+    }
+}
+
+fn decisions(overview: &Overview, texts: &Texts, offset: UtcOffset) -> Markup {
+    let decisions = &overview.node.decisions;
+    html! {
+        section aria-labelledby="decisions" {
+            h2 id="decisions" { "Recent decisions" }
+            table id="decisions-table" class="decisions" hidden[decisions.is_empty()] {
+                thead {
+                    tr {
+                        th scope="col" { "Time" } th scope="col" { "Container" }
+                        th scope="col" { "Decision" }
+                    }
+                }
+                tbody { @for each in decisions { (decision(each, offset)) } }
+            }
+            (note("decisions_more", texts.decisions_more))
+        }
+    }
+}
+
+fn decision(recent: &RecentDecision, offset: UtcOffset) -> Markup {
+    html! {
+        tr data-key=(recent.sequence) {
+            td {
+                time data-cell="time" datetime=(iso(recent.at)) { (clock(recent.at, offset)) }
+            }
+            td.id {
+                @match recent.decision.container() {
+                    Some(id) => (container_link(&id.to_string())),
+                    None => a data-cell="container" { "this node" },
+                }
+            }
+            td.words data-cell="words" data-kind=(recent.decision.kind().as_str()) {
+                (with_ids(&decision_words(&recent.decision)))
+            }
+        }
+    }
+}
+
+fn foot(overview: &Overview) -> Markup {
+    let uptime = overview.now.mono.0;
+    html! {
+        footer {
+            p {
+                (overview.node.about.versions.node_manager_build) " · up "
+                span data-ms=(uptime) data-text="uptime" { (duration(uptime)) }
+                " · the same as JSON: " a href="/live.json" { "/live.json" }
+            }
+        }
+    }
+}
+
+/// Returns a text in which the part that all ids of containers and attempts of a cluster share
 /// stands back.
-fn with_ids(text: &str) -> String {
+fn with_ids(text: &str) -> Markup {
     static ID: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"((?:container_(?:e\d+_)?|appattempt_)\d+_)(\d+_\d+)")
+        Regex::new(r"((?:container_(?:e\d+_)?|appattempt_)\d+_)\d+_\d+")
             .expect("the pattern is a constant, and a test uses it")
     });
-    // No mark of HTML is part of an id, so the escaped text has the same ids.
-    let escaped = escape(text);
-    let dimmed =
-        |found: &Captures<'_>| format!("<span class=\"dim\">{}</span>{}", &found[1], &found[2]);
-    ID.replace_all(&escaped, dimmed).into_owned()
+    let mut rest = 0;
+    let shared = |found: regex::Captures<'_>| found.get(1).map(|shared| shared.range());
+    let pieces: Vec<(&str, &str)> = ID
+        .captures_iter(text)
+        .filter_map(shared)
+        .map(|shared| {
+            let before = &text[rest..shared.start];
+            rest = shared.end;
+            (before, &text[shared])
+        })
+        .collect();
+    html! {
+        @for (before, shared) in pieces { (before) span.dim { (shared) } }
+        (text[rest..])
+    }
 }

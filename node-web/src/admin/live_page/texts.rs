@@ -1,72 +1,96 @@
-//! Sentences of the live page, by the names of their places. Pure.
+//! Sentences of the live page and of its JSON. Pure.
 
-use std::collections::BTreeMap;
+mod attempt;
 
-use super::document::Document;
-use super::masters;
+use serde::Serialize;
+
+pub(super) use attempt::{AttemptTexts, mean_us};
+
+use crate::overview::Overview;
 use crate::overview::words::{duration, number};
+use crate::snapshot::RmContact;
 
 /// Text in a place without a number.
 const NONE: &str = "–";
 
-/// Returns the texts of a document. Durations that go on are `{}` in them.
-pub(super) fn all(document: &Document) -> BTreeMap<&'static str, String> {
-    let count = |value: u32| number(u64::from(value));
-    let queue = &document.queue;
-    BTreeMap::from([
-        ("node_id", document.node.id.clone()),
-        ("rm", rm(document).to_owned()),
-        ("unhealthy", unhealthy(document)),
-        ("running_guaranteed", count(document.running.guaranteed)),
-        (
-            "running_opportunistic",
-            count(document.running.opportunistic),
-        ),
-        ("guaranteed_note", "never evicted".to_owned()),
-        ("opportunistic_note", "may be evicted".to_owned()),
-        ("waiting", count(queue.length)),
-        ("waiting_note", waiting_note(document)),
-        (
-            "longest_wait",
-            queue
-                .longest_wait_ms
-                .map_or_else(|| NONE.to_owned(), duration),
-        ),
-        ("wait_note", wait_note(document)),
-        ("limit", limit(document)),
-        ("limit_note", limit_note(document)),
-        ("memory", memory(document)),
-        ("memory_note", memory_note(document)),
-        ("queue_more", queue_more(document)),
-        ("running_more", running_more(document)),
-        ("masters_more", masters::more(document.masters.as_ref())),
-        ("decisions_more", decisions_more(document)),
-    ])
+/// Texts of the page by the names of their places.
+#[derive(Debug, Serialize)]
+pub(super) struct Texts {
+    pub(super) node_id: String,
+    /// Sentence in which `{}` stands for a duration that goes on.
+    pub(super) rm: &'static str,
+    pub(super) unhealthy: String,
+    pub(super) running_guaranteed: String,
+    pub(super) running_opportunistic: String,
+    pub(super) guaranteed_note: &'static str,
+    pub(super) opportunistic_note: &'static str,
+    pub(super) waiting: String,
+    pub(super) waiting_note: String,
+    pub(super) longest_wait: String,
+    pub(super) wait_note: String,
+    pub(super) limit: String,
+    pub(super) limit_note: String,
+    pub(super) memory: String,
+    pub(super) memory_note: String,
+    pub(super) queue_more: String,
+    pub(super) running_more: String,
+    pub(super) masters_more: String,
+    pub(super) decisions_more: &'static str,
 }
 
-/// How it stands with the ResourceManager, and what to do when it does not stand well.
-fn rm(document: &Document) -> &'static str {
-    match document.resource_manager.state {
-        "registered" => "Registered with the ResourceManager for {}.",
-        "silent" => {
+impl Texts {
+    pub(super) fn of(overview: &Overview) -> Self {
+        let counts = overview.node.numbers.counts;
+        let count = |value: u32| number(u64::from(value));
+        let longest_wait = overview.longest_wait_ms();
+        Self {
+            node_id: overview.node.about.node_id.to_string(),
+            rm: rm(overview.node.rm.0),
+            unhealthy: unhealthy(overview),
+            running_guaranteed: count(counts.running_guaranteed),
+            running_opportunistic: count(counts.running_opportunistic),
+            guaranteed_note: "never evicted",
+            opportunistic_note: "may be evicted",
+            waiting: count(counts.waiting),
+            waiting_note: waiting_note(overview),
+            longest_wait: longest_wait.map_or_else(|| NONE.to_owned(), duration),
+            wait_note: wait_note(overview),
+            limit: limit(overview),
+            limit_note: limit_note(overview),
+            memory: memory(overview),
+            memory_note: memory_note(overview),
+            queue_more: queue_more(overview),
+            running_more: running_more(overview),
+            masters_more: attempt::more(overview),
+            decisions_more: decisions_more(overview),
+        }
+    }
+}
+
+/// Returns the contact to the ResourceManager, and what to do when there is none.
+fn rm(contact: RmContact) -> &'static str {
+    match contact {
+        RmContact::Registered => "Registered with the ResourceManager for {}.",
+        RmContact::Silent => {
             "The ResourceManager has not answered for {}. Containers go on; new ones come when it is back."
         }
-        _ => {
+        RmContact::Registering => {
             "Not registered; trying for {}. If this lasts, look at the agent's log and yarn.resourcemanager.resource-tracker.address."
         }
     }
 }
 
-fn unhealthy(document: &Document) -> String {
-    if document.node.healthy {
+fn unhealthy(overview: &Overview) -> String {
+    let health = &overview.node.about.health;
+    if health.healthy {
         return String::new();
     }
-    format!("This node is unhealthy: {}", document.node.health_report)
+    format!("This node is unhealthy: {}", health.report)
 }
 
-fn waiting_note(document: &Document) -> String {
-    let (length, paused) = (document.queue.length, document.queue.paused);
-    match (length, paused) {
+fn waiting_note(overview: &Overview) -> String {
+    let numbers = &overview.node.numbers;
+    match (numbers.counts.waiting, numbers.paused) {
         (0, _) => "nothing waits".to_owned(),
         (_, 0) => "none has started yet".to_owned(),
         (_, paused) => format!("{} of them paused", number(u64::from(paused))),
@@ -74,85 +98,89 @@ fn waiting_note(document: &Document) -> String {
 }
 
 /// Returns the wait that heartbeats report to the ResourceManager, in words.
-fn wait_note(document: &Document) -> String {
-    match document.queue.estimated_wait_ms {
+fn wait_note(overview: &Overview) -> String {
+    match overview.node.numbers.opportunistic.estimated_queue_wait_ms {
         None => "no more would be taken".to_owned(),
         Some(0) => "one more starts at once".to_owned(),
-        Some(estimate) => format!("one more: about {}", duration(estimate)),
+        Some(estimate) => format!("one more: about {}", duration(u64::from(estimate))),
     }
 }
 
-fn limit(document: &Document) -> String {
-    match (document.queue.limit_length, document.queue.limit_wait_ms) {
+fn limit(overview: &Overview) -> String {
+    let numbers = &overview.node.numbers;
+    match (numbers.limit_length(), numbers.limit_wait_ms()) {
         (None, None) => "none".to_owned(),
         (Some(length), _) => number(length as u64),
         (None, Some(wait)) => duration(wait),
     }
 }
 
-fn limit_note(document: &Document) -> String {
-    let own = format!("node's: {}", number(u64::from(document.queue.capacity)));
-    match (document.queue.limit_length, document.queue.limit_wait_ms) {
-        (None, None) => format!("of the RM; {own}"),
-        (Some(_), None) => format!("of the RM; {own}"),
-        (Some(_), Some(wait)) => {
-            format!("or {} of wait; {own}", duration(wait))
-        }
+fn limit_note(overview: &Overview) -> String {
+    let numbers = &overview.node.numbers;
+    let capacity = numbers.opportunistic.opport_queue_capacity;
+    let own = format!("node's: {}", number(u64::from(capacity)));
+    match (numbers.limit_length(), numbers.limit_wait_ms()) {
+        (None | Some(_), None) => format!("of the RM; {own}"),
+        (Some(_), Some(wait)) => format!("or {} of wait; {own}", duration(wait)),
         (None, Some(_)) => format!("of wait; {own}"),
     }
 }
 
-fn memory(document: &Document) -> String {
-    let total = document.resources.memory_total_mb;
-    let allocated = document.resources.memory_allocated_mb;
-    match allocated.saturating_mul(100).checked_div(total) {
+fn memory(overview: &Overview) -> String {
+    let numbers = &overview.node.numbers;
+    let allocated = numbers.allocated.memory_mb.saturating_mul(100);
+    match allocated.checked_div(numbers.total.memory_mb) {
         Some(percent) => format!("{percent} %"),
         None => NONE.to_owned(),
     }
 }
 
-fn memory_note(document: &Document) -> String {
-    let resources = &document.resources;
+fn memory_note(overview: &Overview) -> String {
+    let numbers = &overview.node.numbers;
     format!(
         "{} of {} MB; {} of {} vcores",
-        number(resources.memory_allocated_mb),
-        number(resources.memory_total_mb),
-        resources.vcores_allocated,
-        resources.vcores_total
+        number(numbers.allocated.memory_mb),
+        number(numbers.total.memory_mb),
+        numbers.allocated.vcores,
+        numbers.total.vcores
     )
 }
 
-fn queue_more(document: &Document) -> String {
-    let queue = &document.queue;
-    if queue.more > 0 {
-        return format!("And {} more behind these.", number(queue.more as u64));
+fn queue_more(overview: &Overview) -> String {
+    let (numbers, more) = (&overview.node.numbers, overview.node.waiting.more());
+    if more > 0 {
+        return format!("And {} more behind these.", number(more as u64));
     }
-    match (queue.length, queue.capacity) {
-        (1.., _) => String::new(),
-        (0, 0) => "Nothing waits, and nothing may: this node starts opportunistic containers once \
+    match (
+        numbers.counts.waiting,
+        numbers.opportunistic.opport_queue_capacity,
+    ) {
+        (1.., _) => "",
+        (0, 0) => {
+            "Nothing waits, and nothing may: this node starts opportunistic containers once \
                    yarn.nodemanager.opportunistic-containers-max-queue-length is above 0."
-            .to_owned(),
-        (0, _) => "Nothing waits. Containers line up here when the node is full.".to_owned(),
+        }
+        (0, _) => "Nothing waits. Containers line up here when the node is full.",
     }
+    .to_owned()
 }
 
-fn running_more(document: &Document) -> String {
-    let running = &document.running;
-    if running.more > 0 {
-        return format!("And {} more.", number(running.more as u64));
+fn running_more(overview: &Overview) -> String {
+    let (counts, more) = (overview.node.numbers.counts, overview.node.running.more());
+    if more > 0 {
+        return format!("And {} more.", number(more as u64));
     }
-    match (running.guaranteed, running.opportunistic) {
+    match (counts.running_guaranteed, counts.running_opportunistic) {
         (0, 0) => "Nothing runs. Submit a job to the ResourceManager, and containers that it places here show up.",
         (_, _) => "",
     }
     .to_owned()
 }
 
-fn decisions_more(document: &Document) -> String {
-    match document.decisions.last() {
-        None => "No decisions yet. The first comes when the ResourceManager accepts this node."
-            .to_owned(),
-        Some(oldest) if oldest.sequence > 1 => "Older ones are in the agent's log.".to_owned(),
-        Some(_) => String::new(),
+fn decisions_more(overview: &Overview) -> &'static str {
+    match overview.node.decisions.last() {
+        None => "No decisions yet. The first comes when the ResourceManager accepts this node.",
+        Some(oldest) if oldest.sequence > 1 => "Older ones are in the agent's log.",
+        Some(_) => "",
     }
 }

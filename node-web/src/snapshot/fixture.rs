@@ -1,0 +1,68 @@
+//! A small node for the tests of this crate's readers.
+
+use super::*;
+
+pub(crate) const APP: ApplicationId = test_support::ids::application(7);
+
+/// The container of this number in the first attempt of [`APP`].
+pub(crate) const fn container_id(id: i64) -> ContainerId {
+    APP.attempt(1).container(id)
+}
+
+/// A running guaranteed container of `alice`.
+pub(crate) fn container(id: i64) -> ContainerSnapshot {
+    ContainerSnapshot {
+        id: container_id(id),
+        user: "alice".to_owned(),
+        state: ContainerState::Running { order: 1 },
+        exit_status: ContainerExitStatus::INVALID,
+        diagnostics: String::new(),
+        resource: Resource::new(1024, 2),
+        execution_type: ExecutionType::Guaranteed,
+    }
+}
+
+/// Facts about the node `node-1.example`.
+pub(crate) fn about() -> About {
+    About {
+        node_id: NodeId {
+            host: "node-1.example".to_owned(),
+            port: 8041,
+        },
+        http_port: 8042,
+        versions: Versions {
+            node_manager: "3.4.2".to_owned(),
+            node_manager_build: "3.4.2 from abc".to_owned(),
+            hadoop: "3.4.2".to_owned(),
+            hadoop_build: "3.4.2 from abc".to_owned(),
+            built_on: "2025-08-20T10:30Z",
+        },
+        started_at: EpochMillis(1_700_000_000_123),
+        health: NodeHealth {
+            healthy: true,
+            report: String::new(),
+            updated_at: EpochMillis(1_700_000_009_000),
+        },
+        memory_checks: MemoryChecks {
+            pmem: true,
+            vmem: false,
+            vmem_pmem_ratio: 2.1,
+        },
+        log_roots: Vec::new(),
+    }
+}
+
+/// A registered node without containers.
+pub(crate) fn node() -> NodeSnapshot {
+    NodeSnapshot {
+        about: Arc::new(about()),
+        rm: RmContact::Registered,
+        numbers: NodeNumbers {
+            total: Resource::new(8192, 8),
+            allocated: Resource::new(1024, 2),
+            ..NodeNumbers::default()
+        },
+        applications: Vec::new(),
+        containers: Vec::new(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Where readers get snapshots and overviews of the node from. No I/O, no decisions.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::overview::Overview;
+use crate::snapshot::NodeSnapshot;
+
+/// Source of snapshots of the node.
+pub trait NodeSource: Send + Sync + 'static {
+    /// Takes a snapshot now; `None` once the agent is stopping.
+    fn snapshot(&self) -> impl Future<Output = Option<Arc<NodeSnapshot>>> + Send;
+
+    /// Takes an overview for people who watch the node: less of it, and its recent decisions.
+    fn overview(&self) -> impl Future<Output = Option<Overview>> + Send;
+
+    /// Returns the changes after which [`Self::overview`] may differ. To be dropped when there are
+    /// no readers: then a change costs nothing.
+    fn changes(&self) -> Changes;
+}
+
+/// Changes of an overview, from when this value was made.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// The core's revision. Its sender is gone when nothing will change any more.
+    node: watch::Receiver<u64>,
+    /// Calls that pass the AMRMProxy, if there is one.
+    masters: Option<watch::Receiver<()>>,
+}
+
+impl Changes {
+    /// Joins the changes of the node and those of the calls that pass its AMRMProxy.
+    #[must_use]
+    pub fn new(mut node: watch::Receiver<u64>, masters: Option<watch::Receiver<()>>) -> Self {
+        node.mark_unchanged();
+        Self { node, masters }
+    }
+
+    /// Waits for a change since the last call; `None` when nothing will change any more.
+    pub async fn next(&mut self) -> Option<()> {
+        let Self { node, masters } = self;
+        let passing = async {
+            // The proxy may end before the node; then only the node is left to wait for.
+            if let Some(masters) = masters
+                && masters.changed().await.is_ok()
+            {
+                return;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            changed = node.changed() => changed.ok(),
+            () = passing => Some(()),
+        }
+    }
+}
