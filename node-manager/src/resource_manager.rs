@@ -3,11 +3,13 @@
 //!
 //! - `connection`: the calls of ResourceTracker, over one connection at a time
 //! - `messages`: requests from what the core reports, orders from what the RM answers (pure)
+//! - `pace`: the shortest gap between two heartbeats (pure)
 //! - `updater`: the loop
 //! - `version`: whether the ResourceManager is new enough (pure)
 
 mod connection;
 mod messages;
+mod pace;
 mod updater;
 mod version;
 

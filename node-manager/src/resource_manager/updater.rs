@@ -19,16 +19,12 @@ use wire::proto::hadoop_yarn::{
 
 use super::connection::ResourceTracker;
 use super::messages;
+use super::pace;
 use super::version;
 use crate::core::{Core, Delivery, HeartbeatReport};
 use crate::error_chain;
 
 pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
-
-/// Containers often end in bursts. An out-of-band heartbeat waits this long after the heartbeat
-/// before it, so that a burst costs the ResourceManager at most 50 calls a second from one node and
-/// still looks immediate to people.
-const OUT_OF_BAND_GAP: Duration = Duration::from_millis(20);
 
 /// Timeout of each of the last calls to the ResourceManager once the agent stops: the
 /// heartbeat under way, the one with the last completions, and the unregistration. It
@@ -264,6 +260,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                     increased: report.increased.clone(),
                 }
             };
+            let statuses = report.containers.len();
             let request = self.heartbeat_request(report);
             let Some(answer) = self.send(&request).await else {
                 return Ok(Next::End(Ended::Stopping));
@@ -303,9 +300,10 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             if is_last {
                 return Ok(Next::End(Ended::Stopping));
             }
-            due = (due + pause).max(sent + OUT_OF_BAND_GAP);
+            let earliest = sent + pace::gap_after(statuses, self.interval);
+            due = (due + pause).max(earliest);
             let is_answered = !self.plan.is_failing();
-            match self.wait(&mut due, sent, is_answered).await {
+            match self.wait(&mut due, earliest, is_answered).await {
                 Wake::Heartbeat => {}
                 // One more, since containers have ended; but not to somebody who does not answer.
                 Wake::Stop if !self.plan.is_failing() => is_last = true,
@@ -332,11 +330,12 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
     }
 
-    /// Waits until `due`, or for a completion when `out_of_band`, or for the stop.
-    async fn wait(&mut self, due: &mut Instant, sent: Instant, out_of_band: bool) -> Wake {
+    /// Waits until `due`, or for a completion when `out_of_band` and then until `earliest`, or for
+    /// the stop.
+    async fn wait(&mut self, due: &mut Instant, earliest: Instant, out_of_band: bool) -> Wake {
         let completion = async {
             self.parts.heartbeat_now.notified().await;
-            sleep_until(sent + OUT_OF_BAND_GAP).await;
+            sleep_until(earliest).await;
         };
         tokio::select! {
             biased;

@@ -1,5 +1,10 @@
 //! Claims about registrations, heartbeats, resyncs and the end of applications.
 
+use std::time::{Duration, Instant};
+
+use prost::Message as _;
+use wire::proto::hadoop_yarn::NodeStatusProto;
+
 use super::*;
 
 #[test]
@@ -222,4 +227,38 @@ fn every_container_is_in_every_heartbeat_until_its_completion_was_reported() {
     });
     // The first was reported; the others are still pending.
     assert_eq!(ids(&mut node), all[1..]);
+}
+
+/// Prints what a heartbeat with many known containers costs. Run with `--ignored --nocapture`, and
+/// optimized, for figures.
+#[test]
+#[ignore = "prints figures and claims nothing"]
+fn cost_of_a_heartbeat() {
+    for known in [100_u16, 1_000, 10_000] {
+        let mut node = Node::new();
+        (1..=8).for_each(|n| node.run(n));
+        (9..=known.into()).for_each(|n| drop(node.start(n)));
+        node.work();
+        let mut times = [Duration::ZERO; 2];
+        let mut bytes = 0;
+        for round in 0..20 {
+            let now = Now {
+                mono: MonoMillis(1_000 * round),
+                ..node.now
+            };
+            let began = Instant::now();
+            let containers_statuses = node.core.heartbeat_report(now).containers;
+            times[0] += began.elapsed();
+            assert_eq!(containers_statuses.len(), usize::from(known));
+            let began = Instant::now();
+            let status = NodeStatusProto {
+                containers_statuses,
+                ..NodeStatusProto::default()
+            };
+            bytes = status.encode_to_vec().len();
+            times[1] += began.elapsed();
+        }
+        let [report, encode] = times.map(|time| time / 20);
+        println!("{known} containers: report {report:?}, encoding {encode:?}, {bytes} bytes");
+    }
 }

@@ -523,6 +523,30 @@ async fn the_rms_interval_is_obeyed_within_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn heartbeats_out_of_band_are_rarer_with_more_containers() {
+    for (containers, expected_ms) in [(1, 20), (500, 50)] {
+        let mut world = World::new(&[]);
+        let heartbeat_now = Arc::clone(&world.updater.as_ref().unwrap().parts.heartbeat_now);
+        let running = world.spawn();
+        sleep(INTERVAL / 2).await;
+        let requests = (1..=containers).map(request).collect();
+        let start = move |core: &mut Core, now| core.start_all(asker(), requests, now);
+        world.handle.run(start).await.unwrap();
+        sleep(INTERVAL).await;
+        world.calls();
+        for _ in 0..300 {
+            heartbeat_now.notify_one();
+            sleep(Duration::from_millis(1)).await;
+        }
+        let gaps = gaps(&world.calls());
+        let expected = Duration::from_millis(expected_ms)..Duration::from_millis(expected_ms + 5);
+        assert!(gaps.len() >= 4, "{gaps:?}");
+        assert!(gaps.iter().all(|gap| expected.contains(gap)), "{gaps:?}");
+        running.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_manager_that_is_too_old_is_not_worked_for() {
     let outcome = async |minimum: &str| {
         let version = MinimumVersion::AtLeast(minimum.to_owned());

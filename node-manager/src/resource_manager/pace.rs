@@ -1,0 +1,40 @@
+//! Shortest gap between two heartbeats. Pure.
+//!
+//! A container that ends triggers a heartbeat out of band, and every heartbeat reports all
+//! containers of the node. Without a gap that grows with their number, the ends of thousands of
+//! containers would keep the core and the ResourceManager busy with reports.
+
+use std::time::Duration;
+
+/// Gap after a heartbeat with few containers. Containers often end in bursts: this gap limits one
+/// node to 50 calls a second, and a report still looks immediate to people.
+pub(super) const GAP_MIN: Duration = Duration::from_millis(20);
+
+/// Gap for each container that the heartbeat reported: 10,000 statuses a second from one node. The
+/// core takes 1.6 µs for a status and the encoding 0.4 µs (`core::tests::cost_of_a_heartbeat`: 16
+/// and 4 ms for 10,000), so heartbeats take 2 % of a processor, and 0.9 MB/s at 86 bytes each.
+const GAP_PER_STATUS: Duration = Duration::from_micros(100);
+
+/// Returns the time from one heartbeat to the next, at the earliest. `interval` is the time between
+/// two regular heartbeats, which no gap exceeds.
+pub(super) fn gap_after(statuses: usize, interval: Duration) -> Duration {
+    let statuses = u32::try_from(statuses).unwrap_or(u32::MAX);
+    GAP_PER_STATUS
+        .saturating_mul(statuses)
+        .min(interval)
+        .max(GAP_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gap_grows_with_the_containers_up_to_the_interval() {
+        let gap_ms = |statuses| gap_after(statuses, Duration::from_secs(1)).as_millis();
+        assert_eq!([0, 1, 200].map(gap_ms), [20; 3]);
+        assert_eq!([1_000, 10_000].map(gap_ms), [100, 1_000]);
+        assert_eq!([100_000, usize::MAX].map(gap_ms), [1_000; 2]);
+        assert_eq!(gap_after(usize::MAX, Duration::ZERO), GAP_MIN);
+    }
+}
