@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use container_runtime::launch::{
     LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
 };
+use records::percentile::of_sorted;
 use records::{ApplicationId, NodeId};
 use test_support::folders::make_container_dirs;
 use tokio::sync::mpsc;
 
-/// Runs of each kind; the 99th percentile is then the third largest.
+/// Runs of each kind; the 99th percentile is then the fourth largest.
 const RUNS: usize = 300;
 /// Whole lives in the last part.
 const LIVES: usize = 1_500;
@@ -253,10 +254,6 @@ fn forked(command: &mut Command) -> &mut Command {
 
 fn print(name: &str, times: &mut [Duration]) {
     times.sort_unstable();
-    let at = |percent: usize| {
-        times
-            .get(times.len() * percent / 100)
-            .map_or(0, Duration::as_micros)
-    };
+    let at = |percent| of_sorted(times, percent).unwrap_or_default().as_micros();
     println!("  {name:<40} p50 {:>7}   p99 {:>7}", at(50), at(99));
 }

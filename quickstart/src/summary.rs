@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shell::percentile::of_sorted;
+use records::percentile::of_sorted;
 
 use super::tally::Tally;
 

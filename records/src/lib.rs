@@ -1,12 +1,14 @@
 //! YARN's value types: ids, resources, asks, execution types, exit statuses, times.
 //!
-//! Plain values with Hadoop's text forms. No I/O, no clock, no protobuf: conversions from and to
+//! Plain values with Hadoop's text forms, and two helpers that many crates need: the text of an
+//! error with its causes, and [`percentile`]. No I/O, no clock, no protobuf: conversions from and to
 //! the wire format live in `wire`.
 
 mod container;
 mod error_chain;
 mod ids;
 mod per_execution_type;
+pub mod percentile;
 mod request;
 mod resource;
 mod time;

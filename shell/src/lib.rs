@@ -16,7 +16,6 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`job`], [`cluster`] | the command to run, and the cluster to run it on |
-//! | [`percentile`] | percentiles by nearest rank. Pure |
 //! | [`quote`] | quoting of commands against two shells. Pure |
 //! | [`progress`], [`summary`], [`text`] | progress and result, and their text forms. Pure |
 //! | [`client`] | submits, follows and kills an application |
@@ -27,7 +26,6 @@ pub mod cluster;
 pub mod error;
 pub mod job;
 pub mod master;
-pub mod percentile;
 pub mod progress;
 pub mod quote;
 mod rm_link;

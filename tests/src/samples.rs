@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use shell::percentile::of_sorted;
+use records::percentile::of_sorted;
 
 /// Measured times in milliseconds, at least one.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::percentile;
+use records::percentile;
 
 /// Bound below which values are kept exactly; above, to one part in this number.
 const EXACT_BELOW: u64 = 32;
