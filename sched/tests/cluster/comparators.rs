@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use records::{
-    ContainerId, ExecutionTypeRequest, MonoMillis, Priority, ResourceName, ResourceRequest,
-};
+use records::{ContainerId, MonoMillis};
 use sched::{
     ContainerSchedulerConfig, Event, LoadComparator, NodeLoadConfig, NodeLoadMonitor,
     OpportunisticContainerAllocator, OpportunisticContainerContext,
@@ -13,7 +11,7 @@ use sched::{
 };
 use test_support::ids::attempt;
 
-use crate::node::{News, SIZE, SimulatedNode};
+use crate::node::{News, SimulatedNode, ask};
 
 const NODES: usize = 4;
 const PLACES: u32 = 8;
@@ -26,19 +24,6 @@ struct Course {
     refused: u32,
     /// Virtual time at which the last container ended.
     took_ms: u64,
-}
-
-fn ask(count: u32) -> ResourceRequest {
-    ResourceRequest {
-        priority: Priority(1),
-        resource_name: ResourceName::Any,
-        capability: SIZE,
-        num_containers: count,
-        relax_locality: true,
-        allocation_request_id: 0,
-        execution_type_request: ExecutionTypeRequest::default(),
-        node_label_expression: None,
-    }
 }
 
 /// Runs a job whose master asks again for what was refused. A second has, in this order: ends of

@@ -1,12 +1,29 @@
-//! A simulated node: the shipped scheduler, and a shell that answers every action at once.
+//! Asks, and a simulated node: the shipped scheduler, and a shell that answers every action at once.
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId, Now, Resource};
+use records::{
+    ContainerExitStatus, ContainerId, ExecutionType, ExecutionTypeRequest, MonoMillis, NodeId, Now,
+    Priority, Resource, ResourceName, ResourceRequest,
+};
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, NodeLoad, Note,
 };
 
 /// Size of every container of the simulations.
 pub(crate) const SIZE: Resource = Resource::new(1_024, 1);
+
+/// Returns an ask for `count` containers on any node.
+pub(crate) fn ask(count: u32) -> ResourceRequest {
+    ResourceRequest {
+        priority: Priority(1),
+        resource_name: ResourceName::Any,
+        capability: SIZE,
+        num_containers: count,
+        relax_locality: true,
+        allocation_request_id: 0,
+        execution_type_request: ExecutionTypeRequest::default(),
+        node_label_expression: None,
+    }
+}
 
 /// News from a node about one container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use records::{
-    ContainerExitStatus, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId, Priority, Resource,
-    ResourceName, ResourceRequest,
-};
+use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId, Resource};
 use sched::{
     ContainerSchedulerConfig, DistributedAllocatorConfig, DistributedGrant,
     DistributedOpportunisticContainerAllocator, Draw, Event, NodeLoadConfig, NodeLoadMonitor,
@@ -18,7 +15,7 @@ use sched::{
 };
 use test_support::ids::attempt;
 
-use crate::node::{News, SIZE, SimulatedNode};
+use crate::node::{News, SIZE, SimulatedNode, ask};
 
 const TICK_MS: u64 = 100;
 const TICKS_PER_BEAT: u64 = 10;
@@ -245,19 +242,6 @@ impl Cluster {
 
     fn job_of(&mut self, id: ContainerId) -> &mut Job {
         &mut self.jobs[usize::try_from(id.application_id().id).unwrap()]
-    }
-}
-
-fn ask(count: u32) -> ResourceRequest {
-    ResourceRequest {
-        priority: Priority(1),
-        resource_name: ResourceName::Any,
-        capability: SIZE,
-        num_containers: count,
-        relax_locality: true,
-        allocation_request_id: 0,
-        execution_type_request: ExecutionTypeRequest::default(),
-        node_label_expression: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource, error_chain};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use wire::convert::ConvertError;
@@ -155,7 +155,7 @@ async fn register(link: &mut FailoverClient, address: &MasterAddress) -> Event {
 
 /// Returns the event for the failure of a call.
 fn failed(error: &FailoverError) -> Event {
-    let text = chain(error);
+    let text = error_chain(error);
     tracing::warn!(error = text, "a call to the ResourceManager failed");
     match error {
         FailoverError::GaveUp { .. } => Event::Lost(Loss::Silent),
@@ -175,17 +175,6 @@ fn failed(error: &FailoverError) -> Event {
             }
         }
     }
-}
-
-/// Formats an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn request(
@@ -360,7 +349,7 @@ async fn finish(link: &mut FailoverClient, address: &MasterAddress, summary: &Su
                 register(link, address).await;
             }
             Err(error) => {
-                tracing::warn!(error = chain(&error), "cannot unregister");
+                tracing::warn!(error = error_chain(&error), "cannot unregister");
                 return;
             }
         }
