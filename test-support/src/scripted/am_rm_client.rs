@@ -106,6 +106,15 @@ impl ScriptedAmRmClient {
         }
     }
 
+    /// Connects anew with another AMRMToken of the attempt; the next call has the next response id.
+    ///
+    /// # Panics
+    /// When the scheduler rejects the token.
+    pub async fn renew(&mut self, scheduler: SocketAddr, token: Token) {
+        let auth = ClientAuth::Token(token);
+        self.client = connect(scheduler, application_master::PROTOCOL, auth).await;
+    }
+
     /// Returns the connection, for calls that no master should make.
     #[must_use]
     pub const fn client(&self) -> &RpcClient {

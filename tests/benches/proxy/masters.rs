@@ -6,17 +6,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use records::{NodeId, Resource};
-use test_support::scripted::connect_scheduler;
 use test_support::scripted::{IdleScheduler, Script, answering};
 use test_support::scripted::{Launched, ScriptedAmRmClient};
 use wire::proto::hadoop_yarn::{
-    AllocateRequestProto, ExecutionTypeProto, RegisterApplicationMasterRequestProto,
-    RemoteNodeProto, ResourceRequestProto,
+    AllocateRequestProto, ExecutionTypeProto, RemoteNodeProto, ResourceRequestProto,
 };
-use wire::protocol::application_master::{Allocate, RegisterApplicationMaster};
 use wire::protocol::distributed_scheduling_am::AllocateForDistributedScheduling;
-use wire::rpc::{Method as _, RpcClient};
-use wire::token::Token;
+use wire::rpc::Method as _;
 
 /// Number of containers in one ask.
 const HUNDRED: usize = 100;
@@ -72,29 +68,19 @@ impl LastReport {
 }
 
 /// A master that makes one call after the other.
-pub(crate) struct Master {
-    client: RpcClient,
-    response_id: i32,
-}
+pub(crate) struct Master(ScriptedAmRmClient);
 
 impl Master {
-    pub(crate) async fn register(scheduler: SocketAddr, token: &Token) -> Self {
-        let client = connect_scheduler(scheduler, token)
-            .await
-            .expect("the token is good");
-        let request = RegisterApplicationMasterRequestProto::default();
-        let answer = client.call::<RegisterApplicationMaster>(&request).await;
-        answer.expect("a master may register");
-        Self {
-            client,
-            response_id: 0,
-        }
+    pub(crate) async fn register(scheduler: SocketAddr, launched: Launched) -> Self {
+        let client = ScriptedAmRmClient::connect(scheduler, launched).await;
+        client.register().await;
+        Self(client)
     }
 
-    pub(crate) async fn register_all(scheduler: SocketAddr, launched: &[Launched]) -> Vec<Self> {
+    pub(crate) async fn register_all(scheduler: SocketAddr, launched: Vec<Launched>) -> Vec<Self> {
         let mut masters = Vec::new();
         for launched in launched {
-            masters.push(Self::register(scheduler, &launched.token).await);
+            masters.push(Self::register(scheduler, launched).await);
         }
         masters
     }
@@ -117,21 +103,19 @@ impl Master {
     async fn allocate(&mut self, ask: Vec<ResourceRequestProto>) -> (Duration, usize) {
         let request = AllocateRequestProto {
             ask,
-            response_id: Some(self.response_id),
             ..AllocateRequestProto::default()
         };
         let begin = Instant::now();
-        let answer = self.client.call::<Allocate>(&request).await;
+        let answer = self.0.allocate(request).await;
         let elapsed = begin.elapsed();
         let answer = answer.expect("a registered master may call");
-        self.response_id = answer.response_id();
         (elapsed, answer.allocated_containers.len())
     }
 
     /// Sends a node's message on this connection, unchanged.
     pub(crate) async fn send_report(&self, message: Bytes) -> Duration {
         let begin = Instant::now();
-        let answer = self.client.call_raw(
+        let answer = self.0.client().call_raw(
             AllocateForDistributedScheduling::NAME,
             AllocateForDistributedScheduling::PROTOCOL,
             AllocateForDistributedScheduling::VERSION,

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerId};
 use test_support::scripted::Launched;
 use tests::node::NodeKind;
 use tests::proc::processor_time;
@@ -130,16 +130,16 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
         .rm
         .with(|tracker| tracker.heartbeat_interval_ms = HEARTBEAT_MS);
     let runtime = Runtime::new().expect("threads can be made");
-    let first = peers.launch_all(1..=FIRST);
+    let mut first = peers.launch_all(1..=FIRST);
     let (direct, direct_hundred, alone) = runtime.block_on(async {
-        let mut master = Master::register(peers.proxy, &first[0].token).await;
+        let mut master = Master::register(peers.proxy, first.remove(0)).await;
         let alone = Calls::measure(&peers, &mut master, effort).await;
         let (direct, direct_hundred) = direct(&peers, &mut master, effort).await;
         (direct, direct_hundred, alone)
     });
     let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
-    let mut masters = runtime.block_on(Master::register_all(peers.proxy, &launched));
+    let mut masters = runtime.block_on(Master::register_all(peers.proxy, launched));
     let registered_kib = (rss_kib(&peers) - before) / f64::from(effort.masters);
     let among_all = runtime.block_on(Calls::measure(&peers, &mut masters[0], effort));
     let in_turn = runtime.block_on(in_turn(&mut masters, effort));
@@ -249,11 +249,13 @@ async fn direct(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> 
         cluster_timestamp: 1,
         id: 1,
     };
-    let token = peers.scheduler.token(ApplicationAttemptId {
-        application_id,
-        attempt_id: 1,
-    });
-    let mut master = Master::register(peers.scheduler.address, &token).await;
+    let attempt = application_id.attempt(1);
+    let launched = Launched {
+        attempt,
+        container: attempt.container(1),
+        token: peers.scheduler.token(attempt),
+    };
+    let mut master = Master::register(peers.scheduler.address, launched).await;
     for _ in 0..effort.warm_up {
         master.empty().await;
     }

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use records::Resource;
-use test_support::scripted::connect_scheduler;
 use test_support::scripted::{IdleScheduler, SchedulerCall, Script, answering};
 use test_support::scripted::{Launched, ScriptedAmRmClient};
 use tests::node::NodeKind;
@@ -21,13 +20,8 @@ use tests::proxy_cluster::ProxyCluster;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, DistributedSchedulingAllocateRequestProto,
-    ExecutionTypeProto, FinishApplicationMasterRequestProto, RegisterApplicationMasterRequestProto,
-    ResourceRequestProto,
+    ExecutionTypeProto, ResourceRequestProto,
 };
-use wire::protocol::application_master::{
-    Allocate, FinishApplicationMaster, RegisterApplicationMaster,
-};
-use wire::token::Token;
 
 use crate::AGENT;
 
@@ -95,24 +89,18 @@ fn failing_now_and_then(nothing: IdleScheduler, reported: Arc<Reported>) -> Arc<
 /// A master and its containers.
 struct Master {
     proxy: SocketAddr,
-    client: wire::rpc::RpcClient,
-    response_id: i32,
+    client: ScriptedAmRmClient,
     got: BTreeSet<i64>,
     renewals: u32,
 }
 
 impl Master {
-    async fn register(proxy: SocketAddr, token: &Token) -> Self {
-        let client = connect_scheduler(proxy, token).await.unwrap();
-        let request = RegisterApplicationMasterRequestProto::default();
-        client
-            .call::<RegisterApplicationMaster>(&request)
-            .await
-            .unwrap();
+    async fn register(proxy: SocketAddr, launched: Launched) -> Self {
+        let client = ScriptedAmRmClient::connect(proxy, launched).await;
+        client.register().await;
         Self {
             proxy,
             client,
-            response_id: 0,
             got: BTreeSet::new(),
             renewals: 0,
         }
@@ -121,12 +109,11 @@ impl Master {
     /// Sends one heartbeat, again as often as the ResourceManager refuses it.
     async fn beat(&mut self, ask: Vec<ResourceRequestProto>) {
         let request = AllocateRequestProto {
-            response_id: Some(self.response_id),
             ask,
             ..AllocateRequestProto::default()
         };
         let answer = loop {
-            match self.client.call::<Allocate>(&request).await {
+            match self.client.allocate(request.clone()).await {
                 Ok(answer) => break answer,
                 Err(error) => {
                     let exception = error.remote();
@@ -140,13 +127,12 @@ impl Master {
     }
 
     async fn take(&mut self, answer: AllocateResponseProto) {
-        self.response_id = answer.response_id();
         for container in answer.allocated_containers {
             let id = container.id.unwrap_or_default().id();
             assert!(self.got.insert(id), "{id} came twice");
         }
         if let Some(token) = answer.am_rm_token {
-            self.client = connect_scheduler(self.proxy, &token.into()).await.unwrap();
+            self.client.renew(self.proxy, token.into()).await;
             self.renewals += 1;
         }
     }
@@ -167,11 +153,7 @@ impl Master {
                 self.beat(Vec::new()).await;
             }
         }
-        let request = FinishApplicationMasterRequestProto::default();
-        self.client
-            .call::<FinishApplicationMaster>(&request)
-            .await
-            .unwrap();
+        self.client.finish().await;
         self.got
     }
 }
@@ -201,8 +183,9 @@ fn five_hundred_masters_get_what_they_ask_for_once_while_the_nodes_key_rolls() {
         .into_iter()
         .map(|launched| {
             let life = async move {
-                let master = Master::register(proxy, &launched.token).await;
-                (launched.attempt, master.live().await)
+                let attempt = launched.attempt;
+                let master = Master::register(proxy, launched).await;
+                (attempt, master.live().await)
             };
             let bounded = async move { tokio::time::timeout(DEADLINE, life).await };
             peers.rm.runtime().spawn(bounded)
