@@ -5,13 +5,13 @@
 use records::{ContainerExitStatus, ContainerId};
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
-use crate::core::Record;
+use crate::core::{Asker, Record};
 
-/// Writes the lines of a record, if it has any.
+/// Writes the line of a record, if it has one.
 pub(crate) fn record(record: &Record) {
     match record {
-        Record::Accepted { id, user } => log(user, "Start Container Request", true, id, ""),
-        Record::StopRequested { id, user } => log(user, "Stop Container Request", true, id, ""),
+        Record::Accepted { id, asker } => called("Start Container Request", asker, id),
+        Record::StopRequested { id, asker } => called("Stop Container Request", asker, id),
         Record::Completed { completion, user } => {
             if let Some(user) = user {
                 completed(completion, user);
@@ -22,24 +22,37 @@ pub(crate) fn record(record: &Record) {
     }
 }
 
+/// Writes a call of an ApplicationMaster, whose user is its attempt. The target is spelt as in
+/// Hadoop (`ContainerManagerImpl`).
+fn called(operation: &str, asker: &Asker, id: &ContainerId) {
+    let (attempt, address, application) = (asker.attempt, asker.address, id.application_id());
+    tracing::info!(
+        target: "audit",
+        "USER={attempt}\tIP={address}\tOPERATION={operation}\tTARGET=ContainerManageImpl\tRESULT=SUCCESS\tAPPID={application}\tCONTAINERID={id}"
+    );
+}
+
 /// Writes the end of a container.
 fn completed(completion: &Completion, user: &str) {
-    let status = completion.exit_status;
-    let (operation, success) = if status == ContainerExitStatus::SUCCESS {
-        ("Container Finished - Succeeded", true)
-    } else if status.is_signalled()
-        || status.0 <= ContainerExitStatus::ABORTED.0 && status != ContainerExitStatus::INVALID
-    {
-        ("Container Finished - Killed", true)
-    } else {
-        ("Container Finished - Failed", false)
+    let (id, application) = (completion.id, completion.id.application_id());
+    let operation = match completion.exit_status {
+        ContainerExitStatus::SUCCESS => "Container Finished - Succeeded",
+        ContainerExitStatus::INVALID => return failed(completion, user, "LOCALIZATION_FAILED"),
+        // Statuses that the node gave for kills of its own.
+        killed if killed <= ContainerExitStatus::ABORTED => "Container Finished - Killed",
+        _ => return failed(completion, user, "EXITED_WITH_FAILURE"),
     };
-    log(
-        user,
-        operation,
-        success,
-        &completion.id,
-        &format!("exit status {status}"),
+    tracing::info!(
+        target: "audit",
+        "USER={user}\tOPERATION={operation}\tTARGET=ContainerImpl\tRESULT=SUCCESS\tAPPID={application}\tCONTAINERID={id}"
+    );
+}
+
+fn failed(completion: &Completion, user: &str, state: &str) {
+    let (id, application) = (completion.id, completion.id.application_id());
+    tracing::warn!(
+        target: "audit",
+        "USER={user}\tOPERATION=Container Finished - Failed\tTARGET=ContainerImpl\tRESULT=FAILURE\tDESCRIPTION=Container failed with state: {state}\tAPPID={application}\tCONTAINERID={id}"
     );
 }
 
@@ -110,13 +123,4 @@ fn note(note: &Note) {
         Note::Promoted(id) => tracing::info!(container = %id, "promoted to GUARANTEED"),
         Note::Demoted(id) => tracing::info!(container = %id, "demoted to OPPORTUNISTIC"),
     }
-}
-
-fn log(user: &str, operation: &str, success: bool, id: &ContainerId, description: &str) {
-    let result = if success { "SUCCESS" } else { "FAILURE" };
-    let application = id.application_id();
-    tracing::info!(
-        target: "audit",
-        "USER={user}\tOPERATION={operation}\tTARGET=ContainerImpl\tRESULT={result}\tDESCRIPTION={description}\tAPPID={application}\tCONTAINERID={id}"
-    );
 }

@@ -86,6 +86,7 @@ pub(super) fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
     Ok(Asker {
         attempt,
         key_id: token.key_id(),
+        address: caller.peer.ip(),
     })
 }
 

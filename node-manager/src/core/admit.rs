@@ -4,6 +4,7 @@
 //! The token itself was verified before (`container_manager`). Here, where registrations are
 //! handled too, a container cannot slip between two of them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,13 +33,16 @@ pub struct StartRequest {
     pub received_us: u64,
 }
 
-/// Caller of an RPC: the attempt of its NMToken, and the key that signed the token.
+/// Caller of an RPC: the attempt of its NMToken, the key that signed the token, and where the call
+/// came from.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
     /// Attempt that the token names.
     pub attempt: ApplicationAttemptId,
     /// Id of the key that signed the NMToken.
     pub key_id: i32,
+    /// Address of the other end of the connection.
+    pub address: IpAddr,
 }
 
 /// Result of one request of the batch.
@@ -111,6 +115,7 @@ impl Core {
         match accepted {
             Ok(()) => {
                 self.started.remember(id, expiry);
+                self.record(Record::Accepted { id, asker });
                 StartOutcome::Started
             }
             Err(refusal) => StartOutcome::Refused(refusal),
@@ -182,7 +187,7 @@ impl Core {
         if self.rm_identifier != Some(token.rm_identifier()) {
             return Err(RemoteException::new(
                 HadoopException::InvalidContainer,
-                format!("Container {id} rejected as it is allocated by a previous RM"),
+                format!("\nContainer {id} rejected as it is allocated by a previous RM"),
             ));
         }
         Ok(())
@@ -233,7 +238,7 @@ impl Core {
             id,
             ContainerRecord {
                 token,
-                user: Arc::clone(&user),
+                user,
                 context: Some(Box::new(context)),
                 localized: Vec::new(),
                 localized_in: Duration::ZERO,
@@ -249,7 +254,6 @@ impl Core {
             self.finish_application_if_ready(&id.application_id(), now);
             return Err(refusal_to_exception(&refusal));
         }
-        self.record(Record::Accepted { id, user });
         Ok(())
     }
 }

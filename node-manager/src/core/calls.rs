@@ -30,15 +30,14 @@ impl Core {
         now: Now,
     ) -> Result<(), RemoteException> {
         authorize(asker.attempt, &id, "stop")?;
-        let Some(record) = self.containers.get(&id) else {
+        if !self.containers.contains_key(&id) {
             return if self.ledger.is_recently_stopped(&id, now.mono) {
                 Ok(())
             } else {
                 Err(unknown(&id))
             };
-        };
-        let user = Arc::clone(&record.user);
-        self.record(Record::StopRequested { id, user });
+        }
+        self.record(Record::StopRequested { id, asker });
         let reason = KillReason::ApplicationMaster;
         self.must_feed(Event::Kill { id, reason }, now);
         Ok(())

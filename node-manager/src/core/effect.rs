@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
+use super::Asker;
 use crate::context_budget::HeldContext;
 
 /// Work outside of the core. The task performs effects in the order in which the core returns them,
@@ -117,15 +118,15 @@ pub enum Record {
     Accepted {
         /// Id of the container.
         id: ContainerId,
-        /// User of the container's application.
-        user: Arc<str>,
+        /// Caller of `startContainers`.
+        asker: Asker,
     },
     /// `stopContainers` named a container.
     StopRequested {
         /// Id of the container.
         id: ContainerId,
-        /// User of the container's application.
-        user: Arc<str>,
+        /// Caller of `stopContainers`.
+        asker: Asker,
     },
     /// A container has completed.
     Completed {

@@ -4,6 +4,7 @@ mod calls;
 mod resource_manager;
 mod workers;
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -131,6 +132,7 @@ pub(crate) fn asker() -> Asker {
     Asker {
         attempt: container_id(1).attempt,
         key_id: KEY_ID,
+        address: Ipv4Addr::LOCALHOST.into(),
     }
 }
 
