@@ -79,9 +79,16 @@ pub enum LocalizeError {
 }
 
 impl LocalizeError {
-    /// Returns the whole chain of causes in one line, for the container's diagnostics.
+    /// Returns the text for the container's diagnostics: Hadoop's, which is the message and once
+    /// more behind its Java class, or else the whole chain of causes in one line.
     #[must_use]
     pub fn diagnostics(&self) -> String {
+        if let Self::Resource { source, .. } = self
+            && let Some(class) = source.java_class()
+        {
+            let note = source.note();
+            return format!("{source}\n{class}: {source}\n{note}\n");
+        }
         crate::error_chain(self)
     }
 }
@@ -102,16 +109,23 @@ fn list(causes: &[UnusableDir]) -> String {
     causes.collect::<Vec<_>>().join("; ")
 }
 
-/// Failure to download one resource. Two of the texts are Hadoop's own, for which people search.
+/// Failure to download one resource. The texts with a Java class are Hadoop's own, for which people
+/// search.
 #[derive(Debug, Error)]
 pub enum FetchError {
     /// URL of a file system that this build does not read.
-    #[error("cannot read {url}: this build reads only file: resources, not {scheme}:")]
+    #[error("No FileSystem for scheme \"{scheme}\"")]
     UnsupportedScheme {
         /// URL of the resource.
         url: String,
         /// Scheme of the URL.
         scheme: String,
+    },
+    /// Source that does not exist (Hadoop: `RawLocalFileSystem.getFileStatus`).
+    #[error("File {url} does not exist")]
+    Missing {
+        /// URL of the resource.
+        url: String,
     },
     /// Source that has changed since the application was submitted (Hadoop:
     /// `FSDownload.verifyAndCopy`).
@@ -194,6 +208,38 @@ pub enum FetchError {
         /// URL of the resource.
         url: String,
     },
+}
+
+impl FetchError {
+    /// Returns the class of Hadoop's exception with this text; `None` for a text of our own.
+    const fn java_class(&self) -> Option<&'static str> {
+        match self {
+            Self::UnsupportedScheme { .. } => {
+                Some("org.apache.hadoop.fs.UnsupportedFileSystemException")
+            }
+            Self::Missing { .. } => Some("java.io.FileNotFoundException"),
+            Self::Changed { .. } | Self::NotPublic { .. } => Some("java.io.IOException"),
+            Self::Source { .. }
+            | Self::SpecialFile { .. }
+            | Self::TooDeep { .. }
+            | Self::TooManyEntries { .. }
+            | Self::QueueFull
+            | Self::Unpack(_)
+            | Self::Write { .. }
+            | Self::Dirs(_)
+            | Self::GivenUp
+            | Self::BrokeOff { .. } => None,
+        }
+    }
+
+    /// Returns what Hadoop's text does not tell; often empty. Stands where Java has its stack.
+    fn note(&self) -> String {
+        if let Self::UnsupportedScheme { url, .. } = self {
+            format!("cannot read {url}: this build reads only file: resources")
+        } else {
+            String::new()
+        }
+    }
 }
 
 impl From<UnpackError> for FetchError {

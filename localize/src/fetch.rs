@@ -126,10 +126,12 @@ impl Copy<'_> {
     fn open(&self, path: &Path) -> Result<Opened, FetchError> {
         let opened = self.source.open(path, self.job.public);
         opened.map_err(|source| {
-            if self.job.public && source.kind() == io::ErrorKind::PermissionDenied {
-                FetchError::NotPublic {
-                    url: self.job.spec.url.to_string(),
-                }
+            let (url, kind) = (&self.job.spec.url, source.kind());
+            let resource = url.to_string();
+            if self.job.public && kind == io::ErrorKind::PermissionDenied {
+                FetchError::NotPublic { url: resource }
+            } else if kind == io::ErrorKind::NotFound && path == Path::new(&url.path) {
+                FetchError::Missing { url: resource }
             } else {
                 read_error(path, source)
             }

@@ -50,6 +50,7 @@ use wire::proto::hadoop_yarn::{
 
 use crate::applications::Applications;
 use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
+use crate::node_identity::Machine;
 use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
@@ -60,8 +61,8 @@ pub struct CoreConfig {
     /// Facts about the node that pages show and that do not change: id, ports, versions, log
     /// directories.
     pub about: Arc<About>,
-    /// Address of this node in container statuses.
-    pub node_address: String,
+    /// Machine in container statuses.
+    pub machine: Machine,
     /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
     pub log_retain_ms: u64,
     /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.

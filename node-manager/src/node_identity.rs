@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hadoop_conf::HostPort;
-use records::NodeId;
 use thiserror::Error;
 use wire::dial::{DialError, Dialer};
 
@@ -42,10 +41,7 @@ pub fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
     if !configured.is_wildcard() {
         return Ok(configured.host.clone());
     }
-    let name = nix::unistd::gethostname()
-        .map_err(|errno| IdentityError::HostName(errno.into()))?
-        .into_string()
-        .map_err(|_| IdentityError::HostName(std::io::Error::other("it is not UTF-8")))?;
+    let name = machine_name()?;
     // Other nodes know the machine by the reverse of the address that its short name resolves to.
     // Without a reverse the short name is used, as in Java.
     let canonical = dns_lookup::lookup_host(&name)
@@ -74,12 +70,32 @@ pub async fn resolve(address: &HostPort) -> Result<SocketAddr, IdentityError> {
     })
 }
 
-/// Returns this node's address as container statuses show it, or its name if that does not resolve.
-pub async fn address_of(node: &NodeId) -> String {
-    let address = HostPort::new(&node.host, node.port);
-    resolve(&address)
-        .await
-        .map_or_else(|_| node.host.clone(), |address| address.ip().to_string())
+/// The machine that containers run on, as their statuses name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Name that the kernel has for the machine.
+    pub name: String,
+    /// Address that the name resolves to, or the name again if it does not resolve.
+    pub address: String,
+}
+
+/// Returns the name and address of this machine, whatever address the node listens on (Hadoop:
+/// `ContainerExecutor.getLocalIpAndHost`).
+///
+/// # Errors
+/// [`IdentityError::HostName`].
+pub async fn machine() -> Result<Machine, IdentityError> {
+    let name = machine_name()?;
+    let address = resolve(&HostPort::new(&name, 0)).await;
+    let address = address.map_or_else(|_| name.clone(), |address| address.ip().to_string());
+    Ok(Machine { name, address })
+}
+
+fn machine_name() -> Result<String, IdentityError> {
+    nix::unistd::gethostname()
+        .map_err(|errno| IdentityError::HostName(errno.into()))?
+        .into_string()
+        .map_err(|_| IdentityError::HostName(std::io::Error::other("it is not UTF-8")))
 }
 
 /// Returns the machine's memory and processors according to `/proc`; at least one of each.

@@ -239,7 +239,7 @@ impl Performer {
                 LocalizationStatusProto {
                     resource_key: Some(status.link),
                     localization_state: Some(state.into()),
-                    diagnostics: Some(status.diagnostics),
+                    diagnostics: Some(status.diagnostics).filter(|text| !text.is_empty()),
                 }
             })
             .collect()

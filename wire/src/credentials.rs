@@ -56,7 +56,7 @@ impl fmt::Debug for Credentials {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
     /// The magic bytes are missing.
-    #[error("the bytes do not start with HDTS")]
+    #[error("Bad header found in token storage.")]
     Magic,
     /// A version that no Hadoop writes.
     #[error("unknown credentials version {version}")]

@@ -3,10 +3,12 @@
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::stat::Mode;
 
+use super::super::error::LocalizeError;
 use super::super::layout::Scope;
 use super::super::resource::Visibility;
 use super::*;
@@ -234,13 +236,18 @@ fn pipes_and_devices_are_refused_without_waiting_for_them() {
 fn a_missing_source_and_a_foreign_scheme_are_named() {
     let place = Place::new();
     let error = place.fetch_file("missing", &private()).unwrap_err();
-    assert!(matches!(error, FetchError::Source { .. }), "{error:?}");
+    assert!(matches!(error, FetchError::Missing { .. }), "{error:?}");
     let mut spec = place.spec("f", ResourceKind::File);
     spec.url.scheme = Some("hdfs".to_owned());
     spec.url.host = Some("nn".to_owned());
-    let text = place.fetch(&spec, &private()).unwrap_err().to_string();
+    let url = spec.url.to_string();
+    let source = Arc::new(place.fetch(&spec, &private()).unwrap_err());
+    let link = "f".to_owned();
+    let text = LocalizeError::Resource { link, url, source }.diagnostics();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[0], "No FileSystem for scheme \"hdfs\"");
     assert!(
-        text.contains("hdfs://nn/") && text.contains("only file: resources"),
+        lines[2].starts_with("cannot read hdfs://nn/") && lines[2].ends_with("file: resources"),
         "{text}"
     );
 }

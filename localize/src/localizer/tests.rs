@@ -192,11 +192,13 @@ fn a_failure_is_told_with_its_cause_and_leaves_nothing() {
     spec.timestamp_ms += 1000;
     let error = node.get(1, &[&spec]).unwrap_err();
     let text = error.diagnostics();
-    assert!(text.starts_with("failed to localize file:/"), "{text}");
+    let (message, again) = text.split_once('\n').unwrap();
+    assert!(message.starts_with("Resource file:/"), "{text}");
     assert!(
-        text.contains(" changed on src filesystem - expected: "),
+        message.contains(" changed on src filesystem - expected: "),
         "{text}"
     );
+    assert_eq!(again, format!("java.io.IOException: {message}\n\n"));
     let status = node.localizer.status(container(1));
     assert_eq!(status[0].state, LocalizationState::Failed);
     assert!(status[0].diagnostics.contains("changed on src filesystem"));

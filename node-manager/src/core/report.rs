@@ -31,8 +31,8 @@ impl Core {
         };
         let container_attributes = if record.had_process {
             vec![
-                attribute("IPS", &self.config.node_address),
-                attribute("HOST", &self.config.about.node_id.host),
+                attribute("HOST", &self.config.machine.name),
+                attribute("IPS", &self.config.machine.address),
             ]
         } else {
             Vec::new()

@@ -27,6 +27,7 @@ use test_support::ids::{self, container as container_id};
 
 use super::*;
 use crate::launch_context::LaunchContext;
+use crate::node_identity::Machine;
 use crate::performer::record_metrics;
 use crate::worker_event::WorkerEvent;
 
@@ -117,7 +118,10 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
     Core::new(CoreParts {
         config: CoreConfig {
             about: about(),
-            node_address: "192.0.2.1".to_owned(),
+            machine: Machine {
+                name: "machine-1".to_owned(),
+                address: "192.0.2.1".to_owned(),
+            },
             log_retain_ms: 1000,
             track_stopped_ms: 60_000,
             can_freeze: true,

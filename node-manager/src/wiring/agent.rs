@@ -74,12 +74,12 @@ impl Agent {
         )?;
         let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
         let localizer = performer.localizer.clone();
-        let node_address = node_identity::address_of(&ports.address.node_id).await;
+        let machine = node_identity::machine().await?;
         let core = Core::new(CoreParts {
             config: slices::core(
                 &config,
                 &ports.address,
-                node_address,
+                machine,
                 &folders.dirs,
                 shared.clock,
                 performer.isolation.is_some(),

@@ -21,6 +21,7 @@ use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
+use crate::node_identity::Machine;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 
 /// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its
@@ -171,14 +172,14 @@ pub(super) fn node(address: &NodeAddress, capacity: Capacity) -> NodeDescription
 pub(super) fn core(
     config: &Config,
     address: &NodeAddress,
-    node_address: String,
+    machine: Machine,
     dirs: &NodeDirs,
     clock: Clock,
     can_freeze: bool,
 ) -> CoreConfig {
     CoreConfig {
         about: about(config, address, dirs, clock),
-        node_address,
+        machine,
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
         can_freeze,

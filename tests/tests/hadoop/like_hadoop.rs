@@ -8,6 +8,8 @@
 
 mod audit;
 mod ends;
+mod localization;
 mod mask;
+mod refusals;
 mod rest;
 mod twins;

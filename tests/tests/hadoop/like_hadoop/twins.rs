@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use records::ContainerId;
 use serde_json::Value;
-use test_support::scripted::{Completed, ScriptedAm, ScriptedRm};
+use test_support::scripted::{Completed, Refusal, ScriptedAm, ScriptedRm};
 use test_support::{Allocation, LaunchContext, current_user};
 use tests::conf::Properties;
 use tests::gate::Gate;
@@ -20,7 +20,7 @@ use super::mask::Masks;
 use crate::AGENT;
 
 /// Deadline for a container's first command, on a machine that is busy building.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// One of the two nodes, with its peers. Fields are dropped in this order.
 pub(super) struct Twin {
@@ -105,6 +105,14 @@ impl Twin {
         Gate::at(self.node.folder().join(name))
     }
 
+    /// Returns the path of a new file in the node's folder, for resources.
+    pub(super) fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.node.folder().join(name);
+        fs::write(&path, content)
+            .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+        path
+    }
+
     /// Returns the log folder of a container.
     pub(super) fn log_folder(&self, id: ContainerId) -> PathBuf {
         let folder = self.node.log_dir().join(id.application_id().to_string());
@@ -146,6 +154,17 @@ pub(super) fn once(diagnostics: &str) -> String {
     };
     pieces.dedup_by(|a, b| text(a) == text(b));
     pieces.concat().trim_end_matches('[').to_owned()
+}
+
+/// Returns the exception that a node named, or that there was none.
+pub(super) fn text_of_refusal<T>(result: Result<T, Refusal>) -> String {
+    match result {
+        Ok(_) => "accepted".to_owned(),
+        Err(refusal) => {
+            let exception = refusal.exception();
+            format!("{}: {}", exception.class_name, exception.message)
+        }
+    }
 }
 
 /// Returns the names of the files in a folder, sorted, a line each.
