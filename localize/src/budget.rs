@@ -8,13 +8,15 @@ use std::io::{self, Read, Write};
 
 use dir_handle::DirHandle;
 
+use super::progress::Progress;
+
 /// Free bytes that a download leaves on its disk, for the containers that work there.
 const FREE_RESERVE_BYTES: u64 = 64 << 20;
 
 /// Limit on files, folders and links of one resource. Python environments have 100,000 to 300,000.
 const ENTRIES_MAX: u32 = 1 << 20;
 
-/// Bytes written between two checks of the free space and of whether the download is still wanted.
+/// Bytes written between two checks of the free space.
 const CHECK_EVERY_BYTES: u64 = 16 << 20;
 
 const COPY_BUFFER_BYTES: usize = 128 << 10;
@@ -40,7 +42,7 @@ pub(super) enum CopyError {
 pub(super) struct Budget<'a> {
     /// Any folder on the disk that the download is written to.
     disk: &'a DirHandle,
-    is_waited_for: &'a dyn Fn() -> bool,
+    progress: &'a Progress,
     entries_left: u32,
     bytes_until_check: u64,
     written_bytes: u64,
@@ -49,10 +51,10 @@ pub(super) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    pub(super) fn new(disk: &'a DirHandle, is_waited_for: &'a dyn Fn() -> bool) -> Self {
+    pub(super) fn new(disk: &'a DirHandle, progress: &'a Progress) -> Self {
         Self {
             disk,
-            is_waited_for,
+            progress,
             entries_left: ENTRIES_MAX,
             bytes_until_check: 0,
             written_bytes: 0,
@@ -68,20 +70,25 @@ impl<'a> Budget<'a> {
 
     /// Counts one more file, folder or link.
     pub(super) fn spend_entry(&mut self) -> Result<(), Exhausted> {
-        if !(self.is_waited_for)() {
-            return Err(Exhausted::GivenUp);
-        }
+        self.step()?;
         let left = self.entries_left.checked_sub(1);
         self.entries_left = left.ok_or(Exhausted::Entries)?;
         Ok(())
     }
 
+    /// Counts a step, unless the download is to abort.
+    fn step(&self) -> Result<(), Exhausted> {
+        if self.progress.is_given_up() {
+            return Err(Exhausted::GivenUp);
+        }
+        self.progress.count_step();
+        Ok(())
+    }
+
     fn spend_bytes(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.step()?;
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         if self.bytes_until_check < bytes {
-            if !(self.is_waited_for)() {
-                return Err(Exhausted::GivenUp);
-            }
             // If the file system does not answer, the write will return the error.
             let free = self.disk.free_bytes().unwrap_or(u64::MAX);
             if free < self.free_reserve_bytes {
@@ -139,8 +146,6 @@ impl<'a> Budget<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     fn folder() -> (tempfile::TempDir, DirHandle) {
@@ -151,23 +156,31 @@ mod tests {
 
     #[test]
     fn an_endless_source_is_given_up_when_nobody_waits() {
+        /// Source that is given up at its third read.
+        struct Endless<'a>(&'a Progress);
+        impl Read for Endless<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                if self.0.steps() == 2 {
+                    self.0.give_up();
+                }
+                Ok(buffer.len())
+            }
+        }
         let (_dir, folder) = folder();
-        let looks = Cell::new(0);
-        let waited_for = || {
-            looks.set(looks.get() + 1);
-            looks.get() < 3
-        };
-        let mut budget = Budget::new(&folder, &waited_for);
+        let progress = Progress::default();
+        let mut budget = Budget::new(&folder, &progress);
         let mut file = folder.create_file("x", 0o600).unwrap();
-        let error = budget.copy(&mut io::repeat(0), &mut file).unwrap_err();
+        let error = budget.copy(&mut Endless(&progress), &mut file).unwrap_err();
         assert!(matches!(error, CopyError::Exhausted(Exhausted::GivenUp)));
-        assert!(budget.written_bytes() <= 2 * CHECK_EVERY_BYTES);
+        let copied = u64::try_from(2 * COPY_BUFFER_BYTES).unwrap();
+        assert_eq!((budget.written_bytes(), progress.steps()), (copied, 2));
     }
 
     #[test]
     fn a_full_disk_ends_the_copy_before_it_is_quite_full() {
         let (_dir, folder) = folder();
-        let mut budget = Budget::new(&folder, &|| true);
+        let progress = Progress::default();
+        let mut budget = Budget::new(&folder, &progress);
         budget.restrict(u64::MAX, 1);
         let mut file = folder.create_file("x", 0o600).unwrap();
         let error = budget.copy(&mut io::repeat(0), &mut file).unwrap_err();
@@ -178,7 +191,8 @@ mod tests {
     #[test]
     fn entries_run_out() {
         let (_dir, folder) = folder();
-        let mut budget = Budget::new(&folder, &|| true);
+        let progress = Progress::default();
+        let mut budget = Budget::new(&folder, &progress);
         budget.restrict(0, 1);
         assert_eq!(budget.spend_entry(), Ok(()));
         assert_eq!(budget.spend_entry(), Err(Exhausted::Entries));

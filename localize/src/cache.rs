@@ -11,32 +11,37 @@
 //! ```
 //! A resource found missing on the disk is *detached*: requests no longer find it, those that use
 //! it keep it.
+//!
+//! A step costs as much as the resources it concerns, never as much as a request or a cache holds:
+//! one container may ask for many thousands. So a download knows which resources of which requests
+//! wait for it, and a request counts its pending ones.
 
+mod downloads;
 mod evict;
 mod places;
 mod requests;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use records::ContainerId;
 
 use super::error::FetchError;
 use super::layout::Scope;
+use super::user_name::UserName;
 
+use downloads::{Downloads, Lane};
 use places::ScopeIndex;
 use requests::{Item, ItemState, Request};
 pub(super) use values::{
-    CachedResource, Complete, Download, EntryId, Failure, Finished, Place, RequestId, RequestPlan,
-    Wanted,
+    Begun, CachedResource, Complete, Download, EntryId, Failure, Finished, Place, RequestId, Wanted,
 };
 use values::{Entry, EntryState};
 
-/// Limit on resources that requests may wait for at once. A container rarely has more than 100, so
-/// this is some hundred containers that start together; the status of a waiting resource is a few
-/// hundred bytes.
-pub(super) const WAITING_MAX: usize = 1 << 16;
+/// Number of a request's resources that one [`Cache::begin`] takes. Looking each up on the disk
+/// costs some 20 µs, so a large request holds up others for a few milliseconds.
+pub(super) const BEGIN_MAX: usize = 256;
 
 /// Index of all caches and of the requests for their resources.
 #[derive(Debug)]
@@ -46,86 +51,84 @@ pub(super) struct Cache {
     entries: BTreeMap<EntryId, Entry>,
     requests: BTreeMap<RequestId, Request>,
     by_container: BTreeMap<ContainerId, Vec<RequestId>>,
-    /// Number of items in the states `New` and `Waiting`.
-    waiting: usize,
+    downloads: Downloads,
     /// Counter, source of ids and of the order of use.
     tick: u64,
 }
 
-/// Refusal of a request above [`WAITING_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooManyWaiting;
-
 impl Cache {
-    /// Returns an empty index; `files_per_directory` as configured.
-    pub(super) fn new(files_per_directory: u32) -> Self {
+    /// Returns an empty index; `files_per_directory` and `shared_threads` as configured.
+    pub(super) fn new(files_per_directory: u32, shared_threads: usize) -> Self {
         Self {
             files_per_directory,
             scopes: BTreeMap::new(),
             entries: BTreeMap::new(),
             requests: BTreeMap::new(),
             by_container: BTreeMap::new(),
-            waiting: 0,
+            downloads: Downloads::new(shared_threads),
             tick: 0,
         }
     }
 
-    /// Registers the resources that a container asks for. From now on the request can be plan,
-    /// cancelled and released.
+    /// Registers the resources that a user's container asks for. From now on the request can be
+    /// begun and released.
     pub(super) fn register(
         &mut self,
         container: ContainerId,
+        user: UserName,
         wanted: Vec<Wanted>,
-    ) -> Result<RequestId, TooManyWaiting> {
-        if wanted.len() > WAITING_MAX - self.waiting.min(WAITING_MAX) {
-            return Err(TooManyWaiting);
-        }
-        self.waiting += wanted.len();
-        let request = RequestId(self.next_tick());
+    ) -> RequestId {
+        let id = RequestId(self.next_tick());
         let new = |wanted| Item {
             wanted,
             state: ItemState::New,
             was_cached: false,
         };
-        let items = wanted.into_iter().map(new).collect();
-        self.requests.insert(request, Request { container, items });
-        self.by_container
-            .entry(container)
-            .or_default()
-            .push(request);
-        Ok(request)
+        let items: Vec<_> = wanted.into_iter().map(new).collect();
+        let request = Request {
+            container,
+            user,
+            begun: 0,
+            pending: items.len(),
+            items,
+        };
+        self.requests.insert(id, request);
+        self.by_container.entry(container).or_default().push(id);
+        id
     }
 
-    /// Returns the places of the request's cached resources, for the caller to check on the disk
-    /// before [`Self::begin`].
+    /// Returns the places of cached resources among those that the next [`Self::begin`] takes, for
+    /// the caller to check on the disk.
     pub(super) fn cached_places(&self, request: RequestId) -> Vec<(EntryId, Scope, Place)> {
         let Some(request) = self.requests.get(&request) else {
             return Vec::new();
         };
-        let places = request.items.iter().filter_map(|item| {
+        let next = request.items.iter().skip(request.begun).take(BEGIN_MAX);
+        let places = next.filter_map(|item| {
             let id = self.find(&item.wanted)?;
             match &self.entries.get(&id)?.state {
                 EntryState::Ready { place, .. } => {
                     Some((id, item.wanted.scope.clone(), place.clone()))
                 }
-                EntryState::Downloading(_) => None,
+                EntryState::Downloading { .. } => None,
             }
         });
         places.collect()
     }
 
-    /// Assigns to a request the cached resources, makes it wait for those being downloaded, and
-    /// returns the other downloads to start. Entries in `missing` are not on the disk.
-    pub(super) fn begin(&mut self, id: RequestId, missing: &[EntryId]) -> RequestPlan {
-        let mut plan = RequestPlan::default();
+    /// Assigns to a request the cached ones of its next [`BEGIN_MAX`] resources, and makes it wait
+    /// for the others, whose downloads are queued. Entries in `missing` are not on the disk.
+    pub(super) fn begin(&mut self, id: RequestId, missing: &[EntryId]) -> Begun {
         for entry in missing {
             self.detach(*entry);
         }
         let tick = self.next_tick();
         let Some(request) = self.requests.get_mut(&id) else {
-            return plan;
+            return Begun::default();
         };
-        for item in &mut request.items {
+        let items = request.items.iter_mut().enumerate();
+        for (position, item) in items.skip(request.begun).take(BEGIN_MAX) {
+            request.begun = position + 1;
             if !matches!(item.state, ItemState::New) {
                 continue;
             }
@@ -135,13 +138,16 @@ impl Cache {
                 self.tick += 1;
                 EntryId(self.tick)
             });
-            let entry = self.entries.entry(entry_id).or_insert_with(|| {
-                plan.downloads.push(wanted.download(entry_id));
-                Entry::downloading(wanted)
-            });
+            let new = || Entry::downloading(wanted);
+            let entry = self.entries.entry(entry_id).or_insert_with(new);
             match &mut entry.state {
-                EntryState::Downloading(waiters) => {
-                    waiters.push(id);
+                EntryState::Downloading { waiters, .. } => {
+                    let positions = waiters.entry(id).or_default();
+                    if positions.is_empty() {
+                        let lane = lane_of(&wanted.scope);
+                        self.downloads.ask(entry_id, lane, &request.user);
+                    }
+                    positions.push(position);
                     item.state = ItemState::Waiting(entry_id);
                 }
                 EntryState::Ready { .. } => {
@@ -149,17 +155,64 @@ impl Cache {
                     entry.last_used = tick;
                     item.state = ItemState::Has(entry_id);
                     item.was_cached = true;
-                    self.waiting -= 1;
+                    request.pending -= 1;
                 }
             }
         }
-        plan.complete = self.complete(id);
-        plan
+        Begun {
+            is_partial: request.begun < request.items.len(),
+            complete: self.complete(id),
+        }
     }
 
-    /// Returns whether a request still waits for this download.
-    pub(super) fn is_waited_for(&self, entry: EntryId) -> bool {
-        self.entries.contains_key(&entry)
+    /// Starts the download whose turn it is, if there is a thread for it. Each started download is
+    /// followed by [`Self::finish`] and [`Self::thread_ended`].
+    pub(super) fn next_download(&mut self) -> Option<Download> {
+        loop {
+            let (id, progress) = self.downloads.next()?;
+            if let Some(entry) = self.entries.get(&id)
+                && let EntryState::Downloading { spec, .. } = &entry.state
+            {
+                return Some(Download {
+                    entry: id,
+                    scope: entry.scope.clone(),
+                    spec: spec.clone(),
+                    progress,
+                });
+            }
+            self.downloads.ended(id);
+        }
+    }
+
+    /// Records that the thread of a download is free again.
+    pub(super) fn thread_ended(&mut self, entry: EntryId) {
+        self.downloads.ended(entry);
+    }
+
+    /// Returns the number of threads that download.
+    pub(super) fn threads(&self) -> usize {
+        self.downloads.threads()
+    }
+
+    /// Makes all downloads under way abort at their next step.
+    pub(super) fn give_up_all(&self) {
+        self.downloads.give_up_all();
+    }
+
+    /// Fails the downloads without progress for `limit_ms`. To be called at intervals much shorter
+    /// than that; the first call that sees a download starts its time.
+    pub(super) fn fail_stalled(&mut self, now_ms: u64, limit_ms: u64) -> Finished {
+        let mut all = Finished::default();
+        for id in self.downloads.check_progress(now_ms, limit_ms) {
+            let Some(entry) = self.entries.get(&id) else {
+                continue;
+            };
+            let url = entry.key.url.to_string();
+            let error = FetchError::Stalled { url, limit_ms };
+            all.failed
+                .append(&mut self.finish(id, Err(Arc::new(error))).failed);
+        }
+        all
     }
 
     /// Records the end of a download.
@@ -174,16 +227,16 @@ impl Cache {
             finished.unwanted = true;
             return finished;
         };
-        let EntryState::Downloading(waiters) = &mut entry.state else {
+        let EntryState::Downloading { waiters, .. } = &mut entry.state else {
             return finished;
         };
-        let waiters: BTreeSet<RequestId> = std::mem::take(waiters).into_iter().collect();
+        let waiters = std::mem::take(waiters);
         match result {
             Ok((place, bytes)) => {
                 entry.state = EntryState::Ready { place, bytes };
                 entry.last_used = tick;
-                for waiter in waiters {
-                    self.assign(waiter, id);
+                for (waiter, positions) in waiters {
+                    self.assign(waiter, id, &positions);
                     if let Some(complete) = self.complete(waiter) {
                         finished.complete.push((waiter, complete));
                     }
@@ -191,8 +244,8 @@ impl Cache {
             }
             Err(error) => {
                 self.detach(id);
-                for waiter in waiters {
-                    if let Some(failure) = self.fail(waiter, id, &error) {
+                for (waiter, positions) in waiters {
+                    if let Some(failure) = self.fail(waiter, &positions, &error) {
                         finished.failed.push((waiter, failure));
                     }
                 }
@@ -221,6 +274,14 @@ impl Cache {
         {
             self.entries.remove(&id);
         }
+    }
+}
+
+/// Returns the threads that download to a cache.
+fn lane_of(scope: &Scope) -> Lane {
+    match scope {
+        Scope::Public => Lane::Public,
+        Scope::Private(_) | Scope::Application(..) => Lane::Own,
     }
 }
 

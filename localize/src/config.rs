@@ -22,8 +22,11 @@ pub struct LocalizerConfig {
     pub cache_target_size_mb: u64,
     /// Interval between two checks of the cache size, in milliseconds.
     pub cache_cleanup_interval_ms: u64,
-    /// Number of files that are downloaded at the same time.
+    /// Number of public files that are downloaded at the same time, and of all others. A user
+    /// without any download under way gets a thread beyond these.
     pub fetch_thread_count: u32,
+    /// Time without progress after which a download fails, in milliseconds.
+    pub source_timeout_ms: u64,
     /// Number of entries above which a cache folder gets subfolders; at least 37.
     pub max_files_per_directory: u32,
 }

@@ -53,12 +53,6 @@ pub enum LocalizeError {
         /// URL of the resource.
         url: String,
     },
-    /// Request above the limit on waiting resources; a later attempt may succeed.
-    #[error("the node already localizes {limit} resources")]
-    Busy {
-        /// Limit on resources that may wait at once.
-        limit: usize,
-    },
     /// Resource that could not be localized.
     #[error("failed to localize {url}")]
     Resource {
@@ -70,7 +64,7 @@ pub enum LocalizeError {
         #[source]
         source: Arc<FetchError>,
     },
-    /// Request of a container that was cancelled.
+    /// Request of a container that was released meanwhile.
     #[error("localization was cancelled")]
     Cancelled,
     /// Request that was open when the node stopped.
@@ -181,9 +175,17 @@ pub enum FetchError {
         /// First name above the limit.
         name: String,
     },
-    /// Download above the limit of the queue.
-    #[error("too many downloads are waiting")]
-    QueueFull,
+    /// Source that delivered nothing for the limit. A thread may hang in it for longer.
+    #[error("{url} made no progress for {limit_ms} ms")]
+    Stalled {
+        /// URL of the resource.
+        url: String,
+        /// Limit on the time without progress, in milliseconds.
+        limit_ms: u64,
+    },
+    /// Download for which the system starts no thread.
+    #[error("cannot start a thread for the download")]
+    NoThread(#[source] io::Error),
     /// Archive that cannot be unpacked.
     #[error(transparent)]
     Unpack(UnpackError),
@@ -223,7 +225,8 @@ impl FetchError {
             | Self::SpecialFile { .. }
             | Self::TooDeep { .. }
             | Self::TooManyEntries { .. }
-            | Self::QueueFull
+            | Self::Stalled { .. }
+            | Self::NoThread(_)
             | Self::Unpack(_)
             | Self::Write { .. }
             | Self::Dirs(_)

@@ -5,7 +5,7 @@
 //! it is complete.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use records::EpochMillis;
@@ -16,6 +16,7 @@ use super::budget::{Budget, CopyError, Exhausted};
 use super::error::FetchError;
 use super::layout::CacheModes;
 use super::local_source::LocalSource;
+use super::progress::Progress;
 use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::unpack::{self, Packing};
 use dir_handle::DirHandle;
@@ -62,23 +63,28 @@ pub(super) struct Fetch<'a> {
     /// Modes of the files and folders that are written.
     pub(super) modes: CacheModes,
     pub(super) wall_clock: fn() -> EpochMillis,
-    /// Asked now and then; the download aborts soon after the answer is false.
-    pub(super) is_waited_for: &'a dyn Fn() -> bool,
+    pub(super) progress: &'a Progress,
+    /// Chooses the file system of a URL: [`source_of`].
+    pub(super) source_of: SourceOf,
 }
+
+/// Function that chooses the file system of a URL.
+pub(super) type SourceOf = fn(&ResourceUrl) -> Result<Box<dyn Source>, FetchError>;
 
 /// Downloads the resource into the folder and returns its size in bytes.
 pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
-    let source = source_of(&job.spec.url)?;
+    let source = (job.source_of)(&job.spec.url)?;
     let mut copy = Copy {
         job,
         source: source.as_ref(),
-        budget: Budget::new(job.target, job.is_waited_for),
+        budget: Budget::new(job.target, job.progress),
     };
     copy.resource()?;
     Ok(copy.budget.written_bytes())
 }
 
-fn source_of(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
+/// Returns the file system that holds a resource.
+pub(super) fn source_of(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
     match url.scheme.as_deref() {
         None => Ok(Box::new(LocalSource)),
         Some(scheme) if scheme.eq_ignore_ascii_case("file") => Ok(Box::new(LocalSource)),
@@ -86,6 +92,33 @@ fn source_of(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
             url: url.to_string(),
             scheme: scheme.to_owned(),
         }),
+    }
+}
+
+/// Content whose every read counts as a step: archives are read by foreign code, which may read for
+/// long before there is anything to write.
+struct Counted<'a> {
+    content: Box<dyn Content>,
+    progress: &'a Progress,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.content.read(buffer)?;
+        self.progress.count_step();
+        Ok(length)
+    }
+}
+
+impl Seek for Counted<'_> {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.content.seek(position)
+    }
+}
+
+impl Content for Counted<'_> {
+    fn modified_ms(&self) -> io::Result<i64> {
+        self.content.modified_ms()
     }
 }
 
@@ -100,15 +133,17 @@ impl Copy<'_> {
         let spec = self.job.spec;
         let path = Path::new(&spec.url.path);
         match self.open(path)? {
-            Opened::File(mut content) => {
+            Opened::File(content) => {
+                let progress = self.job.progress;
+                let mut content = Counted { content, progress };
                 self.check_time(content.modified_ms())?;
                 match Packing::of(self.job.name, &spec.kind) {
-                    Some(packing) => self.unpack(packing, content.as_mut())?,
+                    Some(packing) => self.unpack(packing, &mut content)?,
                     None => {
                         if spec.kind != ResourceKind::File {
                             tracing::warn!(url = %spec.url, "no archive by its name; copied");
                         }
-                        self.file(self.job.target, self.job.name.as_ref(), content.as_mut())?;
+                        self.file(self.job.target, self.job.name.as_ref(), &mut content)?;
                     }
                 }
                 // The content is that of the request only if it did not change during the copy.

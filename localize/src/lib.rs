@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!            ┌── cache: places, users and waiting requests of each resource (no I/O)
+//!            │     └── turns: whose download is next (pure)
 //! Localizer ─┼── fetch ── unpack: a resource from its source into a cache directory
 //!            └── deletion: folders that are no longer needed
 //! NodeDirs: the folders on every local and log disk, all reached through directory handles
@@ -28,17 +29,19 @@ mod fetch;
 mod layout;
 mod local_source;
 mod localizer;
+mod progress;
 mod remove_tree;
 mod resource;
 mod shard;
 mod start;
+mod turns;
 mod unpack;
 mod user_name;
 
 pub use deletion::{Deletion, DeletionService};
 pub use dirs::{ContainerDirs, ContainerFolder, NodeDirs, StartedDirs};
 pub use error::{DirsError, FetchError, LocalizeError, UnpackError, UnusableDir};
-pub use localizer::{Localizer, LocalizerThreads};
+pub use localizer::{Localizer, LocalizerThreads, Statuses};
 pub use resource::{
     LocalizationState, LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec,
     ResourceStatus, ResourceUrl, Visibility,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -9,8 +10,9 @@ use thiserror::Error;
 const LENGTH_MAX: usize = 255;
 
 /// User name that matches Hadoop's `nonsecure-mode.user-pattern` and is neither `.` nor `..`.
+/// Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UserName(String);
+pub struct UserName(Arc<str>);
 
 /// User name that must not become part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -55,7 +57,7 @@ impl FromStr for UserName {
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         if is_safe(name) {
-            Ok(Self(name.to_owned()))
+            Ok(Self(name.into()))
         } else {
             // A peer chooses this text; 64 characters identify it.
             let name = name.chars().take(64).collect();

@@ -11,7 +11,7 @@ use container_runtime::launch::{LaunchPlan, Launcher, Link, LocalizationCounters
 use container_runtime::monitor::{ContainerLimit, ContainerLimits};
 use localize::{
     DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
-    ResourceSpec, UserName,
+    ResourceSpec, ResourceStatus, UserName,
 };
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
@@ -80,7 +80,7 @@ impl Performer {
                 id,
                 user,
                 resources,
-            } => return self.localize(id, &user, resources),
+            } => self.localize(id, &user, resources),
             Effect::Launch(order) => return self.launch(*order),
             Effect::Pause(id) => self.with_isolation(|isolation| isolation.pause(id)),
             Effect::Resume(id) => self.with_isolation(|isolation| isolation.resume(id)),
@@ -118,24 +118,15 @@ impl Performer {
         }
     }
 
-    fn localize(
-        &self,
-        id: ContainerId,
-        user: &Arc<str>,
-        resources: Vec<(String, ResourceSpec)>,
-    ) -> Option<WorkerEvent> {
-        let Some(slot) = self.localizations.reserve() else {
-            let diagnostics = "too many localizations are under way".to_owned();
-            return Some(WorkerEvent::LocalizationFailed { id, diagnostics });
-        };
+    fn localize(&self, id: ContainerId, user: &str, resources: Vec<(String, ResourceSpec)>) {
         let request = LocalizeRequest {
             container: id,
-            user: user.to_string(),
+            user: user.to_owned(),
             resources,
         };
+        let results = self.localizations.clone();
         self.localizer
-            .localize(request, move |result| slot.send(id, result));
-        None
+            .localize(request, move |result| results.send(id, result));
     }
 
     fn launch(&self, order: LaunchOrder) -> Option<WorkerEvent> {
@@ -212,42 +203,37 @@ impl Performer {
     fn finish_application(&self, id: ApplicationId, user: &str) {
         if let Ok(user) = user.parse::<UserName>() {
             self.localizer.application_finished(id, &user);
-            self.deletion
-                .delete(self.dirs.application_deletions(id, &user));
         }
     }
 
     fn answer_localization(&self, query: LocalizationQuery) {
-        let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
-        let answers = query.checked.into_iter().map(|checked| {
-            let id = checked?;
-            budget.spend(|| self.localization_statuses(id))
+        self.localizer.read_statuses(move |statuses| {
+            let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
+            let answers = query.checked.into_iter().map(|checked| {
+                let id = checked?;
+                budget.spend(|| statuses(id).into_iter().map(status_proto).collect())
+            });
+            // The caller's connection may be gone.
+            let _gone = query.reply.send(answers.collect());
         });
-        // The caller's connection may be gone.
-        let _gone = query.reply.send(answers.collect());
-    }
-
-    fn localization_statuses(&self, id: ContainerId) -> Vec<LocalizationStatusProto> {
-        let statuses = self.localizer.status(id).into_iter();
-        statuses
-            .map(|status| {
-                let state = match status.state {
-                    LocalizationState::Pending => LocalizationStateProto::LPending,
-                    LocalizationState::Completed => LocalizationStateProto::LCompleted,
-                    LocalizationState::Failed => LocalizationStateProto::LFailed,
-                };
-                LocalizationStatusProto {
-                    resource_key: Some(status.link),
-                    localization_state: Some(state.into()),
-                    diagnostics: Some(status.diagnostics).filter(|text| !text.is_empty()),
-                }
-            })
-            .collect()
     }
 
     fn record(&self, record: Record) {
         record_metrics(&self.metrics, &record);
         audit::record(&record);
+    }
+}
+
+fn status_proto(status: ResourceStatus) -> LocalizationStatusProto {
+    let state = match status.state {
+        LocalizationState::Pending => LocalizationStateProto::LPending,
+        LocalizationState::Completed => LocalizationStateProto::LCompleted,
+        LocalizationState::Failed => LocalizationStateProto::LFailed,
+    };
+    LocalizationStatusProto {
+        resource_key: Some(status.link),
+        localization_state: Some(state.into()),
+        diagnostics: Some(status.diagnostics).filter(|text| !text.is_empty()),
     }
 }
 

@@ -5,17 +5,17 @@
 //! | `launches` | launch threads, exit watches | [`EVENTS_MAX`] | launches and exit reports wait |
 //! | `isolation` | owner of the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
 //! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
-//! | `localizations` | localizer, core's task | [`LOCALIZATIONS_MAX`] | new localizations fail |
+//! | `localizations` | localizer, core's task | unbounded | |
 //!
 //! No deadlock can arise: the core's task drains all four channels and never waits for a worker.
-//! The queues in the other direction either refuse work (launches, localizations) or hold at most
-//! a few entries for each container (cgroups, deletion), of which the scheduler bounds the number.
+//! The queues in the other direction either refuse work (launches) or hold at most a few entries
+//! for each container (localizations, cgroups, deletion), of which the scheduler bounds the number.
 //! The owner of the cgroups does not wait either, since watches of containers wait for it; its
 //! outbox holds a few events for each frozen container.
 //!
 //! Localization results differ from the others because the localizer reports some of them on the
-//! core's own task, where waiting would be for ever. So the capacity for a result is reserved
-//! before its work is ordered.
+//! core's own task, where waiting would be for ever. There is one for each localization that the
+//! core orders, so their number is bounded by that of the containers.
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::LaunchEvent;
@@ -27,9 +27,6 @@ use tokio::sync::mpsc;
 /// Capacity of each channel whose senders can wait: a burst of ends of a full node, in some hundred
 /// kilobytes.
 pub const EVENTS_MAX: usize = 1024;
-
-/// Limit on localizations under way: one for each container that a node may know.
-pub const LOCALIZATIONS_MAX: usize = sched::CONTAINERS_MAX;
 
 /// Result that a worker reports to the core.
 #[derive(Debug)]
@@ -89,7 +86,7 @@ pub struct WorkerEvents {
     launches: mpsc::Receiver<LaunchEvent>,
     isolation: mpsc::Receiver<IsolationEvent>,
     exceeded: mpsc::Receiver<MemoryExceeded>,
-    localizations: mpsc::Receiver<WorkerEvent>,
+    localizations: mpsc::UnboundedReceiver<WorkerEvent>,
 }
 
 /// Creates the channels.
@@ -98,7 +95,7 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
     let (launches, launches_in) = mpsc::channel(EVENTS_MAX);
     let (isolation, isolation_in) = mpsc::channel(EVENTS_MAX);
     let (exceeded, exceeded_in) = mpsc::channel(EVENTS_MAX);
-    let (localizations, localizations_in) = mpsc::channel(LOCALIZATIONS_MAX);
+    let (localizations, localizations_in) = mpsc::unbounded_channel();
     let senders = WorkerSenders {
         launches,
         isolation,
@@ -128,34 +125,21 @@ impl WorkerEvents {
     }
 }
 
-/// Sender of localization results, which never waits.
+/// Sender of localization results.
 #[derive(Clone, Debug)]
-pub struct LocalizationSender(mpsc::Sender<WorkerEvent>);
+pub struct LocalizationSender(mpsc::UnboundedSender<WorkerEvent>);
 
 impl LocalizationSender {
-    /// Reserves capacity for the result of one localization; `None` while [`LOCALIZATIONS_MAX`] are
-    /// under way or once the core has ended.
-    #[must_use]
-    pub fn reserve(&self) -> Option<LocalizationSlot> {
-        let permit = self.0.clone().try_reserve_owned();
-        permit.ok().map(LocalizationSlot)
-    }
-}
-
-/// Reserved capacity for the result of one localization.
-#[derive(Debug)]
-pub struct LocalizationSlot(mpsc::OwnedPermit<WorkerEvent>);
-
-impl LocalizationSlot {
-    /// Sends the result of a container's localization. Does not wait.
-    pub fn send(self, id: ContainerId, result: Result<Vec<LocalizedResource>, LocalizeError>) {
-        self.0.send(match result {
+    /// Sends the result of a container's localization. Does not wait; without effect once the core
+    /// has ended.
+    pub fn send(&self, id: ContainerId, result: Result<Vec<LocalizedResource>, LocalizeError>) {
+        drop(self.0.send(match result {
             Ok(resources) => WorkerEvent::Localized { id, resources },
             Err(error) => WorkerEvent::LocalizationFailed {
                 id,
                 diagnostics: error.diagnostics(),
             },
-        });
+        }));
     }
 }
 
@@ -164,22 +148,6 @@ mod tests {
     use test_support::ids::container;
 
     use super::*;
-
-    #[test]
-    fn a_localization_beyond_the_limit_is_not_begun_until_a_result_was_taken() {
-        let (senders, mut events) = channels();
-        let mut slots: Vec<_> = (0..LOCALIZATIONS_MAX)
-            .map(|_| senders.localizations.reserve().unwrap())
-            .collect();
-        assert!(senders.localizations.reserve().is_none());
-        slots.pop().unwrap().send(container(1), Ok(Vec::new()));
-        assert!(
-            senders.localizations.reserve().is_none(),
-            "a result that was not taken counts"
-        );
-        assert!(events.localizations.try_recv().is_ok());
-        assert!(senders.localizations.reserve().is_some());
-    }
 
     #[tokio::test]
     async fn events_of_one_worker_keep_their_order() {

@@ -1,13 +1,15 @@
 //! Requests of containers: the resources that each has, waits for, or failed to get.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 
 use super::super::error::FetchError;
 use super::super::layout::Scope;
 use super::super::resource::{LocalizationState, ResourceStatus};
+use super::super::user_name::UserName;
 use super::Cache;
 use super::values::{
     CachedResource, Complete, Entry, EntryId, EntryState, Failure, RequestId, Wanted,
@@ -17,7 +19,12 @@ use super::values::{
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) container: ContainerId,
+    pub(super) user: UserName,
     pub(super) items: Vec<Item>,
+    /// Number of items that were looked up, in their order.
+    pub(super) begun: usize,
+    /// Number of items in the states `New` and `Waiting`.
+    pub(super) pending: usize,
 }
 
 /// A resource of a request.
@@ -37,21 +44,20 @@ pub(super) enum ItemState {
     Waiting(EntryId),
     Has(EntryId),
     Failed(Arc<FetchError>),
-    /// Cancelled: the container was cancelled, or another of its resources failed.
+    /// Cancelled: the container was released, or another of its resources failed.
     Cancelled,
 }
 
 impl Cache {
-    /// Cancels a container's pending resources, and returns its open requests. Its localized
-    /// resources stay in use.
-    pub(in super::super) fn cancel(&mut self, container: ContainerId) -> Vec<RequestId> {
+    /// Cancels a container's pending resources and returns its open requests.
+    fn cancel(&mut self, container: ContainerId) -> Vec<RequestId> {
         let requests = self.by_container.get(&container).cloned();
         let mut open = requests.unwrap_or_default();
         open.retain(|request| self.cancel_pending(*request));
         open
     }
 
-    /// Releases all resources of a container. Returns its open requests.
+    /// Releases all resources of a container. Returns its open requests, which are cancelled.
     pub(in super::super) fn release(&mut self, container: ContainerId) -> Vec<RequestId> {
         let open = self.cancel(container);
         let tick = self.next_tick();
@@ -73,11 +79,9 @@ impl Cache {
         scope: &Scope,
         application: ApplicationId,
     ) -> Vec<RequestId> {
-        let containers = self.by_container.keys().copied();
-        let its: Vec<_> = containers
-            .filter(|container| container.application_id() == application)
-            .collect();
-        let open = its
+        let containers = self.by_container.range(containers_of(application));
+        let containers: Vec<_> = containers.map(|(container, _)| *container).collect();
+        let open = containers
             .into_iter()
             .flat_map(|container| self.cancel(container))
             .collect();
@@ -117,15 +121,15 @@ impl Cache {
         items.map(status).collect()
     }
 
-    /// Assigns a downloaded resource to a request that waits for it.
-    pub(super) fn assign(&mut self, request: RequestId, entry: EntryId) {
+    /// Assigns a downloaded resource to the items of a request at these positions.
+    pub(super) fn assign(&mut self, request: RequestId, entry: EntryId, positions: &[usize]) {
         let Some(request) = self.requests.get_mut(&request) else {
             return;
         };
-        for item in &mut request.items {
-            if matches!(item.state, ItemState::Waiting(id) if id == entry) {
+        for position in positions {
+            if let Some(item) = request.items.get_mut(*position) {
                 item.state = ItemState::Has(entry);
-                self.waiting -= 1;
+                request.pending -= 1;
             }
         }
         if let Some(entry) = self.entries.get_mut(&entry) {
@@ -133,25 +137,27 @@ impl Cache {
         }
     }
 
-    /// Fails a request with the failure of one resource, and cancels its other pending resources.
+    /// Fails a request with the failure of the items at these positions, and cancels its other
+    /// pending ones.
     pub(super) fn fail(
         &mut self,
         id: RequestId,
-        entry: EntryId,
+        positions: &[usize],
         error: &Arc<FetchError>,
     ) -> Option<Failure> {
         let mut failure = None;
         let request = self.requests.get_mut(&id)?;
-        for item in &mut request.items {
-            if matches!(item.state, ItemState::Waiting(id) if id == entry) {
-                item.state = ItemState::Failed(error.clone());
-                self.waiting -= 1;
-                failure.get_or_insert_with(|| Failure {
-                    link: item.wanted.link.clone(),
-                    url: item.wanted.spec.url.clone(),
-                    error: error.clone(),
-                });
-            }
+        for position in positions {
+            let Some(item) = request.items.get_mut(*position) else {
+                continue;
+            };
+            item.state = ItemState::Failed(error.clone());
+            request.pending -= 1;
+            failure.get_or_insert_with(|| Failure {
+                link: item.wanted.link.clone(),
+                url: item.wanted.spec.url.clone(),
+                error: error.clone(),
+            });
         }
         self.cancel_pending(id);
         failure
@@ -159,12 +165,16 @@ impl Cache {
 
     /// Cancels the pending resources of a request; downloads that no other request waits for are
     /// detached. Returns whether the request was open.
-    pub(super) fn cancel_pending(&mut self, id: RequestId) -> bool {
+    fn cancel_pending(&mut self, id: RequestId) -> bool {
         let Some(request) = self.requests.get_mut(&id) else {
             return false;
         };
+        if request.pending == 0 {
+            return false;
+        }
+        request.pending = 0;
+        let user = request.user.clone();
         let mut entries = BTreeSet::new();
-        let mut open = false;
         for item in &mut request.items {
             match item.state {
                 ItemState::Waiting(entry) => {
@@ -174,22 +184,22 @@ impl Cache {
                 ItemState::Has(_) | ItemState::Failed(_) | ItemState::Cancelled => continue,
             }
             item.state = ItemState::Cancelled;
-            self.waiting -= 1;
-            open = true;
         }
-        for entry in entries {
+        for id_of_entry in entries {
             if let Some(Entry {
-                state: EntryState::Downloading(waiters),
+                state: EntryState::Downloading { waiters, .. },
                 ..
-            }) = self.entries.get_mut(&entry)
+            }) = self.entries.get_mut(&id_of_entry)
             {
-                waiters.retain(|waiter| *waiter != id);
-                if waiters.is_empty() {
-                    self.detach(entry);
+                waiters.remove(&id);
+                let is_waited_for = !waiters.is_empty();
+                self.downloads.leave(id_of_entry, &user, is_waited_for);
+                if !is_waited_for {
+                    self.detach(id_of_entry);
                 }
             }
         }
-        open
+        true
     }
 
     pub(super) fn stop_using(&mut self, id: EntryId, container: ContainerId, tick: u64) {
@@ -210,6 +220,9 @@ impl Cache {
     /// Returns the resources of a request if it has all of them.
     pub(super) fn complete(&self, request: RequestId) -> Option<Complete> {
         let request = self.requests.get(&request)?;
+        if request.pending > 0 {
+            return None;
+        }
         let has = |item: &Item| match item.state {
             ItemState::Has(entry) => match &self.entries.get(&entry)?.state {
                 EntryState::Ready { place, bytes } => Some(CachedResource {
@@ -219,7 +232,7 @@ impl Cache {
                     bytes: *bytes,
                     was_cached: item.was_cached,
                 }),
-                EntryState::Downloading(_) => None,
+                EntryState::Downloading { .. } => None,
             },
             ItemState::New
             | ItemState::Waiting(_)
@@ -228,4 +241,16 @@ impl Cache {
         };
         request.items.iter().map(has).collect()
     }
+}
+
+/// Returns the range of all containers of an application.
+fn containers_of(application_id: ApplicationId) -> RangeInclusive<ContainerId> {
+    let bound = |attempt_id, id| ContainerId {
+        attempt: ApplicationAttemptId {
+            application_id,
+            attempt_id,
+        },
+        id,
+    };
+    bound(i32::MIN, i64::MIN)..=bound(i32::MAX, i64::MAX)
 }

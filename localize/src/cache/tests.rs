@@ -1,7 +1,6 @@
-//! The cache index against single claims, and against random sequences with its invariants checked
-//! after every step.
+//! The cache index against single claims.
 
-use proptest::prelude::*;
+mod sequences;
 
 use super::super::resource::{
     LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
@@ -45,32 +44,55 @@ fn wanted(scope: &Scope, path: &str) -> Wanted {
 }
 
 fn failure() -> Arc<FetchError> {
-    Arc::new(FetchError::QueueFull)
+    Arc::new(FetchError::GivenUp)
 }
 
-/// Registers and begins a request; nothing is missing on the disk.
-fn begin(cache: &mut Cache, n: i64, scope: &Scope, paths: &[&str]) -> (RequestId, RequestPlan) {
-    let all = paths.iter().map(|path| wanted(scope, path)).collect();
-    let request = cache.register(container(n), all).unwrap();
-    let plan = cache.begin(request, &[]);
+fn joe() -> UserName {
+    "joe".parse().unwrap()
+}
+
+/// A request's downloads, all started, or its answer.
+struct Plan {
+    downloads: Vec<Download>,
+    complete: Option<Complete>,
+}
+
+/// Begins all of a request; nothing is missing on the disk.
+fn begin_all(cache: &mut Cache, request: RequestId) -> Plan {
+    let begun = cache.begin(request, &[]);
     cache.assert_invariants();
-    (request, plan)
+    assert!(!begun.is_partial);
+    Plan {
+        downloads: std::iter::from_fn(|| cache.next_download()).collect(),
+        complete: begun.complete,
+    }
 }
 
-fn succeed(cache: &mut Cache, entry: EntryId, bytes: u64) -> Finished {
-    let place = cache.take_place(entry, 0).unwrap();
-    let finished = cache.finish(entry, Ok((place, bytes)));
+/// Registers and begins a request of joe's and starts its downloads.
+fn begin(cache: &mut Cache, n: i64, scope: &Scope, paths: &[&str]) -> (RequestId, Plan) {
+    let all = paths.iter().map(|path| wanted(scope, path)).collect();
+    let request = cache.register(container(n), joe(), all);
+    (request, begin_all(cache, request))
+}
+
+fn finish(
+    cache: &mut Cache,
+    entry: EntryId,
+    result: Result<(Place, u64), Arc<FetchError>>,
+) -> Finished {
+    let finished = cache.finish(entry, result);
+    cache.thread_ended(entry);
     cache.assert_invariants();
     finished
 }
 
+fn succeed(cache: &mut Cache, entry: EntryId, bytes: u64) -> Finished {
+    let place = cache.take_place(entry, 0).unwrap();
+    finish(cache, entry, Ok((place, bytes)))
+}
+
 impl Cache {
     fn assert_invariants(&self) {
-        let states = || self.requests.values().flat_map(|request| &request.items);
-        let waiting = states()
-            .filter(|item| matches!(item.state, ItemState::New | ItemState::Waiting(_)))
-            .count();
-        assert_eq!(waiting, self.waiting);
         for (scope, index) in &self.scopes {
             for (key, id) in &index.entries {
                 let entry = &self.entries[id];
@@ -83,20 +105,27 @@ impl Cache {
                 .get(&entry.scope)
                 .is_some_and(|index| index.entries.get(&entry.key) == Some(id));
             match &entry.state {
-                EntryState::Downloading(waiters) => {
+                EntryState::Downloading { waiters, .. } => {
                     assert!(listed && !waiters.is_empty() && entry.users.is_empty());
+                    assert!(self.downloads.is_known(*id), "nobody downloads it");
                 }
                 EntryState::Ready { .. } => assert!(listed || !entry.users.is_empty()),
             }
         }
         for (id, request) in &self.requests {
             assert!(self.by_container[&request.container].contains(id));
-            for item in &request.items {
+            let pending = request.items.iter();
+            let pending = pending
+                .filter(|item| matches!(item.state, ItemState::New | ItemState::Waiting(_)))
+                .count();
+            assert_eq!(pending, request.pending);
+            for (position, item) in request.items.iter().enumerate() {
                 if let ItemState::Waiting(entry) = item.state {
-                    let EntryState::Downloading(waiters) = &self.entries[&entry].state else {
+                    let EntryState::Downloading { waiters, .. } = &self.entries[&entry].state
+                    else {
                         panic!("waits for what is there");
                     };
-                    assert!(waiters.contains(id));
+                    assert!(waiters[id].contains(&position));
                 }
             }
         }
@@ -105,7 +134,7 @@ impl Cache {
 
 #[test]
 fn two_containers_share_one_download() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     let entry = plan.downloads[0].entry;
     let (second, plan) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
@@ -137,7 +166,7 @@ fn two_containers_share_one_download() {
 
 #[test]
 fn caches_of_users_and_applications_are_apart() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let other = Scope::Private("ann".parse().unwrap());
     for scope in [Scope::Public, private(), other, application()] {
         let (_, plan) = begin(&mut cache, 1, &scope, &["/a"]);
@@ -149,19 +178,19 @@ fn caches_of_users_and_applications_are_apart() {
 
 #[test]
 fn time_and_type_are_part_of_what_a_resource_is() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let mut all = vec![wanted(&Scope::Public, "/a"); 4];
     Arc::make_mut(&mut all[1].spec).timestamp_ms = 2;
     Arc::make_mut(&mut all[2].spec).kind = ResourceKind::Pattern(None);
     // The size is not.
     Arc::make_mut(&mut all[3].spec).size = 7;
-    let request = cache.register(container(1), all).unwrap();
-    assert_eq!(cache.begin(request, &[]).downloads.len(), 3);
+    let request = cache.register(container(1), joe(), all);
+    assert_eq!(begin_all(&mut cache, request).downloads.len(), 3);
 }
 
 #[test]
 fn two_links_to_one_resource_are_both_completed() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/a"]);
     assert_eq!(plan.downloads.len(), 1);
     let finished = succeed(&mut cache, plan.downloads[0].entry, 5);
@@ -170,11 +199,10 @@ fn two_links_to_one_resource_are_both_completed() {
 
 #[test]
 fn a_failure_wakes_all_waiters_and_the_next_one_tries_again() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     let (second, _) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
-    let finished = cache.finish(plan.downloads[0].entry, Err(failure()));
-    cache.assert_invariants();
+    let finished = finish(&mut cache, plan.downloads[0].entry, Err(failure()));
     let failed: Vec<_> = finished
         .failed
         .iter()
@@ -188,11 +216,11 @@ fn a_failure_wakes_all_waiters_and_the_next_one_tries_again() {
 
 #[test]
 fn after_a_failure_the_container_waits_for_nothing_else() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
-    cache.finish(plan.downloads[0].entry, Err(failure()));
-    assert!(!cache.is_waited_for(plan.downloads[1].entry));
-    let unwanted = cache.finish(plan.downloads[1].entry, Err(failure()));
+    finish(&mut cache, plan.downloads[0].entry, Err(failure()));
+    assert!(plan.downloads[1].progress.is_given_up());
+    let unwanted = finish(&mut cache, plan.downloads[1].entry, Err(failure()));
     assert!(unwanted.unwanted && unwanted.failed.is_empty());
     let states: Vec<_> = cache
         .status(container(1))
@@ -207,13 +235,13 @@ fn after_a_failure_the_container_waits_for_nothing_else() {
 
 #[test]
 fn status_tells_what_is_there_and_why_something_is_not() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     succeed(&mut cache, plan.downloads[1].entry, 5);
-    cache.finish(plan.downloads[0].entry, Err(failure()));
+    finish(&mut cache, plan.downloads[0].entry, Err(failure()));
     let status = cache.status(container(1));
     assert_eq!(status[0].state, LocalizationState::Failed);
-    assert_eq!(status[0].diagnostics, "too many downloads are waiting");
+    assert_eq!(status[0].diagnostics, "the download was given up");
     assert_eq!(status[1].state, LocalizationState::Completed);
     assert!(cache.status(container(2)).is_empty());
     cache.release(container(1));
@@ -222,40 +250,40 @@ fn status_tells_what_is_there_and_why_something_is_not() {
 
 #[test]
 fn a_cancelled_download_is_given_up_unless_another_waits() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     begin(&mut cache, 2, &Scope::Public, &["/b"]);
-    assert_eq!(cache.cancel(container(1)), [first]);
-    assert_eq!(cache.cancel(container(1)), []);
+    assert_eq!(cache.release(container(1)), [first]);
+    assert_eq!(cache.release(container(1)), []);
     cache.assert_invariants();
-    assert!(!cache.is_waited_for(plan.downloads[0].entry));
-    assert!(cache.is_waited_for(plan.downloads[1].entry));
+    let given_up = |n: usize| plan.downloads[n].progress.is_given_up();
+    assert_eq!([given_up(0), given_up(1)], [true, false]);
     assert!(cache.take_place(plan.downloads[0].entry, 0).is_none());
 }
 
 #[test]
 fn a_request_cancelled_before_it_began_begins_nothing() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let all = vec![wanted(&Scope::Public, "/a")];
-    let request = cache.register(container(1), all).unwrap();
-    assert_eq!(cache.cancel(container(1)), [request]);
-    let plan = cache.begin(request, &[]);
+    let request = cache.register(container(1), joe(), all);
+    assert_eq!(cache.release(container(1)), [request]);
+    let plan = begin_all(&mut cache, request);
     assert!(plan.downloads.is_empty() && plan.complete.is_none());
 }
 
 #[test]
 fn what_is_missing_on_the_disk_is_downloaded_again() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     succeed(&mut cache, plan.downloads[0].entry, 5);
     let all = vec![wanted(&Scope::Public, "/a")];
-    let request = cache.register(container(2), all).unwrap();
+    let request = cache.register(container(2), joe(), all);
     let cached = cache.cached_places(request);
     assert_eq!(cached.len(), 1);
-    let plan = cache.begin(request, &[cached[0].0]);
+    cache.begin(request, &[cached[0].0]);
     cache.assert_invariants();
-    assert_eq!(plan.downloads.len(), 1);
-    let finished = succeed(&mut cache, plan.downloads[0].entry, 5);
+    let download = cache.next_download().unwrap();
+    let finished = succeed(&mut cache, download.entry, 5);
     assert_eq!(finished.complete[0].1[0].place.id, FIRST_ID + 1);
     // The first container still holds the old entry, which is removed with it.
     cache.release(container(1));
@@ -265,7 +293,7 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
 
 #[test]
 fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     for (n, path) in [(1, "/a"), (2, "/b"), (3, "/c"), (4, "/d")] {
         let (_, plan) = begin(&mut cache, n, &private(), &[path]);
         succeed(&mut cache, plan.downloads[0].entry, 10);
@@ -286,7 +314,7 @@ fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
 
 #[test]
 fn resources_of_applications_neither_count_nor_go() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (_, plan) = begin(&mut cache, 1, &application(), &["/a"]);
     succeed(&mut cache, plan.downloads[0].entry, 1 << 40);
     cache.release(container(1));
@@ -299,7 +327,7 @@ fn resources_of_applications_neither_count_nor_go() {
 
 #[test]
 fn the_end_of_an_application_cancels_its_containers() {
-    let mut cache = Cache::new(8192);
+    let mut cache = Cache::new(8192, 100);
     let (request, plan) = begin(&mut cache, 1, &application(), &["/a"]);
     let id = container(1).application_id();
     assert_eq!(cache.remove_application(&application(), id), [request]);
@@ -319,19 +347,73 @@ fn the_end_of_an_application_cancels_its_containers() {
 }
 
 #[test]
-fn only_so_many_resources_may_be_waited_for() {
-    let mut cache = Cache::new(8192);
-    let many = |n: usize| vec![wanted(&Scope::Public, "/a"); n];
-    cache.register(container(1), many(WAITING_MAX - 1)).unwrap();
-    assert_eq!(cache.register(container(2), many(2)), Err(TooManyWaiting));
-    cache.register(container(2), many(1)).unwrap();
-    cache.release(container(1));
-    cache.register(container(3), many(WAITING_MAX - 1)).unwrap();
+fn a_large_request_is_begun_in_parts_and_completed_once() {
+    let mut cache = Cache::new(8192, 100);
+    let many = (0..BEGIN_MAX + 1).map(|n| wanted(&Scope::Public, &format!("/{n}")));
+    let request = cache.register(container(1), joe(), many.collect());
+    assert!(cache.begin(request, &[]).is_partial);
+    let first: Vec<_> = std::iter::from_fn(|| cache.next_download()).collect();
+    for download in &first {
+        assert!(succeed(&mut cache, download.entry, 1).complete.is_empty());
+    }
+    let rest = begin_all(&mut cache, request).downloads;
+    assert!(rest.iter().chain(&first).all(|d| !d.progress.is_given_up()));
+    let mut complete = Vec::new();
+    let mut next = rest;
+    while let Some(download) = next.pop() {
+        complete.append(&mut succeed(&mut cache, download.entry, 1).complete);
+        next.extend(cache.next_download());
+    }
+    assert_eq!(complete.len(), 1);
+    assert_eq!(complete[0].1.len(), BEGIN_MAX + 1);
+}
+
+/// A step that looked at all resources of the request would make this test take hours.
+#[test]
+fn the_steps_of_a_large_request_cost_as_much_as_their_resources() {
+    const RESOURCES: usize = 100_000;
+    let mut cache = Cache::new(8192, 100);
+    let many = (0..RESOURCES).map(|n| wanted(&Scope::Public, &format!("/{n}")));
+    let request = cache.register(container(1), joe(), many.collect());
+    while cache.begin(request, &[]).is_partial {}
+    let mut complete = Vec::new();
+    while let Some(Download { entry, .. }) = cache.next_download() {
+        let place = cache.take_place(entry, 0).unwrap();
+        complete.append(&mut cache.finish(entry, Ok((place, 1))).complete);
+        cache.thread_ended(entry);
+    }
+    assert_eq!(complete[0].1.len(), RESOURCES);
+}
+
+#[test]
+fn a_download_without_progress_fails_with_its_source_and_its_thread_counts_until_it_ends() {
+    let mut cache = Cache::new(8192, 100);
+    let (request, plan) = begin(&mut cache, 1, &private(), &["/slow", "/hangs"]);
+    let check = |cache: &mut Cache, now_ms| {
+        plan.downloads[0].progress.count_step();
+        let failed = cache.fail_stalled(now_ms, 100).failed;
+        cache.assert_invariants();
+        failed
+    };
+    for now_ms in [1000, 1050, 1099] {
+        assert!(check(&mut cache, now_ms).is_empty());
+    }
+    let failed = check(&mut cache, 1100);
+    assert_eq!(failed[0].0, request);
+    let reason = failed[0].1.error.to_string();
+    assert_eq!(reason, "/hangs made no progress for 100 ms");
+    assert!(plan.downloads.iter().all(|d| d.progress.is_given_up()));
+    assert!(check(&mut cache, 2000).is_empty());
+    assert_eq!(cache.threads(), 2);
+    for download in &plan.downloads {
+        assert!(finish(&mut cache, download.entry, Err(failure())).unwanted);
+    }
+    assert_eq!(cache.threads(), 0);
 }
 
 #[test]
 fn folders_are_shared_out_by_disk_and_only_in_caches_of_many_applications() {
-    let mut cache = Cache::new(37);
+    let mut cache = Cache::new(37, 100);
     let paths = ["/a", "/b", "/c", "/d"];
     let (_, plan) = begin(&mut cache, 1, &private(), &paths);
     let shard = |cache: &mut Cache, n: usize, disk| {
@@ -344,75 +426,5 @@ fn folders_are_shared_out_by_disk_and_only_in_caches_of_many_applications() {
     let (_, plan) = begin(&mut cache, 1, &application(), &paths);
     for download in plan.downloads {
         assert_eq!(cache.take_place(download.entry, 0).unwrap().shard, None);
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Register(i64, Vec<usize>),
-    RequestPlan(usize),
-    Finish(usize, bool),
-    Cancel(i64),
-    Release(i64),
-    Evict(u64),
-    EndApplication,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        (1..4_i64, prop::collection::vec(0..9_usize, 1..4)).prop_map(|(n, r)| Step::Register(n, r)),
-        (0..9_usize).prop_map(Step::RequestPlan),
-        (0..9_usize, any::<bool>()).prop_map(|(n, ok)| Step::Finish(n, ok)),
-        (1..4_i64).prop_map(Step::Cancel),
-        (1..4_i64).prop_map(Step::Release),
-        (0..30_u64).prop_map(Step::Evict),
-        Just(Step::EndApplication),
-    ]
-}
-
-proptest! {
-    /// Asserts that each request is answered exactly once: complete, failed or cancelled.
-    #[test]
-    fn every_request_ends_once(steps in prop::collection::vec(step(), 0..60)) {
-        let mut cache = Cache::new(37);
-        let mut registered = Vec::new();
-        let mut downloads: Vec<Download> = Vec::new();
-        let mut ended = BTreeSet::new();
-        let mut end = |request: RequestId| assert!(ended.insert(request), "{request:?} ended twice");
-        let scopes = [Scope::Public, private(), application()];
-        for step in steps.into_iter().chain((1..4).map(Step::Release)) {
-            match step {
-                Step::Register(n, resources) => {
-                    let all = resources.iter().map(|r| wanted(&scopes[r % 3], ["/a", "/b", "/c"][r / 3]));
-                    registered.push(cache.register(container(n), all.collect()).unwrap());
-                }
-                Step::RequestPlan(n) => {
-                    if let Some(request) = registered.get(n).copied() {
-                        let missing: Vec<_> = cache.cached_places(request).into_iter().map(|(id, ..)| id).take(n % 2).collect();
-                        let fresh = cache.requests.get(&request).is_some_and(|r| r.items.iter().any(|i| matches!(i.state, ItemState::New)));
-                        let plan = cache.begin(request, &missing);
-                        downloads.extend(plan.downloads);
-                        if plan.complete.is_some() && fresh { end(request); }
-                    }
-                }
-                Step::Finish(n, ok) => {
-                    if n < downloads.len() {
-                        let entry = downloads.remove(n).entry;
-                        let result = cache.take_place(entry, 0).filter(|_| ok).map(|place| (place, 10)).ok_or_else(failure);
-                        let finished = cache.finish(entry, result);
-                        finished.complete.into_iter().for_each(|(request, _)| end(request));
-                        finished.failed.into_iter().for_each(|(request, _)| end(request));
-                    }
-                }
-                Step::Cancel(n) => cache.cancel(container(n)).into_iter().for_each(&mut end),
-                Step::Release(n) => cache.release(container(n)).into_iter().for_each(&mut end),
-                Step::Evict(target) => drop(cache.evict(target)),
-                Step::EndApplication => cache.remove_application(&application(), container(1).application_id()).into_iter().for_each(&mut end),
-            }
-            cache.assert_invariants();
-        }
-        prop_assert_eq!(ended.len(), registered.len());
-        prop_assert_eq!(cache.waiting, 0);
-        prop_assert!(cache.requests.is_empty() && cache.by_container.is_empty());
     }
 }

@@ -1,12 +1,13 @@
 //! Inputs and outputs of the cache index, and its entries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use records::ContainerId;
 
 use super::super::error::FetchError;
 use super::super::layout::Scope;
+use super::super::progress::Progress;
 use super::super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::super::shard;
 
@@ -59,11 +60,12 @@ pub(in super::super) struct Wanted {
 }
 
 /// A download for a thread to perform.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in super::super) struct Download {
     pub(in super::super) entry: EntryId,
     pub(in super::super) scope: Scope,
     pub(in super::super) spec: Arc<ResourceSpec>,
+    pub(in super::super) progress: Arc<Progress>,
 }
 
 /// A localized resource of a request.
@@ -80,11 +82,11 @@ pub(in super::super) struct CachedResource {
 /// Localized resources of a complete request, in the request's order.
 pub(in super::super) type Complete = Vec<CachedResource>;
 
-/// Result of [`Cache::begin`]: the downloads to start, and the answer if there is nothing to wait
-/// for.
+/// Result of [`Cache::begin`](super::Cache::begin).
 #[derive(Debug, Default)]
-pub(in super::super) struct RequestPlan {
-    pub(in super::super) downloads: Vec<Download>,
+pub(in super::super) struct Begun {
+    /// Resources of the request are left for another call.
+    pub(in super::super) is_partial: bool,
     /// Answer to the request, if nothing has to be waited for.
     pub(in super::super) complete: Option<Complete>,
 }
@@ -119,8 +121,11 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 pub(super) enum EntryState {
-    /// Requests that wait, once for each link name.
-    Downloading(Vec<RequestId>),
+    Downloading {
+        /// Requests that wait, each with the positions of its items that are this resource.
+        waiters: BTreeMap<RequestId, Vec<usize>>,
+        spec: Arc<ResourceSpec>,
+    },
     Ready {
         place: Place,
         bytes: u64,
@@ -133,7 +138,10 @@ impl Entry {
             scope: wanted.scope.clone(),
             key: wanted.key(),
             name: wanted.name.clone(),
-            state: EntryState::Downloading(Vec::new()),
+            state: EntryState::Downloading {
+                waiters: BTreeMap::new(),
+                spec: wanted.spec.clone(),
+            },
             users: BTreeSet::new(),
             last_used: 0,
         }
@@ -146,14 +154,6 @@ impl Wanted {
             url: self.spec.url.clone(),
             timestamp_ms: self.spec.timestamp_ms,
             kind: self.spec.kind.clone(),
-        }
-    }
-
-    pub(super) fn download(&self, entry: EntryId) -> Download {
-        Download {
-            entry,
-            scope: self.scope.clone(),
-            spec: self.spec.clone(),
         }
     }
 }

@@ -80,7 +80,8 @@ impl Place {
             public: scope.is_public(),
             modes: scope.modes(),
             wall_clock: || EpochMillis(0),
-            is_waited_for: &|| true,
+            progress: &Progress::default(),
+            source_of,
         })
     }
 
@@ -276,6 +277,8 @@ fn a_download_that_nobody_waits_for_is_given_up() {
     let place = Place::new();
     place.write("f", b"content");
     let spec = place.spec("f", ResourceKind::File);
+    let given_up = Progress::default();
+    given_up.give_up();
     let error = fetch(&Fetch {
         spec: &spec,
         name: "f",
@@ -283,7 +286,8 @@ fn a_download_that_nobody_waits_for_is_given_up() {
         public: false,
         modes: private().modes(),
         wall_clock: || EpochMillis(0),
-        is_waited_for: &|| false,
+        progress: &given_up,
+        source_of,
     });
     assert!(matches!(error, Err(FetchError::GivenUp)), "{error:?}");
 }

@@ -1,12 +1,14 @@
-//! One download: its place, its content, and the rename that makes it visible when complete.
+//! Threads of downloads, and one download: its place, its content, and the rename that makes it
+//! visible when complete.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use super::super::cache::{Download, Place};
+use super::super::cache::{Download, EntryId, Place};
 use super::super::deletion::Deletion;
 use super::super::error::{DirsError, FetchError};
 use super::super::fetch::{self, Fetch};
@@ -20,6 +22,67 @@ use dir_handle::DirHandle;
 const PLACE_TRIES_MAX: u32 = 1000;
 
 impl Shared {
+    /// Starts the downloads whose turn it is, each on a thread.
+    pub(super) fn start_downloads(self: &Arc<Self>) {
+        loop {
+            let downloads = self.take_downloads();
+            if downloads.is_empty() {
+                return;
+            }
+            for download in downloads {
+                self.spawn(download);
+            }
+        }
+    }
+
+    fn take_downloads(&self) -> Vec<Download> {
+        let mut state = self.state();
+        if state.is_stopping {
+            return Vec::new();
+        }
+        std::iter::from_fn(|| state.cache.next_download()).collect()
+    }
+
+    fn spawn(self: &Arc<Self>, download: Download) {
+        let entry = download.entry;
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name("localize-fetch".to_owned());
+        let spawned = thread.spawn(move || shared.download_each(download));
+        if let Err(error) = spawned {
+            self.finish(entry, Err(FetchError::NoThread(error)));
+        }
+    }
+
+    /// Performs downloads while there are any whose turn it is.
+    fn download_each(self: Arc<Self>, first: Download) {
+        let mut next = Some(first);
+        while let Some(download) = next {
+            let result = self.download(&download);
+            let place = result.as_ref().ok().map(|(place, _)| place.clone());
+            let is_unwanted = self.finish(download.entry, result);
+            if let (Some(place), true) = (place, is_unwanted) {
+                self.discard(&download.scope, &place);
+            }
+            let mut others = self.take_downloads();
+            next = others.pop();
+            for other in others {
+                self.spawn(other);
+            }
+        }
+    }
+
+    /// Records the end of a download and answers the requests that waited for it. Returns whether
+    /// none did.
+    fn finish(&self, entry: EntryId, result: Result<(Place, u64), FetchError>) -> bool {
+        let mut state = self.state();
+        let finished = state.cache.finish(entry, result.map_err(Arc::new));
+        state.cache.thread_ended(entry);
+        drop(state);
+        self.thread_ended.notify_all();
+        self.answer(finished.complete, finished.failed);
+        finished.unwanted
+    }
+
     pub(super) fn path_of(&self, scope: &Scope, place: &Place) -> PathBuf {
         let disk = self.dirs.local(place.disk);
         let mut path = disk.map(|disk| disk.path.clone()).unwrap_or_default();
@@ -77,10 +140,6 @@ impl Shared {
             .dirs
             .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
         let (place, parent, folder) = self.create_folder(download, disk)?;
-        let is_waited_for = || {
-            let state = self.state();
-            state.queues.is_some() && state.cache.is_waited_for(download.entry)
-        };
         let job = Fetch {
             spec: &download.spec,
             name: &place.name,
@@ -88,10 +147,11 @@ impl Shared {
             public: download.scope.is_public(),
             modes: download.scope.modes(),
             wall_clock: self.wall_clock,
-            is_waited_for: &is_waited_for,
+            progress: &download.progress,
+            source_of: self.source_of,
         };
         // The archive readers are foreign code on foreign input: a panic in them must fail this
-        // resource, not the thread that all containers wait for. None of their state is used
+        // resource, and the turns must learn that the thread is free. None of their state is used
         // afterwards.
         let fetched = catch_unwind(AssertUnwindSafe(|| fetch::fetch(&job)));
         let fetched = fetched.unwrap_or_else(|_| {

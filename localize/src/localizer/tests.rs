@@ -1,14 +1,21 @@
 //! Localization as a whole on folders of the test, with real threads and files.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::Mode;
+
 use crate::config::{DeletionConfig, DirsConfig};
 
-use super::super::resource::{LocalizationState, ResourceKind, ResourceUrl};
+use super::super::error::FetchError;
+use super::super::fetch::{Content, Opened, Source};
+use super::super::resource::{
+    LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
+};
 use super::*;
 
 /// Deadline that only a failing test reaches.
@@ -22,10 +29,35 @@ struct Node {
     deletion: DeletionService,
 }
 
-type Answer = Result<Vec<LocalizedResource>, LocalizeError>;
+/// Source `fifo:`, which hangs while the test holds its pipe open without writing.
+struct FifoSource;
+
+impl Source for FifoSource {
+    fn open(&self, path: &Path, _public: bool) -> io::Result<Opened> {
+        // The open must not wait for a writer, the reads must.
+        let mut options = File::options();
+        let fifo = options
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        fcntl(&fifo, FcntlArg::F_SETFL(OFlag::empty()))?;
+        Ok(Opened::File(Box::new(fifo)))
+    }
+}
+
+fn source_or_fifo(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
+    match url.scheme.as_deref() {
+        Some("fifo") => Ok(Box::new(FifoSource)),
+        _ => source_of(url),
+    }
+}
 
 impl Node {
     fn new() -> Self {
+        Self::with_timeout(600_000)
+    }
+
+    fn with_timeout(source_timeout_ms: u64) -> Self {
         let base = tempfile::tempdir().unwrap();
         fs::create_dir(base.path().join("source")).unwrap();
         // Independent of the umask of the test.
@@ -47,10 +79,17 @@ impl Node {
             cache_target_size_mb: 10_240,
             cache_cleanup_interval_ms: 600_000,
             fetch_thread_count: 2,
+            source_timeout_ms,
             max_files_per_directory: 8192,
         };
         let clock = || EpochMillis(0);
-        let started = Localizer::start(&config, dirs.clone(), deletion.clone(), clock);
+        let started = Localizer::start_with(
+            &config,
+            dirs.clone(),
+            deletion.clone(),
+            clock,
+            source_or_fifo,
+        );
         let (localizer, threads) = started.unwrap();
         Self {
             base,
@@ -59,6 +98,18 @@ impl Node {
             dirs,
             deletion,
         }
+    }
+
+    /// Creates a source that hangs until the returned file is closed and then is empty.
+    fn hanging(&self, name: &str, visibility: Visibility) -> (ResourceSpec, File) {
+        let mut spec = self.source(&format!("{name}.model"), "", visibility);
+        let path = self.base.path().join("source").join(name);
+        nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        let writer = File::options().read(true).write(true).open(&path).unwrap();
+        spec.timestamp_ms = writer.modified_ms().unwrap();
+        spec.url.scheme = Some("fifo".to_owned());
+        spec.url.path = path.to_str().unwrap().to_owned();
+        (spec, writer)
     }
 
     /// Writes a source file and returns the resource with which a container asks for it.
@@ -93,8 +144,20 @@ impl Node {
                 .collect(),
         };
         self.localizer
-            .localize(request, move |answer| sender.send(answer).unwrap());
+            .localize(request, move |answer| drop(sender.send(answer)));
         receiver
+    }
+
+    fn status(&self, n: i64) -> Vec<ResourceStatus> {
+        let (sender, receiver) = mpsc::channel();
+        self.localizer
+            .read_statuses(move |status| sender.send(status(container(n))).unwrap());
+        receiver.recv_timeout(DEADLINE).unwrap()
+    }
+
+    /// Waits until all earlier orders are performed.
+    fn settle(&self) {
+        self.status(0);
     }
 
     fn get(&self, n: i64, specs: &[&ResourceSpec]) -> Answer {
@@ -157,7 +220,7 @@ fn resources_arrive_where_hadoop_puts_them() {
     assert_eq!(mode(got[0].path.parent().unwrap()), 0o755);
     assert_eq!(mode(got[1].path.parent().unwrap()), 0o700);
     assert_eq!(got[1].link, "link1");
-    let done = node.localizer.status(container(1));
+    let done = node.status(1);
     assert!(done.iter().all(|s| s.state == LocalizationState::Completed));
 }
 
@@ -199,7 +262,7 @@ fn a_failure_is_told_with_its_cause_and_leaves_nothing() {
         "{text}"
     );
     assert_eq!(again, format!("java.io.IOException: {message}\n\n"));
-    let status = node.localizer.status(container(1));
+    let status = node.status(1);
     assert_eq!(status[0].state, LocalizationState::Failed);
     assert!(status[0].diagnostics.contains("changed on src filesystem"));
     node.deletion.wait_until_idle();
@@ -210,12 +273,12 @@ fn a_failure_is_told_with_its_cause_and_leaves_nothing() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_refused_on_the_spot() {
+fn requests_that_cannot_be_are_refused() {
     let node = Node::new();
     let spec = node.source("a", "content", Visibility::Private);
     let error = node
         .ask(1, "../root", &[&spec])
-        .try_recv()
+        .recv_timeout(DEADLINE)
         .unwrap()
         .unwrap_err();
     assert!(matches!(error, LocalizeError::InvalidUser(_)), "{error:?}");
@@ -223,7 +286,7 @@ fn requests_that_cannot_be_are_refused_on_the_spot() {
     spec.url.path = "/..".to_owned();
     let error = node
         .ask(1, "joe", &[&spec])
-        .try_recv()
+        .recv_timeout(DEADLINE)
         .unwrap()
         .unwrap_err();
     assert!(matches!(error, LocalizeError::NoName { .. }), "{error:?}");
@@ -275,6 +338,7 @@ fn unused_files_go_when_the_cache_is_too_large() {
     let kept = node.get(1, &[&specs[0]]).unwrap();
     let evicted = node.get(2, &[&specs[1]]).unwrap();
     node.localizer.release(container(2));
+    node.settle();
     assert_eq!(node.localizer.clean_up_cache(14), 0);
     assert_eq!(node.localizer.clean_up_cache(13), 1);
     node.deletion.wait_until_idle();
@@ -299,8 +363,7 @@ fn an_application_takes_its_folders_along() {
     let application = id.application_id();
     node.localizer.release(id);
     node.localizer.application_finished(application, &user);
-    node.deletion
-        .delete(node.dirs.application_deletions(application, &user));
+    node.settle();
     node.deletion.delete(node.dirs.log_deletions(application));
     node.deletion.wait_until_idle();
     assert!(made.local_dirs.iter().all(|dir| !dir.exists()));
@@ -308,40 +371,65 @@ fn an_application_takes_its_folders_along() {
 }
 
 #[test]
-fn open_requests_are_answered_when_the_container_is_given_up_or_the_node_stops() {
+fn another_users_files_arrive_while_all_sources_of_one_user_hang() {
+    let node = Node::new();
+    let visibilities = [Visibility::Public, Visibility::Private];
+    let kinds = visibilities.iter().cycle().take(12).enumerate();
+    let (hanging, writers): (Vec<_>, Vec<_>) = kinds
+        .map(|(n, visibility)| node.hanging(&n.to_string(), *visibility))
+        .unzip();
+    let slow = node.ask(1, "joe", &hanging.iter().collect::<Vec<_>>());
+    let files =
+        visibilities.map(|visibility| node.source(&format!("{visibility:?}"), "x", visibility));
+    // Both ask for this one, and ann does not wait for it behind joe's others.
+    let both = node.source("both", "x", Visibility::Public);
+    let joes_file = node.ask(2, "joe", &[&both]);
+    let small = node.ask(3, "ann", &[&files[0], &files[1], &both]);
+    assert_eq!(small.recv_timeout(DEADLINE).unwrap().unwrap().len(), 3);
+    joes_file.recv_timeout(DEADLINE).unwrap().unwrap();
+    assert!(slow.try_recv().is_err());
+    drop(writers);
+    assert_eq!(slow.recv_timeout(DEADLINE).unwrap().unwrap().len(), 12);
+}
+
+#[test]
+fn a_source_that_hangs_fails_its_container_and_nothing_else() {
+    let node = Node::with_timeout(30);
+    // As many as there are threads.
+    let hanging = ["a", "b"].map(|name| node.hanging(name, Visibility::Private));
+    let error = node.get(1, &[&hanging[0].0, &hanging[1].0]).unwrap_err();
+    let text = error.diagnostics();
+    assert!(text.contains("made no progress for 30 ms"), "{text}");
+    let hangs = [&hanging[0].0, &hanging[1].0].map(|spec| spec.url.to_string());
+    assert!(hangs.iter().any(|url| text.contains(url)), "{text}");
+    // Their threads still hang; others take their place. With so short a limit a busy machine may
+    // fail a file that does not hang.
+    let file = node.source("file", "x", Visibility::Private);
+    let ask = || node.ask(2, "joe", &[&file]).recv_timeout(DEADLINE);
+    while ask().unwrap().is_err() {}
+    drop(hanging);
+}
+
+#[test]
+fn open_requests_are_answered_when_the_container_is_released_or_the_node_stops() {
     let mut node = Node::new();
-    let spec = node.source("a", "content", Visibility::Private);
-    let cancelled = {
-        // Registered, but not sent to the thread that begins: the request stays open.
-        let mut state = node.localizer.shared.state();
-        let (sender, receiver) = mpsc::channel();
-        let request = LocalizeRequest {
-            container: container(1),
-            user: "joe".to_owned(),
-            resources: vec![("link".to_owned(), spec.clone())],
-        };
-        let wanted = check(request).unwrap();
-        let id = state.cache.register(container(1), wanted).unwrap();
-        let reply: Reply = Box::new(move |answer| sender.send(answer).unwrap());
-        state.replies.insert(id, reply);
-        receiver
-    };
-    node.localizer.cancel(container(1));
-    let answer = cancelled.try_recv().unwrap();
+    let (spec, writer) = node.hanging("a", Visibility::Private);
+    let released = node.ask(1, "joe", &[&spec]);
+    let open = node.ask(2, "joe", &[&spec]);
+    node.localizer.release(container(1));
+    let answer = released.recv_timeout(DEADLINE).unwrap();
     assert!(
         matches!(answer, Err(LocalizeError::Cancelled)),
         "{answer:?}"
     );
 
-    let localizer = node.localizer.clone();
-    node.threads.take().unwrap().stop();
-    let (sender, receiver) = mpsc::channel();
-    let request = LocalizeRequest {
-        container: container(2),
-        user: "joe".to_owned(),
-        resources: vec![("link".to_owned(), spec)],
-    };
-    localizer.localize(request, move |answer| sender.send(answer).unwrap());
-    let answer = receiver.try_recv().unwrap();
+    let threads = node.threads.take().unwrap();
+    let stopping = std::thread::spawn(move || threads.stop());
+    let answer = open.recv_timeout(DEADLINE).unwrap();
     assert!(matches!(answer, Err(LocalizeError::Stopping)), "{answer:?}");
+    let late = node.ask(3, "joe", &[&spec]);
+    let answer = late.recv_timeout(DEADLINE).unwrap();
+    assert!(matches!(answer, Err(LocalizeError::Stopping)), "{answer:?}");
+    drop(writer);
+    stopping.join().unwrap();
 }

@@ -14,6 +14,7 @@ use zip::write::SimpleFileOptions;
 
 use super::super::error::RefusedEntry as Refused;
 use super::super::layout::Scope;
+use super::super::progress::Progress;
 use super::*;
 
 impl Content for Cursor<Vec<u8>> {
@@ -48,7 +49,8 @@ impl Place {
         free_reserve_bytes: u64,
         entries: u32,
     ) -> Result<u64, UnpackError> {
-        let mut budget = Budget::new(&self.cache, &|| true);
+        let progress = Progress::default();
+        let mut budget = Budget::new(&self.cache, &progress);
         budget.restrict(free_reserve_bytes, entries);
         let content = &mut Cursor::new(bytes);
         let modes = Scope::Public.modes();
@@ -499,7 +501,8 @@ proptest! {
     fn no_sequence_of_entries_leads_out(entries in prop::collection::vec((0..4_usize, hostile_path(), hostile_path()), 1..12)) {
         let place = Place::new();
         let root = place.cache.create("x.tar", 0o755).unwrap();
-        let mut budget = Budget::new(&place.cache, &|| true);
+        let progress = Progress::default();
+        let mut budget = Budget::new(&place.cache, &progress);
         let mut extract = Extract::new("x.tar", root, Scope::Public.modes(), &mut budget);
         for (kind, name, other) in entries {
             let (name, other) = (name.as_bytes(), other.as_bytes());

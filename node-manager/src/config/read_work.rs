@@ -157,6 +157,7 @@ pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
         cache_cleanup_interval_ms: reader
             .u64("yarn.nodemanager.localizer.cache.cleanup.interval-ms", 1),
         fetch_thread_count: reader.u32("yarn.nodemanager.localizer.fetch.thread-count", 1),
+        source_timeout_ms: reader.u64("yarn.nodemanager.agent.localizer.source-timeout-ms", 1),
         // 36 subfolders and at least one file (Hadoop: LocalCacheDirectoryManager).
         max_files_per_directory: reader
             .u32("yarn.nodemanager.local-cache.max-files-per-directory", 37),

@@ -28,6 +28,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.localizer.cache.cleanup.interval-ms", Some("600000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.localizer.cache.target-size-mb", Some("10240"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.nodemanager.localizer.fetch.thread-count", Some("4"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.localizer.source-timeout-ms", Some("600000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.log-dirs", Some("${yarn.log.dir}/userlogs"), Paths),
     key(Honoured, YarnDefault, "yarn.nodemanager.default-container-executor.log-dirs.permissions", Some("710"), Octal),
     key(Honoured, YarnDefault, "yarn.nodemanager.log.retain-seconds", Some("10800"), Seconds),
