@@ -86,17 +86,26 @@ impl ScriptedAm {
     #[must_use]
     #[track_caller]
     pub fn connect(rm: &ScriptedRm, application: i32) -> Self {
+        Self::connect_as(&current_user(), rm, application)
+    }
+
+    /// Connects as [`connect`](Self::connect) does, with an application of this user.
+    ///
+    /// # Panics
+    /// When the node does not register or refuses the connection.
+    #[must_use]
+    #[track_caller]
+    pub fn connect_as(user: &str, rm: &ScriptedRm, application: i32) -> Self {
         let node = rm.wait_registered();
         let secrets = rm.secrets();
         let attempt = ApplicationId::new(secrets.rm_identifier, application).attempt(1);
-        let user = current_user();
-        let nm_token = secrets.nm_token(attempt, &node, &user);
+        let nm_token = secrets.nm_token(attempt, &node, user);
         let client = Self::open(rm, &node, &nm_token)
             .unwrap_or_else(|error| panic!("{node} refuses {attempt}: {error}"));
         Self {
             attempt,
             node,
-            user,
+            user: user.to_owned(),
             secrets,
             nm_token,
             client,

@@ -13,6 +13,7 @@
 
 mod commands;
 mod configuration;
+mod localization;
 mod resources;
 mod rpc;
 mod tokens;
