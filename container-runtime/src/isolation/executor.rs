@@ -4,7 +4,7 @@ use cgroup::{Cgroup, CgroupError, Limits, Parent, Root};
 use records::ExecutionType;
 
 use super::limits::of_new_cgroup;
-use super::state::{Done, FreezeReason, Group, Groups, Job, Progress, Scope};
+use super::state::{Files, FreezeReason, Group, Groups, Scope};
 
 /// Processes moved by one job, after which the container may be killed or frozen: a few
 /// milliseconds' worth.
@@ -46,74 +46,10 @@ impl Places {
         }
         Ok(made)
     }
+}
 
-    /// Carries out a job. May block, unless the job is a fast one.
-    pub(super) fn run(&self, job: Job) -> Option<Done> {
-        Some(match job {
-            Job::WriteScope {
-                scope,
-                part,
-                limits,
-            } => Done::ScopeWritten {
-                scope,
-                part,
-                limits,
-                result: self.write_scope(scope, &limits),
-            },
-            Job::Write {
-                group,
-                limits,
-                reason,
-            } => Done::Written {
-                group,
-                limits,
-                reason,
-                result: self.group(group).and_then(|group| group.apply(&limits)),
-            },
-            Job::SetFrozen {
-                id,
-                groups,
-                frozen,
-                reason,
-            } => Done::FrozenSet {
-                id,
-                reason,
-                result: self.set_frozen(groups, frozen, reason),
-            },
-            Job::CheckFrozen { id, groups } => Done::FrozenChecked {
-                id,
-                result: self.progress(groups),
-            },
-            Job::Create { group, limits } => Done::Created {
-                group,
-                limits,
-                result: self.create(group, &limits),
-            },
-            Job::Remove { group } => {
-                self.remove(group);
-                return None;
-            }
-            Job::Move { from, to } => Done::Moved {
-                from,
-                result: self.move_some(from, to),
-            },
-            Job::Measure { former } => Done::Measured {
-                former,
-                populated: self
-                    .group(former)
-                    .and_then(|group| group.is_populated())
-                    .unwrap_or(false),
-                held: self.held_bytes(former).unwrap_or(0),
-            },
-            Job::Reclaim { id, groups, bytes } => Done::Reclaimed {
-                id,
-                result: self.reclaim(groups, bytes),
-                held: groups.all().map(|group| self.held_bytes(group)).sum(),
-            },
-        })
-    }
-
-    fn write_scope(&self, scope: Scope, limits: &Limits) -> Result<(), CgroupError> {
+impl Files for &Places {
+    fn write_scope(&mut self, scope: Scope, limits: &Limits) -> Result<(), CgroupError> {
         match scope {
             Scope::AllContainers => self.root.apply(limits),
             Scope::Guaranteed => self.guaranteed.apply(limits),
@@ -121,9 +57,13 @@ impl Places {
         }
     }
 
-    /// Freezes or thaws all cgroups, also after a refusal; returns the first one.
+    fn write(&mut self, group: Group, limits: &Limits) -> Result<(), CgroupError> {
+        self.group(group)?.apply(limits)
+    }
+
+    /// Continues after a refusal and returns the first one.
     fn set_frozen(
-        &self,
+        &mut self,
         groups: Groups,
         frozen: bool,
         reason: FreezeReason,
@@ -141,22 +81,16 @@ impl Places {
         results.fold(Ok(()), Result::and)
     }
 
-    fn progress(&self, groups: Groups) -> Result<Progress, CgroupError> {
-        for group in groups.all() {
-            if !self.group(group)?.is_frozen()? {
-                return Ok(Progress::Stopping);
-            }
-        }
-        let held = groups.all().map(|group| self.held_bytes(group)).sum();
-        Ok(Progress::Stopped(held))
+    fn has_stopped(&mut self, group: Group) -> Result<bool, CgroupError> {
+        self.group(group)?.is_frozen()
     }
 
-    fn create(&self, group: Group, limits: &Limits) -> Result<(), CgroupError> {
+    fn create(&mut self, group: Group, limits: &Limits) -> Result<(), CgroupError> {
         let made = self.class(group.class).create(&group.id.to_string())?;
         made.apply(limits)
     }
 
-    fn remove(&self, group: Group) {
+    fn remove(&mut self, group: Group) {
         // Fine if somebody else has removed it.
         if let Err(error) = self.group(group).and_then(|group| group.remove()) {
             let error = crate::error_chain(&error);
@@ -164,19 +98,20 @@ impl Places {
         }
     }
 
-    fn move_some(&self, from: Group, to: Group) -> Result<usize, CgroupError> {
+    fn move_some(&mut self, from: Group, to: Group) -> Result<usize, CgroupError> {
         self.group(to)?.move_from(&self.group(from)?, MOVED_AT_ONCE)
     }
 
-    fn reclaim(&self, groups: Groups, bytes: u64) -> Result<bool, CgroupError> {
-        match groups.current {
-            Some(group) if bytes > 0 => self.group(group)?.reclaim(bytes),
-            Some(_) | None => Ok(true),
-        }
+    fn is_populated(&mut self, group: Group) -> bool {
+        let populated = self.group(group).and_then(|group| group.is_populated());
+        populated.unwrap_or(false)
     }
 
-    /// Memory charged to a cgroup, in bytes; `None`: unknown.
-    fn held_bytes(&self, group: Group) -> Option<u64> {
+    fn reclaim(&mut self, group: Group, bytes: u64) -> Result<bool, CgroupError> {
+        self.group(group)?.reclaim(bytes)
+    }
+
+    fn held_bytes(&mut self, group: Group) -> Option<u64> {
         let sampler = self.group(group).ok()?.sampler().ok()?;
         sampler.read().ok()?.memory_bytes
     }

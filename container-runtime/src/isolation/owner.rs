@@ -93,7 +93,7 @@ pub(super) fn start(
 /// Carries out slow jobs until the owner has ended.
 fn execute(places: &Places, jobs: &Receiver<Job>, results: &Sender<Done>) {
     for job in jobs {
-        if let Some(done) = places.run(job)
+        if let Some(done) = job.run(&mut &*places)
             && results.send(done).is_err()
         {
             return;
@@ -173,7 +173,7 @@ impl Owner {
     }
 
     fn run(&mut self, job: Job) {
-        if let Some(done) = self.places.run(job) {
+        if let Some(done) = job.run(&mut &*self.places) {
             self.state.handle(Event::Done(done), Instant::now());
         }
     }

@@ -7,6 +7,7 @@
 //! and one write per part of a class are under way, so the queues are bounded by the containers.
 //!
 //! - `action`: the vocabulary; `container`: the state of one container
+//! - `files`: jobs, carried out on the kernel's files or on a model of them
 //! - `freezing`: pause, resume and the end of a container
 //! - `class_change`: limits, promotion, demotion, and memory charged to a former cgroup
 //! - `reclaim`: memory of frozen containers
@@ -17,6 +18,7 @@ mod action;
 mod boost;
 mod class_change;
 mod container;
+mod files;
 mod freezing;
 mod reclaim;
 mod scope_limits;
@@ -36,6 +38,7 @@ pub(super) use action::{
 };
 use boost::Boost;
 use container::{Container, End};
+pub(super) use files::Files;
 use reclaim::ReclaimQueue;
 use scope_limits::ScopeLimits;
 

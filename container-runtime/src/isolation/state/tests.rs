@@ -89,7 +89,7 @@ impl World {
     /// Runs a job. A refused one is reported; only a move of a container that ends need not be.
     fn run(&mut self, job: Job) {
         let (refusals, reports) = (self.kernel.refusals, self.reports);
-        if let Some(done) = self.kernel.run(job) {
+        if let Some(done) = job.run(&mut self.kernel) {
             self.state.handle(Event::Done(done), self.now);
             self.perform();
         }

@@ -7,7 +7,8 @@ use records::ContainerId;
 use sched::ContainerSpec;
 
 use super::super::super::limits::Rules;
-use super::super::action::{Done, Group, Groups, Job, Progress, Scope};
+use super::super::action::{FreezeReason, Group, Groups, Scope};
+use super::super::files::Files;
 
 /// Most processes moved by one job.
 const MOVED_AT_ONCE: usize = 64;
@@ -96,74 +97,10 @@ impl Kernel {
         }
         is_refused
     }
+}
 
-    pub(super) fn run(&mut self, job: Job) -> Option<Done> {
-        Some(match job {
-            Job::WriteScope {
-                scope,
-                part,
-                limits,
-            } => Done::ScopeWritten {
-                scope,
-                part,
-                limits,
-                result: self.write_scope(scope, limits),
-            },
-            Job::Write {
-                group,
-                limits,
-                reason,
-            } => Done::Written {
-                group,
-                limits,
-                reason,
-                result: self.write(group, limits),
-            },
-            Job::SetFrozen {
-                id,
-                groups,
-                frozen,
-                reason,
-            } => Done::FrozenSet {
-                id,
-                reason,
-                result: self.set_frozen(id, groups, frozen),
-            },
-            Job::CheckFrozen { id, groups } => Done::FrozenChecked {
-                id,
-                result: Ok(self.progress(id, groups)),
-            },
-            Job::Create { group, limits } => Done::Created {
-                group,
-                limits,
-                result: self.create(group, limits),
-            },
-            Job::Remove { group } => {
-                let removed = self.groups.remove(&group);
-                assert_eq!(removed.map_or(0, |files| files.processes), 0, "{group:?}");
-                return None;
-            }
-            Job::Move { from, to } => Done::Moved {
-                from,
-                result: self.move_some(from, to),
-            },
-            Job::Measure { former } => {
-                let files = self.groups.get(&former);
-                Done::Measured {
-                    former,
-                    populated: files.is_some_and(|files| files.processes > 0),
-                    held: files.map_or(0, |files| files.charge),
-                }
-            }
-            Job::Reclaim { id, groups, bytes } => Done::Reclaimed {
-                id,
-                result: Ok(self.reclaim(groups, bytes)),
-                held: Some(self.held(groups)),
-            },
-        })
-    }
-
-    fn write_scope(&mut self, scope: Scope, limits: Limits) -> Result<(), CgroupError> {
+impl Files for Kernel {
+    fn write_scope(&mut self, scope: Scope, limits: &Limits) -> Result<(), CgroupError> {
         self.writes += 1;
         if self.is_refused(None) {
             self.uncertain_scopes.push(scope);
@@ -183,7 +120,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn write(&mut self, group: Group, limits: Limits) -> Result<(), CgroupError> {
+    fn write(&mut self, group: Group, limits: &Limits) -> Result<(), CgroupError> {
         self.writes += 1;
         let is_refused = self.is_refused(Some(group.id));
         let files = self.groups.get_mut(&group).ok_or_else(refusal)?;
@@ -201,31 +138,27 @@ impl Kernel {
 
     fn set_frozen(
         &mut self,
-        id: ContainerId,
         groups: Groups,
         frozen: bool,
+        _: FreezeReason,
     ) -> Result<(), CgroupError> {
-        if self.is_refused(Some(id)) {
+        let id = groups.all().next().map(|group| group.id);
+        if self.is_refused(id) {
             return Err(refusal());
         }
         for group in groups.all() {
             self.groups.get_mut(&group).ok_or_else(refusal)?.frozen = frozen;
         }
-        self.stopped.remove(&id);
+        self.stopped.retain(|stopped| Some(*stopped) != id);
         Ok(())
     }
 
-    fn progress(&self, id: ContainerId, groups: Groups) -> Progress {
-        let has_stopped = self.stopped.contains(&id);
-        assert!(groups.all().all(|group| self.groups[&group].frozen));
-        if has_stopped {
-            Progress::Stopped(Some(self.held(groups)))
-        } else {
-            Progress::Stopping
-        }
+    fn has_stopped(&mut self, group: Group) -> Result<bool, CgroupError> {
+        assert!(self.groups[&group].frozen);
+        Ok(self.stopped.contains(&group.id))
     }
 
-    fn create(&mut self, group: Group, limits: Limits) -> Result<(), CgroupError> {
+    fn create(&mut self, group: Group, limits: &Limits) -> Result<(), CgroupError> {
         let is_refused = self.is_refused(Some(group.id));
         let files = self.groups.entry(group).or_default();
         if is_refused {
@@ -247,21 +180,26 @@ impl Kernel {
         Ok(moved)
     }
 
-    fn held(&self, groups: Groups) -> u64 {
-        let files = groups.all().filter_map(|group| self.groups.get(&group));
-        files.map(|files| files.charge).sum()
+    fn remove(&mut self, group: Group) {
+        let removed = self.groups.remove(&group);
+        assert_eq!(removed.map_or(0, |files| files.processes), 0, "{group:?}");
     }
 
-    fn reclaim(&mut self, groups: Groups, bytes: u64) -> bool {
+    fn is_populated(&mut self, group: Group) -> bool {
+        let files = self.groups.get(&group);
+        files.is_some_and(|files| files.processes > 0)
+    }
+
+    fn held_bytes(&mut self, group: Group) -> Option<u64> {
+        Some(self.groups.get(&group).map_or(0, |files| files.charge))
+    }
+
+    fn reclaim(&mut self, group: Group, bytes: u64) -> Result<bool, CgroupError> {
         let least = self.unreclaimable;
-        if let Some(group) = groups.current
-            && let Some(files) = self.groups.get_mut(&group)
-        {
-            files.charge = files
-                .charge
-                .saturating_sub(bytes)
-                .max(least.min(files.charge));
+        if let Some(files) = self.groups.get_mut(&group) {
+            let left = files.charge.saturating_sub(bytes);
+            files.charge = left.max(least.min(files.charge));
         }
-        true
+        Ok(true)
     }
 }
