@@ -31,6 +31,15 @@ pub fn raise() -> io::Result<u64> {
     }
 }
 
+/// Returns the open-file limit of this process.
+///
+/// # Errors
+/// Those of the kernel; it names none.
+pub fn limit() -> io::Result<u64> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(soft)
+}
+
 /// The limits that containers get, soft and hard; `None`: those of this process.
 pub(crate) fn of_containers() -> Option<(u64, u64)> {
     AT_START.get().copied()

@@ -14,12 +14,14 @@ use std::time::Duration;
 use container_runtime::config::CgroupConfig;
 use container_runtime::isolation::Availability;
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
 
 use hadoop_conf::HostPort;
 use hadoop_conf::site_xml::Origin;
 use node_manager::config::{Config, Loaded, keys};
+use node_manager::descriptors::Descriptors;
 
 /// A name server that has not answered by then will not do for an agent either.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -84,6 +86,9 @@ pub trait Machine {
     /// Whether containers would have cgroups.
     fn cgroups(&self, config: &CgroupConfig) -> Availability;
 
+    /// Returns the open-file limit that an agent would raise its own to, if it can be read.
+    fn open_files(&self) -> Option<u64>;
+
     /// Whether the host has an address.
     ///
     /// # Errors
@@ -115,6 +120,11 @@ impl Machine for ThisMachine {
 
     fn cgroups(&self, config: &CgroupConfig) -> Availability {
         Availability::foreseen(config)
+    }
+
+    fn open_files(&self) -> Option<u64> {
+        let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
+        Some(hard)
     }
 
     fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {
@@ -206,6 +216,10 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     } else if availability.is_used() {
         findings.notes.push(availability.to_string());
     }
+    let descriptors = machine.open_files().map(Descriptors::divide);
+    findings
+        .notes
+        .extend(descriptors.map(|parts| parts.to_string()));
     if config.amrm_proxy.enabled {
         let schedulers = config
             .rm
@@ -325,6 +339,10 @@ mod tests {
                     reason: "no cgroup hierarchy is mounted".to_owned(),
                 },
             }
+        }
+
+        fn open_files(&self) -> Option<u64> {
+            Some(4096)
         }
 
         fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {

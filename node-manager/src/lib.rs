@@ -11,6 +11,7 @@
 //! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what they
 //!   leave on the node; [`resource_manager`]: registration and
 //!   heartbeats
+//! - [`descriptors`]: the division of open files among peers and containers
 //! - `wiring`: makes every part and ends them in order
 //!
 //! Owns the node's state and the order of start and stop. May not know the command line, signals,
@@ -24,6 +25,7 @@ pub mod container_manager;
 pub mod context_budget;
 pub mod core;
 pub mod core_task;
+pub mod descriptors;
 pub mod launch_context;
 pub mod node_identity;
 pub mod performer;

@@ -1,19 +1,25 @@
 //! A Hadoop RPC server: one port, several protocols, one way to authenticate.
 //!
 //! ```text
-//! accept loop ──permit──▶ connection task (handshake, reads) ──▶ call, inline or in its own task
+//! accept loop ──place──▶ connection task (handshake, reads) ──▶ call, inline or in its own task
 //!                                    ▲                                        │
 //!                                    └────────── Outbound ◀──── answer ◀──────┘
 //! ```
-//! Everything that a peer can make grow has a limit in [`ServerLimits`]: connections, the time to
-//! authenticate, frames, calls in flight. At a limit peers wait, in the kernel's queues, rather
-//! than fail.
+//! Everything that a peer can make grow has one owner with a limit in [`ServerLimits`]:
+//!
+//! | what | owner | at the limit |
+//! |---|---|---|
+//! | connections before authentication | `strangers` | the one open longest is evicted |
+//! | connections of callers | a semaphore, shares in `budget` | the next waits, then fails |
+//! | bytes of requests, also decoded | `budget` | the next waits; too costly ones fail |
+//! | bytes of answers, calls in flight | `budget` | no further call of the user is read |
 
 mod budget;
 mod calls;
 mod connection;
 mod handshake;
 mod running;
+mod strangers;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,13 +30,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::budget::Budgets;
 use self::running::ServiceCall;
+use self::strangers::{StrangerPlace, Strangers};
 use crate::exception::{HadoopException, RemoteException};
 use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
 use crate::proto::hadoop_common::RequestHeaderProto;
@@ -59,8 +66,14 @@ const METHOD_LENGTH_MAX: usize = 256;
 /// The limits of one server, for all peers together and for each.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
-    /// Connections at a time; further ones wait in the kernel's backlog.
+    /// Connections of callers at a time; further ones wait for a place while they have the time
+    /// to authenticate. A user who has proved a token gets half.
     pub connections_max: usize,
+    /// Connections of peers that have not authenticated themselves; a further one evicts the one
+    /// that has been open longest.
+    pub strangers_max: usize,
+    /// The same limit per address: a further one evicts one of the same address.
+    pub strangers_per_address_max: usize,
     /// Calls in flight on one connection; its further calls are not read.
     pub calls_per_connection_max: usize,
     /// Longest frame of an authenticated peer, in bytes.
@@ -99,6 +112,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections_max: 4096,
+            strangers_max: 512,
+            strangers_per_address_max: 512,
             calls_per_connection_max: 256,
             frame_length_max: FRAME_LENGTH_MAX,
             requests_bytes_max: 4 * FRAME_LENGTH_MAX,
@@ -116,6 +131,21 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
+    /// Returns these limits for a port that may have this many descriptors: most for callers, some
+    /// for peers that authenticate themselves, of which one address gets a quarter.
+    #[must_use]
+    pub fn within_descriptors(self, descriptors: usize) -> Self {
+        let strangers = (descriptors / 8).clamp(1, self.strangers_max);
+        Self {
+            connections_max: descriptors
+                .saturating_sub(strangers)
+                .clamp(1, self.connections_max),
+            strangers_max: strangers,
+            strangers_per_address_max: (strangers / 4).max(1),
+            ..self
+        }
+    }
+
     /// Returns the bytes that one request may cost: its frame, and what decoding takes.
     #[must_use]
     pub const fn request_cost_max(&self) -> usize {
@@ -197,6 +227,8 @@ struct Shared {
     auth: ServerAuth,
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
+    strangers: Arc<Strangers>,
+    /// Places of callers.
     connections: Arc<Semaphore>,
     budgets: Budgets,
     /// Permits to decode off the runtime's workers.
@@ -285,6 +317,7 @@ impl RpcServer {
         let shared = Arc::new(Shared {
             auth,
             services,
+            strangers: Arc::new(Strangers::new(&limits)),
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             budgets: Budgets::new(&limits),
             heavy: Arc::new(Semaphore::new(HEAVY_MAX)),
@@ -299,11 +332,11 @@ impl RpcServer {
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => break,
-                accepted = accept(&listener, &shared.connections) => accepted,
+                accepted = accept(&listener, &shared.strangers) => accepted,
             };
-            let (stream, peer, permit) = accepted;
+            let (stream, peer, place) = accepted;
             let abandon = shared.abandon.clone();
-            let serving = connection::serve(Arc::clone(&shared), stream, peer, permit);
+            let serving = connection::serve(Arc::clone(&shared), stream, peer, place);
             connections.spawn(async move {
                 tokio::select! {
                     () = serving => {}
@@ -326,20 +359,18 @@ impl RpcServer {
     }
 }
 
-/// Waits for a free connection slot, then for the next connection.
+/// Waits for the next connection.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
-    let permit = Arc::clone(places)
-        .acquire_owned()
-        .await
-        .expect("the semaphore is never closed");
+    strangers: &Arc<Strangers>,
+) -> (TcpStream, SocketAddr, StrangerPlace) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, permit),
+            Ok((stream, peer)) => return (stream, peer, strangers.admit(peer.ip())),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
+                // Frees a descriptor, if that is what is missing.
+                strangers.evict_one();
                 sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }

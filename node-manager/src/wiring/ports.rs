@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use container_runtime::open_files;
 use node_web::admin::AdminServer;
 use records::NodeId;
 use time::UtcOffset;
@@ -17,6 +18,7 @@ use super::{AgentError, slices, starting};
 use crate::config::Config;
 use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
+use crate::descriptors::Descriptors;
 use crate::node_identity;
 
 /// The servers, listening, and what is known by their ports.
@@ -33,6 +35,9 @@ impl Ports {
         utc_offset: UtcOffset,
         shared: &Shared,
     ) -> Result<Self, AgentError> {
+        let limit = open_files::limit().map_err(starting("the ports: limit of open files"))?;
+        let descriptors = Descriptors::divide(limit);
+        tracing::info!("{descriptors}");
         let manager = ContainerManager::new(
             shared.handle.clone(),
             Arc::clone(&shared.secrets),
@@ -43,7 +48,7 @@ impl Ports {
         let secrets = Arc::clone(&shared.secrets);
         let (rpc, address) = RpcServer::builder(ServerAuth::Token(secrets))
             .service(ContainerManagementService::new(Arc::new(manager)))
-            .limits(server_limits())
+            .limits(server_limits().within_descriptors(descriptors.container_management))
             .bind(node_identity::resolve(&config.addresses.node_bind()).await?)
             .await
             .map_err(starting(
@@ -53,12 +58,12 @@ impl Ports {
             node_identity::resolve(&config.addresses.web_bind()).await?,
             Arc::new(shared.handle.clone()),
             Arc::clone(&shared.metrics),
-            slices::admin(config, utc_offset),
+            slices::admin(config, utc_offset, &descriptors),
         )
         .await
         .map_err(AgentError::Web)?;
         let proxy = match &shared.proxy {
-            Some(proxy) => Some(ProxyPort::listen(config, proxy).await?),
+            Some(proxy) => Some(ProxyPort::listen(config, proxy, &descriptors).await?),
             None => None,
         };
         let host = node_identity::node_host(&config.addresses.node)?;

@@ -15,6 +15,7 @@ use wire::server::{RpcServer, ServerAuth};
 use super::{AgentError, starting};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::descriptors::Descriptors;
 use crate::node_identity;
 use crate::secrets::NodeSecrets;
 
@@ -89,11 +90,12 @@ impl ProxyPort {
     pub(super) async fn listen(
         config: &Config,
         proxy: &Arc<AmrmProxy>,
+        descriptors: &Descriptors,
     ) -> Result<Self, AgentError> {
         let address = config.addresses.proxy_bind(&config.amrm_proxy.address);
         let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
             .service(AmrmProxyService::new(Arc::clone(proxy)))
-            .limits(amrm_proxy::server_limits())
+            .limits(amrm_proxy::server_limits().within_descriptors(descriptors.amrm_proxy))
             .bind(node_identity::resolve(&address).await?)
             .await
             .map_err(starting(

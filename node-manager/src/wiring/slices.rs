@@ -21,6 +21,7 @@ use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
+use crate::descriptors::Descriptors;
 use crate::node_identity::Machine;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 
@@ -83,14 +84,22 @@ pub(super) fn offer(config: &Config, hardware: Hardware) -> isolation::Offer {
     }
 }
 
-pub(super) fn admin(config: &Config, utc_offset: UtcOffset) -> AdminOptions {
+pub(super) fn admin(
+    config: &Config,
+    utc_offset: UtcOffset,
+    descriptors: &Descriptors,
+) -> AdminOptions {
+    let defaults = AdminOptions::default();
+    let mut limits = defaults.limits;
+    limits.connections = descriptors.web;
+    limits.connections_per_address = limits.connections_per_address.min(descriptors.web);
     AdminOptions {
+        limits,
         log_aggregation_enabled: config.logs.aggregation_enabled,
         log_server_url: config.logs.server_url.clone(),
         log_server_web_service_url: config.logs.server_web_service_url.clone(),
         utc_offset,
         hosts: config.web.hosts.clone(),
-        ..AdminOptions::default()
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod commands;
 mod configuration;
+mod limits;
 mod localization;
 mod resources;
 mod rpc;

@@ -1,5 +1,5 @@
 //! Memory that callers may take, counted in bytes: the one owner of it, with a bound for all
-//! callers together and a share for each user.
+//! callers together and a share for each user. A user's connections are counted here, too.
 //!
 //! There are two budgets, so that requests and answers never wait for each other's memory:
 //! - *requests*: bytes of long frames as they arrive, and what decoding takes. Taken step by step,
@@ -46,6 +46,8 @@ pub(super) struct Account {
     answers: Budget,
     /// Held while a request takes memory step by step.
     turn: Arc<Semaphore>,
+    /// Connections that the user may have.
+    connections: Arc<Semaphore>,
 }
 
 /// A user's share of a budget, and the whole.
@@ -86,12 +88,13 @@ impl Budgets {
         if accounts.len() >= 2 * self.limits.connections_max {
             accounts.retain(|_, known| known.strong_count() > 0);
         }
-        let budget = |all: &Arc<Semaphore>, bytes: usize| {
-            let bytes = if is_proven { bytes / 2 } else { bytes };
-            Budget {
-                own: Arc::new(Semaphore::new(bytes / UNIT)),
-                all: Arc::clone(all),
-            }
+        let share = |whole: usize| {
+            let share = if is_proven { whole.div_ceil(2) } else { whole };
+            Arc::new(Semaphore::new(share))
+        };
+        let budget = |all: &Arc<Semaphore>, bytes: usize| Budget {
+            own: share(bytes / UNIT),
+            all: Arc::clone(all),
         };
         let account = Arc::new(Account {
             requests: budget(&self.requests, self.limits.requests_bytes_max),
@@ -101,6 +104,7 @@ impl Budgets {
             } else {
                 Semaphore::MAX_PERMITS
             })),
+            connections: share(self.limits.connections_max),
         });
         accounts.insert(key, Arc::downgrade(&account));
         account
@@ -108,6 +112,12 @@ impl Budgets {
 }
 
 impl Account {
+    /// Waits for one of the user's connections.
+    pub(super) async fn connection(&self) -> OwnedSemaphorePermit {
+        let connection = Arc::clone(&self.connections).acquire_owned().await;
+        connection.expect("the semaphore is never closed")
+    }
+
     /// Waits until no other request of this user takes memory step by step.
     pub(super) async fn turn(&self) -> OwnedSemaphorePermit {
         let turn = Arc::clone(&self.turn).acquire_owned().await;

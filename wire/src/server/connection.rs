@@ -20,6 +20,7 @@ use super::budget::Account;
 use super::calls::{NoMemory, Reserved};
 use super::handshake::{Handshake, Refused};
 use super::running::Place;
+use super::strangers::StrangerPlace;
 use super::{SMALL_REQUEST_BYTES, Shared};
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
@@ -48,6 +49,8 @@ pub(super) enum Ended {
     Shutdown,
     #[error("no connection context in time")]
     HandshakeTimeout,
+    #[error("evicted before authentication by a newer connection")]
+    Evicted,
     #[error("idle")]
     Idle,
     #[error("the peer does not read its answers")]
@@ -64,15 +67,14 @@ pub(super) enum Ended {
     Io(#[from] io::Error),
 }
 
-/// Serves one connection to its end. `permit` is its slot among the server's connections.
+/// Serves one connection to its end. `place` is its place until it has authenticated itself.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     stream: TcpStream,
     peer: SocketAddr,
-    permit: OwnedSemaphorePermit,
+    place: StrangerPlace,
 ) {
-    let ended = run(&shared, stream, peer).await;
-    drop(permit);
+    let ended = run(&shared, stream, peer, place).await;
     match ended {
         Ended::Refused(refused) => {
             tracing::info!(%peer, reason = %refused, "RPC connection refused")
@@ -80,6 +82,7 @@ pub(super) async fn serve(
         Ended::ByPeer
         | Ended::Shutdown
         | Ended::HandshakeTimeout
+        | Ended::Evicted
         | Ended::Idle
         | Ended::Stalled
         | Ended::Slow
@@ -89,19 +92,34 @@ pub(super) async fn serve(
     }
 }
 
-async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> Ended {
+async fn run(
+    shared: &Arc<Shared>,
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    place: StrangerPlace,
+) -> Ended {
     if let Err(error) = stream.set_nodelay(true) {
         return error.into();
     }
     let deadline = Instant::now() + shared.limits.handshake_timeout;
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX_UNAUTHENTICATED);
     let mut out = BytesMut::new();
+    let handshake = async {
+        let caller =
+            handshake_to_context(shared, &mut stream, peer, &mut decoder, &mut out).await?;
+        let account = shared.budgets.account_of(&caller);
+        let own = account.connection().await;
+        let all = Arc::clone(&shared.connections).acquire_owned().await;
+        let all = all.expect("the semaphore is never closed");
+        Ok((caller, account, [own, all]))
+    };
     let handshake = tokio::select! {
-        result = timeout_at(deadline, handshake_to_context(shared, &mut stream, peer, &mut decoder, &mut out)) => result,
+        result = timeout_at(deadline, handshake) => result,
+        () = place.evicted.cancelled() => return Ended::Evicted,
         () = shared.shutdown.cancelled() => return Ended::Shutdown,
     };
-    let caller = match handshake {
-        Ok(Ok(caller)) => caller,
+    let (caller, account, places) = match handshake {
+        Ok(Ok(known)) => known,
         Err(_) => return Ended::HandshakeTimeout,
         Ok(Err(ended)) => {
             if let Ended::Refused(_) = ended {
@@ -110,6 +128,7 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
             return ended;
         }
     };
+    drop(place);
     decoder.set_length_max(shared.limits.frame_length_max);
     let (read, write) = stream.into_split();
     let connection = Connection {
@@ -118,9 +137,10 @@ async fn run(shared: &Arc<Shared>, mut stream: TcpStream, peer: SocketAddr) -> E
         outbound: Arc::new(Outbound::new(write)),
         slots: Arc::new(Semaphore::new(shared.limits.calls_per_connection_max)),
         receiving: None,
-        account: shared.budgets.account_of(&caller),
+        account,
         caller: Arc::new(caller),
         shared: Arc::clone(shared),
+        _places: places,
     };
     connection.run(out).await
 }
@@ -202,6 +222,8 @@ pub(super) struct Connection {
     pub(super) account: Arc<Account>,
     pub(super) caller: Arc<Caller>,
     pub(super) shared: Arc<Shared>,
+    /// Places among the user's connections and among all.
+    _places: [OwnedSemaphorePermit; 2],
 }
 
 /// A frame that has arrived in part.
@@ -228,6 +250,7 @@ impl Connection {
             }
             Ended::ByPeer
             | Ended::HandshakeTimeout
+            | Ended::Evicted
             | Ended::Idle
             | Ended::Stalled
             | Ended::Slow

@@ -312,24 +312,47 @@ async fn peer_that_dribbles_its_handshake_is_cut_off() {
     assert!(begin.elapsed() >= Duration::from_secs(19));
 }
 
-#[tokio::test(start_paused = true)]
-async fn half_open_peers_give_their_places_back() {
+/// Neither before authentication nor after it: a silent peer gives way to newer ones, and callers
+/// have places of their own.
+#[tokio::test]
+async fn silent_peers_keep_nobody_out() {
     let limits = ServerLimits {
-        connections_max: 3,
+        strangers_max: 3,
+        strangers_per_address_max: 3,
         ..ServerLimits::default()
     };
     let server = start_with(ServerAuth::Simple, limits).await;
+    let client = connect(&server, simple()).await.unwrap();
     let mut silent = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..20 {
         silent.push(Raw::connect(server.address).await);
     }
-    // Waits for a slot, and gets one when the silent connections are closed.
     let mut raw = Raw::ready(server.address).await;
     raw.send(&call_frame(1, "echo", b"x")).await;
     assert_eq!(
         raw.answer().await.outcome,
         Outcome::Success(Bytes::from_static(b"x"))
     );
+    assert_eq!(call(&client, "echo", b"y").await.unwrap(), "y");
+    for evicted in &mut silent[..17] {
+        assert_eq!(evicted.rest().await, b"");
+    }
+}
+
+#[tokio::test]
+async fn one_user_leaves_connections_for_others() {
+    let limits = ServerLimits {
+        connections_max: 4,
+        ..ServerLimits::default()
+    };
+    let server = start_with(token_only(), limits).await;
+    let mut own = Vec::new();
+    for _ in 0..10 {
+        own.push(Raw::proven(server.address, b"one").await);
+    }
+    let mut other = Raw::proven(server.address, b"other").await;
+    other.send(&call_frame(1, "echo", b"x")).await;
+    assert!(matches!(other.answer().await.outcome, Outcome::Success(_)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,154 @@
+//! One tenant or stranger against the whole node: an agent with 1 GiB of address space and 4,096
+//! open files keeps serving others.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+
+use bytes::{Bytes, BytesMut};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use prost::Message as _;
+use tempfile::TempDir;
+use test_support::current_user;
+use test_support::scripted::ScriptedAm;
+use tests::scripted_cluster::ScriptedCluster;
+use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
+use wire::header::{self, ClientId, MethodName, Outcome};
+use wire::proto::hadoop_common::RpcSaslProto;
+use wire::protocol::container_management::PROTOCOL;
+use wire::rpc::RpcError;
+use wire::sasl::{ClientStep, SaslClient};
+use wire::token::Token;
+
+use crate::AGENT;
+
+const CLIENT_ID: ClientId = *b"0123456789abcdef";
+
+/// An agent with limits, and the folder of the script that sets them.
+struct Limited {
+    cluster: ScriptedCluster,
+    _folder: TempDir,
+}
+
+fn limited() -> Limited {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("agent");
+    let text = format!("#!/bin/bash\nulimit -v 1048576 -n 4096\nexec '{AGENT}' \"$@\"\n");
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Limited {
+        cluster: ScriptedCluster::start(script.to_str().unwrap()),
+        _folder: folder,
+    }
+}
+
+/// Asserts that another ApplicationMaster, of this application, connects and runs a container.
+#[track_caller]
+fn assert_serves_another(cluster: &ScriptedCluster, application: i32) {
+    let other = ScriptedAm::connect(&cluster.rm, application);
+    let id = other.run("true");
+    assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);
+}
+
+fn connect(cluster: &ScriptedCluster) -> TcpStream {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, cluster.am.node().port)).unwrap()
+}
+
+/// Connects with this token, ready to call, and reads nothing afterwards.
+fn connect_proven(cluster: &ScriptedCluster, token: Token) -> TcpStream {
+    let mut stream = connect(cluster);
+    let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
+    let mut client = SaslClient::new(token, "cnonce".to_owned(), false);
+    let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
+    header::put_sasl_request(&mut next, &client.start()).unwrap();
+    loop {
+        stream.write_all(&next).unwrap();
+        next.clear();
+        let frame = loop {
+            if let Decoded::Complete(frame) = decoder.frame().unwrap() {
+                break frame;
+            }
+            let mut bytes = [0; 4096];
+            let length = stream.read(&mut bytes).unwrap();
+            decoder.read_buffer().extend_from_slice(&bytes[..length]);
+        };
+        let Outcome::Success(message) = header::decode_answer(frame).unwrap().outcome else {
+            panic!("refused");
+        };
+        match client
+            .handle(&RpcSaslProto::decode(message).unwrap())
+            .unwrap()
+        {
+            ClientStep::Send(message) => header::put_sasl_request(&mut next, &message).unwrap(),
+            ClientStep::Done => break,
+            ClientStep::SwitchToSimple(_) => panic!("not proven"),
+        }
+    }
+    header::put_context(&mut next, &CLIENT_ID, None, PROTOCOL).unwrap();
+    stream.write_all(&next).unwrap();
+    stream
+}
+
+#[test]
+fn a_long_request_of_empty_entries_is_refused_without_being_decoded() {
+    let limited = limited();
+    let cluster = &limited.cluster;
+    for megabytes in [2, 8, 15] {
+        let entries: Bytes = [0x0a, 0].repeat(megabytes << 19).into();
+        let client = cluster.am.client();
+        let call = client.call_raw("startContainers", PROTOCOL, 1, entries);
+        let error = cluster.rm.runtime().block_on(call).unwrap_err();
+        assert!(matches!(error, RpcError::Remote(_)), "{error}");
+    }
+    cluster.assert_serves();
+}
+
+/// Each answer is about a hundred times as long as its call.
+#[test]
+fn answers_that_are_not_read_hold_up_their_master_alone() {
+    let limited = limited();
+    let cluster = &limited.cluster;
+    let (am, rm) = (&cluster.am, &cluster.rm);
+    let token = || {
+        rm.secrets()
+            .nm_token(am.attempt(), am.node(), &current_user())
+    };
+    let mut calls = BytesMut::new();
+    let ids = [0x0a, 0].repeat(10_000);
+    let name = MethodName {
+        method: "getContainerStatuses",
+        protocol: PROTOCOL,
+        version: 1,
+    };
+    for call_id in 0..256 {
+        header::put_call(&mut calls, call_id, &CLIENT_ID, name, &ids).unwrap();
+    }
+    let unread: Vec<TcpStream> = (0..4)
+        .map(|_| {
+            let mut stream = connect_proven(cluster, token());
+            // The agent stops reading them long before the end.
+            stream.set_nonblocking(true).unwrap();
+            let mut rest = &calls[..];
+            while let Ok(written) = stream.write(rest)
+                && written > 0
+            {
+                rest = &rest[written..];
+            }
+            stream
+        })
+        .collect();
+    assert_serves_another(cluster, 2);
+    drop(unread);
+    assert_serves_another(cluster, 3);
+}
+
+#[test]
+fn thousands_of_silent_connections_keep_no_master_and_no_container_out() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
+    let limited = limited();
+    let silent: Vec<TcpStream> = (0..5_300).map(|_| connect(&limited.cluster)).collect();
+    assert_serves_another(&limited.cluster, 2);
+    limited.cluster.assert_serves();
+    drop(silent);
+}
