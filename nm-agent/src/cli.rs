@@ -6,6 +6,7 @@ mod shell;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use hadoop_conf::conf_dirs;
 use node_manager::Process;
 use node_manager::config::{Config, Loaded};
+use program::panics::PanickedThreads;
 use program::signals::Signals;
 use time::UtcOffset;
 use tokio_util::sync::CancellationToken;
@@ -226,11 +228,20 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
         .thread_name("nm-agent")
         .build()
         .context("starting the runtime")?;
+    let mut threads = PanickedThreads::watch();
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone()).context("listening for signals")?;
-        node_manager::run(config, process, stop).await?;
-        Ok(())
+        let mut agent = pin!(node_manager::run(config, process, stop.clone()));
+        tokio::select! {
+            ended = &mut agent => Ok(ended?),
+            panicked = threads.next() => {
+                tracing::error!("{panicked}: stopping");
+                stop.cancel();
+                agent.await?;
+                anyhow::bail!(panicked)
+            }
+        }
     });
     // Everything has ended in order. A thread that hangs all the same, in a name service or on a
     // disk, is not waited for.

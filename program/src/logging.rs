@@ -1,7 +1,11 @@
 //! Log of the process: its destination and its filter.
 
+use std::fmt::{self, Write};
+
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::debug_fn;
 
 /// Crates that a filter means when it names the program: those of the node and of the quick start.
 const OF_THE_PROGRAM: [&str; 6] = [
@@ -16,6 +20,9 @@ const OF_THE_PROGRAM: [&str; 6] = [
 /// Starts the log: lines that pass `filter` go to `writer`, with colours if `is_coloured`. May be
 /// called once in a process.
 ///
+/// Texts of others reach the log in one line each: line feeds, ESC and other control characters are
+/// written as Rust escapes, so that they neither forge lines nor operate the reader's terminal.
+///
 /// Lines that cannot be written are lost without a message: a reader that has gone away, or a full
 /// disk, ends no part of the agent. The subscriber would report on standard error, and panic if
 /// standard error is what cannot be written to.
@@ -27,8 +34,33 @@ where
         .with_env_filter(EnvFilter::builder().parse_lossy(with_crates(filter)))
         .with_writer(writer)
         .with_ansi(is_coloured)
+        .fmt_fields(
+            debug_fn(|writer, field, value| {
+                let mut escaped = Escaped(writer);
+                match field.name() {
+                    "message" => write!(escaped, "{value:?}"),
+                    name => write!(escaped, "{name}={value:?}"),
+                }
+            })
+            .delimited(" "),
+        )
         .log_internal_errors(false)
         .init();
+}
+
+/// Writer that escapes control characters.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some((at, control)) = rest.char_indices().find(|(_, char)| char.is_control()) {
+            self.0.write_str(&rest[..at])?;
+            write!(self.0, "{}", control.escape_default())?;
+            rest = &rest[at + control.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
 }
 
 /// Returns the filter with a directive added for each crate of the program where it names the
@@ -52,6 +84,14 @@ fn with_crates(filter: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_other_text_stays() {
+        let mut text = String::new();
+        let hostile = "a\r\nb\u{1b}[2Jc\u{9b}d\te \"é\\\u{7f}";
+        write!(Escaped(&mut text), "{hostile}").unwrap();
+        assert_eq!(text, "a\\r\\nb\\u{1b}[2Jc\\u{9b}d\\te \"é\\\\u{7f}");
+    }
 
     #[test]
     fn a_filter_that_names_the_program_means_the_crates_it_is_made_of() {

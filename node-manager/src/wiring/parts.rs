@@ -113,6 +113,18 @@ pub(super) fn make_monitor(
     .map_err(starting("the monitor's thread"))
 }
 
+/// Ends when a task of the launcher has panicked, and at the stop.
+pub(super) async fn watch_launcher(
+    broken: impl Future<Output = ()>,
+    stop: CancellationToken,
+) -> &'static str {
+    tokio::select! {
+        () = broken => {}
+        () = stop.cancelled() => {}
+    }
+    "the watch of a container"
+}
+
 /// Removes unused resources from the cache at intervals, down to its target size.
 pub(super) async fn clean_cache(
     localizer: localize::Localizer,
@@ -129,8 +141,10 @@ pub(super) async fn clean_cache(
         let localizer = localizer.clone();
         let evicted =
             tokio::task::spawn_blocking(move || localizer.clean_up_cache(target_bytes)).await;
-        if let Ok(evicted @ 1..) = evicted {
-            tracing::info!(evicted, "unused resources left the cache");
+        match evicted {
+            Ok(0) => {}
+            Ok(evicted) => tracing::info!(evicted, "unused resources left the cache"),
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -78,9 +79,19 @@ impl<S: NodeSource> AdminServer<S> {
             let offset = site.options.utc_offset;
             async move { site.feed.run(&*site.source, offset, shutdown).await }
         };
-        let feed = tokio::spawn(publishing);
-        self.server.serve(site, shutdown).await;
-        if let Err(error) = feed.await {
+        let mut feed = tokio::spawn(publishing);
+        let mut serving = pin!(self.server.serve(site, shutdown));
+        let fed = tokio::select! {
+            () = &mut serving => feed.await,
+            fed = &mut feed => {
+                // It ends at the shutdown, when answers under way still may.
+                if fed.is_ok() {
+                    serving.await;
+                }
+                fed
+            }
+        };
+        if let Err(error) = fed {
             tracing::error!(%error, "the task of the live page's events failed");
         }
     }
