@@ -32,8 +32,11 @@ impl StartedTokens {
         self.by_id.len() >= STARTED_TOKENS_MAX
     }
 
-    /// Records that the token of `id`, valid until `expiry`, has started its container.
+    /// Records that the token of `id`, valid until `expiry`, has started its container. A longer
+    /// memory of the container stays.
     pub fn remember(&mut self, id: ContainerId, expiry: EpochMillis) {
+        let known = self.by_id.get(&id);
+        let expiry = known.map_or(expiry, |known| expiry.max(*known));
         if let Some(before) = self.by_id.insert(id, expiry) {
             self.by_expiry.remove(&(before, id));
         }
@@ -68,6 +71,17 @@ mod tests {
             tokens.by_id.is_empty() && tokens.by_expiry.is_empty(),
             "the expired entry is gone from memory"
         );
+    }
+
+    #[test]
+    fn a_container_is_remembered_for_the_longest_of_its_tokens() {
+        let mut tokens = StartedTokens::default();
+        tokens.remember(id(1), EpochMillis(100));
+        tokens.remember(id(1), EpochMillis(300));
+        tokens.remember(id(1), EpochMillis(200));
+        assert!(tokens.is_used(&id(1), EpochMillis(300)));
+        assert!(!tokens.is_used(&id(1), EpochMillis(301)));
+        assert!(tokens.by_expiry.is_empty());
     }
 
     #[test]

@@ -1,13 +1,33 @@
 //! Turns the scheduler's actions into effects.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use node_web::overview::Decision;
-use records::{ContainerExitStatus, ContainerId, Now};
+use records::{ContainerExitStatus, ContainerId, EpochMillis, Now};
 use sched::{Action, Completion, Event, KillReason};
+use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::{Effect, LaunchOrder, Record};
 use super::{Core, Followups};
+
+/// Shortest and longest memory of a container that has ended, in milliseconds: the life of Hadoop's
+/// container tokens (`yarn.resourcemanager.rm.container-allocation.expiry-interval-ms`), and a day.
+const TOKEN_LIFE_MS: RangeInclusive<i64> = 600_000..=86_400_000;
+
+/// Time in which the ResourceManager learns of an end, in milliseconds. Until then it may issue
+/// tokens that update the container.
+const REPORT_MS: i64 = 60_000;
+
+/// Returns the time after its end in which a token of a container may still be valid, in
+/// milliseconds. A token that updates a container can start it as well, and expires later than the
+/// one that did.
+fn token_life_ms(token: &ContainerTokenIdentifierProto) -> i64 {
+    let life = token
+        .expiry_time_stamp()
+        .saturating_sub(token.creation_time());
+    life.clamp(*TOKEN_LIFE_MS.start(), *TOKEN_LIFE_MS.end()) + REPORT_MS
+}
 
 impl Core {
     /// Turns one action into effects. Results that the core knows itself go to `followups`; workers
@@ -105,6 +125,11 @@ impl Core {
         self.increased.remove(&id);
         let record = self.containers.get(&id);
         let user = record.map(|record| Arc::clone(&record.user));
+        if let Some(record) = record {
+            let life_ms = token_life_ms(&record.token);
+            let expiry = EpochMillis(now.wall.0.saturating_add(life_ms));
+            self.started.remember(id, expiry);
+        }
         self.record(Record::Completed {
             completion: completion.clone(),
             user,

@@ -125,6 +125,39 @@ fn refused_starts_leave_nothing_behind() {
 }
 
 #[test]
+fn a_token_of_an_update_does_not_start_the_container_again_once_it_has_ended() {
+    let mut node = Node::new();
+    node.now.wall = EpochMillis(1_000_000);
+    let with_life = |version, expires_in_ms: i64, now: EpochMillis| {
+        let mut request = request(1);
+        request.spec.version = version;
+        request.token = Arc::new(ContainerTokenIdentifierProto {
+            expiry_time_stamp: Some(now.0 + expires_in_ms),
+            creation_time: Some(1_000_000),
+            ..token(&request.spec)
+        });
+        request
+    };
+    let first = with_life(0, 600_000, node.now.wall);
+    assert!(matches!(
+        node.core.start(asker(), first, node.now),
+        StartOutcome::Started
+    ));
+    node.launched(1);
+    // Issued just before the end, and presented long after the first token has expired and the
+    // container is forgotten.
+    node.now.wall.0 += 3_600_000;
+    let update = with_life(1, 600_000, node.now.wall);
+    node.exit(1, 0);
+    node.answered(HeartbeatOrders::default());
+    node.acknowledge(1);
+    assert!(node.knows_nothing_of_containers());
+    node.now.wall.0 += 599_000;
+    let refusal = node.refusal(update);
+    assert!(refusal.message.contains("Attempt to relaunch"), "{refusal}");
+}
+
+#[test]
 fn an_old_nm_token_fails_the_whole_call() {
     let mut node = Node::new();
     let old = Asker {
