@@ -73,6 +73,15 @@ pub(crate) unsafe fn clone(request: &Request) -> io::Result<(i32, OwnedFd)> {
     };
     STACK.set(Some(stack));
     let pid = pid?;
+    if handle < 0 {
+        // SAFETY: the child of this call, which nobody has waited for.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, ptr::null_mut(), 0);
+        }
+        let why = "the kernel gives no handle of a new process (Linux 5.2 does)";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
     // SAFETY: the kernel has created this descriptor, close-on-exec, and no other code knows it.
     Ok((pid, unsafe { OwnedFd::from_raw_fd(handle) }))
 }
