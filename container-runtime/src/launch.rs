@@ -26,6 +26,7 @@ mod environment;
 mod error;
 mod exit_watch;
 mod files;
+mod finish;
 mod glob;
 mod lanes;
 mod launcher;

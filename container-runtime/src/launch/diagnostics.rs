@@ -59,7 +59,12 @@ pub(super) struct ExitDiagnostics {
     pub(super) exit_code: String,
 }
 
-/// Returns the diagnostics of an exit.
+/// Returns whether the diagnostics of an exit include error files.
+pub(super) fn reads_files(status: ContainerExitStatus) -> bool {
+    status != ContainerExitStatus::SUCCESS && !status.is_signalled()
+}
+
+/// Returns the diagnostics of an exit with the ends of its error files.
 pub(super) fn of_exit(
     id: ContainerId,
     status: ContainerExitStatus,
@@ -67,20 +72,30 @@ pub(super) fn of_exit(
     pattern: &StderrPattern,
     tail_bytes: u64,
 ) -> ExitDiagnostics {
+    let mut tails = String::new();
+    if reads_files(status) {
+        append_tails(&mut tails, id, log_dir, pattern, tail_bytes);
+    }
+    with_tails(id, status, &tails)
+}
+
+/// Returns the diagnostics of an exit without error files, or whose error files cannot be read.
+pub(super) fn without_files(id: ContainerId, status: ContainerExitStatus) -> ExitDiagnostics {
+    with_tails(id, status, "")
+}
+
+fn with_tails(id: ContainerId, status: ContainerExitStatus, tails: &str) -> ExitDiagnostics {
     if status == ContainerExitStatus::SUCCESS {
         return ExitDiagnostics::default();
     }
-    let mut exit_code = format!("Container exited with a non-zero exit code {status}. ");
     let executor = if status.is_signalled() {
         format!("Container killed on request. Exit code is {status}")
     } else {
-        append_tails(&mut exit_code, id, log_dir, pattern, tail_bytes);
         format!("Exception from container-launch.\nContainer id: {id}\nExit code: {status}\n\n")
     };
-    exit_code.push('\n');
     ExitDiagnostics {
         executor,
-        exit_code,
+        exit_code: format!("Container exited with a non-zero exit code {status}. {tails}\n"),
     }
 }
 

@@ -13,21 +13,22 @@ use localize::ContainerFolder;
 use records::{ContainerExitStatus, ContainerId};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::confined_end;
 use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
-use super::diagnostics::{self, ExitDiagnostics, StderrPattern};
+use super::diagnostics::StderrPattern;
 use super::files::Directory;
+use super::finish::{Finished, Finishing};
 use super::process::signal_group;
 use super::process_tree::Process;
 use super::registry::{Order, Registry};
 use super::scanner::{Scanner, Scope};
 use super::spawn::Leader;
 use super::sweep::{GIVE_UP, Sweep, WAITED_FOR_MAX, signal_member};
-use crate::isolation::{Confined, is_of_its_limit, oom_message};
+use crate::isolation::Confined;
 
 /// Maximum time that an order waits for a scan. A scan takes milliseconds; when `/proc` hangs, the
 /// process group is signalled without it.
@@ -45,9 +46,6 @@ const SCAN_LEAD: Duration = Duration::from_millis(50);
 const SCAN_AGE_MAX: Duration = Duration::from_millis(100);
 /// Time for the rest of a process group to end after its leader.
 const SETTLE: Duration = Duration::from_millis(5);
-/// Exits whose files are written and read at the same time.
-const FINISHING_MAX: usize = 4;
-
 /// State shared by all watch tasks.
 pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
@@ -56,14 +54,23 @@ pub(super) struct Shared {
     pub(super) sigkill_delay: Duration,
     pub(super) stderr_pattern: StderrPattern,
     pub(super) stderr_tail_bytes: u64,
-    pub(super) finishing: Semaphore,
+    pub(super) finishing: Finishing,
+    /// Notified when a task panics: then a container's end would never be reported.
+    pub(super) broken: Arc<Notify>,
+}
+
+/// Guard of a task that may not panic.
+pub(super) struct PanicAlarm(pub(super) Arc<Notify>);
+
+impl Drop for PanicAlarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.notify_one();
+        }
+    }
 }
 
 impl Shared {
-    pub(super) fn finishing() -> Semaphore {
-        Semaphore::new(FINISHING_MAX)
-    }
-
     /// Reports an event. Nobody listens any more when the agent stops; then nobody needs to know.
     pub(super) async fn report(&self, event: LaunchEvent) {
         if self.events.send(event).await.is_err() {
@@ -119,6 +126,7 @@ fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError
 impl Watch {
     /// Watches from the launch to the end.
     pub(super) async fn run(mut self, shared: Arc<Shared>, launched: LaunchEvent) {
+        let _alarm = PanicAlarm(Arc::clone(&shared.broken));
         shared.report(launched).await;
         self.until_leader_ends(&shared).await;
         let status = self.leader.get_ref().peek().ok().flatten();
@@ -146,7 +154,7 @@ impl Watch {
             ordered: *self.orders.borrow() > Order::Run,
             confined: self.confined,
             log_dir: self.log_dir,
-            nm_private: self.nm_private,
+            nm_private: Arc::new(self.nm_private),
         };
         let (status, diagnostics) = finished.files(&shared).await;
         shared
@@ -346,67 +354,6 @@ async fn ended_all(handles: Vec<OwnedFd>) {
     }
 }
 
-/// A container whose processes are gone.
-struct Finished {
-    id: ContainerId,
-    pid: i32,
-    status: ContainerExitStatus,
-    /// The end was ordered, which then is the cause of the end.
-    ordered: bool,
-    confined: Option<Confined>,
-    log_dir: ContainerFolder,
-    nm_private: Directory,
-}
-
-impl Finished {
-    /// Removes its cgroups, writes the exit code, reads what the error files say. Its exit status,
-    /// which the kernel may know better than the process, and its diagnostics.
-    async fn files(self, shared: &Arc<Shared>) -> (ContainerExitStatus, ExitDiagnostics) {
-        let permit = shared.finishing.acquire().await;
-        let status = self.status;
-        let task_shared = Arc::clone(shared);
-        let task = tokio::task::spawn_blocking(move || {
-            let code = self.status.to_string();
-            let name = exit_code_file(self.id);
-            if let Err(error) = self.nm_private.replace(&name, 0o644, code.as_bytes()) {
-                let error = crate::error_chain(&error);
-                tracing::warn!(container = %self.id, error, "the exit code is not kept");
-            }
-            let mut diagnostics = diagnostics::of_exit(
-                self.id,
-                self.status,
-                &self.log_dir,
-                &task_shared.stderr_pattern,
-                task_shared.stderr_tail_bytes,
-            );
-            match self.killed_for_memory() {
-                Some(message) => {
-                    diagnostics.executor.insert_str(0, &message);
-                    (ContainerExitStatus::KILLED_EXCEEDED_PMEM, diagnostics)
-                }
-                None => (self.status, diagnostics),
-            }
-        });
-        let result = task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the diagnostics of a container are lost");
-            (status, ExitDiagnostics::default())
-        });
-        drop(permit);
-        result
-    }
-
-    /// Removes its cgroups. The message, if the kernel killed it or a part of it for its memory and
-    /// it failed of that.
-    fn killed_for_memory(&self) -> Option<String> {
-        let confined = self.confined.as_ref()?;
-        let failed_by_itself = !self.ordered && self.status != ContainerExitStatus::SUCCESS;
-        let events = failed_by_itself.then(|| confined.memory_events());
-        confined.finish();
-        let events = events?;
-        is_of_its_limit(&events).then(|| oom_message(self.id, self.pid, &events))
-    }
-}
-
 /// In nmPrivate: the leader's pid as text.
 pub(super) fn pid_file(id: ContainerId) -> String {
     format!("{id}.pid")
@@ -415,4 +362,23 @@ pub(super) fn pid_file(id: ContainerId) -> String {
 /// In nmPrivate: the exit code as text.
 pub(super) fn exit_code_file(id: ContainerId) -> String {
     format!("{id}.pid.exitcode")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_noticed_and_one_that_ends_is_not() {
+        let broken = Arc::<Notify>::default();
+        drop(PanicAlarm(Arc::clone(&broken)));
+        let (quiet, alarm) = (Arc::clone(&broken), PanicAlarm(Arc::clone(&broken)));
+        assert!(timeout(Duration::ZERO, quiet.notified()).await.is_err());
+        let task = tokio::spawn(async move {
+            let _alarm = alarm;
+            panic!("on purpose");
+        });
+        assert!(task.await.is_err());
+        broken.notified().await;
+    }
 }

@@ -13,7 +13,7 @@ use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::LINKS_MAX;
@@ -24,8 +24,9 @@ use super::debug_info::{DebugInfo, DebugJob};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
 use super::error::LaunchError;
-use super::exit_watch::{Shared, Watch, exit_code_file, pid_file, watchable};
+use super::exit_watch::{PanicAlarm, Shared, Watch, exit_code_file, pid_file, watchable};
 use super::files::{Directory, entry_names, fill_work_dir};
+use super::finish::Finishing;
 use super::lanes::{LaneEnd, Lanes};
 use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
@@ -68,6 +69,7 @@ pub struct Launcher {
     isolation: Option<Isolation>,
     lanes: Lanes<Job>,
     reaper: Option<JoinHandle<()>>,
+    broken: Arc<Notify>,
 }
 
 impl fmt::Debug for Launcher {
@@ -101,7 +103,11 @@ impl Launcher {
     ) -> io::Result<Self> {
         let registry = Arc::<Registry>::default();
         let scanner = Scanner::start(Arc::clone(&registry))?;
-        let reaper = adopts_orphans().then(|| runtime.spawn(reap_orphans(scanner.clone())));
+        let broken = Arc::<Notify>::default();
+        let reaper = adopts_orphans().then(|| {
+            let alarm = PanicAlarm(Arc::clone(&broken));
+            runtime.spawn(reap_orphans(scanner.clone(), alarm))
+        });
         let shared = Arc::new(Shared {
             registry: Arc::clone(&registry),
             scanner,
@@ -109,7 +115,8 @@ impl Launcher {
             sigkill_delay: config.sigkill_delay,
             stderr_pattern: StderrPattern::new(&config.stderr_pattern),
             stderr_tail_bytes: config.stderr_tail_bytes,
-            finishing: Shared::finishing(),
+            finishing: Finishing::default(),
+            broken: Arc::clone(&broken),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
         let (lanes, ends) = Lanes::new(config.launch_threads);
@@ -128,7 +135,15 @@ impl Launcher {
             isolation,
             lanes,
             reaper,
+            broken,
         })
+    }
+
+    /// Waits until a task of the launcher has panicked, after which ends of containers may not be
+    /// reported any more.
+    pub fn broken(&self) -> impl Future<Output = ()> + Send + 'static {
+        let broken = Arc::clone(&self.broken);
+        async move { broken.notified().await }
     }
 
     /// Queues a launch of a guaranteed container whose plan is made. The outcome comes as an event.
@@ -208,7 +223,7 @@ impl Launcher {
 }
 
 /// Reaps orphans that end while their container goes on, so that they do not pile up as zombies.
-async fn reap_orphans(scanner: Scanner) {
+async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) {
     let mut children = match signal(SignalKind::child()) {
         Ok(children) => children,
         Err(error) => {

@@ -75,6 +75,7 @@ impl Agent {
         let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
         let localizer = performer.localizer.clone();
         let machine = node_identity::machine().await?;
+        let launcher_broken = performer.launcher.broken();
         let core = Core::new(CoreParts {
             config: slices::core(
                 &config,
@@ -98,6 +99,7 @@ impl Agent {
         if let Some(update_task) = update_task {
             tasks.spawn(proxy::update_nodes(update_task, tasks_stop.clone()));
         }
+        tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
         tasks.spawn(parts::clean_cache(
             localizer,
             config.localizer,
