@@ -28,12 +28,13 @@
 //! - `role_status`: counters of a role, `container_outcome`: meaning of exit statuses
 //! - `node_map`, `node_instance`, `node_entry`, `ready_list`: nodes, one node, one role on one
 //!   node, and the order in which nodes are chosen
-//! - `saved`: what survives a restart
+//! - `saved`: what survives a restart; [`avro`]: Slider's form of it, on any stream
 //!
 //! 100,000 nodes with 20 roles each are two million entries, so an entry has 40 bytes, and a choice
 //! takes the first of a list instead of a walk.
 
 mod action;
+pub mod avro;
 mod container_outcome;
 mod container_priority;
 mod containers;

@@ -88,7 +88,7 @@ pub enum OperationError {
     /// Second confirmation of a start.
     #[error("container {0} has started already")]
     AlreadyStarted(ContainerId),
-    /// Second release.
+    /// Second release of a container.
     #[error("container {0} is being released already")]
     AlreadyReleasing(ContainerId),
 }

@@ -24,13 +24,13 @@ pub struct RoleStatus {
     pub releasing: u32,
     /// Containers of an anti-affine role that no ask in flight covers.
     pub pending_anti_affine: u32,
-    /// Confirmed starts.
+    /// Number of confirmed starts.
     pub started: u64,
-    /// Completed releases.
+    /// Number of completed releases.
     pub completed: u64,
     /// Containers ever asked for.
     pub total_requested: u64,
-    /// Failures.
+    /// Failures of every kind, of the application and of nodes.
     pub failed: u64,
     /// Failures since the last reset that count towards the limit of the application.
     pub failed_recently: u32,

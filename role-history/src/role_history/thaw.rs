@@ -14,7 +14,7 @@ use crate::saved::{SavedEntry, SavedHistory};
 pub struct ThawReport {
     /// Time at which the history was saved.
     pub saved: EpochMillis,
-    /// Entries taken.
+    /// Number of entries taken.
     pub loaded: usize,
     /// Entries of roles that do not exist any more.
     pub discarded_unknown_role: usize,
