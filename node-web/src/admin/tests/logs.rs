@@ -1,0 +1,297 @@
+//! Container logs: their lists, parts, bounds, and the way to the log server.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+#[tokio::test]
+async fn the_list_of_logs_has_sizes_as_texts_and_javas_dates() {
+    let lab = Lab::start(busy_node()).await;
+    fs::write(lab.logs.join("stdout"), "hello").unwrap();
+    let reply = lab
+        .get(&format!("/ws/v1/node/containers/{ID}/logs"))
+        .await
+        .json();
+    let info = &reply["containerLogsInfo"];
+    assert_eq!(info["logAggregationType"], "LOCAL");
+    assert_eq!(info["containerId"], ID);
+    assert_eq!(info["nodeId"], "node-1.example:8041");
+    let file = &info["containerLogInfo"][0];
+    assert_eq!(
+        (&file["fileName"], &file["fileSize"]),
+        (&json!("stdout"), &json!("5"))
+    );
+    assert_eq!(
+        file["lastModifiedTime"].as_str().unwrap().len(),
+        "Tue Nov 14 22:13:20 +0000 2023".len()
+    );
+}
+
+#[tokio::test]
+async fn a_log_file_is_framed_as_the_yarn_command_prints_it() {
+    let lab = Lab::start(busy_node()).await;
+    let path = lab.logs.join("stdout");
+    fs::write(&path, "one\ntwo\n").unwrap();
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+    let opening = format!("Container: {ID} on node-1.example:8041");
+    let expected = format!(
+        "{opening}\nLogAggregationType: LOCAL\n{}\nLogType:stdout\nLogLastModifiedTime:Tue Nov 14 22:13:20 +0000 2023\n\
+         LogLength:8\nLogContents:\ntwo\nEnd of LogType:stdout.This log file belongs to a running container ({ID}) and so \
+         may not be complete.\n{}\n\n",
+        "=".repeat(opening.len()),
+        "*".repeat("End of LogType:stdout".len() + 50),
+    );
+    for path in [
+        format!("containers/{ID}/logs/stdout"),
+        format!("containerlogs/{ID}/stdout"),
+    ] {
+        let reply = lab.get(&format!("/ws/v1/node/{path}?size=-4")).await;
+        assert_eq!(
+            (reply.status, reply.text()),
+            (200, expected.clone()),
+            "{path}"
+        );
+        assert_eq!(
+            reply.header("content-type"),
+            Some("text/plain; charset=utf-8")
+        );
+    }
+    let reply = lab
+        .get(&format!(
+            "/ws/v1/node/containerlogs/{ID}/stdout?format=octet-stream&size=3"
+        ))
+        .await;
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/octet-stream; charset=utf-8")
+    );
+    assert!(
+        reply
+            .text()
+            .contains("LogContents:\noneEnd of LogType:stdout.")
+    );
+    fs::write(lab.logs.join("empty"), "").unwrap();
+    let reply = lab
+        .get(&format!("/ws/v1/node/containers/{ID}/logs/empty"))
+        .await;
+    assert!(
+        reply
+            .text()
+            .contains("LogLength:0\nLogContents:\nEnd of LogType:empty.")
+    );
+}
+
+#[tokio::test]
+async fn bad_parameters_of_a_log_file_are_refused() {
+    let lab = Lab::start(busy_node()).await;
+    fs::write(lab.logs.join("stdout"), "x").unwrap();
+    let log = format!("/ws/v1/node/containers/{ID}/logs/stdout");
+    let reply = lab.get(&format!("{log}?format=html")).await;
+    assert_eq!(reply.status, 400);
+    let reply = lab.get(&format!("{log}?size=1e9")).await;
+    assert_eq!(
+        (reply.status, &reply.json()["RemoteException"]["exception"]),
+        (400, &json!("NumberFormatException"))
+    );
+    let reply = lab.get("/ws/v1/node/containers/x/logs/stdout").await;
+    assert_eq!(reply.status, 400);
+    let reply = lab
+        .get(&format!("/ws/v1/node/containers/{ID}/logs/stderr"))
+        .await;
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (
+            404,
+            "java.lang.Exception: Cannot find this log on the local disk."
+        )
+    );
+}
+
+#[tokio::test]
+async fn logs_of_a_container_without_a_process_are_not_shown() {
+    let mut node = busy_node();
+    node.containers[0].state = ContainerState::Queued { place: 1 };
+    let lab = Lab::start(node).await;
+    fs::write(lab.logs.join("stdout"), "x").unwrap();
+    let reply = lab
+        .get(&format!("/ws/v1/node/containers/{ID}/logs/stdout"))
+        .await;
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (
+            404,
+            "java.lang.Exception: Container is not yet running. Current state is SCHEDULED"
+        )
+    );
+    let files = &lab.get("/ws/v1/node/containers").await.json()["containers"]["container"][0];
+    assert_eq!(files.get("containerLogFiles"), None);
+}
+
+#[tokio::test]
+async fn logs_outlive_their_container_as_long_as_the_application_is_known() {
+    let mut node = busy_node();
+    node.containers.clear();
+    let lab = Lab::start(node).await;
+    fs::write(lab.logs.join("stdout"), "x").unwrap();
+    let reply = lab
+        .get(&format!("/ws/v1/node/containers/{ID}/logs/stdout"))
+        .await;
+    assert_eq!(reply.status, 200);
+    assert!(!reply.text().contains("running container"));
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_a_log_directory() {
+    let lab = Lab::start(busy_node()).await;
+    fs::write(lab.logs.parent().unwrap().join("secret"), "not for you").unwrap();
+    symlink("../secret", lab.logs.join("link")).unwrap();
+    for name in [
+        "..%2fsecret",
+        "..%2Fsecret",
+        "%2e%2e%2fsecret",
+        "..%252fsecret",
+        "../secret",
+        "%2e%2e/secret",
+        "x%00/../secret",
+        "secret%00",
+        "..",
+        "%2e%2e",
+        "link",
+    ] {
+        for base in [
+            format!("/ws/v1/node/containers/{ID}/logs"),
+            format!("/ws/v1/node/containerlogs/{ID}"),
+            format!("/node/containerlogs/{ID}/alice"),
+        ] {
+            let reply = lab.get(&format!("{base}/{name}")).await;
+            assert!(
+                matches!(reply.status, 400 | 404),
+                "{base}/{name}: {}",
+                reply.status
+            );
+            assert!(!reply.text().contains("not for you"), "{base}/{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_page_shows_the_end_unless_asked_otherwise() {
+    let lab = Lab::start(busy_node()).await;
+    fs::write(
+        lab.logs.join("stdout"),
+        format!("begin{}end", "-".repeat(5000)),
+    )
+    .unwrap();
+    let page = format!("/node/containerlogs/{ID}/alice/stdout");
+    let tail = lab.get(&format!("{page}/?start=-4096")).await;
+    assert!(
+        tail.text().contains("Showing 4096 bytes of 5008 total."),
+        "{}",
+        tail.text()
+    );
+    assert!(tail.text().contains("-end</pre>") && !tail.text().contains("begin"));
+    assert_eq!(lab.get(&page).await.text(), tail.text());
+    let all = lab.get(&format!("{page}?start=0")).await.text();
+    assert!(
+        all.contains("<pre>\nbegin-") && all.contains("-end</pre>") && !all.contains("Showing")
+    );
+    let middle = lab.get(&format!("{page}?start=2&end=-5000")).await.text();
+    assert!(middle.contains("<pre>\ngin---</pre>"), "{middle}");
+    for query in [
+        "start=6000",
+        "start=3&end=2",
+        "start=x",
+        "end=99999999999999999999",
+    ] {
+        assert_eq!(
+            lab.get(&format!("{page}?{query}")).await.status,
+            400,
+            "{query}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_huge_sparse_log_is_not_read_as_a_whole() {
+    let lab = Lab::start(busy_node()).await;
+    let file = fs::File::create(lab.logs.join("stdout")).unwrap();
+    // A tebibyte: reading it all would take many minutes.
+    file.set_len(1 << 40).unwrap();
+    let page = format!("/node/containerlogs/{ID}/alice/stdout/?start=-10");
+    let page = timeout(Duration::from_secs(60), lab.get(&page))
+        .await
+        .unwrap();
+    let shown = format!("Showing 10 bytes of {} total.", 1_u64 << 40);
+    assert!(page.text().contains(&shown), "{}", page.text());
+    let rest = format!("/ws/v1/node/containerlogs/{ID}/stdout?size=-10");
+    let rest = timeout(Duration::from_secs(60), lab.get(&rest))
+        .await
+        .unwrap();
+    assert!(rest.text().contains("LogLength:1099511627776\n"));
+    assert!(rest.body.len() < 1000, "{}", rest.body.len());
+}
+
+#[tokio::test]
+async fn a_log_longer_than_a_chunk_arrives_whole_and_in_order() {
+    let lab = Lab::start(busy_node()).await;
+    let lines: String = (0..30_000).map(|n| format!("{n}\n")).collect();
+    fs::write(lab.logs.join("stdout"), &lines).unwrap();
+    let reply = lab
+        .get(&format!("/ws/v1/node/containerlogs/{ID}/stdout"))
+        .await
+        .text();
+    let (_, contents) = reply.split_once("LogContents:\n").unwrap();
+    let (contents, _) = contents.split_once("End of LogType:").unwrap();
+    assert_eq!(contents, lines);
+}
+
+#[tokio::test]
+async fn an_unknown_application_leads_to_the_log_server() {
+    let options = AdminOptions {
+        log_aggregation_enabled: true,
+        log_server_url: Some("http://history:19888/jobhistory/logs".to_owned()),
+        log_server_web_service_url: Some("http://history:8188/ws/v1".to_owned()),
+        ..AdminOptions::default()
+    };
+    let lab = Lab::start_with(node(), options).await;
+    let page = lab
+        .get(&format!(
+            "/node/containerlogs/{ID}/alice/stdout?start=-4096"
+        ))
+        .await;
+    assert_eq!(page.status, 307);
+    assert_eq!(
+        page.header("location").unwrap(),
+        format!(
+            "http://history:19888/jobhistory/logs/node-1.example:8041/{ID}/{ID}/alice/stdout?start=-4096"
+        )
+    );
+    for path in ["logs", "logs/stdout"] {
+        let rest = lab
+            .get(&format!("/ws/v1/node/containers/{ID}/{path}"))
+            .await;
+        assert_eq!(rest.status, 307);
+        assert_eq!(
+            rest.header("location").unwrap(),
+            format!("http://history:8188/ws/v1/containers/{ID}/{path}?redirected_from_node=true")
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_log_server_an_unknown_application_is_not_found() {
+    let options = AdminOptions {
+        log_aggregation_enabled: true,
+        ..AdminOptions::default()
+    };
+    let lab = Lab::start_with(node(), options).await;
+    let page = lab.get(&format!("/node/containerlogs/{ID}/alice")).await;
+    assert_eq!(page.status, 404);
+    assert!(page.text().contains("Log Server url may not be configured"));
+}

@@ -1,0 +1,109 @@
+//! Pages for people, and the live page with its files.
+
+use super::*;
+
+#[tokio::test]
+async fn hostile_texts_are_escaped_on_every_page() {
+    let mut node = busy_node();
+    node.containers[0].diagnostics = HOSTILE.to_owned();
+    node.containers[0].user = HOSTILE.to_owned();
+    node.applications[0].user = HOSTILE.to_owned();
+    Arc::make_mut(&mut node.about).health.report = HOSTILE.to_owned();
+    let lab = Lab::start(node).await;
+    fs::write(lab.logs.join("<b>&.log"), HOSTILE).unwrap();
+    let app = APP.to_string();
+    for path in [
+        "/node".to_owned(),
+        "/node/allApplications".to_owned(),
+        "/node/allContainers".to_owned(),
+        format!("/node/application/{app}"),
+        format!("/node/container/{ID}"),
+        format!("/node/containerlogs/{ID}/%3Cscript%3E%22"),
+        format!("/node/containerlogs/{ID}/a/%3Cb%3E&.log"),
+    ] {
+        let reply = lab.get(&path).await;
+        assert_eq!(reply.status, 200, "{path}");
+        assert_eq!(
+            reply.header("content-type"),
+            Some("text/html; charset=utf-8")
+        );
+        let text = reply.text();
+        assert!(
+            !text.contains("<script") && !text.contains("<b>"),
+            "{path}: {text}"
+        );
+        assert!(reply.header("content-security-policy").is_some());
+    }
+    for path in [
+        "/node/containerlogs/%3Cscript%3E/a",
+        "/node/%3Cscript%3E",
+        "/%3Cscript%3E",
+    ] {
+        let reply = lab.get(path).await;
+        assert!(matches!(reply.status, 400 | 404), "{path}");
+        assert!(!reply.text().contains("<script"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_live_page_brings_its_own_files_and_allows_nothing_else() {
+    let lab = Lab::start(busy_node()).await;
+    let page = lab.get("/").await;
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    let text = page.text();
+    assert!(!text.contains("style=") && !text.contains("<style") && !text.contains("onclick"));
+    let files: Vec<&str> = text
+        .split("/static/")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    assert_eq!(files, ["icon.svg", "agent.css", "live.js"]);
+    for (name, content_type) in [
+        ("icon.svg", "image/svg+xml"),
+        ("agent.css", "text/css; charset=utf-8"),
+        ("live.js", "text/javascript; charset=utf-8"),
+    ] {
+        let file = lab.get(&format!("/static/{name}")).await;
+        assert_eq!(
+            (file.status, file.header("content-type")),
+            (200, Some(content_type))
+        );
+    }
+    for path in [
+        "/static/",
+        "/static/live.html",
+        "/static/x/agent.css",
+        "/static",
+    ] {
+        assert_eq!(lab.get(path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_live_picture_is_served_as_json_and_as_events_until_the_server_ends() {
+    let lab = Lab::start(busy_node()).await;
+    let document = lab.get("/live.json").await.json();
+    assert_eq!(document["node"]["id"], "node-1.example:8041");
+    let mut stream = lab.connect().await;
+    stream
+        .write_all(b"GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    // The answer has begun.
+    stream.read_exact(&mut [0; 15]).await.unwrap();
+    lab.shutdown.cancel();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    timeout(Duration::from_secs(10), lab.served)
+        .await
+        .unwrap()
+        .unwrap();
+    let rest = String::from_utf8(rest).unwrap();
+    assert!(rest.contains("content-type: text/event-stream"), "{rest}");
+    assert!(rest.contains("\ndata: {\"at_epoch_ms\""), "{rest}");
+}
