@@ -165,6 +165,29 @@ fn an_open_page_follows_the_queue_its_limit_and_the_decisions() {
     assert_eq!(page.eval("window.neverReloaded"), true);
 }
 
+/// A row stays the same element as long as its container is listed.
+#[test]
+fn a_focused_link_keeps_the_focus_while_other_rows_come_and_go() {
+    require!(chromium);
+    let watched = Watched::start();
+    let mut page = watched.browse(1280, 900);
+    wait_place(&mut page, "feed", "Live.");
+    let (first_gate, gate) = (watched.cluster.gate("first"), watched.cluster.gate("gate"));
+    watched.running(&watched.opportunistic(NODE_MB / 2), &first_gate);
+    let kept = watched.running(&watched.opportunistic(NODE_MB / 2), &gate);
+    wait_place(&mut page, "running_opportunistic", "2");
+    page.eval(
+        "[...document.querySelectorAll('#running-table a')].at(-1).focus(), \
+         window.focused = document.activeElement, true",
+    );
+    first_gate.open();
+    wait_place(&mut page, "running_opportunistic", "1");
+    watched.running(&watched.opportunistic(NODE_MB / 2), &gate);
+    wait_place(&mut page, "running_opportunistic", "2");
+    assert_eq!(page.eval("document.activeElement === window.focused"), true);
+    assert_eq!(page.text("window.focused.textContent"), kept.to_string());
+}
+
 #[test]
 fn without_a_script_the_page_shows_the_state_of_its_request() {
     let watched = Watched::start();
