@@ -8,6 +8,7 @@
 
 mod audit;
 mod ends;
+mod heartbeats;
 mod localization;
 mod mask;
 mod refusals;

@@ -8,10 +8,7 @@ use super::twins::{Twin, Twins, names_in, once, text_of_end};
 #[test]
 fn ends_are_told_in_hadoops_words() {
     require!(java, hadoop);
-    let mut twins = Twins::start(|site| {
-        site.set("yarn.nodemanager.pmem-check-enabled", true)
-            .set("yarn.nodemanager.container-monitor.interval-ms", 200);
-    });
+    let mut twins = Twins::start(|_| {});
     exits(&mut twins);
     kills(&mut twins);
     files(&mut twins);

@@ -22,7 +22,7 @@ use crate::AGENT;
 /// Deadline for a container's first command, on a machine that is busy building.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// One of the two nodes, with its peers. Fields are dropped in this order.
+/// A node of the two, with its peers. Fields are dropped in this order.
 pub(super) struct Twin {
     pub(super) am: ScriptedAm,
     pub(super) node: NodeProcess,
@@ -179,7 +179,7 @@ pub(super) fn names_in(folder: &Path) -> String {
     names.join("\n")
 }
 
-/// Both nodes, and the scenarios in which they differ.
+/// The two nodes, and the scenarios in which they differ.
 pub(super) struct Twins {
     java: Twin,
     agent: Twin,
