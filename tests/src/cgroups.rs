@@ -1,11 +1,13 @@
 //! A cgroup of a test's own in this machine's hierarchies, for an agent; removed afterwards.
 
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use cgroup::{Controller, Delegation, Layout, Root, RootConfig};
+use cgroup::{Controller, Delegation, Layout, Root, RootConfig, Unusable};
+use test_support::skip::{skip, skip_by_kernel};
 
 use crate::conf::Properties;
 use crate::guest;
@@ -24,6 +26,31 @@ const WANTED: [Controller; 4] = [
     Controller::Freezer,
 ];
 
+/// Reason why the tests of isolation cannot run on this machine.
+#[derive(Clone, Debug)]
+pub struct Lack {
+    what: String,
+    why: String,
+    /// Whether nothing is mounted. Otherwise rights are missing, or others are in the way.
+    is_of_kernel: bool,
+}
+
+impl Lack {
+    fn new(what: String, why: &Unusable) -> Self {
+        Self {
+            what,
+            why: why.to_string(),
+            is_of_kernel: matches!(why, Unusable::NotMounted),
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
 /// A path below each hierarchy's mount that no other test uses. Dropping it, which must happen
 /// after the agent has ended, kills what a killed agent left there. In the guest the agent has a
 /// delegated cgroup instead.
@@ -35,7 +62,7 @@ impl Hierarchy {
     ///
     /// # Errors
     /// When this machine's hierarchies lack something.
-    pub fn new() -> Result<Self, String> {
+    pub fn new() -> Result<Self, Lack> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let hierarchy = Self(format!(
@@ -45,11 +72,29 @@ impl Hierarchy {
         if guest::is_here() {
             return Ok(hierarchy);
         }
-        let root = hierarchy.open().map_err(|error| error.to_string())?;
-        match WANTED.iter().find(|wanted| !root.controls(**wanted)) {
-            None => Ok(hierarchy),
-            Some(missing) => Err(format!("no {missing} controller that can be used")),
-        }
+        let root = hierarchy.open();
+        let root = root.map_err(|why| Lack::new("cgroups cannot be used".to_owned(), &why))?;
+        let Some(controller) = WANTED.iter().find(|wanted| !root.controls(**wanted)) else {
+            return Ok(hierarchy);
+        };
+        let mut missing = root.missing().iter();
+        let missing = missing.find(|missing| missing.controllers.contains(controller));
+        let why = missing.map_or(&Unusable::NotMounted, |missing| &missing.reason);
+        Err(Lack::new(format!("no {controller} controller"), why))
+    }
+
+    /// Makes a path for a test. Where this machine's hierarchies lack something, reports the test
+    /// as skipped and returns `None`.
+    pub fn for_test(test: &str) -> Option<Self> {
+        Self::new()
+            .inspect_err(|lack| {
+                if lack.is_of_kernel {
+                    skip_by_kernel(test, lack);
+                } else {
+                    skip(test, lack);
+                }
+            })
+            .ok()
     }
 
     /// Configures a node to limit CPU time and memory in these cgroups.

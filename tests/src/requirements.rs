@@ -109,7 +109,8 @@ pub fn guest() -> Result<(), String> {
 /// # Errors
 /// With the reason why there are none.
 pub fn cgroups() -> Result<(), String> {
-    crate::cgroups::Hierarchy::new().map(drop)
+    let hierarchy = crate::cgroups::Hierarchy::new();
+    hierarchy.map(drop).map_err(|lack| lack.to_string())
 }
 
 fn runs(program: &str, arguments: &str) -> Result<(), String> {

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cgroup::{
-    Cgroup, Child, Command, Controller, Delegation, Layout, Parent, Root, RootConfig, spawn,
+    Cgroup, Child, Command, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
+    spawn,
 };
-use test_support::skip::{print_skipped_by_kernel, skip_by_kernel};
+use test_support::skip::{print_skipped_by_kernel, skip, skip_by_kernel};
 
 /// Timeout of steps that should take milliseconds, on a machine that is busy building.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,11 +27,20 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    /// Reports a skipped test. A machine without legacy hierarchies never fails one.
-    fn skip(self, test: &str, why: &dyn std::fmt::Display) {
-        match self {
-            Self::All => skip_by_kernel(test, why),
-            Self::Legacy => print_skipped_by_kernel(test, why),
+    /// Reports a skipped test. What is not mounted is the kernel's matter, and a machine without
+    /// legacy hierarchies never fails one; other reasons, such as missing rights, can be mended.
+    fn skip(self, test: &str, why: &Unusable) {
+        match (why, self) {
+            (Unusable::NotMounted, Self::All) => skip_by_kernel(test, why),
+            (Unusable::NotMounted, Self::Legacy) => print_skipped_by_kernel(test, why),
+            (
+                Unusable::NotDelegated
+                | Unusable::NoRights(_)
+                | Unusable::Busy(_)
+                | Unusable::InUse { .. }
+                | Unusable::Broken(_),
+                _,
+            ) => skip(test, why),
         }
     }
 }
@@ -74,8 +84,11 @@ impl TestRoot {
             name,
         };
         let root = test_root.root.as_ref().unwrap();
-        if let Some(missing) = wanted.iter().find(|wanted| !root.controls(**wanted)) {
-            what.skip(test, &format!("no {missing} controller that can be used"));
+        if let Some(controller) = wanted.iter().find(|wanted| !root.controls(**wanted)) {
+            let mut missing = root.missing().iter();
+            let missing = missing.find(|missing| missing.controllers.contains(controller));
+            let why = missing.map_or(&Unusable::NotMounted, |missing| &missing.reason);
+            what.skip(&format!("{test}: {controller}"), why);
             return None;
         }
         Some(test_root)

@@ -18,6 +18,7 @@ use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, No
 use sched::ContainerSpec;
 use tempfile::TempDir;
 use test_support::folders::make_container_dirs;
+use tests::cgroups::Hierarchy;
 use tests::{guest, proc};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -102,6 +103,8 @@ impl Node {
         if guest::is_here() {
             return None;
         }
+        // Tells missing rights from what the kernel lacks.
+        drop(Hierarchy::for_test(test)?);
         let (effects_in, effects) = mpsc::channel(64);
         let started = Isolation::start(config, offer(), effects_in);
         let (isolation, availability) = started.unwrap();

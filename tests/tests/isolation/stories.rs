@@ -22,13 +22,7 @@ pub(crate) struct Isolated {
 
 /// Starts a node; where cgroups cannot be used, prints why and returns `None`.
 pub(crate) fn isolated(test: &str, change: impl FnOnce(&mut Properties)) -> Option<Isolated> {
-    let hierarchy = match Hierarchy::new() {
-        Ok(hierarchy) => hierarchy,
-        Err(why) => {
-            test_support::skip::skip_by_kernel(test, &why);
-            return None;
-        }
-    };
+    let hierarchy = Hierarchy::for_test(test)?;
     let cluster = ScriptedCluster::start_with(&agent(), |site| {
         hierarchy.configure(site);
         change(site);
