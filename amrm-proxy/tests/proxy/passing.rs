@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use amrm_proxy::config::InterceptorKind;
 use amrm_proxy::interceptor::AmMethod;
@@ -13,6 +14,7 @@ use records::Resource;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use wire::exception::{HadoopException, RemoteException, RpcErrorCode};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, DistributedSchedulingAllocateResponseProto,
@@ -202,8 +204,9 @@ async fn more_asks_than_any_job_has_are_refused_and_as_many_as_a_large_one_has_a
     assert_eq!(outstanding(), 10);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
+    let began = Instant::now();
     let rm = start_scheduler(silent()).await;
     let node = Node::start(config(&[rm.address])).await;
     let local = node.admit(attempt(1), rm.token(attempt(1)));
@@ -218,10 +221,17 @@ async fn calls_without_end_at_once_are_refused_and_others_unaffected() {
         let refusal = calls.join_next().await.unwrap().unwrap().unwrap_err();
         assert!(refusal.is(HadoopException::Retriable), "{refusal}");
     }
-    let other = node.admit(attempt(2), rm.token(attempt(2)));
+    // From then on the ResourceManager answers new calls, and not the one that it has.
+    while rm.calls().is_empty() {
+        tokio::task::yield_now().await;
+    }
     rm.set_script(always(Bytes::new()));
+    let other = node.admit(attempt(2), rm.token(attempt(2)));
     let am = node.connect(other).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
+    // No wait for the ResourceManager has ended: the calls were refused for their number.
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(calls.try_join_next().is_none());
     assert_eq!(calls.len(), 16);
 }
 

@@ -226,11 +226,15 @@ fn a_token_that_is_sent_again_is_no_new_one() {
 
 #[test]
 fn many_clients_that_lose_one_server_turn_once() {
-    let endpoints = Endpoints::new(vec![String::new(), String::new()]);
-    for _ in 0..500 {
-        endpoints.turn_from(0);
+    let endpoints = Endpoints::new(vec![String::new(); 3]);
+    for active in [1, 2, 0] {
+        let lost = endpoints.active();
+        for _ in 0..500 {
+            endpoints.turn_from(lost);
+        }
+        assert_eq!(endpoints.active(), active);
     }
-    assert_eq!(endpoints.active(), 1);
-    endpoints.turn_from(1);
+    // A late loss of a server that is not the active one any more.
+    endpoints.turn_from(2);
     assert_eq!(endpoints.active(), 0);
 }

@@ -65,7 +65,7 @@ fn assert_refused(
     assert_eq!(fatal.1.code, code);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn http_request_is_answered_with_404() {
     let server = start(token_only()).await;
     let mut raw = Raw::connect(server.address).await;
@@ -73,7 +73,7 @@ async fn http_request_is_answered_with_404() {
     assert!(raw.rest().await.starts_with(b"HTTP/1.1 404 Not Found\r\n"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn newer_version_gets_ours() {
     let fatal = fatal_answer(ServerAuth::Simple, &[b"hrpc\x0a\x00\x00"]).await;
     assert_refused(
@@ -84,7 +84,7 @@ async fn newer_version_gets_ours() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn older_version_is_answered_in_its_own_form() {
     let server = start(ServerAuth::Simple).await;
     let mut raw = Raw::connect(server.address).await;
@@ -99,7 +99,7 @@ async fn older_version_is_answered_in_its_own_form() {
     assert!(rest[12..].starts_with(class));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unknown_auth_byte_is_refused() {
     let fatal = fatal_answer(ServerAuth::Simple, &[b"hrpc\x09\x00\x51"]).await;
     assert_refused(
@@ -110,7 +110,7 @@ async fn unknown_auth_byte_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn refusal_reaches_a_client_that_has_sent_more() {
     let frames: [&[u8]; 3] = [PLAIN, &context(), &call_frame(0, "echo", &[1; 200_000])];
     let fatal = fatal_answer(token_only(), &frames).await;
@@ -122,7 +122,7 @@ async fn refusal_reaches_a_client_that_has_sent_more() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn call_before_context_is_refused() {
     let fatal = fatal_answer(ServerAuth::Simple, &[PLAIN, &call_frame(7, "echo", b"")]).await;
     assert_refused(
@@ -133,7 +133,7 @@ async fn call_before_context_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn second_context_is_refused() {
     let fatal = fatal_answer(ServerAuth::Simple, &[PLAIN, &context(), &context()]).await;
     assert_refused(
@@ -144,7 +144,7 @@ async fn second_context_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn context_during_negotiation_is_refused() {
     let server = start(token_only()).await;
     let mut raw = Raw::connect(server.address).await;
@@ -160,7 +160,7 @@ async fn context_during_negotiation_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sasl_on_a_plain_connection_is_refused() {
     let negotiate = sasl_frame(SaslState::Negotiate);
     for frames in [&[PLAIN, &negotiate][..], &[PLAIN, &context(), &negotiate]] {
@@ -174,7 +174,7 @@ async fn sasl_on_a_plain_connection_is_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn garbage_in_a_sasl_frame_is_refused() {
     let fatal = fatal_answer(token_only(), &[SASL, &garbage_after_header(0x41)]).await;
     assert_refused(
@@ -185,7 +185,7 @@ async fn garbage_in_a_sasl_frame_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn garbage_context_is_refused() {
     let fatal = fatal_answer(ServerAuth::Simple, &[PLAIN, &garbage_after_header(0x05)]).await;
     assert_refused(
@@ -196,7 +196,7 @@ async fn garbage_context_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn garbage_header_is_refused_without_a_call_id() {
     let garbage: &[u8] = b"\0\0\0\x04\xff\xff\xff\xff";
     for frames in [&[PLAIN, garbage][..], &[PLAIN, &context(), garbage]] {
@@ -210,7 +210,7 @@ async fn garbage_header_is_refused_without_a_call_id() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn garbage_in_a_call_fails_only_the_call() {
     let server = start(ServerAuth::Simple).await;
     let mut raw = Raw::ready(server.address).await;
@@ -228,7 +228,7 @@ async fn garbage_in_a_call_fails_only_the_call() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unknown_special_call_id_is_refused() {
     // -5 in zigzag.
     let fatal = fatal_answer(
@@ -244,7 +244,7 @@ async fn unknown_special_call_id_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn user_other_than_the_tokens_is_refused() {
     let server = start(token_only()).await;
     let mut raw = Raw::connect(server.address).await;
@@ -258,8 +258,9 @@ async fn user_other_than_the_tokens_is_refused() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn impossible_lengths_end_the_connection_without_a_word() {
+    let began = Instant::now();
     let server = start(ServerAuth::Simple).await;
     let too_long = u32::try_from(FRAME_LENGTH_MAX_UNAUTHENTICATED + 1)
         .unwrap()
@@ -273,10 +274,12 @@ async fn impossible_lengths_end_the_connection_without_a_word() {
     raw.send(&u32::try_from(FRAME_LENGTH_MAX + 1).unwrap().to_be_bytes())
         .await;
     assert_eq!(raw.rest().await, b"");
+    // The lengths end the connections, and no timeout.
+    assert!(began.elapsed() < Duration::from_secs(1));
     assert_serves(&server).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn frame_cut_by_the_end_of_the_connection_is_harmless() {
     let server = start(ServerAuth::Simple).await;
     let whole = [PLAIN, &context(), &call_frame(1, "echo", b"x")].concat();

@@ -14,6 +14,7 @@ mod memory;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use test_support::tokens::master_key;
@@ -21,6 +22,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
 use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
@@ -221,6 +223,10 @@ async fn call(
         .await
 }
 
+/// Time after which a silent server fails a test instead of letting it hang. Longer than every
+/// timeout of a server, and over at once where time is paused.
+const SILENCE_MAX: Duration = Duration::from_secs(3_600);
+
 /// A scripted peer that sends and reads raw bytes.
 struct Raw {
     stream: TcpStream,
@@ -294,13 +300,9 @@ impl Raw {
             if let Decoded::Complete(frame) = self.decoder.frame().unwrap() {
                 return Some(frame);
             }
-            if self
-                .stream
-                .read_buf(self.decoder.read_buffer())
-                .await
-                .unwrap_or(0)
-                == 0
-            {
+            let read = self.stream.read_buf(self.decoder.read_buffer());
+            let read = timeout(SILENCE_MAX, read).await.expect("a frame or an end");
+            if read.unwrap_or(0) == 0 {
                 return None;
             }
         }
@@ -323,7 +325,8 @@ impl Raw {
     /// Reads everything until the peer closes.
     async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        let _ = self.stream.read_to_end(&mut rest).await;
+        let read = self.stream.read_to_end(&mut rest);
+        let _ = timeout(SILENCE_MAX, read).await.expect("an end");
         rest
     }
 }

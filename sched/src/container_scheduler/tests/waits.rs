@@ -112,8 +112,14 @@ fn run_times_are_those_of_the_application_and_evictions_do_not_count() {
         node.advance(10_000);
         node.exit(number + 10, 0);
     }
-    node.run(opportunistic(20, 100));
-    assert_eq!(node.estimate(), Some(10_000));
+    // Of the same size as the evicted ones, and so of the class that they would have shortened.
+    node.run(opportunistic(20, 1));
+    node.arrive(opportunistic(21, 100));
+    assert_eq!(
+        node.estimate(),
+        Some(20_000),
+        "the rest of both, one after the other"
+    );
 }
 
 #[test]
