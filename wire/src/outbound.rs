@@ -48,7 +48,7 @@ pub(crate) struct Outbound<H> {
 #[derive(Debug)]
 struct Pending<H> {
     buffer: BytesMut,
-    /// What the frames in the buffer hold, in their order.
+    /// Holds of the frames in the buffer, in the frames' order.
     holds: VecDeque<Hold<H>>,
     /// Number of holds at the front that are adapted to their frames.
     resized: usize,

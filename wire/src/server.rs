@@ -9,7 +9,7 @@
 //!
 //! | what | owner | at the limit |
 //! |---|---|---|
-//! | connections before authentication | `strangers` | the one open longest is evicted |
+//! | connections before authentication | `strangers` | a silent one is evicted |
 //! | connections of callers | a semaphore, shares in `budget` | the next waits, then fails |
 //! | bytes of requests, also decoded | `budget` | the next waits; too costly ones fail |
 //! | bytes of answers, calls in flight | `budget` | no further call of the user is read |
@@ -69,10 +69,10 @@ pub struct ServerLimits {
     /// Connections of callers at a time; further ones wait for a place while they have the time
     /// to authenticate. A user who has proved a token gets half.
     pub connections_max: usize,
-    /// Connections of peers that have not authenticated themselves; a further one evicts the one
-    /// that has been open longest.
+    /// Connections of peers that have not authenticated themselves. A further one evicts one that
+    /// is silent or takes too long, or waits in the kernel's backlog until there is such a one.
     pub strangers_max: usize,
-    /// The same limit per address: a further one evicts one of the same address.
+    /// The same limit per address: a further one evicts one of the same address or is closed.
     pub strangers_per_address_max: usize,
     /// Calls in flight on one connection; its further calls are not read.
     pub calls_per_connection_max: usize,
@@ -112,8 +112,8 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections_max: 4096,
-            strangers_max: 512,
-            strangers_per_address_max: 512,
+            strangers_max: 2048,
+            strangers_per_address_max: 2048,
             calls_per_connection_max: 256,
             frame_length_max: FRAME_LENGTH_MAX,
             requests_bytes_max: 4 * FRAME_LENGTH_MAX,
@@ -131,17 +131,16 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
-    /// Returns these limits for a port that may have this many descriptors: most for callers, some
-    /// for peers that authenticate themselves, of which one address gets a quarter.
+    /// Returns these limits for a port that may have this many descriptors: half for peers that
+    /// have not authenticated themselves, of which one address gets half, and the rest for callers.
     #[must_use]
     pub fn within_descriptors(self, descriptors: usize) -> Self {
-        let strangers = (descriptors / 8).clamp(1, self.strangers_max);
+        let strangers = (descriptors / 2).clamp(1, self.strangers_max);
+        let callers = descriptors.saturating_sub(strangers);
         Self {
-            connections_max: descriptors
-                .saturating_sub(strangers)
-                .clamp(1, self.connections_max),
+            connections_max: callers.clamp(1, self.connections_max),
             strangers_max: strangers,
-            strangers_per_address_max: (strangers / 4).max(1),
+            strangers_per_address_max: strangers.div_ceil(2),
             ..self
         }
     }
@@ -365,8 +364,12 @@ async fn accept(
     strangers: &Arc<Strangers>,
 ) -> (TcpStream, SocketAddr, StrangerPlace) {
     loop {
+        strangers.place_free().await;
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, strangers.admit(peer.ip())),
+            Ok((stream, peer)) => match strangers.admit(peer.ip()) {
+                Some(place) => return (stream, peer, place),
+                None => tracing::debug!(%peer, "closing a connection: its address has too many"),
+            },
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 // Frees a descriptor, if that is what is missing.

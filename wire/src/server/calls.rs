@@ -205,7 +205,7 @@ impl Connection {
 
 /// Reason for which a request gets no memory.
 pub(super) enum NoMemory {
-    /// Others have it for too long.
+    /// Requests of others have kept the memory for too long.
     Late,
     /// The connection ended meanwhile.
     Ended(Ended),

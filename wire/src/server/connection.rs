@@ -7,6 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -106,7 +107,7 @@ async fn run(
     let mut out = BytesMut::new();
     let handshake = async {
         let caller =
-            handshake_to_context(shared, &mut stream, peer, &mut decoder, &mut out).await?;
+            handshake_to_context(shared, &mut stream, &place, peer, &mut decoder, &mut out).await?;
         let account = shared.budgets.account_of(&caller);
         let own = account.connection().await;
         let all = Arc::clone(&shared.connections).acquire_owned().await;
@@ -149,6 +150,7 @@ async fn run(
 async fn handshake_to_context(
     shared: &Shared,
     stream: &mut TcpStream,
+    place: &StrangerPlace,
     peer: SocketAddr,
     decoder: &mut FrameDecoder,
     out: &mut BytesMut,
@@ -156,7 +158,10 @@ async fn handshake_to_context(
     let preamble = loop {
         match decoder.preamble() {
             Ok(Decoded::Complete(preamble)) => break Ok(preamble),
-            Ok(Decoded::Incomplete) => fill(stream, decoder).await?,
+            Ok(Decoded::Incomplete) => {
+                fill(stream, decoder).await?;
+                place.has_sent.store(true, Ordering::Relaxed);
+            }
             Err(error) => break Err(error),
         }
     };

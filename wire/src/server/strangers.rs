@@ -1,15 +1,30 @@
 //! Peers that have not authenticated themselves yet: their places, apart from those of callers.
 //!
-//! A newcomer never waits: if the places are taken, it evicts the peer that has been here longest.
-//! Honest peers are through in some milliseconds, so that is one that stays silent. An address
-//! that has its share evicts one of its own.
+//! Honest peers send at once and are through in some milliseconds. So a newcomer evicts a peer that
+//! has sent nothing for a moment, or one that has taken very long, the oldest first. If there is
+//! none, it waits in the kernel's queue until there is; a newcomer from an address that has its
+//! share is closed instead, since others must not wait for that.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::ServerLimits;
+
+/// Age at which a peer that has sent nothing may be evicted. Longer than a round trip, and than a
+/// busy machine takes to read what has arrived.
+const SILENT_AGE: Duration = Duration::from_millis(250);
+
+/// Age at which a peer that has sent something may be evicted. A handshake on a busy machine takes
+/// less, also beside hundreds of others.
+const UNFINISHED_AGE: Duration = Duration::from_secs(5);
+
+/// Pause before the next look for a place. The kernel queues newcomers meanwhile.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// Places of one server.
 #[derive(Debug)]
@@ -30,6 +45,8 @@ struct Table {
 struct Stranger {
     id: u64,
     address: IpAddr,
+    since: Instant,
+    has_sent: Arc<AtomicBool>,
     evicted: CancellationToken,
 }
 
@@ -37,6 +54,8 @@ struct Stranger {
 #[derive(Debug)]
 pub(super) struct StrangerPlace {
     id: u64,
+    /// Set once the peer has sent something.
+    pub(super) has_sent: Arc<AtomicBool>,
     /// Cancelled when the connection must close.
     pub(super) evicted: CancellationToken,
     strangers: Arc<Strangers>,
@@ -57,49 +76,69 @@ impl Strangers {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a place to a peer with this address, after an eviction if there is none left.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> StrangerPlace {
-        let address = network_of(peer);
-        let evicted = CancellationToken::new();
-        let mut table = self.table();
-        let own = |stranger: &Stranger| stranger.address == address;
-        if table
-            .present
-            .iter()
-            .filter(|stranger| own(stranger))
-            .count()
-            >= self.per_address_max
-        {
-            table.evict_first(own);
-        } else if table.present.len() >= self.total_max {
-            table.evict_first(|_| true);
-        }
-        let id = table.next_id;
-        table.next_id += 1;
-        table.present.push(Stranger {
-            id,
-            address,
-            evicted: evicted.clone(),
-        });
-        drop(table);
-        StrangerPlace {
-            id,
-            evicted,
-            strangers: Arc::clone(self),
+    /// Waits until there is a place for one more peer, after an eviction if none is free.
+    pub(super) async fn place_free(&self) {
+        while !self.has_place() {
+            sleep(FULL_PAUSE).await;
         }
     }
 
-    /// Evicts the peer that has been here longest, for its descriptor.
+    fn has_place(&self) -> bool {
+        let mut table = self.table();
+        table.present.len() < self.total_max || table.evict(|_| true)
+    }
+
+    /// Gives a place to a peer with this address. Returns `None` if the address has its share and
+    /// none of its peers may be evicted.
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<StrangerPlace> {
+        let address = network_of(peer);
+        let own = |stranger: &Stranger| stranger.address == address;
+        let mut table = self.table();
+        let present = table.present.iter().filter(|stranger| own(stranger));
+        if present.count() >= self.per_address_max && !table.evict(own) {
+            return None;
+        }
+        let id = table.next_id;
+        table.next_id += 1;
+        let place = StrangerPlace {
+            id,
+            has_sent: Arc::default(),
+            evicted: CancellationToken::new(),
+            strangers: Arc::clone(self),
+        };
+        table.present.push(Stranger {
+            id,
+            address,
+            since: Instant::now(),
+            has_sent: Arc::clone(&place.has_sent),
+            evicted: place.evicted.clone(),
+        });
+        Some(place)
+    }
+
+    /// Evicts a peer for its descriptor, if one may be evicted.
     pub(super) fn evict_one(&self) {
-        self.table().evict_first(|_| true);
+        self.table().evict(|_| true);
     }
 }
 
 impl Table {
-    fn evict_first(&mut self, may_go: impl Fn(&Stranger) -> bool) {
-        if let Some(first) = self.present.iter().position(may_go) {
-            self.present.remove(first).evicted.cancel();
-        }
+    /// Evicts the oldest silent peer or else the oldest unfinished one among those that `may_go`.
+    /// Returns whether there was one.
+    fn evict(&mut self, may_go: impl Fn(&Stranger) -> bool) -> bool {
+        let mut among = self.present.iter();
+        let silent = among.position(|each| {
+            let has_sent = each.has_sent.load(Ordering::Relaxed);
+            may_go(each) && !has_sent && each.since.elapsed() >= SILENT_AGE
+        });
+        let mut among = self.present.iter();
+        let unfinished =
+            || among.position(|each| may_go(each) && each.since.elapsed() >= UNFINISHED_AGE);
+        let Some(at) = silent.or_else(unfinished) else {
+            return false;
+        };
+        self.present.remove(at).evicted.cancel();
+        true
     }
 }
 
@@ -107,10 +146,8 @@ impl Drop for StrangerPlace {
     fn drop(&mut self) {
         let mut table = self.strangers.table();
         // The ids ascend. An evicted one is gone already.
-        if let Ok(at) = table
-            .present
-            .binary_search_by_key(&self.id, |stranger| stranger.id)
-        {
+        let at = table.present.binary_search_by_key(&self.id, |each| each.id);
+        if let Ok(at) = at {
             table.present.remove(at);
         }
     }
@@ -127,6 +164,8 @@ fn network_of(peer: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
 
     fn strangers(total: usize, per_address: usize) -> Arc<Strangers> {
@@ -138,37 +177,53 @@ mod tests {
     }
 
     fn admit(strangers: &Arc<Strangers>, address: &str) -> StrangerPlace {
-        strangers.admit(address.parse().unwrap())
+        strangers.admit(address.parse().unwrap()).unwrap()
     }
 
     fn evicted(places: &[StrangerPlace]) -> Vec<bool> {
-        places
-            .iter()
-            .map(|place| place.evicted.is_cancelled())
-            .collect()
+        let is_evicted = |place: &StrangerPlace| place.evicted.is_cancelled();
+        places.iter().map(is_evicted).collect()
     }
 
-    #[test]
-    fn a_newcomer_evicts_who_has_been_here_longest() {
-        let strangers = strangers(2, 2);
-        let mut places = vec![admit(&strangers, "10.0.0.1"), admit(&strangers, "10.0.0.2")];
-        places.push(admit(&strangers, "10.0.0.3"));
-        assert_eq!(evicted(&places), [true, false, false]);
-        // A place that was given back is free.
-        drop(places.remove(1));
-        places.push(admit(&strangers, "10.0.0.4"));
-        assert_eq!(evicted(&places), [true, false, false]);
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_silent_peer_goes_first_and_none_before_its_time() {
+        let strangers = strangers(3, 3);
+        let addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
+        let places = addresses.map(|address| admit(&strangers, address));
+        places[0].has_sent.store(true, Ordering::Relaxed);
+        assert!(!strangers.has_place());
+        advance(SILENT_AGE).await;
+        assert!(strangers.has_place());
+        assert_eq!(evicted(&places), [false, true, false]);
+        let newcomer = admit(&strangers, "10.0.0.4");
+        advance(SILENT_AGE).await;
+        assert!(strangers.has_place());
+        assert_eq!(evicted(&places), [false, true, true]);
+        drop(newcomer);
+        assert!(strangers.has_place());
     }
 
-    #[test]
-    fn an_address_with_its_share_evicts_its_own() {
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_has_sent_something_goes_when_it_takes_too_long() {
+        let strangers = strangers(1, 1);
+        let place = admit(&strangers, "10.0.0.1");
+        place.has_sent.store(true, Ordering::Relaxed);
+        advance(SILENT_AGE).await;
+        assert!(!strangers.has_place());
+        strangers.place_free().await;
+        assert!(place.evicted.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_its_share_evicts_its_own_or_is_closed() {
         let strangers = strangers(10, 2);
-        let addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.2", "::ffff:10.0.0.2"];
-        let places: Vec<_> = addresses
-            .iter()
-            .map(|address| admit(&strangers, address))
-            .collect();
-        assert_eq!(evicted(&places), [false, true, false, false]);
+        let addresses = ["10.0.0.1", "10.0.0.2", "::ffff:10.0.0.2"];
+        let places = addresses.map(|address| admit(&strangers, address));
+        let same = "10.0.0.2".parse().unwrap();
+        assert!(strangers.admit(same).is_none());
+        advance(SILENT_AGE).await;
+        assert!(strangers.admit(same).is_some());
+        assert_eq!(evicted(&places), [false, true, false]);
     }
 
     #[test]

@@ -337,7 +337,8 @@ async fn silent_peers_keep_nobody_out() {
         Outcome::Success(Bytes::from_static(b"x"))
     );
     assert_eq!(call(&client, "echo", b"y").await.unwrap(), "y");
-    for evicted in &mut silent[..17] {
+    // At least as many as did not fit.
+    for evicted in &mut silent[..16] {
         assert_eq!(evicted.rest().await, b"");
     }
 }

@@ -103,7 +103,7 @@ fn a_long_request_of_empty_entries_is_refused_without_being_decoded() {
     cluster.assert_serves();
 }
 
-/// Each answer is about a hundred times as long as its call.
+/// An answer here is about a hundred times as long as its call.
 #[test]
 fn answers_that_are_not_read_hold_up_their_master_alone() {
     let limited = limited();
