@@ -1,16 +1,19 @@
 //! Unpacking jars, zips and tars (Hadoop: `FSDownload.unpack`, `RunJar`, `FileUtil.unTar`).
 //!
 //! `extract` decides which effects of an entry on the disk are allowed; this module reads the
-//! formats. Sizes that an archive states are not trusted: [`Metered`] bounds the bytes that are
-//! read for the format itself.
+//! formats. Sizes that an archive states are not trusted: [`Metered`] and [`DirectoryMeter`] bound
+//! what is read for the format itself.
+
+mod zip_directory;
 
 use std::cell::Cell;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, SeekFrom};
 use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use regex::{Regex, RegexBuilder};
 
+use self::zip_directory::DirectoryMeter;
 use super::budget::Budget;
 use super::error::UnpackError;
 use super::extract::Extract;
@@ -22,10 +25,6 @@ use dir_handle::DirHandle;
 /// Limit on the bytes of one tar header with its long names and attributes. GNU tar writes at most
 /// a few paths' worth.
 const TAR_HEADERS_BYTES_MAX: u64 = 1 << 20;
-
-/// Limit on the bytes of a zip's directory, which is kept in memory: 100 bytes and the name for an
-/// entry.
-const ZIP_DIRECTORY_BYTES_MAX: u64 = 128 << 20;
 
 /// Limit on the memory of a compiled pattern, which the submitter chooses.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -173,10 +172,9 @@ fn unzip(
     mut extract: Extract<'_, '_>,
     is_wanted: &mut dyn FnMut(&[u8]) -> bool,
 ) -> Result<(), UnpackFailure> {
-    let allowance = Allowance::default();
-    allowance.set(ZIP_DIRECTORY_BYTES_MAX);
-    let mut archive = zip::ZipArchive::new(Metered::new(content, &allowance))?;
-    allowance.set(u64::MAX);
+    let (meter, directory) = DirectoryMeter::new(content);
+    let mut archive = zip::ZipArchive::new(meter)?;
+    directory.end();
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index)?;
         let name = entry.name_raw().to_vec();
@@ -254,12 +252,6 @@ impl<R: Read> Read for Metered<R> {
         };
         self.allowance.set(left);
         Ok(length)
-    }
-}
-
-impl<R: Seek> Seek for Metered<R> {
-    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.inner.seek(position)
     }
 }
 
