@@ -13,6 +13,7 @@
 
 mod commands;
 mod configuration;
+mod contexts;
 mod limits;
 mod localization;
 mod resources;

@@ -11,6 +11,7 @@ use prost::Message as _;
 use tempfile::TempDir;
 use test_support::current_user;
 use test_support::scripted::ScriptedAm;
+use tests::conf::Properties;
 use tests::scripted_cluster::ScriptedCluster;
 use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use wire::header::{self, ClientId, MethodName, Outcome};
@@ -25,19 +26,24 @@ use crate::AGENT;
 const CLIENT_ID: ClientId = *b"0123456789abcdef";
 
 /// An agent with limits, and the folder of the script that sets them.
-struct Limited {
-    cluster: ScriptedCluster,
+pub(super) struct Limited {
+    pub(super) cluster: ScriptedCluster,
     _folder: TempDir,
 }
 
 fn limited() -> Limited {
+    limited_with(|_| {})
+}
+
+/// Starts an agent with limits, after changes of its `yarn-site.xml`.
+pub(super) fn limited_with(change: impl FnOnce(&mut Properties)) -> Limited {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("agent");
     let text = format!("#!/bin/bash\nulimit -v 1048576 -n 4096\nexec '{AGENT}' \"$@\"\n");
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     Limited {
-        cluster: ScriptedCluster::start(script.to_str().unwrap()),
+        cluster: ScriptedCluster::start_with(script.to_str().unwrap(), change),
         _folder: folder,
     }
 }
