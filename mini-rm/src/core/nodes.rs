@@ -61,6 +61,7 @@ impl Core {
         node.last_contact_wall = now.wall;
         node.restart_responses();
         self.reconcile_containers(&id, request, now);
+        self.place_promotions(now);
         for session in self.sessions.values_mut() {
             session.nm_tokens.remove(&id);
             session.note_node(&id);

@@ -89,7 +89,9 @@ impl Core {
         }
     }
 
-    fn place_promotions(&mut self, now: Now) {
+    /// Grants the promotions of changed nodes as far as these have capacity, and drops those of
+    /// containers that have ended.
+    pub(super) fn place_promotions(&mut self, now: Now) {
         for (node, waiting) in self.promotions.take_changed() {
             let mut left = Vec::new();
             for id in waiting {
