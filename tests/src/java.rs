@@ -5,15 +5,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Options of every Java process of a test: what Java 17 needs to run Hadoop, and a quick start
-/// with little memory on a small machine.
-pub const OPTIONS: [&str; 5] = [
+/// Options of every Java process: what Java 17 needs to run Hadoop.
+const OPTIONS: [&str; 3] = [
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
     "-Xshare:auto",
     "-Djava.net.preferIPv4Stack=true",
 ];
+
+/// Compilers and collector of a Java process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vm {
+    /// For a quick start with little memory on a small machine: C1 and the serial collector.
+    QuickStart,
+    /// The JVM's own choice, as in a cluster: for measurements.
+    Default,
+}
+
+impl Vm {
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::QuickStart => &["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+            Self::Default => &[],
+        }
+    }
+}
 
 /// Returns `JAVA_HOME` of this machine: the variable when it is set, otherwise found from `java` on
 /// the path.
@@ -67,14 +82,23 @@ fn home_of_program(java: &Path) -> Result<PathBuf, String> {
     Ok(home.to_path_buf())
 }
 
-/// Returns a command that runs `main_class` with `conf` and Hadoop's jars as class path. Its
-/// standard input is empty.
+/// Returns a command that runs `main_class` with `conf` and Hadoop's jars as class path, and starts
+/// quickly. Its standard input is empty.
 ///
 /// # Panics
 /// When there is no Java or the jars cannot be downloaded.
 #[must_use]
 pub fn command(conf: &Path, main_class: &str, heap_mb: u32) -> Command {
-    let mut command = bare(heap_mb);
+    command_on(Vm::QuickStart, conf, main_class, heap_mb)
+}
+
+/// Returns a command as [`command`] does, on this kind of JVM.
+///
+/// # Panics
+/// When there is no Java or the jars cannot be downloaded.
+#[must_use]
+pub fn command_on(vm: Vm, conf: &Path, main_class: &str, heap_mb: u32) -> Command {
+    let mut command = bare(vm, heap_mb);
     command.arg("-cp").arg(class_path(conf)).arg(main_class);
     command
 }
@@ -85,7 +109,7 @@ pub fn command(conf: &Path, main_class: &str, heap_mb: u32) -> Command {
 /// When there is no JDK or the jars cannot be downloaded.
 #[must_use]
 pub fn source_command(source: &Path) -> Command {
-    let mut command = bare(256);
+    let mut command = bare(Vm::QuickStart, 256);
     // Source-file mode refuses a class path with wildcards in some releases, so the jars are
     // listed.
     let jars = std::env::join_paths(crate::hadoop::jar_files())
@@ -94,11 +118,12 @@ pub fn source_command(source: &Path) -> Command {
     command
 }
 
-fn bare(heap_mb: u32) -> Command {
+fn bare(vm: Vm, heap_mb: u32) -> Command {
     let home = home().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(home.join("bin/java"));
     command
         .args(OPTIONS)
+        .args(vm.options())
         .arg(format!("-Xmx{heap_mb}m"))
         .stdin(Stdio::null());
     command

@@ -2,20 +2,25 @@
 
 use std::process::Command;
 
-use crate::java;
+use crate::java::{self, Vm};
 use crate::lab::NodeSite;
 
-/// Returns a command that runs Hadoop's NodeManager for a site.
+/// Returns a command that runs Hadoop's NodeManager for a site on this kind of JVM.
 ///
 /// # Panics
 /// When there is no Java or no Hadoop.
 #[must_use]
-pub fn command(site: &NodeSite) -> Command {
-    let mut command = java::command(
+pub fn command(vm: Vm, site: &NodeSite) -> Command {
+    let mut command = java::command_on(
+        vm,
         &site.conf(),
         "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
         512,
     );
     crate::node::set_environment(&mut command, site);
+    if vm == Vm::Default {
+        // Meant for the node's ApplicationMasters, but every JVM reads it.
+        command.env_remove("JAVA_TOOL_OPTIONS");
+    }
     command
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::java::Vm;
 use crate::lab::{Lab, NodeSite};
 use crate::network::NodeNetwork;
 use crate::node_logs::ApplicationLogs;
@@ -19,8 +20,10 @@ const REGISTER_DEADLINE: Duration = Duration::from_secs(90);
 /// The program that is the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Hadoop's own NodeManager.
+    /// Hadoop's own NodeManager, on a JVM that starts quickly.
     Java,
+    /// Hadoop's own NodeManager on a JVM as in a cluster, for measurements.
+    MeasuredJava,
     /// The agent, at this path.
     Agent(PathBuf),
 }
@@ -178,7 +181,8 @@ impl Node {
 
 fn command(kind: &NodeKind, site: &NodeSite) -> Command {
     match kind {
-        NodeKind::Java => java_nm::command(site),
+        NodeKind::Java => java_nm::command(Vm::QuickStart, site),
+        NodeKind::MeasuredJava => java_nm::command(Vm::Default, site),
         NodeKind::Agent(program) => agent::command(program, site),
     }
 }

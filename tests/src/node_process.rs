@@ -10,6 +10,7 @@ use test_support::current_user;
 use test_support::scripted::ScriptedRm;
 
 use crate::conf::{self, NodePorts, Options, Properties};
+use crate::java::Vm;
 use crate::lab::{LOCALHOST, NodeSite};
 use crate::node::NodeKind;
 use crate::process::Process;
@@ -69,7 +70,8 @@ impl NodeProcess {
     ) -> Self {
         let site = make_site(rm_port, change);
         let mut command = match kind {
-            NodeKind::Java => java_nm::command(&site),
+            NodeKind::Java => java_nm::command(Vm::QuickStart, &site),
+            NodeKind::MeasuredJava => java_nm::command(Vm::Default, &site),
             NodeKind::Agent(program) => agent_command(program, &site),
         };
         let started_at = Instant::now();

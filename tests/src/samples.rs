@@ -53,6 +53,12 @@ impl Samples {
         self.percentile(50)
     }
 
+    /// Returns whether there are enough samples for a 99th percentile that is no maximum.
+    #[must_use]
+    pub fn have_p99(&self) -> bool {
+        self.0.len() >= 100
+    }
+
     /// Returns the 99th percentile, in milliseconds; of fewer than a hundred samples, the longest.
     #[must_use]
     pub fn p99(&self) -> f64 {

@@ -80,7 +80,7 @@ fn main() -> ExitCode {
                 rounds: 1,
                 ..effort
             };
-            Some(Figures::measure(&NodeKind::Java, effort, |_| {}))
+            Some(Figures::measure(&NodeKind::MeasuredJava, effort, |_| {}))
         }
         Ok(()) => None,
         Err(why) => {

@@ -20,7 +20,7 @@ const HOLDERS: usize = 8;
 
 /// Limit of time for all guaranteed starts of one kind. A slow node or machine then gives fewer
 /// samples instead of a longer run.
-const STARTS_LIMIT: Duration = Duration::from_secs(30);
+const STARTS_LIMIT: Duration = Duration::from_secs(120);
 
 /// Numbers of samples.
 pub(crate) struct Effort {
@@ -34,19 +34,13 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    pub(crate) fn agent(quick: bool) -> Self {
+    /// The same for both nodes.
+    pub(crate) fn new(quick: bool) -> Self {
         Self {
             launches: if quick { 30 } else { 200 },
             sustained: Duration::from_secs(if quick { 2 } else { 5 }),
             freezing: if quick { 5 } else { 150 },
-            killing: if quick { 3 } else { 60 },
-        }
-    }
-
-    pub(crate) fn java(quick: bool) -> Self {
-        Self {
-            killing: if quick { 2 } else { 30 },
-            ..Self::agent(quick)
+            killing: if quick { 3 } else { 100 },
         }
     }
 }

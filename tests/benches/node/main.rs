@@ -7,8 +7,7 @@
 //! and the better counts. Nothing passes or fails: the ratios are for reading.
 //!
 //! `--no-java` leaves Hadoop's NodeManager out, as does a missing Java; `--java` insists on it. It
-//! runs with the options of the harness (`-Xmx512m`, serial collector, C1 only), which favour its
-//! start and memory. `--quick` measures everything with a few samples. `--classes` measures only
+//! runs with the JVM's own compilers and collector and `-Xmx512m`, and with as many samples. `--quick` measures everything with a few samples. `--classes` measures only
 //! the cost of cgroups and the start of guaranteed containers on a full node.
 
 mod classes;
@@ -84,24 +83,24 @@ fn measure_nodes(quick: bool, with_java: bool) {
     println!("measuring the machine");
     let limits = Limits::measure(quick);
     println!("measuring the agent");
-    let figures = Figures::measure(&agent(), &Effort::agent(quick));
+    let figures = Figures::measure(&agent(), &Effort::new(quick));
     println!("measuring the machine again");
     let limits = limits.or_better(Limits::measure(quick));
     let java = with_java.then(|| {
         println!("measuring Hadoop's NodeManager");
-        Figures::measure(&NodeKind::Java, &Effort::java(quick))
+        Figures::measure(&NodeKind::MeasuredJava, &Effort::new(quick))
     });
     print!("\n{}", table::render(&limits, &figures, java.as_ref()));
 }
 
 fn measure_classes(quick: bool, with_java: bool) {
     println!("\nmeasuring the agent with opportunistic containers");
-    let effort = classes::Effort::agent(quick);
+    let effort = classes::Effort::new(quick);
     let confined = Confined::measure(&agent(), &effort);
     let starts = GuaranteedStarts::measure(&agent(), &effort);
     let java = with_java.then(|| {
         println!("measuring Hadoop's NodeManager with opportunistic containers");
-        GuaranteedStarts::measure(&NodeKind::Java, &classes::Effort::java(quick))
+        GuaranteedStarts::measure(&NodeKind::MeasuredJava, &classes::Effort::new(quick))
     });
     let text = table::render_classes(confined.as_ref(), &starts, java.as_ref());
     print!("\n{text}");

@@ -47,29 +47,23 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Numbers of samples.
 pub(crate) struct Effort {
     starts: usize,
+    /// Launches before the first that is measured: a JVM compiles meanwhile.
+    warm_up: usize,
     launches: usize,
     bursts: usize,
     sustained: Duration,
 }
 
 impl Effort {
-    /// Samples of a node whose launches take milliseconds.
-    pub(crate) fn agent(quick: bool) -> Self {
+    /// The same for both nodes. Enough for a 99th percentile of launches, of which a Java node
+    /// makes two a second.
+    pub(crate) fn new(quick: bool) -> Self {
         Self {
-            starts: if quick { 3 } else { 20 },
-            launches: if quick { 30 } else { 400 },
-            bursts: if quick { 1 } else { 10 },
-            sustained: Duration::from_secs(if quick { 2 } else { 15 }),
-        }
-    }
-
-    /// Samples of a node whose launches take half a second.
-    pub(crate) fn java(quick: bool) -> Self {
-        Self {
-            starts: if quick { 1 } else { 5 },
-            launches: if quick { 5 } else { 60 },
-            bursts: if quick { 1 } else { 5 },
-            sustained: Duration::from_secs(if quick { 5 } else { 20 }),
+            starts: if quick { 2 } else { 10 },
+            warm_up: if quick { 5 } else { 200 },
+            launches: if quick { 10 } else { 300 },
+            bursts: if quick { 1 } else { 8 },
+            sustained: Duration::from_secs(if quick { 3 } else { 20 }),
         }
     }
 }
@@ -108,6 +102,7 @@ impl Figures {
         rm.wait_heartbeats(SETTLED_HEARTBEATS);
         let pid = node.process.id();
         let rss_idle_mb = rss_mb(pid);
+        let _warm_up = bench.one_at_a_time(effort.warm_up);
         let first_instruction = bench.one_at_a_time(effort.launches);
         let burst = bench.bursts(effort.bursts);
         let launches_per_s = bench.sustained(effort.sustained);

@@ -84,7 +84,7 @@ pub(crate) fn render_classes(
     line(
         &mut text,
         format_args!(
-            "\nguaranteed start on a node that opportunistic containers hold, ms (a kill waits 250 ms for the deaf)\n{:<52} {:>8} \
+            "\nguaranteed start on a node that opportunistic containers hold, ms (a kill waits 250 ms for the deaf; max: fewer than 100 samples)\n{:<52} {:>8} \
              {:>11} {:>11}",
             "", "samples", "p50", "p99"
         ),
@@ -93,10 +93,11 @@ pub(crate) fn render_classes(
         line(
             &mut text,
             format_args!(
-                "{what:<52} {:>8} {:>11.1} {:>11.1}",
+                "{what:<52} {:>8} {:>11.1} {:>11.1}{}",
                 samples.count(),
                 samples.p50(),
-                samples.p99()
+                samples.p99(),
+                if samples.have_p99() { "" } else { " (max)" }
             ),
         );
     }

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let ours = measure(&agent, &Effort::agent(quick));
     let hadoops = java.then(|| {
         println!("measuring Hadoop's NodeManager");
-        measure(&NodeKind::Java, &Effort::java(quick))
+        measure(&NodeKind::MeasuredJava, &Effort::java(quick))
     });
     let limit = limit.or_shorter(loopback::round_trips(3_000));
     table::print(&limit, &ours, hadoops.as_ref());

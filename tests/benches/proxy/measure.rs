@@ -169,7 +169,7 @@ fn launch_rest(
         last += count;
         last - count + 1..=last
     };
-    if *kind == NodeKind::Java {
+    if *kind == NodeKind::MeasuredJava {
         return (None, peers.launch_all(next(effort.masters)));
     }
     let batch = effort.masters / ROUNDS;
