@@ -84,7 +84,7 @@ pub(super) struct Ended {
     pub(super) failed: u64,
 }
 
-/// All queues, none of them empty.
+/// Queues of all attempts and nodes. An empty one is removed.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     queues: BTreeMap<Key, Queue>,
