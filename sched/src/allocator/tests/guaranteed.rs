@@ -127,10 +127,19 @@ fn a_blacklist_is_bounded() {
     let mut allocator = cluster(&[]);
     want(&mut allocator, 1, &[]);
     let hosts: Vec<String> = (0..=BLACKLIST_MAX).map(|h| h.to_string()).collect();
-    assert_eq!(
-        allocator.update_blacklist(attempt(1), &hosts, &[]),
-        Err(AskError::BlacklistTooLong)
-    );
+    let mut update = |added: &[String], removed: &[String]| {
+        allocator.update_blacklist(attempt(1), added, removed)
+    };
+    let too_long = Err(AskError::BlacklistTooLong);
+    assert_eq!(update(&hosts, &[]), too_long);
+    // A full list is accepted, again too, and another host in place of one that leaves.
+    let (last, full) = hosts.split_last().unwrap();
+    let (last, first) = ([last.clone()], [full[0].clone()]);
+    assert_eq!(update(full, &[]), Ok(()));
+    assert_eq!(update(full, &[]), Ok(()));
+    assert_eq!(update(&last, &[]), too_long);
+    assert_eq!(update(&last, &first), Ok(()));
+    assert_eq!(update(&first, &[]), too_long);
 }
 
 #[test]
