@@ -2,9 +2,9 @@
 //!
 //! Additive increase and decrease in proportion, as congestion control does (Chiu and Jain,
 //! Computer Networks 1989; the proportion after DCTCP, SIGCOMM 2010). After refusals a heartbeat
-//! places at most as many containers as nodes took of the last ones; each heartbeat without refusals
-//! adds [`INCREASE`]. Without the limit, hundreds of attempts that know the same few nodes place all
-//! that they want again and again, and nearly all of it comes back.
+//! places at most as many containers as nodes took of the last ones; each heartbeat without
+//! refusals adds [`INCREASE`]. Without the limit, hundreds of attempts that know the same few nodes
+//! place all that they want again and again, and nearly all of it comes back.
 
 use records::MonoMillis;
 
@@ -16,8 +16,8 @@ use crate::allocator::ALLOCATIONS_PER_CALL_MAX;
 const INCREASE: u32 = 10;
 
 /// Milliseconds from the placement of a container in which its end counts as a refusal. A node
-/// refuses at the start, or sheds from its queue within a few heartbeats. An end that comes later is
-/// mostly an eviction by a guaranteed container, which says nothing about how much was placed at
+/// refuses at the start, or sheds from its queue within a few heartbeats. An end that comes later
+/// is mostly an eviction by a guaranteed container, which says nothing about how much was placed at
 /// once.
 const REFUSAL_AGE_MAX_MS: u64 = 10_000;
 
