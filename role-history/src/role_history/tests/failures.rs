@@ -37,6 +37,7 @@ fn a_failed_start_is_counted_once_and_costs_the_node_its_place() {
     assert_eq!(service.done(), ["request 2: any"]);
     service.complete(containers[0], -1);
     assert!(service.done().is_empty());
+    assert_eq!(service.history.ignored().unknown_completions, 0);
     let status = service.status();
     assert_eq!((status.failed, status.start_failed), (1, 1));
     assert_eq!(status.failure_message.as_deref(), Some("no such image"));
