@@ -138,7 +138,7 @@ impl AmrmProxy {
             let work = self.work(&identity, rm_token.clone());
             let pipeline = self.pipeline(identity, work);
             pipeline.persist_identity(&rm_token);
-            secrets.activate(attempt);
+            secrets.activate(attempt, start.user);
             tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied from now on");
             pipeline
         });
@@ -332,7 +332,9 @@ impl AmrmProxy {
                 pipeline.end();
                 continue;
             }
-            self.shared.secrets.activate(attempt);
+            self.shared
+                .secrets
+                .activate(attempt, &pipeline.identity.user);
             let older = pipelines.mark_started(attempt, &pipeline);
             pipelines.settle_start(attempt, &pipeline);
             for older in older {

@@ -292,6 +292,7 @@ mod tests {
             Ok(Verified {
                 password: key().sign(identifier).to_vec(),
                 user: "attempt".to_owned(),
+                owner: None,
             })
         }
     }

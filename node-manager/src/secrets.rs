@@ -245,6 +245,7 @@ impl SecretManager for NodeSecrets {
         Ok(Verified {
             password: key.sign(identifier).to_vec(),
             user: attempt.to_string(),
+            owner: token.app_submitter.filter(|user| !user.is_empty()),
         })
     }
 }
@@ -391,6 +392,7 @@ mod tests {
         let secrets = secrets();
         let identifier = nm_token(1, &node());
         let verified = secrets.retrieve(&identifier).unwrap();
+        assert_eq!(verified.owner.as_deref(), Some("alice"));
         assert_eq!(verified.user, attempt().to_string());
         assert_eq!(verified.password, key(1).sign(&identifier));
 

@@ -71,6 +71,7 @@ impl SecretManager for Keys {
         Ok(Verified {
             password: master_key().sign(identifier).to_vec(),
             user: "appattempt".to_owned(),
+            owner: None,
         })
     }
 }

@@ -42,6 +42,9 @@ pub struct Caller {
     pub user: String,
     /// User who connected, if acting for another.
     pub real_user: Option<String>,
+    /// User whose share of the server's memory and connections this caller takes
+    /// ([`Verified::owner`]); equal to `user` unless a token says more.
+    pub owner: String,
     /// Identifier of the token that the caller proved to hold; `None` under simple authentication.
     pub token_identifier: Option<Bytes>,
     /// Kind of that token, for example `NMToken`.
@@ -102,12 +105,16 @@ pub struct Verified {
     pub password: Vec<u8>,
     /// RPC user of a caller who holds the token.
     pub user: String,
+    /// User whose share of the server's memory and connections such a caller takes: who submitted
+    /// the application, if the RPC user is one of its attempts. `None`: the RPC user.
+    pub owner: Option<String>,
 }
 
 impl fmt::Debug for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")
             .field("user", &self.user)
+            .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
 }

@@ -130,6 +130,8 @@ impl fmt::Debug for ServerAuth {
 pub struct Authenticated {
     /// RPC user of the token.
     pub user: String,
+    /// User whose share of the server the caller takes.
+    pub owner: String,
     /// Token identifier, exactly as received.
     pub identifier: Bytes,
     /// Kind of token, for example `NMToken`.
@@ -305,6 +307,7 @@ impl SaslServer {
             .verify(&verified.password)
             .map_err(|error| sasl_error(&error.to_string()))?;
         let authenticated = Authenticated {
+            owner: verified.owner.unwrap_or_else(|| verified.user.clone()),
             user: verified.user,
             identifier: check.identifier().clone(),
             kind: secrets.kind(),

@@ -4,7 +4,7 @@
 //! anything is signed with it. The key of AMRMTokens never leaves this process, so a new one signs
 //! at once.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -183,7 +183,8 @@ pub struct AmrmTokenSecretManager(Mutex<State>);
 struct State {
     keys: KeyRing,
     /// Attempts whose tokens are valid: those of unfinished applications, whose number is bounded.
-    valid: BTreeSet<ApplicationAttemptId>,
+    /// With the users who submitted the applications.
+    valid: BTreeMap<ApplicationAttemptId, String>,
 }
 
 impl AmrmTokenSecretManager {
@@ -192,7 +193,7 @@ impl AmrmTokenSecretManager {
     pub fn new(times: RollTimes, now: MonoMillis) -> Self {
         Self(Mutex::new(State {
             keys: KeyRing::new(times, now),
-            valid: BTreeSet::new(),
+            valid: BTreeMap::new(),
         }))
     }
 
@@ -201,7 +202,7 @@ impl AmrmTokenSecretManager {
     pub const fn with_keys(keys: KeyRing) -> Self {
         Self(Mutex::new(State {
             keys,
-            valid: BTreeSet::new(),
+            valid: BTreeMap::new(),
         }))
     }
 
@@ -229,10 +230,10 @@ impl AmrmTokenSecretManager {
         Self::sign(self.lock().keys.newest(), attempt)
     }
 
-    /// Returns the attempt's token and makes it valid.
-    pub fn activate(&self, attempt: ApplicationAttemptId) -> Token {
+    /// Returns the attempt's token and makes it valid. `user` submitted the application.
+    pub fn activate(&self, attempt: ApplicationAttemptId, user: &str) -> Token {
         let mut state = self.lock();
-        state.valid.insert(attempt);
+        state.valid.insert(attempt, user.to_owned());
         Self::sign(state.keys.newest(), attempt)
     }
 
@@ -287,14 +288,14 @@ impl SecretManager for AmrmTokenSecretManager {
         };
         let key_id = AmrmTokenIdentifierProto::decode(identifier).map(|id| id.key_id());
         let state = self.lock();
-        if !state.valid.contains(&attempt) {
-            return Err(invalid("not found in AMRMTokenSecretManager."));
-        }
+        let owner = state.valid.get(&attempt);
+        let owner = owner.ok_or_else(|| invalid("not found in AMRMTokenSecretManager."))?;
         let key = key_id.ok().and_then(|id| state.keys.by_id(id));
         let key = key.ok_or_else(|| invalid("shows a token of a key that has rolled away"))?;
         Ok(Verified {
             password: key.sign(identifier).to_vec(),
             user: attempt.to_string(),
+            owner: Some(owner.clone()),
         })
     }
 }
@@ -329,10 +330,11 @@ mod tests {
     #[test]
     fn a_masters_token_counts_until_its_attempt_ends() {
         let secrets = AmrmTokenSecretManager::new(TIMES, MonoMillis(0));
-        let token = secrets.activate(attempt());
+        let token = secrets.activate(attempt(), "alice");
         let verified = secrets.retrieve(&token.identifier).unwrap();
         assert_eq!(verified.password, token.password);
         assert_eq!(verified.user, attempt().to_string());
+        assert_eq!(verified.owner.as_deref(), Some("alice"));
         secrets.revoke(attempt());
         let refusal = secrets.retrieve(&token.identifier).unwrap_err();
         assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn a_masters_token_of_an_old_key_is_renewed_and_then_void() {
         let secrets = AmrmTokenSecretManager::new(TIMES, MonoMillis(0));
-        let old = secrets.activate(attempt());
+        let old = secrets.activate(attempt(), "alice");
         assert_eq!(secrets.renewed_token(attempt(), &old.identifier), None);
         secrets.tick(MonoMillis(100));
         let new = secrets.renewed_token(attempt(), &old.identifier).unwrap();

@@ -34,6 +34,7 @@ impl SecretManager for Keys {
         Ok(Verified {
             password,
             user: "appattempt_1700000000000_0007_000001".to_owned(),
+            owner: None,
         })
     }
 }

@@ -45,6 +45,7 @@ impl SecretManager for NmTokens {
                 read.node_id.as_ref().unwrap().host(),
                 read.app_submitter()
             ),
+            owner: None,
         })
     }
 }

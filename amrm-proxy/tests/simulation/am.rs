@@ -99,7 +99,7 @@ fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
 impl SimulatedAm {
     pub(crate) fn new(number: i32, secrets: &AmrmTokenSecretManager) -> Self {
         let attempt = test_support::ids::attempt(number);
-        let token = secrets.activate(attempt);
+        let token = secrets.activate(attempt, "alice");
         Self {
             attempt,
             chain: Chain::new(vec![

@@ -212,7 +212,7 @@ impl Core {
             node: container.node.clone(),
             nm_token: self.nm_token(attempt, &container.node, &user),
             container_token,
-            master_token: self.master_secrets.activate(attempt),
+            master_token: self.master_secrets.activate(attempt, &user),
             context,
             submitted,
         })));

@@ -105,6 +105,7 @@ impl SecretManager for NmSecrets {
         Ok(Verified {
             password: key.ok_or_else(invalid)?.sign(identifier).to_vec(),
             user: "master".to_owned(),
+            owner: None,
         })
     }
 }

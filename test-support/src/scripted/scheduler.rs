@@ -237,7 +237,7 @@ impl ScriptedScheduler {
     /// The AMRMToken with which an attempt may call; every earlier one of the attempt stays valid.
     #[must_use]
     pub fn token(&self, attempt: ApplicationAttemptId) -> Token {
-        self.secrets.activate(attempt)
+        self.secrets.activate(attempt, "alice")
     }
 }
 

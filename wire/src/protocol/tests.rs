@@ -36,6 +36,7 @@ impl ContainerManagementProtocol for OnlyStops {
 fn caller(user: &str) -> Caller {
     Caller {
         user: user.to_owned(),
+        owner: user.to_owned(),
         real_user: None,
         token_identifier: None,
         token_kind: None,

@@ -3,12 +3,14 @@
 //!
 //! There are two budgets, so that requests and answers never wait for each other's memory:
 //! - *requests*: bytes of long frames as they arrive, and what decoding takes. Taken step by step,
-//!   so a user's requests do it in turns ([`Account::turn`]): two that each held a part and waited
-//!   for the rest would wait for ever.
+//!   so a caller's requests do it in turns ([`Account::turn`]): of two that each held a part, both
+//!   would wait for the rest. Callers of one owner do not share their turns: one that stops in the
+//!   middle of a request holds up no other.
 //! - *answers*: reserved before a call starts, corrected once the answer's length is known, and
 //!   released when the socket has taken the answer. Also bounds the calls in flight.
 //!
-//! A user who has proved a token gets half of each budget. Without proof a name is no identity: all
+//! A user who has proved a token gets half of each budget, for all attempts of all applications
+//! together. Without proof a name is no identity: all
 //! nodes of a cluster may claim the same. Such callers share the whole.
 
 use std::collections::HashMap;
@@ -34,18 +36,30 @@ pub(super) struct Budgets {
     requests: Arc<Semaphore>,
     answers: Arc<Semaphore>,
     limits: ServerLimits,
-    /// Accounts of connected users and of some former ones: at most twice as many as connections
-    /// are allowed.
-    accounts: Mutex<HashMap<(String, bool), Weak<Account>>>,
+    known: Mutex<Known>,
 }
 
-/// The shares of one user, for all connections of that user.
+/// Connected callers and their owners, by name and whether it is proven, and some former ones: of
+/// each at most twice as many as connections are allowed.
+#[derive(Debug, Default)]
+struct Known {
+    accounts: HashMap<(String, bool), Weak<Account>>,
+    shares: HashMap<(String, bool), Weak<Shares>>,
+}
+
+/// What the connections of one caller share: an attempt, or a user.
 #[derive(Debug)]
 pub(super) struct Account {
-    requests: Budget,
-    answers: Budget,
+    shares: Arc<Shares>,
     /// Held while a request takes memory step by step.
     turn: Arc<Semaphore>,
+}
+
+/// The shares of one user, for all connections of all attempts of that user.
+#[derive(Debug)]
+struct Shares {
+    requests: Budget,
+    answers: Budget,
     /// Connections that the user may have.
     connections: Arc<Semaphore>,
 }
@@ -71,23 +85,33 @@ impl Budgets {
             requests: pool(limits.requests_bytes_max),
             answers: pool(limits.answers_bytes_max),
             limits: limits.clone(),
-            accounts: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
     /// Returns the account that this caller's connections share.
     pub(super) fn account_of(&self, caller: &Caller) -> Arc<Account> {
         let is_proven = caller.token_identifier.is_some();
+        let known_max = 2 * self.limits.connections_max;
         // Entries are inserted and removed whole, so a panic of another thread leaves nothing half
         // done.
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { accounts, shares } = &mut *known;
         let key = (caller.user.clone(), is_proven);
-        if let Some(known) = accounts.get(&key).and_then(Weak::upgrade) {
-            return known;
-        }
-        if accounts.len() >= 2 * self.limits.connections_max {
-            accounts.retain(|_, known| known.strong_count() > 0);
-        }
+        present_or(accounts, key, known_max, || Account {
+            shares: present_or(shares, (caller.owner.clone(), is_proven), known_max, || {
+                self.shares(is_proven)
+            }),
+            turn: Arc::new(Semaphore::new(if is_proven {
+                1
+            } else {
+                Semaphore::MAX_PERMITS
+            })),
+        })
+    }
+
+    /// Returns the shares of a user none of whose callers is connected.
+    fn shares(&self, is_proven: bool) -> Shares {
         let share = |whole: usize| {
             let share = if is_proven { whole.div_ceil(2) } else { whole };
             Arc::new(Semaphore::new(share))
@@ -96,29 +120,40 @@ impl Budgets {
             own: share(bytes / UNIT),
             all: Arc::clone(all),
         };
-        let account = Arc::new(Account {
+        Shares {
             requests: budget(&self.requests, self.limits.requests_bytes_max),
             answers: budget(&self.answers, self.limits.answers_bytes_max),
-            turn: Arc::new(Semaphore::new(if is_proven {
-                1
-            } else {
-                Semaphore::MAX_PERMITS
-            })),
             connections: share(self.limits.connections_max),
-        });
-        accounts.insert(key, Arc::downgrade(&account));
-        account
+        }
     }
+}
+
+/// Returns what is in use under this key, or a new one. Drops entries out of use at `known_max`.
+fn present_or<T>(
+    known: &mut HashMap<(String, bool), Weak<T>>,
+    key: (String, bool),
+    known_max: usize,
+    new: impl FnOnce() -> T,
+) -> Arc<T> {
+    if let Some(present) = known.get(&key).and_then(Weak::upgrade) {
+        return present;
+    }
+    if known.len() >= known_max {
+        known.retain(|_, entry| entry.strong_count() > 0);
+    }
+    let new = Arc::new(new());
+    known.insert(key, Arc::downgrade(&new));
+    new
 }
 
 impl Account {
     /// Waits for one of the user's connections.
     pub(super) async fn connection(&self) -> OwnedSemaphorePermit {
-        let connection = Arc::clone(&self.connections).acquire_owned().await;
+        let connection = Arc::clone(&self.shares.connections).acquire_owned().await;
         connection.expect("the semaphore is never closed")
     }
 
-    /// Waits until no other request of this user takes memory step by step.
+    /// Waits until no other request of this caller takes memory step by step.
     pub(super) async fn turn(&self) -> OwnedSemaphorePermit {
         let turn = Arc::clone(&self.turn).acquire_owned().await;
         turn.expect("the semaphore is never closed")
@@ -126,12 +161,12 @@ impl Account {
 
     /// Waits for memory for a request.
     pub(super) async fn reserve_request(&self, bytes: usize) -> Share {
-        self.requests.reserve(bytes).await
+        self.shares.requests.reserve(bytes).await
     }
 
     /// Waits for memory for an answer.
     pub(super) async fn reserve_answer(&self, bytes: usize) -> Share {
-        self.answers.reserve(bytes).await
+        self.shares.answers.reserve(bytes).await
     }
 }
 
@@ -216,6 +251,7 @@ mod tests {
     fn caller(user: &str, token: Option<&'static [u8]>) -> Caller {
         Caller {
             user: user.to_owned(),
+            owner: user.to_owned(),
             real_user: None,
             token_identifier: token.map(Bytes::from_static),
             token_kind: None,
@@ -234,7 +270,9 @@ mod tests {
         for user in 0..100 {
             proven(&budgets, &user.to_string());
         }
-        assert!(budgets.accounts.lock().unwrap().len() <= 8);
+        let known = budgets.known.lock().unwrap();
+        assert!(known.accounts.len() <= 8 && known.shares.len() <= 8);
+        drop(known);
         assert!(Arc::ptr_eq(&present, &proven(&budgets, "present")));
     }
 
@@ -249,6 +287,20 @@ mod tests {
         drop((held, other));
         let claimed = budgets.account_of(&caller("one", None));
         assert!(now(claimed.reserve_request(64 * UNIT)).is_some());
+    }
+
+    #[test]
+    fn the_attempts_of_one_user_share_the_half() {
+        let budgets = budgets();
+        let attempt = |name: &str| Caller {
+            owner: "one".to_owned(),
+            ..caller(name, Some(b"token"))
+        };
+        let first = budgets.account_of(&attempt("appattempt_1_0001_000001"));
+        let second = budgets.account_of(&attempt("appattempt_1_0002_000001"));
+        let _held = now(first.reserve_request(32 * UNIT)).unwrap();
+        assert!(now(second.reserve_request(1)).is_none());
+        assert!(now(proven(&budgets, "other").reserve_request(32 * UNIT)).is_some());
     }
 
     #[test]

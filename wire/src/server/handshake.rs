@@ -208,19 +208,24 @@ impl Handshake {
                 }
                 Ok(Caller {
                     user: authenticated.user.clone(),
+                    owner: authenticated.owner.clone(),
                     real_user: None,
                     token_identifier: Some(authenticated.identifier.clone()),
                     token_kind: Some(authenticated.kind),
                     peer: self.peer,
                 })
             }
-            Phase::Simple | Phase::Sasl(_) => Ok(Caller {
-                user: effective_user.unwrap_or_default(),
-                real_user,
-                token_identifier: None,
-                token_kind: None,
-                peer: self.peer,
-            }),
+            Phase::Simple | Phase::Sasl(_) => {
+                let user = effective_user.unwrap_or_default();
+                Ok(Caller {
+                    owner: user.clone(),
+                    user,
+                    real_user,
+                    token_identifier: None,
+                    token_kind: None,
+                    peer: self.peer,
+                })
+            }
         }
     }
 }

@@ -177,6 +177,7 @@ impl SecretManager for Keys {
         Ok(Verified {
             password: master_key().sign(identifier).to_vec(),
             user,
+            owner: None,
         })
     }
 }
