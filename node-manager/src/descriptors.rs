@@ -34,7 +34,7 @@ impl Descriptors {
             container_management,
             amrm_proxy,
             web,
-            kept: limit - container_management - amrm_proxy - web,
+            kept: limit.saturating_sub(container_management + amrm_proxy + web),
         }
     }
 }
