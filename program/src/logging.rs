@@ -21,8 +21,8 @@ const OF_THE_PROGRAM: [&str; 6] = [
 /// called once in a process.
 ///
 /// Texts of others reach the log in one line each: line feeds, ESC and other control characters are
-/// written as Rust escapes, so that they neither forge lines nor operate the reader's terminal. Tabs
-/// stay.
+/// written as Rust escapes, so that they neither forge lines nor operate the reader's terminal.
+/// Tabs stay.
 ///
 /// Lines that cannot be written are lost without a message: a reader that has gone away, or a full
 /// disk, ends no part of the agent. The subscriber would report on standard error, and panic if

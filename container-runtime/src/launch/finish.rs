@@ -1,5 +1,6 @@
 //! Work on the files of a container whose processes are gone: its exit code, the ends of its error
-//! files, its cgroups. A disk that hangs costs the texts of its containers, not the reports of ends.
+//! files, its cgroups. A disk that hangs costs the texts of its containers, not the reports of
+//! their ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +117,7 @@ impl Finished {
     }
 }
 
-/// Does blocking work on a container's files and waits for it, for its place included, no longer than
+/// Does blocking work on a container's files and waits for it, for its place included, at most
 /// [`FILES_WAIT`]. Work that hangs keeps its place, so that at most [`FINISHING_MAX`] threads hang.
 async fn within<T: Send + 'static>(
     id: ContainerId,

@@ -13,8 +13,8 @@ use std::rc::Rc;
 /// gigabyte.
 const DIRECTORY_BYTES_MAX: u64 = 128 << 20;
 
-/// Memory of an entry beside its name, in bytes: the reader's structure of some 400 bytes, its place
-/// in a hash table, and the allocator's overhead for four texts.
+/// Memory of an entry beside its name, in bytes: the reader's structure of some 400 bytes, its
+/// place in a hash table, and the allocator's overhead for four texts.
 const ENTRY_BYTES: u64 = 640;
 
 /// Copies of a name and other variable parts that the reader keeps: as read, as text, and as key.
