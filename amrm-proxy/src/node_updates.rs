@@ -9,8 +9,8 @@
 //!
 //! No call of an AM waits for this, and no promotion is dropped while its container lives
 //! (`queues`). A node that has meanwhile got the token from the ResourceManager refuses it the
-//! second time; then the container's status decides. Source: `ContainerManagerImpl.updateContainer`,
-//! `SchedulerApplicationAttempt.updateContainerAndNMToken`.
+//! second time; then the container's status decides. Source:
+//! `ContainerManagerImpl.updateContainer`, `SchedulerApplicationAttempt.updateContainerAndNMToken`.
 
 mod queues;
 

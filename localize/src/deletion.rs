@@ -45,7 +45,6 @@ struct Shared {
     stop: AtomicBool,
     /// Delay added to each deletion; `None`: nothing is ever deleted.
     debug_delay: Option<Duration>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
@@ -54,6 +53,8 @@ struct Queue {
     /// Number of deletions in progress.
     active: usize,
     next_sequence: u64,
+    /// The deletion threads, until the stop joins them.
+    threads: Vec<JoinHandle<()>>,
 }
 
 struct Queued {
@@ -77,7 +78,7 @@ impl Deletion {
 
     /// Descends by handles and removes the last name. A missing folder on the way means that
     /// nothing is left to do; a link or a mount on the way is an error.
-    fn perform(&self, stop: &AtomicBool) -> Result<(), Incomplete> {
+    fn perform(&self, is_stopping: &dyn Fn() -> bool) -> Result<(), Incomplete> {
         let Some((last, parents)) = self.names.split_last() else {
             return Ok(());
         };
@@ -88,7 +89,7 @@ impl Deletion {
                 opened => opened?,
             };
         }
-        remove_tree(&folder, last.as_ref(), stop)
+        remove_tree(&folder, last.as_ref(), is_stopping)
     }
 }
 
@@ -109,7 +110,6 @@ impl DeletionService {
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             debug_delay: config.debug_delay_sec.map(Duration::from_secs),
-            threads: Mutex::default(),
         });
         let service = Self { shared };
         for index in 0..config.thread_count.max(1) {
@@ -118,7 +118,7 @@ impl DeletionService {
                 .name(format!("delete-{index}"))
                 .spawn(move || shared.work());
             match started {
-                Ok(thread) => service.shared.threads().push(thread),
+                Ok(thread) => service.shared.queue().threads.push(thread),
                 Err(error) => {
                     service.stop(Duration::ZERO);
                     return Err(error);
@@ -167,10 +167,9 @@ impl DeletionService {
     pub fn stop(&self, patience: Duration) {
         self.finish_due(patience);
         self.shared.stop.store(true, Ordering::Relaxed);
-        // Locked once so that no thread is between its check of `stop` and its wait.
-        drop(self.shared.queue());
+        // The lock also means that no thread is between its check of `stop` and its wait.
+        let threads = std::mem::take(&mut self.shared.queue().threads);
         self.shared.changed.notify_all();
-        let threads = std::mem::take(&mut *self.shared.threads());
         for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a deletion thread panicked");
@@ -225,19 +224,16 @@ impl Queue {
 }
 
 impl Shared {
-    // No code panics while it holds these locks; even then the queue would be consistent.
+    // No code panics while it holds the lock; even then the queue would be consistent.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn work(&self) {
         while let Some(deletion) = self.next() {
-            if let Err(incomplete) = deletion.perform(&self.stop)
-                && !self.stop.load(Ordering::Relaxed)
+            let is_stopping = || self.stop.load(Ordering::Relaxed);
+            if let Err(incomplete) = deletion.perform(&is_stopping)
+                && !is_stopping()
             {
                 warn_of(&deletion, &incomplete);
             }

@@ -12,7 +12,6 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use dir_handle::{DirHandle, FileKind};
 
@@ -49,11 +48,11 @@ impl From<io::Error> for Incomplete {
 
 /// Removes `name` from `parent` with all contents, except mounts. A missing name is no error.
 /// Continues after a failure and returns the first one. Returns early with
-/// [`io::ErrorKind::Interrupted`] when `stop` is set.
+/// [`io::ErrorKind::Interrupted`] when `is_stopping` returns true.
 pub(super) fn remove_tree(
     parent: &DirHandle,
     name: &OsStr,
-    stop: &AtomicBool,
+    is_stopping: &dyn Fn() -> bool,
 ) -> Result<(), Incomplete> {
     let of_whole = |error: io::Error| Incomplete {
         mounts: is_mount(&error).then(|| name.into()).into_iter().collect(),
@@ -70,14 +69,14 @@ pub(super) fn remove_tree(
     for _ in 0..ROUNDS_MAX {
         let mut round = Round {
             top: &top,
-            stop,
+            is_stopping,
             path: name.into(),
             removed: 0,
             failure: None,
             mounts: Vec::new(),
         };
         round.empty(&top, 0);
-        if stop.load(Ordering::Relaxed) {
+        if is_stopping() {
             return Err(io::Error::from(io::ErrorKind::Interrupted).into());
         }
         match ignore_missing(parent.remove_dir(name)) {
@@ -136,7 +135,7 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
 
 struct Round<'a> {
     top: &'a DirHandle,
-    stop: &'a AtomicBool,
+    is_stopping: &'a dyn Fn() -> bool,
     /// Path of the folder that is being emptied, for messages.
     path: PathBuf,
     /// Number of names that were removed or moved.
@@ -152,7 +151,7 @@ impl Round<'_> {
             Err(error) => return self.note(Err(error)),
         };
         for name in names {
-            if self.stop.load(Ordering::Relaxed) {
+            if (self.is_stopping)() {
                 return;
             }
             match name {

@@ -8,9 +8,8 @@
 //! - [`config`]: Hadoop's properties, read once into typed values
 //! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
 //!   core's effects on files and processes; [`worker_event`]: the results that come back
-//! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what they
-//!   leave on the node; [`resource_manager`]: registration and
-//!   heartbeats
+//! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what
+//!   they leave on the node; [`resource_manager`]: registration and heartbeats
 //! - [`descriptors`]: the division of open files among peers and containers
 //! - `wiring`: makes every part and ends them in order
 //!

@@ -1,9 +1,9 @@
 //! Threads that end by a panic, as a reason to end the program.
 //!
 //! A thread that has panicked leaves its queue to nobody: the program would be half alive. So the
-//! first thread that ends so is reported. Two kinds of panics are not: one that the thread survives,
-//! as its code expects of foreign code, and one inside a task of the runtime, whose owner gets it
-//! with the task's result.
+//! first thread that ends so is reported. Two kinds of panics are not: one that the thread
+//! survives, as its code expects of foreign code, and one inside a task of the runtime, whose owner
+//! gets it with the task's result.
 
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;

@@ -1,8 +1,8 @@
 //! YARN's value types: ids, resources, asks, execution types, exit statuses, times.
 //!
 //! Plain values with Hadoop's text forms, and two helpers that many crates need: the text of an
-//! error with its causes, and [`percentile`]. No I/O, no clock, no protobuf: conversions from and to
-//! the wire format live in `wire`.
+//! error with its causes, and [`percentile`]. No I/O, no clock, no protobuf: conversions from and
+//! to the wire format live in `wire`.
 
 mod container;
 mod error_chain;

@@ -191,10 +191,7 @@ impl AmrmTokenSecretManager {
     /// Makes a manager with a new key and no valid attempt.
     #[must_use]
     pub fn new(times: RollTimes, now: MonoMillis) -> Self {
-        Self(Mutex::new(State {
-            keys: KeyRing::new(times, now),
-            valid: BTreeMap::new(),
-        }))
+        Self::with_keys(KeyRing::new(times, now))
     }
 
     /// Makes a manager with keys restored after a restart, and no valid attempt.

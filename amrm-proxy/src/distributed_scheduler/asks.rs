@@ -60,8 +60,8 @@ fn is_opportunistic(ask: &Bytes) -> bool {
     kind == Some(ExecutionTypeProto::Opportunistic.into())
 }
 
-/// Decodes an opportunistic line; `None` if the ResourceManager has to answer it. The allocator cuts
-/// a container above the maximum, as Hadoop's does (`OpportunisticContainerAllocator`).
+/// Decodes an opportunistic line; `None` if the ResourceManager has to answer it. The allocator
+/// cuts a container above the maximum, as Hadoop's does (`OpportunisticContainerAllocator`).
 fn read_line(line: &Bytes) -> Result<Option<ResourceRequest>, BadAsk> {
     let proto = ResourceRequestProto::decode(&**line)?;
     if wants_other_resources(&proto) {

@@ -12,7 +12,7 @@ use super::*;
 
 fn remove(base: &Path, name: &str) -> Result<(), Incomplete> {
     let parent = DirHandle::open_ambient(base).unwrap();
-    remove_tree(&parent, OsStr::new(name), &AtomicBool::new(false))
+    remove_tree(&parent, OsStr::new(name), &|| false)
 }
 
 fn nest(folder: DirHandle, depth: usize) {
@@ -108,7 +108,7 @@ fn removal_ends_when_told_to_stop() {
     let base = tempfile::tempdir().unwrap();
     fs::create_dir_all(base.path().join("work/inner")).unwrap();
     let parent = DirHandle::open_ambient(base.path()).unwrap();
-    let error = remove_tree(&parent, OsStr::new("work"), &AtomicBool::new(true)).unwrap_err();
+    let error = remove_tree(&parent, OsStr::new("work"), &|| true).unwrap_err();
     assert_eq!(error.error.kind(), io::ErrorKind::Interrupted);
     assert!(base.path().join("work/inner").exists());
 }

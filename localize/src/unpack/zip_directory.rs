@@ -1,8 +1,8 @@
 //! Limit on the directory of a zip, which its reader keeps in memory as a whole.
 //!
-//! Each entry of a directory costs far more in memory than in the file: an archive of some megabytes
-//! could take gigabytes. So not only the bytes count that are read for the directory, but also the
-//! entries among them.
+//! Each entry of a directory costs far more in memory than in the file: an archive of some
+//! megabytes could take gigabytes. So not only the bytes count that are read for the directory, but
+//! also the entries among them.
 
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom};

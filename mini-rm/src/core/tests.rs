@@ -1,10 +1,12 @@
 mod application_masters;
+mod attempts;
 mod chaos;
 mod distributed;
 mod keys;
 mod node_allocator;
 mod nodes;
 mod racks;
+mod refusals;
 mod updates;
 
 use std::sync::Arc;
@@ -346,62 +348,6 @@ fn a_repeated_call_is_answered_again_and_one_out_of_order_is_refused() {
 }
 
 #[test]
-fn a_master_waits_for_a_node_and_is_retried_when_it_does_not_start() {
-    let mut world = World::new(&[]);
-    let application = world.submit();
-    assert!(world.core.take_effects().is_empty());
-    world.register(&node(1), 1, Vec::new());
-    world.pass(1);
-    for number in [1, 2] {
-        let (attempt, _) = world.take_launch();
-        assert_eq!(attempt.attempt_id, number);
-        world
-            .core
-            .master_launched(attempt, Err("no".to_owned()), world.now);
-    }
-    let application = world.core.application(application).unwrap();
-    assert_eq!(application.state, ApplicationState::Failed);
-    assert!(
-        application.diagnostics.contains("no"),
-        "{}",
-        application.diagnostics
-    );
-}
-
-#[test]
-fn a_lost_nodes_master_is_started_elsewhere_and_the_failure_is_not_its_own() {
-    let (mut world, first) =
-        World::with_master(4, &[("yarn.resourcemanager.am.max-attempts", "1")]);
-    world.pass(400_000);
-    world.register(&node(2), 4, Vec::new());
-    world.pass(300_000);
-    let (second, place) = world.take_launch();
-    assert_eq!((second.attempt_id, place), (first.attempt_id + 1, node(2)));
-    assert_eq!(world.core.count_nodes(NodeState::Lost), 1);
-    let refusal = world.try_allocate(first, &AllocateRequestProto::default());
-    assert_eq!(refusal, Err(Refusal::UnknownAttempt(first)));
-    assert_eq!(
-        world.heartbeat(&node(1), 0, Vec::new()).node_action(),
-        NodeActionProto::Resync
-    );
-}
-
-#[test]
-fn a_silent_master_has_failed() {
-    let (mut world, attempt) = World::with_master(
-        4,
-        &[
-            ("yarn.resourcemanager.am.max-attempts", "1"),
-            ("yarn.am.liveness-monitor.expiry-interval-ms", "1000"),
-        ],
-    );
-    let application = attempt.application_id;
-    world.pass(1_001);
-    let application = world.core.application(application).unwrap();
-    assert_eq!(application.state, ApplicationState::Failed);
-}
-
-#[test]
 fn a_container_that_is_not_started_in_time_is_taken_back() {
     let (mut world, attempt) = World::with_master(
         4,
@@ -519,128 +465,6 @@ fn a_node_that_registers_again_keeps_what_it_runs_and_loses_what_it_does_not() {
         (next.allocated_containers.len(), next.nm_tokens.len()),
         (1, 1)
     );
-}
-
-#[test]
-fn what_cannot_be_asked_for_is_refused_and_changes_nothing() {
-    let (mut world, attempt) = World::with_master(4, &[]);
-    let guaranteed = ExecutionType::Guaranteed;
-    let good = asking(1, Resource::new(SLOT_MB, 1), guaranteed);
-    let mut stranger = world.master_of(attempt);
-    stranger.attempt.attempt_id += 1;
-    let bad = [
-        AllocateRequestProto {
-            ask: vec![
-                good.clone(),
-                asking(1, Resource::new(1 << 40, 1), guaranteed),
-            ],
-            ..AllocateRequestProto::default()
-        },
-        AllocateRequestProto {
-            ask: vec![
-                good.clone(),
-                asking(-1, Resource::new(SLOT_MB, 1), guaranteed),
-            ],
-            ..AllocateRequestProto::default()
-        },
-        AllocateRequestProto {
-            ask: vec![good.clone(), ResourceRequestProto::default()],
-            ..AllocateRequestProto::default()
-        },
-        AllocateRequestProto {
-            ask: vec![
-                good.clone(),
-                ResourceRequestProto {
-                    node_label_expression: Some("gpu".to_owned()),
-                    ..good
-                },
-            ],
-            ..AllocateRequestProto::default()
-        },
-        AllocateRequestProto {
-            release: vec![stranger.into()],
-            ..AllocateRequestProto::default()
-        },
-    ];
-    for request in bad {
-        let refusal = world.try_allocate(attempt, &request);
-        assert!(refusal.is_err(), "{request:?}");
-        let asks = world.core.guaranteed.asks(attempt).unwrap();
-        assert!(asks.is_empty(), "{request:?}");
-    }
-}
-
-#[test]
-fn a_master_must_register_first_and_once() {
-    let mut world = World::new(&[]);
-    world.register(&node(1), 4, Vec::new());
-    world.submit();
-    let (attempt, _) = world.take_launch();
-    let call = AllocateRequestProto::default();
-    assert_eq!(
-        world.try_allocate(attempt, &call),
-        Err(Refusal::NotRegistered(attempt))
-    );
-    let finish = FinishApplicationMasterRequestProto::default();
-    let refusal = world.core.finish_master(attempt, &finish, world.now);
-    assert_eq!(refusal, Err(Refusal::NotRegistered(attempt)));
-    let register = RegisterApplicationMasterRequestProto::default();
-    world
-        .core
-        .register_master(attempt, &register, world.now)
-        .unwrap();
-    let refusal = world.core.register_master(attempt, &register, world.now);
-    assert_eq!(
-        refusal,
-        Err(Refusal::AlreadyRegistered(attempt.application_id))
-    );
-}
-
-#[test]
-fn submissions_that_cannot_run_here_are_refused() {
-    let mut world = World::new(&[]);
-    let refusal = world.try_submit(|submission| submission.queue = Some("other".to_owned()));
-    assert!(
-        matches!(refusal, Err(Refusal::UnknownQueue { .. })),
-        "{refusal:?}"
-    );
-    let refusal = world.try_submit(|submission| submission.resource = None);
-    assert!(
-        matches!(refusal, Err(Refusal::NoMasterSize(_))),
-        "{refusal:?}"
-    );
-    let refusal =
-        world.try_submit(|submission| submission.node_label_expression = Some("gpu".to_owned()));
-    assert!(
-        matches!(refusal, Err(Refusal::NotSupported(_))),
-        "{refusal:?}"
-    );
-    let refusal = world.try_submit(|submission| submission.unmanaged_am = Some(true));
-    assert!(
-        matches!(refusal, Err(Refusal::NotSupported(_))),
-        "{refusal:?}"
-    );
-    let refusal = world.try_submit(|submission| {
-        let spec = submission.am_container_spec.get_or_insert_default();
-        spec.tokens = Some(b"no credentials"[..].into());
-    });
-    assert!(
-        matches!(refusal, Err(Refusal::BadCredentials(_))),
-        "{refusal:?}"
-    );
-    let refusal = world.try_submit(|submission| {
-        let id = submission.application_id.get_or_insert_default();
-        id.cluster_timestamp = Some(1);
-    });
-    assert!(
-        matches!(refusal, Err(Refusal::ForeignApplication(_))),
-        "{refusal:?}"
-    );
-    let refusal = world.try_submit(|submission| {
-        submission.application_name = Some("long".repeat(1 << 20));
-    });
-    assert!(matches!(refusal, Err(Refusal::TooLong(_))));
-    assert_eq!(world.core.applications().count(), 0);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Asks, and a simulated node: the shipped scheduler, and a shell that answers every action at once.
+//! Asks, and a simulated node: the shipped scheduler, and a shell that answers every action at
+//! once.
 
 use records::{
     ContainerExitStatus, ContainerId, ExecutionType, ExecutionTypeRequest, MonoMillis, NodeId, Now,

@@ -7,8 +7,9 @@
 //! and the better counts. Nothing passes or fails: the ratios are for reading.
 //!
 //! `--no-java` leaves Hadoop's NodeManager out, as does a missing Java; `--java` insists on it. It
-//! runs with the JVM's own compilers and collector and `-Xmx512m`, and with as many samples. `--quick` measures everything with a few samples. `--classes` measures only
-//! the cost of cgroups and the start of guaranteed containers on a full node.
+//! runs with the JVM's own compilers and collector and `-Xmx512m`, and with as many samples.
+//! `--quick` measures everything with a few samples. `--classes` measures only the cost of cgroups
+//! and the start of guaranteed containers on a full node.
 
 mod classes;
 mod limits;

@@ -47,7 +47,7 @@ struct Known {
     shares: HashMap<(String, bool), Weak<Shares>>,
 }
 
-/// What the connections of one caller share: an attempt, or a user.
+/// Shares and turn of one caller, an attempt or a user, for all its connections.
 #[derive(Debug)]
 pub(super) struct Account {
     shares: Arc<Shares>,

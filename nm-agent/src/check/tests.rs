@@ -1,0 +1,213 @@
+use std::collections::BTreeMap;
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A machine on which everything works but what is named.
+#[derive(Default)]
+struct Pretend {
+    broken_folders: Vec<&'static str>,
+    unknown_hosts: Vec<&'static str>,
+    cgroups_broken: bool,
+}
+
+impl Machine for Pretend {
+    fn writable(&self, folder: &Path) -> Result<(), ProbeError> {
+        let broken = self
+            .broken_folders
+            .iter()
+            .any(|broken| Path::new(broken) == folder);
+        let path = folder.to_path_buf();
+        let errno = Errno::EROFS;
+        if broken {
+            Err(ProbeError::Folder { path, errno })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn cgroups(&self, config: &CgroupConfig) -> Availability {
+        match (config.asked_for, self.cgroups_broken) {
+            (false, _) => Availability::NotAskedFor,
+            (true, false) => Availability::Used {
+                version: cgroup::Version::V2,
+                missing: Vec::new(),
+            },
+            (true, true) => Availability::Unusable {
+                reason: "no cgroup hierarchy is mounted".to_owned(),
+            },
+        }
+    }
+
+    fn open_files(&self) -> Option<u64> {
+        Some(4096)
+    }
+
+    fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {
+        let host = address.host.clone();
+        let unknown = self.unknown_hosts.contains(&host.as_str());
+        if unknown {
+            Err(ProbeError::Silence { host })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn checked(pairs: &[(&str, &str)], machine: &dyn Machine) -> (Outcome, String) {
+    let properties = pairs
+        .iter()
+        .map(|(n, v)| format!("<property><name>{n}</name><value>{v}</value></property>"));
+    let body: String = properties.collect();
+    let folder = TempDir::new().unwrap();
+    let site = format!("<configuration>{body}</configuration>");
+    fs::write(folder.path().join("yarn-site.xml"), site).unwrap();
+    let loaded = Loaded::read(&[folder.path().to_path_buf()], &BTreeMap::new());
+    let mut out = Vec::new();
+    let outcome = report(&loaded, machine, &mut out).unwrap();
+    (outcome, String::from_utf8(out).unwrap())
+}
+
+const RM: (&str, &str) = ("yarn.resourcemanager.hostname", "rm.example");
+
+#[test]
+fn each_value_is_printed_with_its_unit_and_where_it_came_from() {
+    let delay = ("yarn.nodemanager.sleep-delay-before-sigkill.ms", "500");
+    let (outcome, text) = checked(&[RM, delay], &Pretend::default());
+    assert_eq!(outcome.exit_code(), 0, "{text}");
+    let line = text.lines().find(|line| line.contains("sigkill")).unwrap();
+    assert!(
+        line.contains(".ms = 500 ms  (") && line.ends_with("yarn-site.xml:1)"),
+        "{line}"
+    );
+    assert!(
+        text.contains("  yarn.nodemanager.vmem-pmem-ratio = 2.1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("resource-tracker.address = rm.example:8031\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("The configuration can be used.\n") && !text.contains("Warnings"));
+}
+
+#[test]
+fn every_problem_is_printed_and_the_exit_code_says_so() {
+    let bad = [
+        ("yarn.nodemanager.vmem-check-enabled", "si"),
+        ("yarn.nodemanager.address", ":1"),
+    ];
+    let (outcome, text) = checked(&bad, &Pretend::default());
+    assert_eq!(outcome.exit_code(), 2);
+    assert!(text.contains("Problems (2):"), "{text}");
+}
+
+#[test]
+fn secrets_are_hidden_wherever_they_would_be_printed() {
+    let pairs = [
+        ("fs.s3a.secret.key", "hunter2"),
+        ("my.url", "http://x/${fs.s3a.secret.key}"),
+        ("yarn.nodemanager.some-password", "hunter2"),
+    ];
+    let (_, text) = checked(&pairs, &Pretend::default());
+    assert!(text.contains("fs.s3a.secret.key = <redacted>"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn one_bad_disk_of_two_is_a_warning_and_two_are_a_problem() {
+    let dirs = [RM, ("yarn.nodemanager.local-dirs", "/a,/b")];
+    let mut machine = Pretend {
+        broken_folders: vec!["/b"],
+        ..Pretend::default()
+    };
+    let (outcome, text) = checked(&dirs, &machine);
+    assert_eq!(outcome, Outcome::Sound);
+    assert!(
+        text.contains("Warnings (1):\n  yarn.nodemanager.local-dirs: /b: "),
+        "{text}"
+    );
+    machine.broken_folders.push("/a");
+    let (outcome, text) = checked(&dirs, &machine);
+    assert_eq!(outcome, Outcome::Wrong);
+    assert!(text.contains("Problems (2):"), "{text}");
+}
+
+#[test]
+fn a_resource_manager_without_an_address_is_a_problem_and_none_at_all_a_warning() {
+    let machine = Pretend {
+        unknown_hosts: vec!["rm.example"],
+        ..Pretend::default()
+    };
+    let (outcome, text) = checked(&[RM], &machine);
+    assert_eq!(outcome, Outcome::Wrong);
+    assert!(text.contains("rm.example: no answer"), "{text}");
+    let (outcome, text) = checked(&[], &machine);
+    assert_eq!(outcome, Outcome::Sound);
+    assert!(text.contains("sought on this machine"), "{text}");
+}
+
+#[test]
+fn values_cannot_steer_the_terminal() {
+    // The second form is one that `char::is_control` knows: a control sequence in a single
+    // character.
+    let (_, text) = checked(&[("a.b", "x\n\u{9b}31my")], &Pretend::default());
+    assert!(text.contains("a.b = x 31my"), "{text}");
+}
+
+#[test]
+fn a_folder_is_writable_if_the_nearest_one_that_exists_is() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(ThisMachine.writable(&folder.path().join("a/b/c")).is_ok());
+    for path in [file.clone(), file.join("x")] {
+        let error = ThisMachine.writable(&path).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                ProbeError::Folder {
+                    errno: Errno::ENOTDIR,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn it_is_told_whether_containers_will_have_cgroups() {
+    let asked = [RM, ("yarn.nodemanager.resource.memory.enabled", "true")];
+    let (_, text) = checked(&asked, &Pretend::default());
+    assert!(
+        text.contains("Notes (1):\n  containers run in cgroups (v2)\n"),
+        "{text}"
+    );
+    let machine = Pretend {
+        cgroups_broken: true,
+        ..Pretend::default()
+    };
+    let (outcome, text) = checked(&asked, &machine);
+    // The agent goes on without.
+    assert_eq!(outcome, Outcome::Sound);
+    assert!(text.contains("cgroups cannot be used"), "{text}");
+    let (_, text) = checked(&[RM], &machine);
+    assert!(!text.contains("cgroups cannot be used"), "{text}");
+}
+
+#[test]
+fn an_address_in_numbers_needs_no_name_server() {
+    assert!(
+        ThisMachine
+            .resolvable(&HostPort::new("192.0.2.1", 1))
+            .is_ok()
+    );
+    assert!(
+        ThisMachine
+            .resolvable(&HostPort::new("2001:db8::1", 1))
+            .is_ok()
+    );
+}
