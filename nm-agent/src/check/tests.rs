@@ -183,7 +183,9 @@ fn it_is_told_whether_containers_will_have_cgroups() {
     let asked = [RM, ("yarn.nodemanager.resource.memory.enabled", "true")];
     let (_, text) = checked(&asked, &Pretend::default());
     assert!(
-        text.contains("Notes (1):\n  containers run in cgroups (v2)\n"),
+        text.contains(
+            "Notes (2):\n  containers run in cgroups (v2)\n  open files: 1024 connections of "
+        ),
         "{text}"
     );
     let machine = Pretend {
