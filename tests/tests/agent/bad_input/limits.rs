@@ -4,6 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -35,11 +36,15 @@ fn limited() -> Limited {
     limited_with(|_| {})
 }
 
-/// Starts an agent with limits, after changes of its `yarn-site.xml`.
+/// Starts an agent with limits, after changes of its `yarn-site.xml`. As in Hadoop's scripts, its
+/// allocator has four arenas: each reserves 64 MiB of addresses, and one for each thread would take
+/// the limit without any memory being used.
 pub(super) fn limited_with(change: impl FnOnce(&mut Properties)) -> Limited {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("agent");
-    let text = format!("#!/bin/bash\nulimit -v 1048576 -n 4096\nexec '{AGENT}' \"$@\"\n");
+    let text = format!(
+        "#!/bin/bash\nulimit -v 1048576 -n 4096\nexport MALLOC_ARENA_MAX=4\nexec '{AGENT}' \"$@\"\n"
+    );
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     Limited {
@@ -154,6 +159,16 @@ fn thousands_of_silent_connections_keep_no_master_and_no_container_out() {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
     let limited = limited();
     let silent: Vec<TcpStream> = (0..5_300).map(|_| connect(&limited.cluster)).collect();
+    // Peers of one address share their places. A newcomer is turned away until one of them has been
+    // silent for a moment, and tries again, as a Hadoop client does
+    // (`ServerProxy.createRetryPolicy`).
+    let (am, rm) = (&limited.cluster.am, &limited.cluster.rm);
+    let token = rm
+        .secrets()
+        .nm_token(am.attempt(), am.node(), &current_user());
+    tests::wait::until("a place for one more peer", Duration::from_secs(10), || {
+        ScriptedAm::open(rm, am.node(), &token)
+    });
     assert_serves_another(&limited.cluster, 2);
     limited.cluster.assert_serves();
     drop(silent);
