@@ -21,8 +21,8 @@ use crate::pipelines::AmrmProxy;
 /// Largest request of an AM, in bytes: twice the memory that its asks may take.
 const REQUEST_BYTES_MAX: usize = 2 * sched::ASK_BYTES_MAX;
 
-/// Memory for the requests of all AMs, in bytes; one AM gets half. The longest request, split into
-/// its fields, fits into a half; a long one usually takes a hundredth of it.
+/// Memory for the requests of all AMs, in bytes; those of one user get half. The longest request,
+/// split into its fields, fits into a half; a long one usually takes a hundredth of it.
 const REQUESTS_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 /// Returns the limits of the proxy's port for its callers.
@@ -32,7 +32,7 @@ pub fn server_limits() -> ServerLimits {
         frame_length_max: REQUEST_BYTES_MAX,
         requests_bytes_max: REQUESTS_BYTES_MAX,
         // Every AM may have a call that waits for the ResourceManager, whose answer is mostly
-        // short: 2,048 of them, and 64 MiB of answers that one AM leaves unread.
+        // short: 2,048 of them, and 64 MiB of answers that the AMs of one user leave unread.
         answers_bytes_max: 128 * 1024 * 1024,
         answer_bytes_reserved: 64 * 1024,
         ..ServerLimits::default()

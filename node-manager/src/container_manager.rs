@@ -57,9 +57,9 @@ const ANSWER_BYTES_RESERVED: usize = 2 * 1024 * 1024;
 pub(crate) fn server_limits() -> ServerLimits {
     ServerLimits {
         frame_length_max: REQUEST_BYTES_MAX,
-        // One AM gets half: the longest request, decoded into three times its length.
+        // One user gets half: the longest request, decoded into three times its length.
         requests_bytes_max: 8 * REQUEST_BYTES_MAX,
-        // One AM gets half: 32 calls at once, which mostly end within a millisecond.
+        // One user gets half: 32 calls at once, which mostly end within a millisecond.
         answers_bytes_max: 64 * ANSWER_BYTES_RESERVED,
         answer_bytes_reserved: ANSWER_BYTES_RESERVED,
         ..ServerLimits::default()

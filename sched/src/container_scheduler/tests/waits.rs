@@ -99,6 +99,18 @@ fn the_wait_is_that_of_a_container_like_the_last_one() {
     assert_eq!(node.estimate(), Some(6_000), "one is enough");
 }
 
+/// Asserts that containers of the size of the evicted ones are still expected to run for 10 s.
+fn assert_evictions_taught_nothing(node: &mut Node) {
+    // Of the class that the evicted ones would have shortened.
+    node.run(opportunistic(20, 1));
+    node.arrive(opportunistic(21, 100));
+    assert_eq!(
+        node.estimate(),
+        Some(20_000),
+        "the rest of both, one after the other"
+    );
+}
+
 #[test]
 fn run_times_are_those_of_the_application_and_evictions_do_not_count() {
     let mut node = Node::new(100);
@@ -112,14 +124,7 @@ fn run_times_are_those_of_the_application_and_evictions_do_not_count() {
         node.advance(10_000);
         node.exit(number + 10, 0);
     }
-    // Of the same size as the evicted ones, and so of the class that they would have shortened.
-    node.run(opportunistic(20, 1));
-    node.arrive(opportunistic(21, 100));
-    assert_eq!(
-        node.estimate(),
-        Some(20_000),
-        "the rest of both, one after the other"
-    );
+    assert_evictions_taught_nothing(&mut node);
 }
 
 #[test]
@@ -155,13 +160,7 @@ fn an_eviction_teaches_nothing_when_its_processes_are_gone() {
         node.feed(Event::ProcessesGone(guaranteed.id));
         node.exit(number + 10, 0);
     }
-    node.run(opportunistic(20, 1));
-    node.arrive(opportunistic(21, 100));
-    assert_eq!(
-        node.estimate(),
-        Some(20_000),
-        "the rest of both, one after the other"
-    );
+    assert_evictions_taught_nothing(&mut node);
 }
 
 #[test]
