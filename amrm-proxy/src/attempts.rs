@@ -89,7 +89,8 @@ impl AttemptNumbers {
             | Observation::ShortNodeLists
             | Observation::AllocatedCompleted
             | Observation::RegisteredAgain
-            | Observation::PromotionsEnded { .. } => {}
+            | Observation::PromotionsEnded { .. }
+            | Observation::History(_) => {}
             Observation::Allocated { locality, .. } => self.given.count(*locality),
             Observation::Throttled(_) => self.throttled += 1,
             Observation::Relabelled { containers } => self.relabelled += containers,
@@ -225,6 +226,7 @@ mod tests {
             containers_outstanding: 4,
             nodes_at: Some(MonoMillis(9)),
             containers_live: 6,
+            ..Gauges::default()
         };
         numbers.record_call(MonoMillis(10), took(500, 300), Gauges::default());
         numbers.record_call(MonoMillis(20), took(1_500, 700), gauges);

@@ -39,6 +39,7 @@ mod pipelines;
 pub mod registration;
 pub mod relabel;
 pub mod rm_forwarder;
+pub mod role_history;
 mod service;
 mod sizes;
 pub mod store;

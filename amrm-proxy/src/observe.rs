@@ -70,6 +70,26 @@ pub enum Observation {
         /// Containers that their node still treats as opportunistic.
         failed: u64,
     },
+    /// An event of a service's role history.
+    History(HistoryEvent),
+}
+
+/// Event of a service's role history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HistoryEvent {
+    /// A container of the service was allocated.
+    Placed {
+        /// Whether its role had run on the node before.
+        on_history: bool,
+    },
+    /// An ask for a node of the history was relaxed to any node.
+    Escalated,
+    /// The history was saved.
+    Saved,
+    /// The history could not be saved.
+    SaveFailed,
+    /// A history file was skipped because it cannot be read.
+    FileSkipped,
 }
 
 /// A sink for observations. Called for every proxied call, so an implementation must be quick and

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use records::{ApplicationAttemptId, Now};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
@@ -22,6 +22,7 @@ use crate::node_updates::{NodeUpdates, Order};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::registration::{Registration, Step};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
+use crate::role_history::view::RoleHistoryView;
 use crate::store::{AttemptRecords, IdentityRecord, Part, Record as _};
 
 /// Maximum of calls of one attempt in the pipeline, the current one included. An AM's library makes
@@ -81,6 +82,8 @@ pub(crate) struct Pipeline {
     work: Mutex<Work>,
     /// Numbers for readers, who must not wait for a call.
     numbers: PublishedNumbers,
+    /// Role history for readers; `None` for an attempt without one.
+    role_history: watch::Sender<Option<Arc<RoleHistoryView>>>,
     /// Permits for calls in the pipeline, waiting or current.
     places: Semaphore,
     ended: CancellationToken,
@@ -100,6 +103,7 @@ impl Pipeline {
             identity,
             shared,
             numbers: PublishedNumbers::new(work.chain.gauges()),
+            role_history: watch::Sender::new(None),
             work: Mutex::new(work),
             places: Semaphore::new(CALLS_WAITING_MAX),
             ended: CancellationToken::new(),
@@ -320,6 +324,12 @@ impl Pipeline {
     /// Returns the numbers published so far. Does not wait for the current call.
     pub(crate) fn numbers(&self) -> AttemptNumbers {
         self.numbers.read()
+    }
+
+    /// Returns the role history published last; `None` for an attempt without one. Does not wait
+    /// for the current call.
+    pub(crate) fn role_history(&self) -> Option<Arc<RoleHistoryView>> {
+        self.role_history.borrow().clone()
     }
 
     fn too_many_calls(&self) -> RemoteException {

@@ -33,6 +33,7 @@ use crate::pipeline::{
 use crate::registration::Registration;
 use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
+use crate::role_history::view::RoleHistoryView;
 use crate::store::{
     AttemptParts, IdentityRecord, KeysRecord, Part, Record as _, Store, StoredState,
 };
@@ -224,6 +225,16 @@ impl AmrmProxy {
             })
             .collect();
         ProxiedAttempts { most_active, total }
+    }
+
+    /// Returns the role histories of the attempts that keep one, as of each attempt's last call.
+    /// Waits for no call.
+    #[must_use]
+    pub fn role_histories(&self) -> Vec<Arc<RoleHistoryView>> {
+        let pipelines = self.all().into_iter();
+        pipelines
+            .filter_map(|pipeline| pipeline.role_history())
+            .collect()
     }
 
     /// Returns the notification for changes in what [`Self::attempts`] returns.

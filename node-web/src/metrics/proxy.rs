@@ -175,6 +175,7 @@ impl ProxySeries {
                 self.promotions_ended.of(CallOutcome::Ok).inc_by(*reached);
                 self.promotions_ended.of(CallOutcome::Error).inc_by(*failed);
             }
+            Observation::History(_) => {}
         }
     }
 
