@@ -19,7 +19,9 @@ mod record;
 mod writer;
 
 pub use self::error::{ReadHistoryError, RecordProblem};
-pub use self::reader::{ReadHistory, ReadLimits, ReadWarning, read_history};
+pub use self::reader::{
+    HistoryReader, HistoryRecord, ReadHistory, ReadLimits, ReadWarning, read_history,
+};
 pub use self::writer::write_history;
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Reading a history from a stream.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io::BufRead;
 
 use records::EpochMillis;
 
 use super::error::{ReadHistoryError, RecordProblem};
 use super::objects::Objects;
-use super::record::{Entry, Footer, Header, Record};
+use super::record::{Entry, Header, Record};
 use crate::saved::{SavedEntry, SavedHistory};
 
 /// Version of the format, the same in all files of Hoya and Slider.
@@ -57,6 +59,28 @@ pub enum ReadWarning {
     },
 }
 
+impl fmt::Display for ReadWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FooterCount { stated, read } => {
+                write!(
+                    f,
+                    "the footer counts {stated} entries, but there are {read}"
+                )
+            }
+            Self::SecondMapping { line } => {
+                write!(
+                    f,
+                    "line {line} is a second mapping of roles, which is ignored"
+                )
+            }
+            Self::UnknownRecords { count } => {
+                write!(f, "{count} records of unknown types are skipped")
+            }
+        }
+    }
+}
+
 /// History that was read, and what was odd about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadHistory {
@@ -75,65 +99,176 @@ pub fn read_history(
     input: impl BufRead,
     limits: ReadLimits,
 ) -> Result<ReadHistory, ReadHistoryError> {
-    let mut objects = Objects::new(input, limits.record_bytes_max);
-    let Some((object, line)) = objects.next()? else {
-        return Err(ReadHistoryError::Empty);
-    };
-    let Entry::Header(header) = parse(object, line)? else {
-        return Err(ReadHistoryError::NoHeader { line });
-    };
-    if header.version != VERSION {
-        let version = header.version;
-        return Err(ReadHistoryError::Version { line, version });
-    }
-    let Header { saved, roles, .. } = header;
-    let mut history = SavedHistory::new(EpochMillis(saved), roles, None);
-    let mut warnings = Vec::new();
-    let mut unknown = 0;
-    let Footer { count } = loop {
-        let last = objects.line();
-        let Some((object, line)) = objects.next()? else {
-            return Err(ReadHistoryError::NoFooter { line: last });
-        };
-        match parse(object, line)? {
-            Entry::Header(_) => return Err(ReadHistoryError::SecondHeader { line }),
-            Entry::Mapping(_) if history.role_map.is_some() => {
-                // One warning for any number of mappings keeps the list short.
-                let warned = |w: &ReadWarning| matches!(w, ReadWarning::SecondMapping { .. });
-                if !warnings.iter().any(warned) {
-                    warnings.push(ReadWarning::SecondMapping { line });
-                }
-            }
-            Entry::Mapping(mapping) => history.role_map = Some(mapping.rolemap),
-            Entry::OfNode(_) if history.len() == limits.entries_max => {
-                let max = limits.entries_max;
-                return Err(ReadHistoryError::TooManyEntries { line, max });
-            }
-            Entry::OfNode(entry) => history.push(
-                &entry.host,
-                SavedEntry {
-                    role: entry.role,
-                    active: entry.active,
-                    last_used: EpochMillis(entry.last_used),
-                },
-            ),
-            Entry::Footer(footer) => break footer,
-            Entry::Unknown => unknown += 1,
+    let mut reader = HistoryReader::open(input, limits)?;
+    let mut history = SavedHistory::new(reader.saved(), reader.roles(), None);
+    while let Some(record) = reader.next_record()? {
+        match record {
+            HistoryRecord::Mapping(names) => history.role_map = Some(names),
+            HistoryRecord::Entry { host, entry } => history.push(host, entry),
         }
-    };
-    if let Some((_, line)) = objects.next()? {
-        return Err(ReadHistoryError::AfterFooter { line });
     }
-    if unknown > 0 {
-        warnings.push(ReadWarning::UnknownRecords { count: unknown });
-    }
-    if usize::try_from(count) != Ok(history.len()) {
-        warnings.push(ReadWarning::FooterCount {
-            stated: count,
-            read: history.len(),
-        });
-    }
+    let warnings = reader.warnings;
     Ok(ReadHistory { history, warnings })
+}
+
+/// Record between the header and the footer of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryRecord<'a> {
+    /// Numbers of the writer's roles by their names. At most one for each history.
+    Mapping(BTreeMap<String, i32>),
+    /// Entry of a role on a node.
+    Entry {
+        /// Host of the node.
+        host: &'a str,
+        /// Values of the entry.
+        entry: SavedEntry,
+    },
+}
+
+/// Record without the host of an entry, which is in the reader's buffer.
+#[derive(Debug)]
+enum Content {
+    Mapping(BTreeMap<String, i32>),
+    Entry(SavedEntry),
+}
+
+/// Reader of a history, a record at a time. Memory is bounded by the longest record.
+#[derive(Debug)]
+pub struct HistoryReader<R> {
+    objects: Objects<R>,
+    limits: ReadLimits,
+    header: Header,
+    /// Host of the last entry; a buffer that is used again.
+    host: String,
+    entries: usize,
+    has_mapping: bool,
+    unknown: u64,
+    is_complete: bool,
+    warnings: Vec<ReadWarning>,
+}
+
+impl<R: BufRead> HistoryReader<R> {
+    /// Reads the header of a history.
+    ///
+    /// # Errors
+    /// A stream that does not begin with a header of a known version.
+    pub fn open(input: R, limits: ReadLimits) -> Result<Self, ReadHistoryError> {
+        let mut objects = Objects::new(input, limits.record_bytes_max);
+        let Some((object, line)) = objects.next()? else {
+            return Err(ReadHistoryError::Empty);
+        };
+        let Entry::Header(header) = parse(object, line)? else {
+            return Err(ReadHistoryError::NoHeader { line });
+        };
+        if header.version != VERSION {
+            let version = header.version;
+            return Err(ReadHistoryError::Version { line, version });
+        }
+        Ok(Self {
+            objects,
+            limits,
+            header,
+            host: String::new(),
+            entries: 0,
+            has_mapping: false,
+            unknown: 0,
+            is_complete: false,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Returns the time of the save.
+    pub const fn saved(&self) -> EpochMillis {
+        EpochMillis(self.header.saved)
+    }
+
+    /// Returns the number of roles of the writer.
+    pub const fn roles(&self) -> i32 {
+        self.header.roles
+    }
+
+    /// Returns the oddities so far, at most one of each kind. All are known at the end.
+    pub fn warnings(&self) -> &[ReadWarning] {
+        &self.warnings
+    }
+
+    /// Returns the next record; `None` when the stream has ended after a footer.
+    ///
+    /// # Errors
+    /// Those of [`read_history`]. After a [`ReadHistoryError::Record`] the reader goes on with the
+    /// record that follows; after any other error the rest of the stream has no meaning.
+    pub fn next_record(&mut self) -> Result<Option<HistoryRecord<'_>>, ReadHistoryError> {
+        Ok(self.next_content()?.map(|content| match content {
+            Content::Mapping(names) => HistoryRecord::Mapping(names),
+            Content::Entry(entry) => HistoryRecord::Entry {
+                host: &self.host,
+                entry,
+            },
+        }))
+    }
+
+    fn next_content(&mut self) -> Result<Option<Content>, ReadHistoryError> {
+        while !self.is_complete {
+            let last = self.objects.line();
+            let Some((object, line)) = self.objects.next()? else {
+                return Err(ReadHistoryError::NoFooter { line: last });
+            };
+            match parse(object, line)? {
+                Entry::Header(_) => return Err(ReadHistoryError::SecondHeader { line }),
+                Entry::Mapping(_) if self.has_mapping => self.warn_of_mapping(line),
+                Entry::Mapping(mapping) => {
+                    self.has_mapping = true;
+                    return Ok(Some(Content::Mapping(mapping.rolemap)));
+                }
+                Entry::OfNode(_) if self.entries == self.limits.entries_max => {
+                    let max = self.limits.entries_max;
+                    return Err(ReadHistoryError::TooManyEntries { line, max });
+                }
+                Entry::OfNode(entry) => {
+                    self.entries += 1;
+                    self.host.clear();
+                    self.host.push_str(&entry.host);
+                    return Ok(Some(Content::Entry(SavedEntry {
+                        role: entry.role,
+                        active: entry.active,
+                        last_used: EpochMillis(entry.last_used),
+                    })));
+                }
+                Entry::Footer(footer) => self.end(footer.count)?,
+                Entry::Unknown => self.unknown += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds one warning for any number of further mappings, which keeps the list short.
+    fn warn_of_mapping(&mut self, line: u64) {
+        let is_mapping = |warning: &ReadWarning| match warning {
+            ReadWarning::SecondMapping { .. } => true,
+            ReadWarning::FooterCount { .. } | ReadWarning::UnknownRecords { .. } => false,
+        };
+        if !self.warnings.iter().any(is_mapping) {
+            self.warnings.push(ReadWarning::SecondMapping { line });
+        }
+    }
+
+    /// Checks that nothing follows the footer, and its number of entries.
+    fn end(&mut self, stated: i64) -> Result<(), ReadHistoryError> {
+        self.is_complete = true;
+        if let Some((_, line)) = self.objects.next()? {
+            return Err(ReadHistoryError::AfterFooter { line });
+        }
+        if self.unknown > 0 {
+            let count = self.unknown;
+            self.warnings.push(ReadWarning::UnknownRecords { count });
+        }
+        if usize::try_from(stated) != Ok(self.entries) {
+            let read = self.entries;
+            self.warnings
+                .push(ReadWarning::FooterCount { stated, read });
+        }
+        Ok(())
+    }
 }
 
 /// Reads a record. The path of a wrong field is found by a second, slower pass.

@@ -5,6 +5,7 @@ use std::io::{BufReader, Cursor, Read};
 
 use proptest::prelude::*;
 use records::EpochMillis;
+use serde_json::Value;
 
 use super::*;
 use crate::saved::{SavedEntry, SavedHistory};
@@ -82,20 +83,58 @@ fn white_space_and_unknown_fields_do_not_matter() {
 }
 
 #[test]
-fn what_is_written_has_the_schemas_fields_in_the_schemas_order() {
-    let lines: Vec<_> = SLIDER_0_80.lines().collect();
-    for (line, fields) in lines.iter().zip([
-        &["version", "saved", "savedx", "savedate", "roles"][..],
-        &["rolemap"],
-        &["host", "role", "active", "last_used"],
-        &["host", "role", "active", "last_used"],
-        &["count"],
-    ]) {
-        let places: Vec<_> = fields
-            .iter()
-            .map(|field| line.find(&format!("\"{field}\":")).unwrap())
-            .collect();
-        assert!(places.is_sorted(), "{line}");
+fn what_is_written_has_the_fields_and_types_of_the_schema_in_its_order() {
+    let is_int = |value: &Value| value.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+    let fits = |kind: &str, value: &Value| match kind {
+        "int" => is_int(value),
+        "long" => value.is_i64(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "map of int" => value
+            .as_object()
+            .is_some_and(|map| map.values().all(is_int)),
+        _ => unreachable!("{kind}"),
+    };
+    let entry: &[_] = &[
+        ("host", "string"),
+        ("role", "int"),
+        ("active", "boolean"),
+        ("last_used", "long"),
+    ];
+    let header: &[_] = &[
+        ("version", "int"),
+        ("saved", "long"),
+        ("savedx", "string"),
+        ("savedate", "string"),
+        ("roles", "int"),
+    ];
+    let schema = [
+        ("RoleHistoryHeader", header),
+        ("RoleHistoryMapping", &[("rolemap", "map of int")]),
+        ("NodeEntryRecord", entry),
+        ("NodeEntryRecord", entry),
+        ("RoleHistoryFooter", &[("count", "long")]),
+    ];
+    let written = written(&accepted(SLIDER_0_80));
+    assert_eq!(written.lines().count(), schema.len());
+    for (line, (record, fields)) in written.lines().zip(schema) {
+        let value: Value = serde_json::from_str(line).unwrap();
+        let outer: Vec<_> = value.as_object().unwrap().keys().collect();
+        assert_eq!(outer, ["entry"], "{line}");
+        let union = value["entry"].as_object().unwrap();
+        let (name, found) = union.iter().next().unwrap();
+        let full_name = format!("org.apache.slider.server.avro.{record}");
+        assert_eq!((union.len(), name), (1, &full_name), "{line}");
+        assert_eq!(found.as_object().unwrap().len(), fields.len(), "{line}");
+        for (field, kind) in fields {
+            assert!(fits(kind, &found[field]), "{field} in {line}");
+        }
+        // A map of this JSON reader is sorted, so the order is that of the text.
+        let place = |field| line.find(&format!("\"{field}\":")).unwrap();
+        assert!(
+            fields.iter().map(|(field, _)| place(field)).is_sorted(),
+            "{line}"
+        );
     }
 }
 
