@@ -26,18 +26,19 @@ use node_manager::descriptors::Descriptors;
 /// A name server that has not answered by then will not do for an agent either.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether an agent could run with this configuration on this machine.
+/// Verdict of a report: whether an agent could run with a configuration on this machine, or a
+/// service with a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
     /// Nothing is wrong; there may be warnings.
     Sound,
-    /// A problem: the agent cannot run like this.
+    /// A problem: what the report is on cannot be used.
     Wrong,
 }
 
 impl Outcome {
-    /// Of the process: 0, or 2 for a bad configuration.
+    /// Exit status of the process: 0, or 2 for a problem.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {

@@ -1,5 +1,6 @@
 //! The command line: arguments in, exit status out. The only reader of the process environment.
 
+mod history;
 mod quickstart;
 mod shell;
 
@@ -93,6 +94,9 @@ enum Command {
     /// The master of a job, which `shell` has a node start.
     #[command(hide = true)]
     ShellMaster,
+    /// Look into the role histories of services: which nodes their containers ran on.
+    #[command(subcommand)]
+    History(history::Command),
     /// Show what opportunistic containers do: a ResourceManager, some nodes and two jobs, all on
     /// this machine.
     ///
@@ -140,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Rm(conf) => resource_manager(conf, &environment),
         Command::Shell(arguments) => shell::shell(arguments, &environment),
         Command::ShellMaster => shell::master(&environment),
+        Command::History(command) => history::run(command),
         Command::Quickstart(arguments) => quickstart::run(arguments, environment, started),
     }
 }

@@ -1,4 +1,5 @@
-//! The `nm-agent` program: its command line, its report on a configuration, and nothing else.
+//! The `nm-agent` program: its command line, its reports on a configuration and on a file of a
+//! role history, and nothing else.
 //!
 //! Owns nothing but the process. In: arguments, the environment, standard streams. Out: an exit
 //! status. The libraries do the work: `node_manager` is the node, `mini_rm` the embedded
@@ -7,3 +8,4 @@
 
 pub mod check;
 pub mod cli;
+pub mod history;
