@@ -30,6 +30,7 @@ mod finish;
 mod glob;
 mod lanes;
 mod launcher;
+mod links;
 mod markers;
 mod process;
 mod process_tree;
@@ -51,6 +52,6 @@ pub use markers::java_feature_version;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 
-/// Links of one container that the script makes. Hadoop has no limit; a job with more than this
-/// uses an archive, and each link costs a fork in the script.
+/// Limit on the links of one container. Hadoop has none; a job with more than this uses an archive,
+/// and a link that the script has to make costs a fork.
 pub const LINKS_MAX: usize = 16_384;

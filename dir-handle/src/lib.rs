@@ -196,6 +196,16 @@ impl DirHandle {
         Ok(directory)
     }
 
+    /// Opens the directory `name`. Creates it if missing, with the permissions that the umask leaves,
+    /// as `mkdir` does.
+    pub fn ensure_with_umask(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = single(name.as_ref())?;
+        match mkdirat(&self.fd, name, mode(0o777)) {
+            Ok(()) | Err(Errno::EEXIST) => self.open(name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Creates the file `name`, which must not exist, for writing, with exactly this mode.
     pub fn create_file(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<File> {
         let name = single(name.as_ref())?;

@@ -36,7 +36,7 @@ pub struct LaunchPlan {
     /// The bytes of `container_tokens` in Hadoop's token storage format. Empty: an empty store is
     /// written.
     pub credentials: Vec<u8>,
-    /// Links to localized resources, in the order in which the script makes them.
+    /// Links to localized resources, in the order in which they are made.
     pub links: Vec<Link>,
     /// Folders of the container. They exist before the launch.
     pub dirs: ContainerDirs,

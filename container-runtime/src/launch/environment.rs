@@ -29,7 +29,7 @@ const READONLY_IN_BASH: [&str; 6] = [
 ];
 
 /// Characters that mean something between double quotes.
-const ACTIVE_IN_QUOTES: [char; 4] = ['$', '`', '\\', '"'];
+pub(super) const ACTIVE_IN_QUOTES: [char; 4] = ['$', '`', '\\', '"'];
 
 type Variable = (String, String);
 
@@ -70,6 +70,16 @@ impl ContainerEnvironment {
                 })
             })
             .collect()
+    }
+
+    /// Returns whether bash runs something of the container before the script's links: the file
+    /// named by `BASH_ENV`, or a command inside a value. Such code finds no links in Hadoop.
+    pub(super) fn runs_code(&self) -> bool {
+        let groups = [&self.node, &self.others, &self.not_exportable];
+        groups
+            .into_iter()
+            .flatten()
+            .any(|(name, value)| name == "BASH_ENV" || value.contains('`') || value.contains("$("))
     }
 }
 

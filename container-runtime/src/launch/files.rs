@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use dir_handle::{DirHandle, FileKind};
 use localize::ContainerFolder;
 
-use super::context::{CONTAINER_TOKENS, LAUNCH_SCRIPT};
+use super::context::CONTAINER_TOKENS;
 use super::error::LaunchError;
-use super::script::ResolvedLink;
+use super::links::{ResolvedLink, remove_links};
 
 /// The container's own temporary directory, in the work directory.
 const TMP: &str = "tmp";
@@ -102,12 +102,9 @@ impl Directory {
             .map_err(self.error("set the mode of", name))
     }
 
-    fn subdirectory(&self, name: &str) -> Result<Self, LaunchError> {
-        let opened = self.handle.open(name);
-        Ok(Self {
-            handle: opened.map_err(self.error("open directory", name))?,
-            path: self.path.join(name),
-        })
+    /// Returns the handle, for operations whose errors the caller names itself.
+    pub(super) fn handle(&self) -> &DirHandle {
+        &self.handle
     }
 
     /// Opens a directory below this one without following any link on the way.
@@ -166,47 +163,22 @@ fn file_error(operation: &'static str, path: PathBuf, source: io::Error) -> Laun
     }
 }
 
-/// Puts script, credentials and temporary directory into the work directory (Hadoop:
-/// `DefaultContainerExecutor.launchContainer`). After a first launch in the same directory, what
-/// that one made is taken away (Hadoop: `ContainerRelaunch`).
+/// Puts credentials and temporary directory into the work directory (Hadoop:
+/// `DefaultContainerExecutor.launchContainer`), and takes the links of an earlier launch away
+/// (Hadoop: `ContainerRelaunch`).
 pub(super) fn fill_work_dir(
     work_dir: &Directory,
-    script: &str,
     credentials: &[u8],
     links: &[ResolvedLink],
 ) -> Result<(), LaunchError> {
-    if work_dir.open_regular(LAUNCH_SCRIPT.as_ref()).is_ok() {
-        remove_links(work_dir, links);
-    }
+    remove_links(work_dir.handle(), links);
     let tokens = if credentials.is_empty() {
         EMPTY_TOKEN_STORAGE
     } else {
         credentials
     };
-    work_dir.create(LAUNCH_SCRIPT, 0o700, script.as_bytes())?;
     work_dir.create(CONTAINER_TOKENS, 0o600, tokens)?;
     work_dir.make_directory(TMP, 0o710)
-}
-
-/// Takes the links of an earlier launch away: `ln -sf` onto a link to a directory would make its
-/// link inside. What cannot be taken away is left for `ln` to complain about.
-fn remove_links(work_dir: &Directory, links: &[ResolvedLink]) {
-    for ResolvedLink { link, .. } in links {
-        let (parent, name) = link.rsplit_once('/').unwrap_or(("", link));
-        let mut directory = None;
-        for part in parent.split('/').filter(|part| !part.is_empty()) {
-            match directory.as_ref().unwrap_or(work_dir).subdirectory(part) {
-                Ok(next) => directory = Some(next),
-                Err(_missing) => break,
-            }
-        }
-        let directory = directory.as_ref().unwrap_or(work_dir);
-        if directory.path == work_dir.path.join(parent)
-            && let Err(error) = directory.remove(name)
-        {
-            tracing::debug!(%error, link, "an earlier link stays");
-        }
-    }
 }
 
 /// The names in a directory, sorted, at most `max` and one more.
@@ -255,8 +227,9 @@ mod tests {
     fn modes_are_as_promised_whatever_the_umask_is() {
         let root = tempfile::tempdir().unwrap();
         let work_dir = Directory::of_resource(root.path()).unwrap();
-        fill_work_dir(&work_dir, "#!", b"tokens", &[]).unwrap();
-        assert_eq!(mode(&root.path().join(LAUNCH_SCRIPT)), 0o700);
+        fill_work_dir(&work_dir, b"tokens", &[]).unwrap();
+        work_dir.create("script", 0o700, b"#!").unwrap();
+        assert_eq!(mode(&root.path().join("script")), 0o700);
         assert_eq!(mode(&root.path().join(CONTAINER_TOKENS)), 0o600);
         assert_eq!(mode(&root.path().join(TMP)), 0o710);
     }
@@ -265,7 +238,7 @@ mod tests {
     fn a_token_file_is_there_even_without_tokens() {
         let root = tempfile::tempdir().unwrap();
         let work_dir = Directory::of_resource(root.path()).unwrap();
-        fill_work_dir(&work_dir, "#!", b"", &[]).unwrap();
+        fill_work_dir(&work_dir, b"", &[]).unwrap();
         let tokens = std::fs::read(root.path().join(CONTAINER_TOKENS)).unwrap();
         assert_eq!(tokens, b"HDTS\0\0\0");
     }
@@ -275,15 +248,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let work_dir = Directory::of_resource(root.path()).unwrap();
         let links = [link("lib/a"), link("b")];
-        fill_work_dir(&work_dir, "first", b"", &links).unwrap();
         std::fs::create_dir(root.path().join("lib")).unwrap();
         symlink("/", root.path().join("lib/a")).unwrap();
         symlink("/", root.path().join("b")).unwrap();
-        fill_work_dir(&work_dir, "second", b"", &links).unwrap();
+        fill_work_dir(&work_dir, b"first", &links).unwrap();
         assert!(!root.path().join("lib/a").is_symlink());
         assert!(!root.path().join("b").is_symlink());
-        let script = std::fs::read_to_string(root.path().join(LAUNCH_SCRIPT)).unwrap();
-        assert_eq!(script, "second");
+        fill_work_dir(&work_dir, b"second", &links).unwrap();
+        let tokens = std::fs::read_to_string(root.path().join(CONTAINER_TOKENS)).unwrap();
+        assert_eq!(tokens, "second");
     }
 
     #[test]
@@ -293,16 +266,15 @@ mod tests {
         std::fs::create_dir(&work).unwrap();
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("a"), "kept").unwrap();
-        symlink(outside.join("a"), work.join(LAUNCH_SCRIPT)).unwrap();
+        symlink(outside.join("a"), work.join(CONTAINER_TOKENS)).unwrap();
         symlink(&outside, work.join("lib")).unwrap();
         let work_dir = Directory::of_resource(&work).unwrap();
-        fill_work_dir(&work_dir, "script", b"", &[]).unwrap();
-        fill_work_dir(&work_dir, "script", b"", &[link("lib/a")]).unwrap();
+        fill_work_dir(&work_dir, b"", &[link("lib/a")]).unwrap();
         assert_eq!(std::fs::read_to_string(outside.join("a")).unwrap(), "kept");
 
         std::fs::remove_dir(work.join(TMP)).unwrap();
         symlink(&outside, work.join(TMP)).unwrap();
-        let error = fill_work_dir(&work_dir, "script", b"", &[]).unwrap_err();
+        let error = fill_work_dir(&work_dir, b"", &[]).unwrap_err();
         assert!(matches!(error, LaunchError::File { .. }));
         symlink(&work, root.path().join("alias")).unwrap();
         assert!(Directory::of_resource(&root.path().join("alias")).is_err());
@@ -313,7 +285,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join(CONTAINER_TOKENS)).unwrap();
         let work_dir = Directory::of_resource(root.path()).unwrap();
-        assert!(fill_work_dir(&work_dir, "script", b"", &[]).is_err());
+        assert!(fill_work_dir(&work_dir, b"", &[]).is_err());
     }
 
     #[test]

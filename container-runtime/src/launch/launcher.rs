@@ -28,10 +28,11 @@ use super::exit_watch::{PanicAlarm, Shared, Watch, exit_code_file, pid_file, wat
 use super::files::{Directory, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::{LaneEnd, Lanes};
+use super::links::{ResolvedLink, make_links, resolve_links};
 use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
 use super::scanner::Scanner;
-use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, ResolvedLink, launch_script, resolve_links};
+use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, launch_script};
 use super::spawn::{BASH, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
@@ -384,8 +385,6 @@ impl Worker {
     fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, LaunchError> {
         let environment = container_environment(&self.config, plan)?;
         let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX))?;
-        let script = launch_script(&self.config, plan, &environment, &links)?;
-        let environment = environment.process_environment()?;
         let work_path = plan.dirs.work_dir.path();
         let script_path = work_path.join(LAUNCH_SCRIPT);
         let script_path = CString::new(text(&script_path)?).map_err(|_nul| PlanError::Path {
@@ -394,7 +393,15 @@ impl Worker {
         let work_dir = Directory::of(&plan.dirs.work_dir)?;
         let log_dir = Directory::of(&plan.dirs.log_dir)?;
         let nm_private = Directory::of(&plan.dirs.nm_private_dir)?;
-        fill_work_dir(&work_dir, &script, &plan.credentials, &links)?;
+        fill_work_dir(&work_dir, &plan.credentials, &links)?;
+        let made = if environment.runs_code() {
+            0
+        } else {
+            make_links(work_dir.handle(), &links)
+        };
+        let script = launch_script(&self.config, plan, &environment, &links, made)?;
+        work_dir.create(LAUNCH_SCRIPT, 0o700, script.as_bytes())?;
+        let environment = environment.process_environment()?;
         // What an earlier launch of the same container left would be taken for this one's.
         nm_private.remove(&exit_code_file(plan.container_id))?;
         Ok(Prepared {

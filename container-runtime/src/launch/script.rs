@@ -7,6 +7,8 @@
 //!   [`super::debug_info`] writes the same files off the way to the first instruction.
 //! - `mkdir -p` is written once for each directory, and quoted when bash would split or expand the
 //!   name.
+//! - `ln` and `mkdir` run only where the agent has not made the link or directory itself, as it
+//!   does for most; see [`super::links`]. Each is a process.
 //! - Names that bash cannot export have no line; see [`super::environment`].
 //!
 //! Values and commands stand between double quotes **without any escaping**: clients count on bash
@@ -15,11 +17,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
-use super::LINKS_MAX;
-use super::context::{LaunchConfig, LaunchPlan, Link, PlanError, excerpt};
+use super::context::{LaunchConfig, LaunchPlan, PlanError};
 use super::environment::{ContainerEnvironment, text};
+use super::links::ResolvedLink;
 use super::markers::expand;
 
 /// File of the script's own output, in the log directory.
@@ -27,21 +28,13 @@ pub(super) const PRELAUNCH_OUT: &str = "prelaunch.out";
 /// File of the script's own errors, in the log directory.
 pub(super) const PRELAUNCH_ERR: &str = "prelaunch.err";
 
-/// A link as the script makes it: checked and without `*`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ResolvedLink {
-    /// Relative to the work directory, made of names only.
-    pub(super) link: String,
-    /// Absolute path of the resource.
-    pub(super) target: PathBuf,
-}
-
-/// Writes the script.
+/// Writes the script. The first `made` of the links are in the work directory already.
 pub(super) fn launch_script(
     config: &LaunchConfig,
     plan: &LaunchPlan,
     environment: &ContainerEnvironment,
     links: &[ResolvedLink],
+    made: usize,
 ) -> Result<String, PlanError> {
     let log_dir = text(plan.dirs.log_dir.path())?;
     let command = command(config, plan, log_dir)?;
@@ -66,7 +59,7 @@ pub(super) fn launch_script(
         line(out, format_args!("export {name}=\"{value}\""));
     }
     line(out, format_args!("echo \"Setting up job resources\""));
-    write_links(out, links)?;
+    write_links(out, links, made)?;
     if config.debug_info {
         line(out, format_args!("echo \"Copying debugging information\""));
     }
@@ -93,20 +86,30 @@ fn command(config: &LaunchConfig, plan: &LaunchPlan, log_dir: &str) -> Result<St
     Ok(command)
 }
 
-fn write_links(script: &mut String, links: &[ResolvedLink]) -> Result<(), PlanError> {
-    let mut made = BTreeSet::new();
-    for ResolvedLink { link, target } in links {
-        if let Some((parent, _)) = link.rsplit_once('/')
-            && made.insert(parent)
-        {
-            if is_plain(parent) {
-                line(script, format_args!("mkdir -p {parent}"));
+/// Writes a line for each link. Those of links that the agent made do nothing, unless somebody has
+/// removed the link since.
+fn write_links(script: &mut String, links: &[ResolvedLink], made: usize) -> Result<(), PlanError> {
+    let mut folders = BTreeSet::new();
+    for (index, resolved) in links.iter().enumerate() {
+        let unless = |test: &str, path: &str| {
+            let is_made = index < made;
+            is_made.then(|| format!("[ {test} \"{path}\" ] || "))
+        };
+        let (folder, _) = resolved.place();
+        if !folder.is_empty() && folders.insert(folder) {
+            let unless = unless("-d", folder).unwrap_or_default();
+            if is_plain(folder) {
+                line(script, format_args!("{unless}mkdir -p {folder}"));
             } else {
-                line(script, format_args!("mkdir -p -- \"{parent}\""));
+                line(script, format_args!("{unless}mkdir -p -- \"{folder}\""));
             }
         }
-        let target = text(target)?;
-        line(script, format_args!("ln -sf -- \"{target}\" \"{link}\""));
+        let (link, target) = (&resolved.link, text(&resolved.target)?);
+        let unless = unless("-L", link).unwrap_or_default();
+        line(
+            script,
+            format_args!("{unless}ln -sf -- \"{target}\" \"{link}\""),
+        );
     }
     Ok(())
 }
@@ -119,78 +122,15 @@ fn is_plain(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"_./+=,@%-".contains(&b))
 }
 
-/// Checks links and replaces those ending in `*` by one for each entry that `entries` finds in the
-/// target (Hadoop: `ContainerExecutor.resolveSymLinks`: such links lie in the work directory
-/// itself, whatever stands before the `*`).
-pub(super) fn resolve_links<E: From<PlanError>>(
-    links: &[Link],
-    mut entries: impl FnMut(&Path) -> Result<Vec<String>, E>,
-) -> Result<Vec<ResolvedLink>, E> {
-    check_link_count(links.len())?;
-    let mut resolved = Vec::with_capacity(links.len());
-    for Link { link, target } in links {
-        if !target.is_absolute() {
-            return Err(PlanError::LinkTarget {
-                target: target.clone(),
-            }
-            .into());
-        }
-        let link = normalize_link(link)?;
-        if link.rsplit('/').next() == Some("*") {
-            let names = entries(target)?;
-            check_link_count(resolved.len().saturating_add(names.len()))?;
-            resolved.extend(names.into_iter().map(|name| ResolvedLink {
-                target: target.join(&name),
-                link: name,
-            }));
-        } else {
-            resolved.push(ResolvedLink {
-                link,
-                target: target.clone(),
-            });
-        }
-    }
-    check_link_count(resolved.len())?;
-    Ok(resolved)
-}
-
-fn check_link_count(count: usize) -> Result<(), PlanError> {
-    if count > LINKS_MAX {
-        return Err(PlanError::TooManyLinks {
-            count,
-            max: LINKS_MAX,
-        });
-    }
-    Ok(())
-}
-
-/// A link's name without empty and `.` components.
-fn normalize_link(link: &str) -> Result<String, PlanError> {
-    let refuse = || PlanError::LinkName {
-        link: excerpt(link),
-    };
-    if link.starts_with('/') || link.contains('\0') || link.split('/').any(|part| part == "..") {
-        return Err(refuse());
-    }
-    let parts: Vec<_> = link
-        .split('/')
-        .filter(|part| !part.is_empty() && *part != ".")
-        .collect();
-    if parts.is_empty() {
-        return Err(refuse());
-    }
-    Ok(parts.join("/"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::launch::environment::container_environment;
-    use crate::launch::testing;
+    use std::path::{Path, PathBuf};
 
-    fn no_entries(_: &Path) -> Result<Vec<String>, PlanError> {
-        Ok(Vec::new())
-    }
+    use super::*;
+    use crate::launch::context::Link;
+    use crate::launch::environment::container_environment;
+    use crate::launch::links::resolve_links;
+    use crate::launch::testing;
 
     fn link(link: &str, target: &str) -> Link {
         Link {
@@ -200,12 +140,17 @@ mod tests {
     }
 
     fn script_of(config: &LaunchConfig, plan: &LaunchPlan) -> String {
+        script_with(config, plan, 0)
+    }
+
+    /// The script after the agent has made so many links.
+    fn script_with(config: &LaunchConfig, plan: &LaunchPlan, made: usize) -> String {
         let environment = container_environment(config, plan).unwrap();
         let links = resolve_links(&plan.links, |_| {
             Ok::<_, PlanError>(vec!["a.jar".to_owned(), "b c.jar".to_owned()])
         })
         .unwrap();
-        launch_script(config, plan, &environment, &links).unwrap()
+        launch_script(config, plan, &environment, &links, made).unwrap()
     }
 
     #[test]
@@ -307,47 +252,6 @@ exec /bin/bash -c "$JAVA_HOME/bin/java --add-opens=java.base/java.lang=ALL-UNNAM
     }
 
     #[test]
-    fn links_outside_the_work_directory_are_refused() {
-        for name in [
-            "",
-            "/",
-            "/etc/x",
-            "../x",
-            "a/../../x",
-            "a/..",
-            "..",
-            ".",
-            "./",
-            "a\0b",
-        ] {
-            let result = resolve_links(&[link(name, "/t")], no_entries);
-            assert!(
-                matches!(result, Err(PlanError::LinkName { .. })),
-                "{name:?} gave {result:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn dots_in_link_names_are_names() {
-        let resolved = resolve_links(&[link("./..a/b../.c", "/t")], no_entries).unwrap();
-        assert_eq!(resolved[0].link, "..a/b../.c");
-    }
-
-    #[test]
-    fn relative_targets_are_refused() {
-        let result = resolve_links(&[link("a", "t")], no_entries);
-        assert!(matches!(result, Err(PlanError::LinkTarget { .. })));
-    }
-
-    #[test]
-    fn more_links_than_a_script_should_make_are_refused() {
-        let entries = |_: &Path| Ok::<_, PlanError>(vec!["x".to_owned(); LINKS_MAX]);
-        let result = resolve_links(&[link("a", "/t"), link("*", "/t")], entries);
-        assert!(matches!(result, Err(PlanError::TooManyLinks { .. })));
-    }
-
-    #[test]
     fn debugging_information_is_announced_where_it_is_written() {
         let mut config = testing::config();
         for debug_info in [false, true] {
@@ -365,6 +269,21 @@ exec /bin/bash -c "$JAVA_HOME/bin/java --add-opens=java.base/java.lang=ALL-UNNAM
         plan.links = vec![link("a", "/t"), link("b", "/t")];
         let script = script_of(&testing::config(), &plan);
         assert!(script.contains("\"/t\" \"a\"\n") && script.contains("\"/t\" \"b\"\n"));
+    }
+
+    #[test]
+    fn links_that_the_agent_made_cost_no_process() {
+        let mut plan = testing::plan(Path::new("/w"));
+        plan.links = vec![link("d/a", "/t"), link("my d/b", "/t"), link("d/c", "/t")];
+        let script = script_with(&testing::config(), &plan, 2);
+        let (_, lines) = script.split_once("resources\"\n").unwrap();
+        let expected = r#"[ -d "d" ] || mkdir -p d
+[ -L "d/a" ] || ln -sf -- "/t" "d/a"
+[ -d "my d" ] || mkdir -p -- "my d"
+[ -L "my d/b" ] || ln -sf -- "/t" "my d/b"
+ln -sf -- "/t" "d/c"
+"#;
+        assert!(lines.starts_with(expected), "{lines}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use container_runtime::launch::{LaunchEvent, Link};
 use records::ContainerExitStatus;
@@ -79,6 +80,96 @@ async fn links_are_made_for_resources() {
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 0, "{diagnostics}");
     assert_eq!(output(&log_dir), "ab");
+}
+
+/// With this `PATH`, bash finds neither `ln` nor `mkdir`.
+#[tokio::test]
+async fn thousands_of_links_need_no_process() {
+    const COUNT: usize = 3_000;
+    let mut node = Node::start();
+    let mut plan = node.plan("exit 5");
+    plan.environment
+        .insert("PATH".to_owned(), "/nowhere".to_owned());
+    let link = |n: usize| Link {
+        link: format!("folder {}/link-{n}", n % 3),
+        target: PathBuf::from("/etc/hostname"),
+    };
+    plan.links = (0..COUNT).map(link).collect();
+    let work_dir = plan.dirs.work_dir.path().to_owned();
+    let (status, diagnostics) = node.run(plan).await;
+    assert_eq!(status, 5, "{diagnostics}");
+    for n in 0..COUNT {
+        assert!(work_dir.join(link(n).link).is_symlink(), "{n}");
+    }
+}
+
+/// `BASH_ENV` has the script make all links, as bash might run something before.
+#[tokio::test]
+async fn links_made_by_the_agent_cannot_be_told_from_those_of_the_script() {
+    let long = "x".repeat(300);
+    let cases = [
+        &[("a", "1"), ("b/c/d", "2"), ("b/c/e f", "3")][..],
+        &[("a", "1"), ("./a", "2")],
+        &[("a", "1"), ("$NOTHING", "2")],
+        &[("a", "1"), ("b$NOTHING", "2"), ("b", "3")],
+        &[("a", ""), ("a/b", "2")],
+        &[("a/b", "1"), ("a", "2")],
+        &[("tmp", "1"), ("tmp/x", "2"), ("container_tokens", "3")],
+        &[("launch_container.sh", "1"), ("container_tokens/x", "2")],
+        &[("-n", "1"), ("!", "2"), ("(/=", "3"), ("'/a\nb", "$HOME")],
+        &[("a", "1"), (&long, "2"), ("b", "3")],
+    ];
+    let mut node = Node::start();
+    let resource = node.root.path().join("resource");
+    for links in cases {
+        let mut results = Vec::new();
+        for by_script in [true, false] {
+            fs::create_dir(&resource).unwrap();
+            let mut plan = node.plan("exit 5");
+            plan.links = Vec::from_iter(links.iter().map(|(link, target)| Link {
+                link: (*link).to_owned(),
+                target: resource.join(target),
+            }));
+            if by_script {
+                let file = "/nowhere".to_owned();
+                plan.environment.insert("BASH_ENV".to_owned(), file);
+            }
+            let dirs = plan.dirs.clone();
+            let status = node.run(plan).await.0;
+            let log = |name| fs::read_to_string(dirs.log_dir.path().join(name)).unwrap();
+            results.push((
+                status,
+                [log("prelaunch.out"), log("prelaunch.err")],
+                [tree(dirs.work_dir.path()), tree(&resource)],
+            ));
+            fs::remove_dir_all(&resource).unwrap();
+        }
+        assert_eq!(results[0], results[1], "{links:?}");
+    }
+}
+
+/// Returns the names, permissions and link targets in a directory, sorted. The script's content
+/// is left out.
+fn tree(directory: &Path) -> Vec<(PathBuf, u32, Option<PathBuf>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(path) = pending.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = path.symlink_metadata().unwrap();
+            if metadata.is_dir() {
+                pending.push(path.clone());
+            }
+            let name = path.strip_prefix(directory).unwrap().to_owned();
+            found.push((
+                name,
+                metadata.permissions().mode(),
+                fs::read_link(&path).ok(),
+            ));
+        }
+    }
+    found.sort();
+    found
 }
 
 #[tokio::test]

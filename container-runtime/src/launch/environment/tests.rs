@@ -196,3 +196,11 @@ proptest! {
         prop_assert_eq!(ordered, values.into_iter().collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn code_that_bash_runs_before_the_script_makes_links_is_seen() {
+    let runs_code = |name, value| environment_of(&[(name, value)], &testing::config()).runs_code();
+    assert!(runs_code("BASH_ENV", "setup.sh"));
+    assert!(runs_code("NOW", "`date`") && runs_code("not.exportable", "$(date)"));
+    assert!(!runs_code("CLASSPATH", "$PWD:${PWD}/*"));
+}
