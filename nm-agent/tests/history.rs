@@ -1,4 +1,4 @@
-//! `nm-agent history show` as people and scripts call it.
+//! `nm-agent history show` and the options of a role history as people and scripts call them.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,6 +28,12 @@ fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nm-agent"));
     command.arg("history").args(arguments);
     command
+}
+
+fn shell(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nm-agent"));
+    command.arg("shell").args(arguments).args(["--", "true"]);
+    command.output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -146,6 +152,20 @@ fn help_says_what_the_table_and_the_exit_status_mean() {
     ] {
         assert!(help.contains(word), "{word} in {help}");
     }
+}
+
+#[test]
+fn a_job_with_a_service_that_cannot_be_is_refused() {
+    let output = shell(&["--role-history", "../other"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let reason = "a service has a name of 1 to 100 letters";
+    assert!(text(&output.stderr).starts_with(reason), "{output:?}");
+    let output = shell(&["--role-history-guaranteed"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("--role-history <NAME>"),
+        "{output:?}"
+    );
 }
 
 #[test]

@@ -28,6 +28,7 @@
 //! - `role_status`: counters of a role, `container_outcome`: meaning of exit statuses
 //! - `node_map`, `node_instance`, `node_entry`, `ready_list`: nodes, one node, one role on one
 //!   node, and the order in which nodes are chosen
+//! - [`opt_in`]: how a job names its service
 //! - `saved`: what survives a restart; [`avro`]: Slider's form of it, on any stream
 //!
 //! 100,000 nodes with 20 roles each are two million entries, so an entry has 40 bytes, and a choice
@@ -41,6 +42,7 @@ mod containers;
 mod node_entry;
 mod node_instance;
 mod node_map;
+pub mod opt_in;
 mod outstanding;
 mod ready_list;
 mod role;

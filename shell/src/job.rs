@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use records::{ExecutionType, Resource};
+use role_history::opt_in::{SERVICE_CHARS_MAX, is_service_name};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -53,6 +54,18 @@ pub struct Job {
     /// Time for which an opportunistic container waits on its node before the AM asks for its
     /// promotion, in milliseconds. `None`: never promoted.
     pub promote_after_ms: Option<u64>,
+    /// Role history that the job opts in to, if any.
+    pub role_history: Option<RoleHistoryOptIn>,
+}
+
+/// Service whose containers the nodes bring back to where they ran, if their AMRMProxy keeps role
+/// histories.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoleHistoryOptIn {
+    /// Name of the service, the same in every run.
+    pub service: String,
+    /// Whether guaranteed containers, too, are asked for on the nodes of the history.
+    pub guaranteed: bool,
 }
 
 /// Reason for which no cluster can run a job.
@@ -108,6 +121,11 @@ pub enum JobError {
         /// Number of retries in the job.
         asked: u32,
     },
+    /// Service with a name that no directory of histories may have.
+    #[error(
+        "a service has a name of 1 to {SERVICE_CHARS_MAX} letters, digits, dots, _ and -, not a dot first"
+    )]
+    ServiceName,
     /// Empty name, or one of too many characters.
     #[error("the {what} must have 1 to {NAME_CHARS_MAX} characters")]
     Name {
@@ -133,6 +151,7 @@ impl Job {
             master_memory_mb: 128,
             retries_max: RETRIES_DEFAULT,
             promote_after_ms: None,
+            role_history: None,
         }
     }
 
@@ -185,6 +204,11 @@ impl Job {
             if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
                 return Err(JobError::Name { what });
             }
+        }
+        if let Some(history) = &self.role_history
+            && !is_service_name(&history.service)
+        {
+            return Err(JobError::ServiceName);
         }
         self.check_command()
     }
@@ -267,6 +291,13 @@ mod tests {
         assert!(matches!(with(&variable), JobError::VariableName { .. }));
         let long = |job: &mut Job| job.command.push("x".repeat(COMMAND_BYTES_MAX));
         assert!(matches!(with(&long), JobError::CommandTooLong { .. }));
+        let escaping = |job: &mut Job| {
+            job.role_history = Some(RoleHistoryOptIn {
+                service: "../other".to_owned(),
+                guaranteed: false,
+            });
+        };
+        assert_eq!(with(&escaping), JobError::ServiceName);
         let name = |job: &mut Job| job.name.clear();
         assert!(matches!(with(&name), JobError::Name { .. }));
     }

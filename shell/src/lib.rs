@@ -36,7 +36,7 @@ pub mod text;
 pub use client::{Submitted, submit};
 pub use cluster::Cluster;
 pub use error::ShellError;
-pub use job::Job;
+pub use job::{Job, RoleHistoryOptIn};
 pub use progress::{Counts, Progress, Stage};
 pub use spec::SpecError;
 pub use summary::{Outcome, Summary};

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hadoop_conf::{ConfigProblems, Site, shared};
 use program::signals::{Interruption, Signals};
-use shell::{Cluster, Job, Outcome, Submitted, Summary, text};
+use shell::{Cluster, Job, Outcome, RoleHistoryOptIn, Submitted, Summary, text};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -56,6 +56,15 @@ pub(super) struct ShellArguments {
     /// milliseconds
     #[arg(long, value_name = "MS")]
     promote_after: Option<u64>,
+    /// Keep a role history of this name, so that opportunistic containers of the next run with the
+    /// name go back to the nodes of this one. The configuration has to name the AMRMProxy of the
+    /// nodes as yarn.resourcemanager.scheduler.address
+    #[arg(long, value_name = "NAME")]
+    role_history: Option<String>,
+    /// Bring guaranteed containers back, too. An ask waits for such a node until a timeout, 30 s
+    /// unless the node sets another, and then accepts any node
+    #[arg(long, requires = "role_history")]
+    role_history_guaranteed: bool,
     /// A variable of the command's environment; may be given again
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -106,6 +115,10 @@ impl ShellArguments {
             master_memory_mb: self.master_memory,
             retries_max: self.retries,
             promote_after_ms: self.promote_after,
+            role_history: self.role_history.clone().map(|service| RoleHistoryOptIn {
+                service,
+                guaranteed: self.role_history_guaranteed,
+            }),
             ..Job::new(self.command.clone())
         };
         job.check()?;

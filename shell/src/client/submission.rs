@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use records::{ApplicationId, Resource};
+use role_history::opt_in::{GUARANTEED_VARIABLE, SERVICE_VARIABLE};
 use wire::proto::hadoop_yarn::{ApplicationSubmissionContextProto, ContainerLaunchContextProto};
 
 use crate::job::JobError;
@@ -35,8 +36,15 @@ pub(super) fn context(
         return Err(JobError::TooLong { bytes: text.len() });
     }
     let command = [program.to_owned(), MASTER_SUBCOMMAND.to_owned()];
+    let mut environment = vec![(VARIABLE, text).into()];
+    if let Some(history) = &spec.job.role_history {
+        environment.push((SERVICE_VARIABLE, history.service.clone()).into());
+        if history.guaranteed {
+            environment.push((GUARANTEED_VARIABLE, "true".to_owned()).into());
+        }
+    }
     let master = ContainerLaunchContextProto {
-        environment: vec![(VARIABLE, text).into()],
+        environment,
         command: vec![quote::launch_command(&[].into(), &command)],
         ..ContainerLaunchContextProto::default()
     };
@@ -57,11 +65,15 @@ pub(super) fn context(
 mod tests {
     use super::*;
     use crate::cluster::Patience;
-    use crate::job::Job;
+    use crate::job::{Job, RoleHistoryOptIn};
 
     fn submitted(word: String) -> Result<ApplicationSubmissionContextProto, JobError> {
+        submitted_job(Job::new(vec![word]))
+    }
+
+    fn submitted_job(job: Job) -> Result<ApplicationSubmissionContextProto, JobError> {
         let spec = Spec {
-            job: Job::new(vec![word]),
+            job,
             user: "u".to_owned(),
             schedulers: vec!["rm:1".to_owned()],
             patience: Patience::default(),
@@ -77,6 +89,35 @@ mod tests {
         let master = context.am_container_spec.unwrap();
         let expected = r#"exec -- '/a b/nm-agent' 'shell-master' 1>\"<LOG_DIR>/stdout\" 2>\"<LOG_DIR>/stderr\""#;
         assert_eq!(master.command, [expected]);
+    }
+
+    #[test]
+    fn the_masters_environment_opts_in_to_a_role_history() {
+        let variables = |role_history| {
+            let job = Job {
+                role_history,
+                ..Job::new(vec!["true".to_owned()])
+            };
+            let master = submitted_job(job).unwrap().am_container_spec.unwrap();
+            let variables = master.environment.into_iter();
+            let variables = variables.map(|pair| (pair.key.unwrap(), pair.value.unwrap()));
+            variables
+                .filter(|(name, _)| name != VARIABLE)
+                .collect::<Vec<_>>()
+        };
+        let opt_in = |guaranteed| {
+            Some(RoleHistoryOptIn {
+                service: "search".to_owned(),
+                guaranteed,
+            })
+        };
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let service = variable("NM_AGENT_ROLE_HISTORY", "search");
+        let guaranteed = variable("NM_AGENT_ROLE_HISTORY_GUARANTEED", "true");
+        assert_eq!(variables(None), []);
+        let both = [service, guaranteed];
+        assert_eq!(variables(opt_in(false)), both[..1]);
+        assert_eq!(variables(opt_in(true)), both);
     }
 
     #[test]
