@@ -196,8 +196,8 @@ impl DirHandle {
         Ok(directory)
     }
 
-    /// Opens the directory `name`. Creates it if missing, with the permissions that the umask leaves,
-    /// as `mkdir` does.
+    /// Opens the directory `name`, or creates it with the permissions that the umask leaves, as
+    /// `mkdir` does.
     pub fn ensure_with_umask(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = single(name.as_ref())?;
         match mkdirat(&self.fd, name, mode(0o777)) {

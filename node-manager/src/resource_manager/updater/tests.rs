@@ -367,7 +367,7 @@ async fn the_rms_interval_is_obeyed_within_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn heartbeats_out_of_band_are_rarer_with_more_containers() {
-    for (containers, expected_ms) in [(1, 20), (500, 50)] {
+    for (containers, expected_ms) in [(1, 2), (500, 50)] {
         let mut world = World::new(&[]);
         let heartbeat_now = Arc::clone(&world.updater.as_ref().unwrap().parts.heartbeat_now);
         let running = world.spawn();
@@ -382,7 +382,8 @@ async fn heartbeats_out_of_band_are_rarer_with_more_containers() {
             sleep(Duration::from_millis(1)).await;
         }
         let gaps = gaps(&world.calls());
-        let expected = Duration::from_millis(expected_ms)..Duration::from_millis(expected_ms + 5);
+        // The test asks for a heartbeat each millisecond.
+        let expected = Duration::from_millis(expected_ms)..Duration::from_millis(expected_ms + 2);
         assert!(gaps.len() >= 4, "{gaps:?}");
         assert!(gaps.iter().all(|gap| expected.contains(gap)), "{gaps:?}");
         running.abort();
