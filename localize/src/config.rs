@@ -34,7 +34,7 @@ pub struct LocalizerConfig {
 /// Threads and delay of deletions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionConfig {
-    /// Number of deletions at the same time.
+    /// Maximum number of deletions at the same time; at least 1.
     pub thread_count: u32,
     /// Delay before each deletion, in seconds, for debugging; `None`: never delete (-1 in the
     /// property).

@@ -40,7 +40,12 @@ pub struct DeletionService {
 
 struct Shared {
     queue: Mutex<Queue>,
-    changed: Condvar,
+    /// Notified for each queued deletion, and for the stop.
+    queued: Condvar,
+    /// Notified when no deletion is in progress.
+    idle: Condvar,
+    /// Limit on the threads.
+    threads_max: usize,
     /// Checked between two files of a tree, so that a stop does not wait for a large tree.
     stop: AtomicBool,
     /// Delay added to each deletion; `None`: nothing is ever deleted.
@@ -100,32 +105,22 @@ impl fmt::Debug for Deletion {
 }
 
 impl DeletionService {
-    /// Starts the threads `delete-0`, `delete-1`, ….
+    /// Starts the first thread, `delete-0`. Others follow while more deletions are queued than there
+    /// are threads.
     ///
     /// # Errors
     /// The system cannot start another thread.
     pub fn start(config: &DeletionConfig) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
-            changed: Condvar::new(),
+            queued: Condvar::new(),
+            idle: Condvar::new(),
+            threads_max: usize::try_from(config.thread_count).unwrap_or(usize::MAX),
             stop: AtomicBool::new(false),
             debug_delay: config.debug_delay_sec.map(Duration::from_secs),
         });
-        let service = Self { shared };
-        for index in 0..config.thread_count.max(1) {
-            let shared = service.shared.clone();
-            let started = std::thread::Builder::new()
-                .name(format!("delete-{index}"))
-                .spawn(move || shared.work());
-            match started {
-                Ok(thread) => service.shared.queue().threads.push(thread),
-                Err(error) => {
-                    service.stop(Duration::ZERO);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(service)
+        shared.start_thread(&mut shared.queue())?;
+        Ok(Self { shared })
     }
 
     /// Deletes these after the debug delay. Never blocks.
@@ -148,10 +143,15 @@ impl DeletionService {
         for deletion in deletions {
             if queue.heap.len() < QUEUED_MAX {
                 queue.push(due, deletion);
-                self.shared.changed.notify_one();
+                self.shared.queued.notify_one();
             } else {
                 left_out += 1;
             }
+        }
+        let has_enough = queue.heap.len() + queue.active <= queue.threads.len();
+        if !has_enough && queue.threads.len() < self.shared.threads_max {
+            // One that cannot be started is no loss: the others do its work.
+            let _too_many = self.shared.start_thread(&mut queue);
         }
         drop(queue);
         if left_out > 0 {
@@ -169,7 +169,7 @@ impl DeletionService {
         self.shared.stop.store(true, Ordering::Relaxed);
         // The lock also means that no thread is between its check of `stop` and its wait.
         let threads = std::mem::take(&mut self.shared.queue().threads);
-        self.shared.changed.notify_all();
+        self.shared.queued.notify_all();
         for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a deletion thread panicked");
@@ -187,7 +187,7 @@ impl DeletionService {
                 tracing::warn!(left, "stopping with deletions left for the next start");
                 return;
             };
-            let waited = self.shared.changed.wait_timeout(queue, left);
+            let waited = self.shared.idle.wait_timeout(queue, left);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -197,11 +197,8 @@ impl DeletionService {
     pub(super) fn wait_until_idle(&self) {
         let mut queue = self.shared.queue();
         while queue.active > 0 || !queue.heap.is_empty() {
-            queue = self
-                .shared
-                .changed
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.shared.idle.wait(queue);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -229,6 +226,15 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn start_thread(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
+        let shared = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name(format!("delete-{}", queue.threads.len()))
+            .spawn(move || shared.work())?;
+        queue.threads.push(thread);
+        Ok(())
+    }
+
     fn work(&self) {
         while let Some(deletion) = self.next() {
             let is_stopping = || self.stop.load(Ordering::Relaxed);
@@ -237,9 +243,11 @@ impl Shared {
             {
                 warn_of(&deletion, &incomplete);
             }
-            self.queue().active -= 1;
-            // Wakes `finish_due`; idle threads check the queue and wait again.
-            self.changed.notify_all();
+            let mut queue = self.queue();
+            queue.active -= 1;
+            if queue.active == 0 {
+                self.idle.notify_all();
+            }
         }
     }
 
@@ -256,7 +264,7 @@ impl Shared {
                 .map(|first| first.due.saturating_duration_since(Instant::now()));
             queue = match wait {
                 None => self
-                    .changed
+                    .queued
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
@@ -264,7 +272,7 @@ impl Shared {
                     return queue.heap.pop().map(|queued| queued.deletion);
                 }
                 Some(wait) => {
-                    let waited = self.changed.wait_timeout(queue, wait);
+                    let waited = self.queued.wait_timeout(queue, wait);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -383,13 +391,26 @@ mod tests {
         service.delete([now.clone()]);
         let mut queue = service.shared.queue();
         while queue.active > 0 || queue.heap.len() > 1 {
-            queue = service.shared.changed.wait(queue).unwrap();
+            queue = service.shared.idle.wait(queue).unwrap();
         }
         drop(queue);
         assert!(!now.path().exists());
         assert!(base.path().join("later").exists());
         service.stop(LONG);
         assert!(base.path().join("later").exists());
+    }
+
+    #[test]
+    fn threads_are_as_many_as_deletions_are_queued_up_to_the_limit() {
+        let base = tempfile::tempdir().unwrap();
+        let service = service(NOW);
+        let hour = Duration::from_secs(3600);
+        let threads = [1, 2, 3].map(|_| {
+            service.delete_after([deletion(base.path(), &["later"])], hour);
+            service.shared.queue().threads.len()
+        });
+        assert_eq!(threads, [1, 2, 2]);
+        service.stop(LONG);
     }
 
     #[test]

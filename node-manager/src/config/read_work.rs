@@ -1,5 +1,6 @@
 //! Properties to sections: what happens to containers, their logs and pages.
 
+use hadoop_conf::site_xml::Origin;
 use hadoop_conf::{Expected, PropertyReader, Warning, parse};
 use localize::config::{DeletionConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
@@ -156,7 +157,7 @@ pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
         cache_target_size_mb: reader.u64("yarn.nodemanager.localizer.cache.target-size-mb", 0),
         cache_cleanup_interval_ms: reader
             .u64("yarn.nodemanager.localizer.cache.cleanup.interval-ms", 1),
-        fetch_thread_count: reader.u32("yarn.nodemanager.localizer.fetch.thread-count", 1),
+        fetch_thread_count: threads(reader, "yarn.nodemanager.localizer.fetch.thread-count"),
         source_timeout_ms: reader.u64("yarn.nodemanager.agent.localizer.source-timeout-ms", 1),
         // 36 subfolders and at least one file (Hadoop: LocalCacheDirectoryManager).
         max_files_per_directory: reader
@@ -164,9 +165,19 @@ pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
     }
 }
 
+/// Reads a number of threads. The default is Hadoop's, or one for each processor where that is more.
+fn threads(reader: &mut PropertyReader<'_>, name: &'static str) -> u32 {
+    let configured = reader.u32(name, 1);
+    if reader.origin(name) != Origin::Default {
+        return configured;
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    configured.max(u32::try_from(processors).unwrap_or(u32::MAX))
+}
+
 pub(super) fn deletion(reader: &mut PropertyReader<'_>) -> DeletionConfig {
     DeletionConfig {
-        thread_count: reader.u32("yarn.nodemanager.delete.thread-count", 1),
+        thread_count: threads(reader, "yarn.nodemanager.delete.thread-count"),
         debug_delay_sec: reader.u64_or_minus_one("yarn.nodemanager.delete.debug-delay-sec"),
     }
 }
