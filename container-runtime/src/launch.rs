@@ -2,7 +2,7 @@
 //! status.
 //!
 //! ```text
-//! Launcher::launch ─bounded queues─▶ launch-N threads: environment, script, files, spawn, pid file
+//! Launcher::launch ─bounded queues─▶ launch-N threads: environment, links, script, files, spawn
 //!        ▲                                  │ Launched / LaunchFailed
 //! terminate, force_kill, signal             ▼
 //!        └──────── registry ◀──────── one watch task per container: pidfd, orders, sweep, reap,

@@ -99,9 +99,6 @@ pub struct ContainerDirs {
     pub work_dir: ContainerFolder,
     /// Folder of the container's output, `<log>/APP/CID` (`<LOG_DIR>`).
     pub log_dir: ContainerFolder,
-    /// Folder of the container's script, tokens and pid file, `<local>/nmPrivate/APP/CID`; only the
-    /// agent may read it.
-    pub nm_private_dir: ContainerFolder,
     /// Folders of the application, one on every usable local directory (`LOCAL_DIRS`); not empty.
     pub local_dirs: Vec<PathBuf>,
     /// Folders of the user, one on every usable local directory (`LOCAL_USER_DIRS`); not empty.
@@ -166,10 +163,8 @@ impl NodeDirs {
     ) -> Result<ContainerDirs, DirsError> {
         let work = layout::work_steps(user, container);
         let logs = layout::log_steps(container, self.inner.log_dir_permissions);
-        let private = layout::private_steps(container);
         let work_disk = choose(&self.inner.local, &mut rand::rng())?;
         let log_disk = choose(&self.inner.logs, &mut rand::rng())?;
-        work_disk.ensure(&private)?;
         let local_made = make_on_all(&self.inner.local, work_disk, &work)?;
         let logs_made = make_on_all(&self.inner.logs, log_disk, &logs)?;
 
@@ -183,20 +178,17 @@ impl NodeDirs {
         Ok(ContainerDirs {
             work_dir: ContainerFolder::on(work_disk, &work),
             log_dir: ContainerFolder::on(log_disk, &logs),
-            nm_private_dir: ContainerFolder::on(work_disk, &private),
             local_dirs: on_all(&local_made, application),
             local_user_dirs: on_all(&local_made, user_folder),
             log_dirs: on_all(&logs_made, &logs),
         })
     }
 
-    /// Returns the folders to delete when a container has ended: its work folders and its private
-    /// folders.
+    /// Returns the folders to delete when a container has ended: its work folders.
     #[must_use]
     pub fn container_deletions(&self, container: &ContainerId, user: &UserName) -> Vec<Deletion> {
         let work = layout::names(layout::work_steps(user, container));
-        let private = layout::names(layout::private_steps(container));
-        on_each(&self.inner.local, &[work, private])
+        on_each(&self.inner.local, &work)
     }
 
     /// Returns the folders to delete when an application has ended. Not before: they hold map
@@ -208,15 +200,14 @@ impl NodeDirs {
         user: &UserName,
     ) -> Vec<Deletion> {
         let work = layout::names(layout::application_steps(user, application));
-        let private = vec![layout::NM_PRIVATE.to_owned(), application.to_string()];
-        on_each(&self.inner.local, &[work, private])
+        on_each(&self.inner.local, &work)
     }
 
     /// Returns the log folders of an application, to delete `yarn.nodemanager.log.retain-seconds`
     /// after its end.
     #[must_use]
     pub fn log_deletions(&self, application: ApplicationId) -> Vec<Deletion> {
-        on_each(&self.inner.logs, &[vec![application.to_string()]])
+        on_each(&self.inner.logs, &[application.to_string()])
     }
 
     /// Returns the usable log directories, in the configured order.
@@ -285,12 +276,9 @@ fn make_on_all<'a>(
     Ok(made)
 }
 
-fn on_each(disks: &[Arc<Disk>], folders: &[Vec<String>]) -> Vec<Deletion> {
-    let on_disk = |disk: &Arc<Disk>| {
-        let deletion = |names: &Vec<String>| Deletion::new(disk.clone(), names.clone());
-        folders.iter().map(deletion).collect::<Vec<_>>()
-    };
-    disks.iter().flat_map(on_disk).collect()
+fn on_each(disks: &[Arc<Disk>], folder: &[String]) -> Vec<Deletion> {
+    let on_disk = |disk: &Arc<Disk>| Deletion::new(disk.clone(), folder.to_owned());
+    disks.iter().map(on_disk).collect()
 }
 
 fn choose<'a>(disks: &'a [Arc<Disk>], rng: &mut impl Rng) -> Result<&'a Arc<Disk>, DirsError> {
@@ -375,9 +363,6 @@ mod tests {
             assert_eq!(mode(&local.join(app)), 0o710);
             assert_eq!(mode(&local.join(app).join(CONTAINER)), 0o710);
         }
-        let private = made.nm_private_dir.path();
-        assert_eq!(mode(private), 0o700);
-        assert_eq!(mode(private.parent().unwrap()), 0o700);
         assert_eq!(mode(made.log_dir.path()), 0o710);
         let work_dir = made.work_dir.path();
         assert!(work_dir.ends_with(format!("{app}/{CONTAINER}")));
@@ -420,7 +405,7 @@ mod tests {
         let dirs = started(base.path()).dirs;
         let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
         let made = dirs.create_container_dirs(&id, &user).unwrap();
-        for folder in [&made.work_dir, &made.log_dir, &made.nm_private_dir] {
+        for folder in [&made.work_dir, &made.log_dir] {
             folder.open().unwrap();
             let application = folder.path().parent().unwrap();
             let moved = application.with_extension("moved");

@@ -5,7 +5,6 @@
 //! <local>/usercache/USER/filecache/[<a>/…]<id>/<name>            private resources
 //! <local>/usercache/USER/appcache/APP/filecache/<id>/<name>      resources of an application
 //! <local>/usercache/USER/appcache/APP/CID/                       work directory of a container
-//! <local>/nmPrivate/APP/CID/                                     script, tokens, pid: ours alone
 //! <log>/APP/CID/                                                 logs of a container
 //! ```
 //! Source: `ResourceLocalizationService` and `ContainerLocalizer` of Hadoop 3.4, whose clean-up
@@ -21,6 +20,7 @@ use super::user_name::UserName;
 pub(super) const USER_CACHE: &str = "usercache";
 pub(super) const FILE_CACHE: &str = "filecache";
 pub(super) const APP_CACHE: &str = "appcache";
+/// Hadoop's folder for scripts, tokens and pid files, which the agent leaves empty.
 pub(super) const NM_PRIVATE: &str = "nmPrivate";
 
 /// Mode of `usercache`, `filecache` and their public contents.
@@ -29,7 +29,7 @@ pub(super) const OPEN_MODE: u32 = 0o755;
 pub(super) const USER_MODE: u32 = 0o750;
 /// Mode of the folders inside it: others have no access, the group may pass through.
 pub(super) const INNER_MODE: u32 = 0o710;
-/// Mode of the agent's private folders.
+/// Mode of the agent's private folder.
 pub(super) const SECRET_MODE: u32 = 0o700;
 
 /// A name below a local or log directory, and the mode with which it is created.
@@ -113,16 +113,6 @@ pub(super) fn work_steps(user: &UserName, container: &ContainerId) -> Vec<Step> 
     steps
 }
 
-/// Returns the folders from a local directory down to a container's private folder, for its script
-/// and tokens.
-pub(super) fn private_steps(container: &ContainerId) -> Vec<Step> {
-    vec![
-        (NM_PRIVATE.to_owned(), SECRET_MODE),
-        (container.application_id().to_string(), SECRET_MODE),
-        (container.to_string(), SECRET_MODE),
-    ]
-}
-
 /// Returns the folders from a log directory down to a container's.
 pub(super) fn log_steps(container: &ContainerId, log_dir_mode: u32) -> Vec<Step> {
     vec![
@@ -164,10 +154,6 @@ mod tests {
         assert_eq!(
             path(work_steps(&user, &container)),
             "/l/usercache/joe/appcache/application_1700000000000_0007/container_1700000000000_0007_01_000002"
-        );
-        assert_eq!(
-            path(private_steps(&container)),
-            "/l/nmPrivate/application_1700000000000_0007/container_1700000000000_0007_01_000002"
         );
     }
 }

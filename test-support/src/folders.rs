@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dir_handle::DirHandle;
 use localize::{ContainerDirs, ContainerFolder};
 
-/// Names the folders of one container, `work`, `log` and `private` in `root`, without making them.
+/// Names the folders of one container, `work` and `log` in `root`, without making them.
 /// `root` stands for a folder that the container's user could replace: its parent is the disk's
 /// directory, and must exist.
 ///
@@ -22,7 +22,6 @@ pub fn container_dirs(root: &Path) -> ContainerDirs {
     ContainerDirs {
         work_dir: folder("work"),
         log_dir: folder("log"),
-        nm_private_dir: folder("private"),
         local_dirs: vec![root.join("local")],
         local_user_dirs: vec![root.join("user")],
         log_dirs: vec![root.join("log")],
@@ -36,7 +35,7 @@ pub fn container_dirs(root: &Path) -> ContainerDirs {
 #[must_use]
 pub fn make_container_dirs(root: &Path) -> ContainerDirs {
     let dirs = container_dirs(root);
-    for folder in [&dirs.work_dir, &dirs.log_dir, &dirs.nm_private_dir] {
+    for folder in [&dirs.work_dir, &dirs.log_dir] {
         std::fs::create_dir_all(folder.path()).expect("a temporary directory is writable");
     }
     dirs

@@ -20,7 +20,6 @@ use super::confined_end;
 use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
 use super::diagnostics::StderrPattern;
-use super::files::Directory;
 use super::finish::{Finished, Finishing};
 use super::process::signal_group;
 use super::process_tree::Process;
@@ -85,7 +84,6 @@ pub(super) struct Watch {
     pub(super) leader: AsyncFd<Leader>,
     pub(super) orders: watch::Receiver<Order>,
     pub(super) log_dir: ContainerFolder,
-    pub(super) nm_private: Directory,
     pub(super) debug_info: Option<DebugTicket>,
     /// Cgroups of the container. They list every process, so no scan of `/proc` is needed.
     pub(super) confined: Option<Confined>,
@@ -154,7 +152,6 @@ impl Watch {
             ordered: *self.orders.borrow() > Order::Run,
             confined: self.confined,
             log_dir: self.log_dir,
-            nm_private: Arc::new(self.nm_private),
         };
         let (status, diagnostics) = finished.files(&shared).await;
         shared
@@ -352,16 +349,6 @@ async fn ended_all(handles: Vec<OwnedFd>) {
             Err(_refused) => std::future::pending().await,
         }
     }
-}
-
-/// In nmPrivate: the leader's pid as text.
-pub(super) fn pid_file(id: ContainerId) -> String {
-    format!("{id}.pid")
-}
-
-/// In nmPrivate: the exit code as text.
-pub(super) fn exit_code_file(id: ContainerId) -> String {
-    format!("{id}.pid.exitcode")
 }
 
 #[cfg(test)]

@@ -74,16 +74,6 @@ impl Directory {
         file.write_all(content).map_err(self.error("write", name))
     }
 
-    /// Creates or replaces a file atomically: readers see the old content, the new, or no file, but
-    /// never a part.
-    pub(super) fn replace(&self, name: &str, mode: u32, content: &[u8]) -> Result<(), LaunchError> {
-        let temporary = format!("{name}.tmp");
-        self.create(&temporary, mode, content)?;
-        self.handle
-            .rename(&temporary, &self.handle, name)
-            .map_err(self.error("rename", &temporary))
-    }
-
     /// Removes a file; no error if it does not exist.
     pub(super) fn remove(&self, name: &str) -> Result<(), LaunchError> {
         match self.handle.unlink(name) {
@@ -286,15 +276,5 @@ mod tests {
         std::fs::create_dir(root.path().join(CONTAINER_TOKENS)).unwrap();
         let work_dir = Directory::of_resource(root.path()).unwrap();
         assert!(fill_work_dir(&work_dir, b"", &[]).is_err());
-    }
-
-    #[test]
-    fn replacing_leaves_no_temporary_file() {
-        let root = tempfile::tempdir().unwrap();
-        let private = Directory::of_resource(root.path()).unwrap();
-        private.replace("x.pid", 0o644, b"1").unwrap();
-        private.replace("x.pid", 0o644, b"2").unwrap();
-        assert_eq!(entry_names(root.path(), 9).unwrap(), ["x.pid"]);
-        assert_eq!(std::fs::read(root.path().join("x.pid")).unwrap(), b"2");
     }
 }

@@ -1,5 +1,5 @@
-//! Work on the files of a container whose processes are gone: its exit code, the ends of its error
-//! files, its cgroups. A disk that hangs costs the texts of its containers, not the reports of
+//! Work on the files of a container whose processes are gone: the ends of its error files, its
+//! cgroups. A disk that hangs costs the texts of its containers, not the reports of
 //! their ends.
 
 use std::sync::Arc;
@@ -12,20 +12,18 @@ use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use super::diagnostics::{self, ExitDiagnostics};
-use super::exit_watch::{Shared, exit_code_file};
-use super::files::Directory;
+use super::exit_watch::Shared;
 use crate::isolation::{Confined, is_of_its_limit, oom_message};
 
-/// Exits whose files of one kind are written, read or removed at the same time.
+/// Exits whose files of one kind are read or removed at the same time.
 const FINISHING_MAX: usize = 4;
 /// Maximum time that the report of an end waits for a disk: one that hangs takes the texts of its
 /// containers, not the reports.
 const FILES_WAIT: Duration = Duration::from_secs(10);
 
-/// Places for work on the files of containers that have ended. Disks of one kind may hang without
-/// taking the places of the others.
+/// Places for work on the files of containers that have ended. Disks may hang without taking the
+/// places of the cgroups.
 pub(super) struct Finishing {
-    local_dirs: Arc<Semaphore>,
     log_dirs: Arc<Semaphore>,
     cgroups: Semaphore,
 }
@@ -34,7 +32,6 @@ impl Default for Finishing {
     fn default() -> Self {
         let places = || Semaphore::new(FINISHING_MAX);
         Self {
-            local_dirs: Arc::new(places()),
             log_dirs: Arc::new(places()),
             cgroups: places(),
         }
@@ -50,30 +47,17 @@ pub(super) struct Finished {
     pub(super) ordered: bool,
     pub(super) confined: Option<Confined>,
     pub(super) log_dir: ContainerFolder,
-    pub(super) nm_private: Arc<Directory>,
 }
 
 impl Finished {
-    /// Removes its cgroups, writes the exit code, reads what the error files say. Its exit status,
-    /// which the kernel may know better than the process, and its diagnostics.
+    /// Removes the container's cgroups and reads its error files. Returns its exit status, which
+    /// the kernel may know better than the process, and its diagnostics.
     pub(super) async fn files(
         self,
         shared: &Arc<Shared>,
     ) -> (ContainerExitStatus, ExitDiagnostics) {
         let (id, status) = (self.id, self.status);
-        let Finishing {
-            local_dirs,
-            log_dirs,
-            cgroups,
-        } = &shared.finishing;
-        let nm_private = Arc::clone(&self.nm_private);
-        let code = within(id, local_dirs, move || {
-            let (name, code) = (exit_code_file(id), status.to_string());
-            if let Err(error) = nm_private.replace(&name, 0o644, code.as_bytes()) {
-                let error = crate::error_chain(&error);
-                tracing::warn!(container = %id, error, "the exit code is not kept");
-            }
-        });
+        let Finishing { log_dirs, cgroups } = &shared.finishing;
         let (of_reading, log_dir) = (Arc::clone(shared), self.log_dir.clone());
         let texts = async {
             if !diagnostics::reads_files(status) {
@@ -87,6 +71,7 @@ impl Finished {
             within(id, log_dirs, read).await
         };
         let killed = async {
+            self.confined.as_ref()?;
             let _place = cgroups.acquire().await;
             let killed = tokio::task::spawn_blocking(move || self.killed_for_memory()).await;
             killed.unwrap_or_else(|error| {
@@ -94,7 +79,7 @@ impl Finished {
                 None
             })
         };
-        let (_kept, texts, killed) = tokio::join!(code, texts, killed);
+        let (texts, killed) = tokio::join!(texts, killed);
         let mut diagnostics = texts.unwrap_or_else(|| diagnostics::without_files(id, status));
         match killed {
             Some(message) => {
@@ -178,7 +163,6 @@ mod tests {
             ordered: false,
             confined: None,
             log_dir: dirs.log_dir.clone(),
-            nm_private: Arc::new(Directory::of(&dirs.nm_private_dir).unwrap()),
         };
         let (status, told) = finished().files(&shared).await;
         assert_eq!(status, ContainerExitStatus(3));
@@ -193,7 +177,5 @@ mod tests {
             (ContainerExitStatus(3), FILES_WAIT)
         );
         assert_eq!(told, diagnostics::without_files(id, status));
-        let code = std::fs::read_to_string(dirs.nm_private_dir.path().join(exit_code_file(id)));
-        assert_eq!(code.unwrap(), "3");
     }
 }

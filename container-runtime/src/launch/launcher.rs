@@ -24,7 +24,7 @@ use super::debug_info::{DebugInfo, DebugJob};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
 use super::error::LaunchError;
-use super::exit_watch::{PanicAlarm, Shared, Watch, exit_code_file, pid_file, watchable};
+use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
 use super::files::{Directory, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::{LaneEnd, Lanes};
@@ -283,7 +283,6 @@ impl NotLaunched {
 struct Prepared {
     work_dir: Directory,
     log_dir: Directory,
-    nm_private: Directory,
     script_path: CString,
     environment: Vec<CString>,
     script: String,
@@ -343,14 +342,6 @@ impl Worker {
             watchable(leader).map_err(|(pid, source)| LaunchError::Watch { pid, source })?
         };
         self.shared.registry.started(id, pid);
-        if let Err(error) =
-            prepared
-                .nm_private
-                .replace(&pid_file(id), 0o644, pid.to_string().as_bytes())
-        {
-            // The container does not need the file; only a later agent would, to find it again.
-            tracing::warn!(container = %id, error = crate::error_chain(&error), "the pid is not kept");
-        }
         let launched = LaunchEvent::Launched {
             id,
             pid,
@@ -392,7 +383,6 @@ impl Worker {
         })?;
         let work_dir = Directory::of(&plan.dirs.work_dir)?;
         let log_dir = Directory::of(&plan.dirs.log_dir)?;
-        let nm_private = Directory::of(&plan.dirs.nm_private_dir)?;
         fill_work_dir(&work_dir, &plan.credentials, &links)?;
         let made = if environment.runs_code() {
             0
@@ -402,12 +392,9 @@ impl Worker {
         let script = launch_script(&self.config, plan, &environment, &links, made)?;
         work_dir.create(LAUNCH_SCRIPT, 0o700, script.as_bytes())?;
         let environment = environment.process_environment()?;
-        // What an earlier launch of the same container left would be taken for this one's.
-        nm_private.remove(&exit_code_file(plan.container_id))?;
         Ok(Prepared {
             work_dir,
             log_dir,
-            nm_private,
             script_path,
             environment,
             script,
@@ -456,7 +443,6 @@ impl Worker {
             leader,
             orders,
             log_dir: dirs.log_dir,
-            nm_private: prepared.nm_private,
             debug_info,
             confined: self
                 .config

@@ -1,7 +1,5 @@
 //! Exit statuses and diagnostics of containers that end by themselves.
 
-use std::fs;
-
 use container_runtime::launch::LaunchEvent;
 use procfs::process::Stat;
 use tokio::time::timeout;
@@ -61,31 +59,6 @@ async fn a_fifo_named_stderr_does_not_hang_the_agent() {
     let (status, diagnostics) = node.run(plan).await;
     assert_eq!(status, 5);
     assert!(!diagnostics.contains("of stderr"), "{diagnostics}");
-}
-
-#[tokio::test]
-async fn pid_and_exit_code_are_kept_for_a_later_agent() {
-    let mut node = Node::start();
-    let plan = node.plan("exit 4");
-    let (id, private) = (
-        plan.container_id,
-        plan.dirs.nm_private_dir.path().to_owned(),
-    );
-    let mut again = plan.clone();
-    node.launch(plan);
-    let pid = node.launched().await;
-    assert_eq!(node.exited().await.0, 4);
-    let read = |name: &str| fs::read_to_string(private.join(format!("{id}{name}"))).ok();
-    assert_eq!(read(".pid"), Some(pid.to_string()));
-    assert_eq!(read(".pid.exitcode"), Some("4".to_owned()));
-
-    again.commands = vec!["sleep 1000".to_owned()];
-    node.launch(again);
-    let pid = node.launched().await;
-    assert_eq!(read(".pid"), Some(pid.to_string()));
-    assert_eq!(read(".pid.exitcode"), None);
-    node.launcher.force_kill(id);
-    assert_eq!(node.exited().await.0, 137);
 }
 
 #[test]

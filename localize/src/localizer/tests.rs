@@ -353,12 +353,11 @@ fn an_application_takes_its_folders_along() {
     let got = node.get(1, &[&spec]).unwrap();
     let (id, user) = (container(1), "joe".parse().unwrap());
     let made = node.dirs.create_container_dirs(&id, &user).unwrap();
-    let [work_dir, private, log_dir] =
-        [&made.work_dir, &made.nm_private_dir, &made.log_dir].map(|folder| folder.path());
+    let [work_dir, log_dir] = [&made.work_dir, &made.log_dir].map(|folder| folder.path());
     node.deletion
         .delete(node.dirs.container_deletions(&id, &user));
     node.deletion.wait_until_idle();
-    assert!(!work_dir.exists() && !private.exists());
+    assert!(!work_dir.exists());
     assert!(got[0].path.exists() && log_dir.exists());
     let application = id.application_id();
     node.localizer.release(id);
