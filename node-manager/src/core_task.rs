@@ -17,7 +17,7 @@ use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::snapshot::NodeSnapshot;
-use node_web::source::{Changes, NodeSource};
+use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::Now;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -166,6 +166,12 @@ impl NodeSource for Handle {
         let proxy = self.proxy.as_ref();
         view.node.masters = proxy.map(|proxy| proxy.attempts(MASTERS_LISTED_MAX));
         Some(view)
+    }
+
+    async fn role_histories(&self) -> Option<RoleHistories> {
+        let now = self.run(|_, now| now).await.ok()?;
+        let views = self.proxy.as_ref().map(|proxy| proxy.role_histories());
+        Some(RoleHistories::new(now, views.unwrap_or_default()))
     }
 
     fn changes(&self) -> Changes {

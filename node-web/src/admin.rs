@@ -18,6 +18,7 @@ mod pages;
 mod range;
 mod redirect;
 mod rest;
+mod role_histories;
 mod server;
 mod shared;
 mod target;
@@ -39,7 +40,7 @@ pub use server::{AdminError, AdminServer};
 use crate::metrics::Metrics;
 use crate::overview::Overview;
 use crate::snapshot::NodeSnapshot;
-use crate::source::NodeSource;
+use crate::source::{NodeSource, RoleHistories};
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use hadoop_metrics::HadoopMetrics;
@@ -174,6 +175,23 @@ impl<S: NodeSource> Site<S> {
         let Some(_turn) = self.turn().await else {
             return too_many();
         };
+        let path: Vec<&str> = target.segments.iter().map(String::as_str).collect();
+        let answer = match path.as_slice() {
+            ["ws", "v1", "node", "agent", "roleHistories", path @ ..] => {
+                let rest = |all: &_| role_histories::rest(all, path, xml);
+                self.role_histories(rest).await
+            }
+            ["node", "roleHistories", path @ ..] => {
+                let offset = self.options.utc_offset;
+                let page = |all: &_| role_histories::page(all, path, offset);
+                self.role_histories(page).await
+            }
+            _ => self.visit_node(target, xml).await,
+        };
+        self.bounded(answer)
+    }
+
+    async fn visit_node(&self, target: Target, xml: bool) -> Answer {
         let Some(node) = self.snapshot(Freshness::Current).await else {
             return stopping();
         };
@@ -184,12 +202,11 @@ impl<S: NodeSource> Site<S> {
             xml,
         };
         let path: Vec<&str> = visit.target.segments.iter().map(String::as_str).collect();
-        let answer = match path.as_slice() {
+        match path.as_slice() {
             ["ws", "v1", "node", path @ ..] => rest::visit(&visit, path).await,
             ["node", path @ ..] => pages::visit(&visit, path).await,
             _ => no_such_page(),
-        };
-        self.bounded(answer)
+        }
     }
 
     /// Answers with the overview in one of its forms, after a wait for a permit.
@@ -247,6 +264,14 @@ impl<S: NodeSource> Site<S> {
     async fn hadoop_metrics(&self, form: impl FnOnce(&HadoopMetrics) -> Answer) -> Answer {
         match self.snapshot(Freshness::Recent).await {
             Some(node) => form(&HadoopMetrics::of(&node, &self.metrics)),
+            None => stopping(),
+        }
+    }
+
+    async fn role_histories(&self, form: impl FnOnce(&RoleHistories) -> Answer) -> Answer {
+        let histories = timeout(SNAPSHOT_WAIT, self.source.role_histories()).await;
+        match histories.ok().flatten() {
+            Some(histories) => form(&histories),
             None => stopping(),
         }
     }

@@ -13,11 +13,14 @@ mod family;
 mod labels;
 mod node;
 mod proxy;
+mod role_history;
 mod usage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use amrm_proxy::observe::{Observation, Observer, ProxySnapshot};
+use amrm_proxy::role_history::view::RoleHistoryView;
 use prometheus::{Registry, TextEncoder};
 use records::MonoMillis;
 use sched::{Completion, Note};
@@ -36,6 +39,17 @@ use family::Maker;
 use node::NodeGauges;
 use proxy::ProxySeries;
 use usage::UsageSeries;
+
+/// State of the AMRMProxy at one moment, from which its gauges are computed.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyReading {
+    /// Sums over the proxy's attempts.
+    pub snapshot: ProxySnapshot,
+    /// Role histories of the attempts that keep one.
+    pub role_histories: Vec<Arc<RoleHistoryView>>,
+    /// Time of the reading.
+    pub now: MonoMillis,
+}
 
 /// Series of one agent, to be shared behind an `Arc`. Every method may be called from any thread,
 /// and all but [`Metrics::encode`] cost a few additions.
@@ -148,10 +162,7 @@ impl Metrics {
 
     /// Makes `read` the source of the AMRMProxy's gauges, at each request for them. The first call
     /// counts.
-    pub fn watch_proxy(
-        &self,
-        read: impl Fn() -> (ProxySnapshot, MonoMillis) + Send + Sync + 'static,
-    ) {
+    pub fn watch_proxy(&self, read: impl Fn() -> ProxyReading + Send + Sync + 'static) {
         self.proxy.watch(Box::new(read));
     }
 

@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use amrm_proxy::role_history::view::RoleHistoryView;
+use records::Now;
 use tokio::sync::watch;
 
 use crate::overview::Overview;
@@ -16,9 +18,35 @@ pub trait NodeSource: Send + Sync + 'static {
     /// Takes an overview for people who watch the node: less of it, and its recent decisions.
     fn overview(&self) -> impl Future<Output = Option<Overview>> + Send;
 
+    /// Returns the role histories of services whose AMs call through this node; `None` once the
+    /// agent is stopping.
+    fn role_histories(&self) -> impl Future<Output = Option<RoleHistories>> + Send;
+
     /// Returns the changes after which [`Self::overview`] may differ. To be dropped when there are
     /// no readers: then a change costs nothing.
     fn changes(&self) -> Changes;
+}
+
+/// Role histories at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct RoleHistories {
+    /// Time of the reading. Deadlines in the views are times of its monotonic clock.
+    pub now: Now,
+    /// Views of the services, in the order of user, service and attempt. Empty without an
+    /// AMRMProxy.
+    pub services: Vec<Arc<RoleHistoryView>>,
+}
+
+impl RoleHistories {
+    /// Orders the views.
+    #[must_use]
+    pub fn new(now: Now, mut services: Vec<Arc<RoleHistoryView>>) -> Self {
+        services.sort_unstable_by(|a, b| {
+            let (a_key, b_key) = ((&a.user, &a.service), (&b.user, &b.service));
+            a_key.cmp(&b_key).then(a.attempt.cmp(&b.attempt))
+        });
+        Self { now, services }
+    }
 }
 
 /// Changes of an overview, from when this value was made.

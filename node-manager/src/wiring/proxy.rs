@@ -6,7 +6,7 @@ use std::sync::Arc;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
-use node_web::metrics::Metrics;
+use node_web::metrics::{Metrics, ProxyReading};
 use state_store::{StateStore, StoreError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -52,8 +52,13 @@ pub(super) fn make(
     // Not the other way round as well: the proxy holds the metrics.
     let watched = Arc::downgrade(&proxy);
     metrics.watch_proxy(move || {
-        let snapshot = watched.upgrade().map(|proxy| proxy.snapshot());
-        (snapshot.unwrap_or_default(), clock.now().mono)
+        let now = clock.now().mono;
+        let reading = watched.upgrade().map(|proxy| ProxyReading {
+            snapshot: proxy.snapshot(),
+            role_histories: proxy.role_histories(),
+            now,
+        });
+        reading.unwrap_or_default()
     });
     Ok(Some((proxy, update_task)))
 }

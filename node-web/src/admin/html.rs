@@ -11,11 +11,12 @@ const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Pages that every page links to.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     (LIVE, "Live"),
     ("/node", "Node"),
     ("/node/allApplications", "Applications"),
     ("/node/allContainers", "Containers"),
+    ("/node/roleHistories", "Role histories"),
     ("/metrics", "Metrics"),
 ];
 

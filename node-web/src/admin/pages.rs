@@ -51,7 +51,8 @@ pub(super) fn refusal(status: StatusCode, why: &str) -> Answer {
     page(status, why, Markup::default())
 }
 
-fn page(status: StatusCode, title: &str, main: Markup) -> Answer {
+/// Answers with a page of this title.
+pub(super) fn page(status: StatusCode, title: &str, main: Markup) -> Answer {
     answer(status, HTML, Body::full(document(title, main)))
 }
 
@@ -68,7 +69,7 @@ fn document(title: &str, main: Markup) -> String {
 }
 
 /// Returns a row of a table of facts.
-fn fact(name: &str, value: impl Display) -> Markup {
+pub(super) fn fact(name: &str, value: impl Display) -> Markup {
     html! { tr { td { (name) } td { (display(value)) } } }
 }
 

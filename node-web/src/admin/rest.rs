@@ -50,7 +50,7 @@ impl RestError {
         }
     }
 
-    fn not_found(message: impl Into<String>) -> Self {
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::NOT_FOUND,
             java_class: "org.apache.hadoop.yarn.webapp.NotFoundException",
@@ -312,7 +312,8 @@ fn document(visit: &Visit, document: &impl Serialize) -> Result<Answer, RestErro
     Ok(document_answer(StatusCode::OK, document, visit.xml))
 }
 
-fn document_answer(status: StatusCode, document: &impl Serialize, xml: bool) -> Answer {
+/// Answers with a document as JSON or XML.
+pub(super) fn document_answer(status: StatusCode, document: &impl Serialize, xml: bool) -> Answer {
     let made = if xml {
         serde_json::to_value(document).map(|value| (XML, xml::document(&value)))
     } else {

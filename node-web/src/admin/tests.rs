@@ -6,6 +6,7 @@ mod logs;
 mod numbers;
 mod pages;
 mod rest;
+mod role_histories;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -39,6 +40,10 @@ impl NodeSource for Fixed {
 
     async fn overview(&self) -> Option<Overview> {
         self.0.as_ref().map(|_| overview())
+    }
+
+    async fn role_histories(&self) -> Option<RoleHistories> {
+        self.0.as_ref().map(|_| role_histories::histories())
     }
 
     fn changes(&self) -> Changes {

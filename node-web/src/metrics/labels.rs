@@ -74,6 +74,16 @@ label! {
 }
 
 label! {
+    /// Node of a container of a service with a role history.
+    pub(super) enum PlacedOn, "node" {
+        /// A node where the container's role had run.
+        History => "history",
+        /// Any other node.
+        Other => "other",
+    }
+}
+
+label! {
     /// Why the AMRMProxy held a call back.
     pub(super) enum Throttled, "reason" {
         /// Too many calls a second: delayed.

@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use amrm_proxy::interceptor::AmMethod;
-use amrm_proxy::observe::{CallResult, Observation, ProxySnapshot, ThrottleReason};
+use amrm_proxy::observe::{CallResult, Observation, ThrottleReason};
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
-use records::MonoMillis;
 
+use super::ProxyReading;
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{AllocationLocality, CallOutcome, ProxiedMethod, Throttled};
+use super::role_history::RoleHistorySeries;
 
 /// Seconds. What the proxy adds is some ten microseconds; a call that waits for the ResourceManager
 /// is held for a minute.
@@ -36,6 +37,7 @@ pub(super) struct ProxySeries {
     promotions: IntCounter,
     registrations_again: IntCounter,
     promotions_ended: PerLabel<CallOutcome, IntCounter>,
+    role_history: RoleHistorySeries,
     gauges: ProxyGauges,
     watched: Watched,
 }
@@ -72,7 +74,7 @@ impl ProxyGauges {
     }
 }
 
-type ReadGauges = dyn Fn() -> (ProxySnapshot, MonoMillis) + Send + Sync;
+type ReadGauges = dyn Fn() -> ProxyReading + Send + Sync;
 
 /// Reads the gauges, once there is a proxy.
 #[derive(Default)]
@@ -138,6 +140,7 @@ impl ProxySeries {
                 "nm_agent_amrmproxy_promotions_ended_total",
                 "Promotions that the RM granted and that this node brought to the containers' nodes, or could not.",
             ),
+            role_history: RoleHistorySeries::new(maker),
             gauges: ProxyGauges::new(maker),
             watched: Watched::default(),
         }
@@ -175,7 +178,7 @@ impl ProxySeries {
                 self.promotions_ended.of(CallOutcome::Ok).inc_by(*reached);
                 self.promotions_ended.of(CallOutcome::Error).inc_by(*failed);
             }
-            Observation::History(_) => {}
+            Observation::History(event) => self.role_history.observe(*event),
         }
     }
 
@@ -188,7 +191,12 @@ impl ProxySeries {
         let Some(read) = self.watched.0.get() else {
             return;
         };
-        let (snapshot, now) = read();
+        let ProxyReading {
+            snapshot,
+            role_histories,
+            now,
+        } = read();
+        self.role_history.set(&role_histories);
         let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.gauges
             .pipelines

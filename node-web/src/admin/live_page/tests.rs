@@ -12,7 +12,7 @@ use crate::overview::fixture::{master, overview, waiting};
 use crate::overview::{Decision, LISTED_MAX, Listing, MASTERS_LISTED_MAX, RecentDecision};
 use crate::snapshot::fixture::container_id;
 use crate::snapshot::{Counts, NodeSnapshot, RmContact};
-use crate::source::{Changes, NodeSource};
+use crate::source::{Changes, NodeSource, RoleHistories};
 
 const UTC: UtcOffset = UtcOffset::UTC;
 const HOSTILE: &str = "<script>alert('x')</script>&\"";
@@ -359,6 +359,10 @@ impl NodeSource for Changing {
 
     async fn overview(&self) -> Option<Overview> {
         Some(self.view.lock().unwrap().clone())
+    }
+
+    async fn role_histories(&self) -> Option<RoleHistories> {
+        None
     }
 
     fn changes(&self) -> Changes {
