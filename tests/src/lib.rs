@@ -19,6 +19,7 @@
 //! and the panic makes each process print the tail of its log.
 
 pub mod agent;
+pub mod bench;
 pub mod browser;
 pub mod cgroups;
 pub mod client;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use records::percentile::of_sorted;
 
-/// Measured times in milliseconds, at least one.
+/// Measured times, or differences between two of them, in milliseconds; at least one.
 #[derive(Debug, Clone)]
 pub struct Samples(Vec<f64>);
 
@@ -72,14 +72,24 @@ impl Samples {
 
 impl FromIterator<Duration> for Samples {
     fn from_iter<I: IntoIterator<Item = Duration>>(times: I) -> Self {
-        let mut samples: Vec<f64> = times
-            .into_iter()
-            .map(|time| time.as_secs_f64() * 1000.0)
-            .collect();
+        times.into_iter().map(milliseconds).collect()
+    }
+}
+
+/// Milliseconds.
+impl FromIterator<f64> for Samples {
+    fn from_iter<I: IntoIterator<Item = f64>>(times: I) -> Self {
+        let mut samples: Vec<f64> = times.into_iter().collect();
         assert!(!samples.is_empty(), "nothing was measured");
         samples.sort_by(f64::total_cmp);
         Self(samples)
     }
+}
+
+/// Returns a time in milliseconds.
+#[must_use]
+pub fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
 }
 
 #[cfg(test)]

@@ -1,25 +1,33 @@
 //! Loss of a guaranteed job beside a node full of opportunistic containers, compared with Hadoop's
-//! own NodeManager and its default executor, from one run.
+//! own NodeManager, from one run.
 //!
 //! `cargo bench -p tests --bench isolation` prints the table. A job with a thread for each
 //! processor runs alone, then beside containers that burn CPU time and containers that want more
-//! memory than is left, so that the kernel keeps reclaiming it, in turn, several times. One job
-//! computes, one writes to every page of its guaranteed memory. At best it loses nothing. No time
-//! passes or fails the bench; a job that is killed ends it.
+//! memory than is left, so that the kernel keeps reclaiming it, then alone again. A round counts if
+//! the job was as fast after the load as before; the bench repeats rounds a few times until enough
+//! of them count, and says so when it gives up. One job computes, one writes to every page of its
+//! guaranteed memory. At best a job loses nothing. No time passes or fails the bench; a job that is
+//! killed ends it.
 //!
-//! Needs cgroups that this user may divide. `--no-java` leaves Hadoop's NodeManager out, as does a
-//! missing Java. `--quick` measures everything for a second.
+//! Hadoop's NodeManager is measured twice, with as many rounds: with the shares and limits that its
+//! LinuxContainerExecutor writes to cgroups, which here the bench writes around its containers
+//! ([`executor_groups`]), and with its default executor, which has no cgroups.
+//!
+//! Needs cgroups that this user may divide. The arguments are those of every benchmark
+//! ([`tests::bench`]).
 
+mod executor_groups;
 mod measure;
 mod work;
 
 use std::process::ExitCode;
 
+use tests::bench::{self, Row, Table, Unit};
 use tests::cgroups::Hierarchy;
 use tests::node::NodeKind;
-use tests::requirements;
 
-use crate::measure::{Effort, Figures, Kept};
+use crate::executor_groups::ExecutorGroups;
+use crate::measure::{Confinement, Effort, Figures, Kept};
 use crate::work::Work;
 
 /// Path of the agent, built as it is released.
@@ -38,28 +46,10 @@ fn main() -> ExitCode {
         work.run(file);
         return ExitCode::SUCCESS;
     }
-    let mut java = true;
-    let mut effort = Effort {
-        seconds: 10,
-        rounds: 3,
+    let arguments = match bench::start(&[]) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
     };
-    for argument in &arguments {
-        match argument.as_str() {
-            "--no-java" => java = false,
-            "--quick" => {
-                effort = Effort {
-                    seconds: 1,
-                    rounds: 1,
-                }
-            }
-            // Cargo passes this to every bench.
-            "--bench" => {}
-            other => {
-                eprintln!("unknown argument {other}; known are --no-java and --quick");
-                return ExitCode::from(2);
-            }
-        }
-    }
     // Dropped after the node.
     let hierarchy = match Hierarchy::new() {
         Ok(hierarchy) => hierarchy,
@@ -68,54 +58,99 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    let effort = Effort::new(arguments.quick);
     println!("measuring the agent");
     let kind = NodeKind::Agent(AGENT.into());
-    let agent = Figures::measure(&kind, effort, |site| hierarchy.configure(site));
-    let java = match requirements::hadoop() {
-        Ok(()) if java => {
-            println!("measuring Hadoop's NodeManager");
-            // The load takes minutes to reach full strength beside itself, and its figures leave no
-            // doubt.
-            let effort = Effort {
-                rounds: 1,
-                ..effort
-            };
-            Some(Figures::measure(&NodeKind::MeasuredJava, effort, |_| {}))
+    let agent = Figures::measure(&kind, effort, &Confinement::ByNode, |site| {
+        hierarchy.configure(site);
+    });
+    print_rates("nm-agent", &agent);
+    let mut table = Table::default();
+    if !arguments.java {
+        add(&mut table, "", &agent, None);
+    } else {
+        for (executor, figures) in hadoops(effort) {
+            print_rates(&format!("Java NM, {executor}"), &figures);
+            add(
+                &mut table,
+                &format!(" (Java: {executor})"),
+                &agent,
+                Some(&figures),
+            );
         }
-        Ok(()) => None,
-        Err(why) => {
-            println!("without Hadoop's NodeManager: {why}");
-            None
-        }
-    };
-    print(&agent, java.as_ref());
+    }
+    println!(
+        "\nbeside {} opportunistic containers; alone and beside them: speed per second; idle: speed \
+         alone after the load, of that before\n\n{}",
+        agent.load,
+        table.render()
+    );
     ExitCode::SUCCESS
 }
 
-fn print(agent: &Figures, java: Option<&Figures>) {
-    println!(
-        "\nbeside {} opportunistic containers, per second, alone and beside them; limit: 100 % kept",
-        agent.load
-    );
-    println!(
-        "{:<44} {:>12} {:>12} {:>8} {:>10} {:>12}",
-        "", "alone", "beside", "kept", "resident", "major faults"
-    );
-    row("nm-agent: arithmetic, million steps", agent.compute);
-    row("nm-agent: pages of its memory written", agent.fill);
-    if let Some(java) = java {
-        row("Java NM: arithmetic, million steps", java.compute);
-        row("Java NM: pages of its memory written", java.fill);
+/// Measures Hadoop's NodeManager with each executor; returns the executor's name with the figures.
+fn hadoops(effort: Effort) -> Vec<(&'static str, Figures)> {
+    fn measure(effort: Effort, confinement: &Confinement<'_>) -> Figures {
+        Figures::measure(&NodeKind::MeasuredJava, effort, confinement, |_| {})
+    }
+    let mut all = Vec::new();
+    match ExecutorGroups::new() {
+        Ok(groups) => {
+            println!(
+                "measuring Hadoop's NodeManager with LinuxContainerExecutor's cgroup settings"
+            );
+            let figures = measure(effort, &Confinement::ByBench(&groups));
+            all.push(("`LinuxContainerExecutor`'s cgroups", figures));
+        }
+        Err(why) => println!("without LinuxContainerExecutor's cgroup settings: {why}"),
+    }
+    println!("measuring Hadoop's NodeManager with its default executor");
+    all.push(("default executor", measure(effort, &Confinement::ByNode)));
+    all
+}
+
+fn add(table: &mut Table, beside: &str, agent: &Figures, java: Option<&Figures>) {
+    type Job = fn(&Figures) -> Kept;
+    let jobs: [(&str, Job); 2] = [
+        (
+            "speed that a computing job keeps beside a full load",
+            |figures| figures.compute,
+        ),
+        ("speed that a job using all its memory keeps", |figures| {
+            figures.fill
+        }),
+    ];
+    for (what, job) in jobs {
+        let java = java.map(|java| job(java).percent());
+        let row = Row::new(
+            format!("{what}{beside}"),
+            Unit::PercentKept,
+            job(agent).percent(),
+        );
+        table.push(row.limit(100.0).java(java).in_readme());
     }
 }
 
-fn row(what: &str, kept: Kept) {
-    println!(
-        "{what:<44} {:>12.0} {:>12.0} {:>6.1} % {:>8.1} % {:>12}",
-        kept.alone,
-        kept.loaded,
-        kept.percent(),
-        kept.resident_percent,
-        kept.major_faults
-    );
+fn print_rates(node: &str, figures: &Figures) {
+    let jobs = [
+        ("million steps", figures.compute),
+        ("pages written", figures.fill),
+    ];
+    for (unit, kept) in jobs {
+        println!(
+            "{node}, {unit}: alone {:.0}, beside the load {:.0}; resident {:.1} %, major faults {}; \
+             idle {:.1} % after {} rounds{}",
+            kept.alone,
+            kept.loaded,
+            kept.resident_percent,
+            kept.major_faults,
+            kept.idle_percent,
+            kept.rounds,
+            if kept.gave_up() {
+                ": GAVE UP, the machine was busy with something else"
+            } else {
+                ""
+            }
+        );
+    }
 }

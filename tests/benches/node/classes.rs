@@ -13,7 +13,8 @@ use tests::node_process::NodeProcess;
 use tests::samples::Samples;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
-use crate::measure::{Bench, NODE_MB, now, site};
+use crate::load::{Bench, Lives, NODE_MB, first_instruction, now};
+use crate::measure::site;
 
 /// Number of opportunistic containers that fill the node.
 const HOLDERS: usize = 8;
@@ -28,6 +29,8 @@ pub(crate) struct Effort {
     launches: usize,
     /// Launches at full speed, each time.
     sustained: Duration,
+    /// Launches before the first guaranteed start: a JVM compiles meanwhile.
+    warm_up: usize,
     /// Guaranteed starts on an agent that freezes, and on any node that kills.
     freezing: usize,
     killing: usize,
@@ -39,6 +42,7 @@ impl Effort {
         Self {
             launches: if quick { 30 } else { 200 },
             sustained: Duration::from_secs(if quick { 2 } else { 5 }),
+            warm_up: if quick { 5 } else { 100 },
             freezing: if quick { 5 } else { 150 },
             killing: if quick { 3 } else { 100 },
         }
@@ -49,8 +53,8 @@ impl Effort {
 pub(crate) struct Launches {
     /// Time from before the call to the first instruction of the command.
     pub(crate) first_instruction: Samples,
-    /// Container lives per second.
-    pub(crate) per_s: f64,
+    /// Container lives, 32 at once.
+    pub(crate) lives: Lives,
 }
 
 impl Launches {
@@ -58,8 +62,8 @@ impl Launches {
         let (rm, node, am) = begin(kind, change);
         let bench = Bench::new(&rm, &am, &node);
         Self {
-            first_instruction: bench.one_at_a_time(effort.launches),
-            per_s: bench.sustained(effort.sustained),
+            first_instruction: bench.one_at_a_time(effort.launches, 0),
+            lives: bench.sustained(effort.sustained),
         }
     }
 
@@ -67,7 +71,11 @@ impl Launches {
     fn or_better(self, other: Self) -> Self {
         Self {
             first_instruction: self.first_instruction.or_shorter(other.first_instruction),
-            per_s: self.per_s.max(other.per_s),
+            lives: if self.lives.per_s < other.lives.per_s {
+                other.lives
+            } else {
+                self.lives
+            },
         }
     }
 }
@@ -84,7 +92,7 @@ pub(crate) struct GuaranteedStarts {
 impl GuaranteedStarts {
     /// Figures of a node without cgroups.
     pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Self {
-        let starts = |holder| guaranteed_starts(kind, effort.killing, holder, |_| {});
+        let starts = |holder| guaranteed_starts(kind, effort, effort.killing, holder, |_| {});
         Self {
             killing: starts(Holder::Sleeps),
             killing_deaf: starts(Holder::IgnoresSigterm),
@@ -118,7 +126,7 @@ impl Confined {
         // In turn, since the machine may change meanwhile.
         let (plain_first, confined_first) = (plain(), confined());
         let freezing = |holder| {
-            guaranteed_starts(kind, effort.freezing, holder, |site| {
+            guaranteed_starts(kind, effort, effort.freezing, holder, |site| {
                 hierarchy.configure(site);
                 site.set(
                     "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption",
@@ -131,9 +139,13 @@ impl Confined {
             confined: confined_first.or_better(confined()),
             freezing: freezing(Holder::Sleeps),
             freezing_burners: freezing(Holder::Burns),
-            killing_deaf: guaranteed_starts(kind, effort.killing, Holder::IgnoresSigterm, |site| {
-                hierarchy.configure(site)
-            }),
+            killing_deaf: guaranteed_starts(
+                kind,
+                effort,
+                effort.killing,
+                Holder::IgnoresSigterm,
+                |site| hierarchy.configure(site),
+            ),
         })
     }
 }
@@ -175,12 +187,14 @@ fn begin(
 /// Times guaranteed starts on a node that is full before each of them.
 fn guaranteed_starts(
     kind: &NodeKind,
+    effort: &Effort,
     count: usize,
     holder: Holder,
     change: impl FnOnce(&mut Properties),
 ) -> Samples {
     let (rm, node, am) = begin(kind, change);
     let bench = Bench::new(&rm, &am, &node);
+    let _warm_up = bench.one_at_a_time(effort.warm_up, 0);
     let slot_mb = NODE_MB / u64::try_from(HOLDERS).expect("a small number");
     let mut holders: Vec<ContainerId> = Vec::new();
     Samples::take_within(count, STARTS_LIMIT, |number| {
@@ -200,6 +214,6 @@ fn guaranteed_starts(
         let started = am.try_start(&allocation, context);
         started.unwrap_or_else(|refusal| panic!("{refusal}"));
         bench.succeeded(allocation.id);
-        crate::measure::first_instruction(&file, begin)
+        first_instruction(&file, begin)
     })
 }

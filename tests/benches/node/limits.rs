@@ -1,6 +1,8 @@
 //! Limits of this machine: figures that no node can beat.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,10 +10,35 @@ use std::time::{Duration, Instant};
 use tests::loopback::round_trips;
 use tests::samples::Samples;
 
-use crate::measure::{first_instruction, now};
+use crate::load::{first_instruction, now};
 
 /// Processes at once when lives are counted: a few for each processor, so that none idles.
 const LIVES_AT_ONCE: usize = 8;
+
+/// Environment of a container's command: fewer and other variables than this process has, which
+/// each shell reads at its start.
+#[derive(Clone)]
+pub(crate) struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// Parses `/proc/PID/environ`.
+    pub(crate) fn parse(environ: &[u8]) -> Self {
+        let variables = environ.split(|byte| *byte == 0).filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            Some((os(&variable[..at]), os(&variable[at + 1..])))
+        });
+        Self(variables.collect())
+    }
+
+    /// Returns a command that runs bash with this environment.
+    fn bash(&self, script: &str) -> Command {
+        let mut command = Command::new("/bin/bash");
+        let variables = self.0.iter().map(|(name, value)| (name, value));
+        command.args(["-c", script]).env_clear().envs(variables);
+        command
+    }
+}
 
 /// Figures of the machine.
 pub(crate) struct Limits {
@@ -45,16 +72,16 @@ impl Limits {
     }
 
     /// Measures the machine at present.
-    pub(crate) fn measure(quick: bool) -> Self {
+    pub(crate) fn measure(environment: &Environment, quick: bool) -> Self {
         let runs = if quick { 50 } else { 300 };
         let lives = Duration::from_secs(if quick { 1 } else { 5 });
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         Self {
             true_life: Samples::take(runs, |_| life(&mut Command::new("/bin/true"))),
-            bash_life: Samples::take(runs, |_| life(Command::new("/bin/bash").args(["-c", ":"]))),
+            bash_life: Samples::take(runs, |_| life(&mut environment.bash(":"))),
             round_trip: round_trips(runs * 10),
-            first_instruction: Samples::take(runs, |_| bash_in_bash(folder.path())),
-            lives_per_s: lives_per_s(lives),
+            first_instruction: Samples::take(runs, |_| bash_in_bash(environment, folder.path())),
+            lives_per_s: lives_per_s(environment, lives),
             stop: Samples::take(runs.min(100), |_| stop()),
         }
     }
@@ -67,25 +94,26 @@ fn life(command: &mut Command) -> Duration {
     begin.elapsed()
 }
 
-fn bash_in_bash(folder: &Path) -> Duration {
+fn bash_in_bash(environment: &Environment, folder: &Path) -> Duration {
     let file = folder.join("time");
     let script = format!(
         "exec /bin/bash -c \"echo \\$EPOCHREALTIME > '{}'\"",
         file.display()
     );
     let begin = now();
-    life(Command::new("/bin/bash").args(["-c", &script]));
+    life(&mut environment.bash(&script));
     first_instruction(&file, begin)
 }
 
-fn lives_per_s(duration: Duration) -> f64 {
+fn lives_per_s(environment: &Environment, duration: Duration) -> f64 {
     let begin = Instant::now();
     let threads: Vec<_> = (0..LIVES_AT_ONCE)
         .map(|_| {
+            let environment = environment.clone();
             std::thread::spawn(move || {
                 let mut lives = 0_u32;
                 while begin.elapsed() < duration {
-                    life(Command::new("/bin/bash").args(["-c", "exec /bin/bash -c :"]));
+                    life(&mut environment.bash("exec /bin/bash -c :"));
                     lives += 1;
                 }
                 lives

@@ -1,42 +1,23 @@
 //! The measurements of one node.
 
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use records::ContainerId;
 use test_support::scripted::{ScriptedAm, ScriptedRm};
-use test_support::{Allocation, LaunchContext};
 use tests::conf::Properties;
 use tests::node::NodeKind;
 use tests::node_process::NodeProcess;
-use tests::samples::Samples;
-use wire::proto::hadoop_yarn::ContainerSubStateProto;
+use tests::samples::{Samples, milliseconds};
 
-/// Memory that the node offers, in MiB: so much that only the last part fills it.
-pub(crate) const NODE_MB: u64 = 64_000;
+use crate::limits::Environment;
+use crate::load::{Bench, Left, Lives, NODE_MB, RUNNING, SETTLED_HEARTBEATS};
 
-/// Memory of a container of the launches, in MiB.
-const SMALL_MB: u64 = 16;
+/// Opportunistic containers that are queued, with their launch contexts, while memory and stop are
+/// measured.
+const QUEUED: usize = 950;
 
-/// Containers started by one call in the burst.
-const BURST: usize = 40;
-
-/// Containers alive at once when launches are counted.
-const AT_ONCE: usize = 32;
-
-/// Containers that run, and fill the node, while its memory is measured.
-const RUNNING: usize = 50;
-
-/// Containers that the node knows while its memory is measured; those that do not run are queued,
-/// with their launch contexts.
-const KNOWN: usize = 1000;
-
-/// Containers started by one call while the queue is filled.
-const BATCH: usize = 50;
-
-/// Heartbeats after which a node counts as idle.
-const SETTLED_HEARTBEATS: usize = 20;
+/// Longest queue that a node of this bench may hold: our agent's maximum.
+const QUEUE_MAX: usize = 10_000;
 
 /// Pause between two looks for the end of a process.
 const EXIT_POLL: Duration = Duration::from_micros(500);
@@ -51,18 +32,20 @@ pub(crate) struct Effort {
     warm_up: usize,
     launches: usize,
     bursts: usize,
+    serial: Duration,
     sustained: Duration,
 }
 
 impl Effort {
     /// The same for both nodes. Enough for a 99th percentile of launches, of which a Java node
-    /// makes two a second.
+    /// makes a few a second.
     pub(crate) fn new(quick: bool) -> Self {
         Self {
             starts: if quick { 2 } else { 10 },
             warm_up: if quick { 5 } else { 200 },
-            launches: if quick { 10 } else { 300 },
+            launches: if quick { 10 } else { 150 },
             bursts: if quick { 1 } else { 8 },
+            serial: Duration::from_secs(if quick { 1 } else { 5 }),
             sustained: Duration::from_secs(if quick { 3 } else { 20 }),
         }
     }
@@ -77,18 +60,31 @@ pub(crate) struct Figures {
     /// Time from SIGTERM to the end of a node that runs 50 containers and queues 950, in
     /// milliseconds.
     pub(crate) stop_full_ms: f64,
-    /// Time from before the call to the first instruction of the command, one container at a time.
-    pub(crate) first_instruction: Samples,
+    /// Times from before the call to the first instruction of the command, one container at a time.
+    pub(crate) launches: Launches,
     /// Time from before the call to the first instruction, with 40 containers in one call.
     pub(crate) burst: Samples,
-    /// Container lives per second, 32 at once, each reported to the ResourceManager.
-    pub(crate) launches_per_s: f64,
+    /// Container lives one after the other.
+    pub(crate) serial: Lives,
+    /// Container lives, 32 at once.
+    pub(crate) sustained: Lives,
     /// Resident memory in MiB, after the registration.
     pub(crate) rss_idle_mb: f64,
     /// Resident memory in MiB, after all launches.
     pub(crate) rss_used_mb: f64,
     /// Resident memory in MiB, with 1,000 containers known.
     pub(crate) rss_full_mb: f64,
+}
+
+/// Times of launches, by what makes them slow.
+pub(crate) struct Launches {
+    pub(crate) plain: Samples,
+    /// With links to 5 and to 20 localized files.
+    pub(crate) links_5: Samples,
+    pub(crate) links_20: Samples,
+    /// Guaranteed launches while 1,000 and 10,000 opportunistic containers are queued.
+    pub(crate) queued_1_000: Samples,
+    pub(crate) queued_10_000: Samples,
 }
 
 impl Figures {
@@ -102,29 +98,61 @@ impl Figures {
         rm.wait_heartbeats(SETTLED_HEARTBEATS);
         let pid = node.process.id();
         let rss_idle_mb = rss_mb(pid);
-        let _warm_up = bench.one_at_a_time(effort.warm_up);
-        let first_instruction = bench.one_at_a_time(effort.launches);
+        let _warm_up = bench.one_at_a_time(effort.warm_up, 0);
+        let plain = bench.one_at_a_time(effort.launches, 0);
+        let links_5 = bench.one_at_a_time(effort.launches, 5);
+        let links_20 = bench.one_at_a_time(effort.launches, 20);
         let burst = bench.bursts(effort.bursts);
-        let launches_per_s = bench.sustained(effort.sustained);
+        let serial = bench.serial(effort.serial);
+        let sustained = bench.sustained(effort.sustained);
         rm.wait_heartbeats(SETTLED_HEARTBEATS);
         let rss_used_mb = rss_mb(pid);
-        bench.fill();
+        bench.fill(QUEUED, Left::Nothing);
         let rss_full_mb = rss_mb(pid);
         // As Java's ApplicationMasters do after each call: the node waits for its containers only.
         drop(am);
-        let stop_full = stop(&mut node);
+        let stop_full_ms = milliseconds(stop(&mut node));
         Self {
             registration,
             stop_idle,
-            stop_full_ms: stop_full.as_secs_f64() * 1000.0,
-            first_instruction,
+            stop_full_ms,
+            launches: Launches {
+                plain,
+                links_5,
+                links_20,
+                queued_1_000: beside_queue(kind, 1_000, effort),
+                queued_10_000: beside_queue(kind, 10_000, effort),
+            },
             burst,
-            launches_per_s,
+            serial,
+            sustained,
             rss_idle_mb,
             rss_used_mb,
             rss_full_mb,
         }
     }
+}
+
+/// Returns the environment that a node's containers run with.
+pub(crate) fn environment(kind: &NodeKind) -> Environment {
+    let rm = ScriptedRm::start();
+    rm.with(|tracker| tracker.acknowledge_all = true);
+    let node = start(kind, &rm);
+    let am = ScriptedAm::connect(&rm, 1);
+    Bench::new(&rm, &am, &node).environment()
+}
+
+/// Times guaranteed launches on a node that has capacity for them, and many queued containers that
+/// are too large for it.
+fn beside_queue(kind: &NodeKind, queued: usize, effort: &Effort) -> Samples {
+    let rm = ScriptedRm::start();
+    rm.with(|tracker| tracker.acknowledge_all = true);
+    let node = start(kind, &rm);
+    let am = ScriptedAm::connect(&rm, 1);
+    let bench = Bench::new(&rm, &am, &node);
+    let _warm_up = bench.one_at_a_time(effort.warm_up, 0);
+    bench.fill(queued, Left::Launches);
+    bench.one_at_a_time(effort.launches, 0)
 }
 
 fn start(kind: &NodeKind, rm: &ScriptedRm) -> NodeProcess {
@@ -134,10 +162,13 @@ fn start(kind: &NodeKind, rm: &ScriptedRm) -> NodeProcess {
 /// Properties of every node of this bench.
 pub(crate) fn site(site: &mut Properties) {
     site.set("yarn.nodemanager.resource.memory-mb", NODE_MB)
-        .set("yarn.nodemanager.resource.cpu-vcores", 10 * KNOWN)
+        .set(
+            "yarn.nodemanager.resource.cpu-vcores",
+            2 * (RUNNING + QUEUE_MAX),
+        )
         .set(
             "yarn.nodemanager.opportunistic-containers-max-queue-length",
-            KNOWN,
+            QUEUE_MAX,
         );
 }
 
@@ -170,161 +201,6 @@ fn stop(node: &mut NodeProcess) -> Duration {
         std::thread::sleep(EXIT_POLL);
     }
     begin.elapsed()
-}
-
-/// A node under load.
-pub(crate) struct Bench<'a> {
-    rm: &'a ScriptedRm,
-    am: &'a ScriptedAm,
-    folder: std::path::PathBuf,
-}
-
-impl<'a> Bench<'a> {
-    pub(crate) fn new(rm: &'a ScriptedRm, am: &'a ScriptedAm, node: &NodeProcess) -> Self {
-        Self {
-            rm,
-            am,
-            folder: node.folder().to_path_buf(),
-        }
-    }
-
-    fn allocate(&self) -> Allocation {
-        self.am.allocate().memory_mb(SMALL_MB)
-    }
-
-    /// Returns a command that writes the time of its start, and the file that it writes to.
-    pub(crate) fn timed(&self, number: usize) -> (LaunchContext, std::path::PathBuf) {
-        let file = self.folder.join(format!("time-{number}"));
-        let command = format!("echo \\$EPOCHREALTIME > '{}'", file.display());
-        (LaunchContext::command(&command), file)
-    }
-
-    pub(crate) fn succeeded(&self, id: ContainerId) {
-        let completed = self.rm.wait_completed(id);
-        assert_eq!(completed.exit_status, 0, "{completed:?}");
-    }
-
-    pub(crate) fn one_at_a_time(&self, count: usize) -> Samples {
-        Samples::take(count, |number| {
-            let (context, file) = self.timed(number);
-            let allocation = self.allocate();
-            let begin = now();
-            let started = self.am.try_start(&allocation, context);
-            started.unwrap_or_else(|refusal| panic!("{refusal}"));
-            self.succeeded(allocation.id);
-            first_instruction(&file, begin)
-        })
-    }
-
-    fn bursts(&self, count: usize) -> Samples {
-        (0..count)
-            .flat_map(|_| {
-                let (requests, files): (Vec<_>, Vec<_>) = (0..BURST)
-                    .map(|number| {
-                        let (context, file) = self.timed(number);
-                        ((self.allocate(), context), file)
-                    })
-                    .unzip();
-                let ids: Vec<ContainerId> = requests
-                    .iter()
-                    .map(|(allocation, _)| allocation.id)
-                    .collect();
-                let begin = now();
-                let started = self.am.start_all(requests);
-                started.unwrap_or_else(|refusal| panic!("{refusal}"));
-                for id in ids {
-                    self.succeeded(id);
-                }
-                files
-                    .into_iter()
-                    .map(move |file| first_instruction(&file, begin))
-            })
-            .collect()
-    }
-
-    pub(crate) fn sustained(&self, duration: Duration) -> f64 {
-        let completed = || self.rm.with(|tracker| tracker.completed.len());
-        let before = completed();
-        let begin = Instant::now();
-        let mut started = 0;
-        let rate = loop {
-            let done = completed() - before;
-            let elapsed = begin.elapsed();
-            if elapsed >= duration {
-                let done = u32::try_from(done).expect("seconds have few launches");
-                break f64::from(done) / elapsed.as_secs_f64();
-            }
-            let free = AT_ONCE - (started - done);
-            if free > 0 {
-                let requests = (0..free)
-                    .map(|_| (self.allocate(), LaunchContext::command(":")))
-                    .collect();
-                let accepted = self.am.start_all(requests);
-                accepted.unwrap_or_else(|refusal| panic!("{refusal}"));
-                started += free;
-            }
-            self.rm.wait("the end of a container", |tracker| {
-                (tracker.completed.len() - before > done).then_some(())
-            });
-        };
-        self.rm.wait("the end of all containers", |tracker| {
-            (tracker.completed.len() - before == started).then_some(())
-        });
-        rate
-    }
-
-    /// Fills the node with running containers and its queue with others, all known at once.
-    fn fill(&self) {
-        let running = u64::try_from(RUNNING).expect("a small number");
-        let large = || self.am.allocate().memory_mb(NODE_MB / running);
-        let requests: Vec<_> = (0..RUNNING)
-            .map(|_| (large(), LaunchContext::command("exec sleep 6000")))
-            .collect();
-        let ids: Vec<ContainerId> = requests
-            .iter()
-            .map(|(allocation, _)| allocation.id)
-            .collect();
-        let started = self.am.start_all(requests);
-        started.unwrap_or_else(|refusal| panic!("{refusal}"));
-        for id in ids {
-            self.rm
-                .wait_sub_state(id, ContainerSubStateProto::CssRunning);
-        }
-        for _ in 0..(KNOWN - RUNNING) / BATCH {
-            let requests = (0..BATCH)
-                .map(|_| {
-                    let allocation = self.allocate().opportunistic();
-                    (allocation, LaunchContext::command(":"))
-                })
-                .collect();
-            let started = self.am.start_all(requests);
-            started.unwrap_or_else(|refusal| panic!("{refusal}"));
-        }
-        self.rm.wait("1,000 known containers", |tracker| {
-            let last = tracker.heartbeats.back()?;
-            (last.containers_statuses.len() == KNOWN).then_some(())
-        });
-        self.rm.wait_heartbeats(SETTLED_HEARTBEATS);
-    }
-}
-
-/// Returns the present time since 1970.
-pub(crate) fn now() -> Duration {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.expect("the clock is after 1970")
-}
-
-/// Returns the time from `begin` to bash's `EPOCHREALTIME` when the command wrote it to `file`,
-/// which is removed.
-pub(crate) fn first_instruction(file: &Path, begin: Duration) -> Duration {
-    let text = fs::read_to_string(file)
-        .unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()));
-    // Written with six digits behind the point.
-    let micros = text.trim().replace(['.', ','], "").parse();
-    let at = Duration::from_micros(micros.unwrap_or_else(|error| panic!("{text:?}: {error}")));
-    fs::remove_file(file)
-        .unwrap_or_else(|error| panic!("cannot remove {}: {error}", file.display()));
-    at.saturating_sub(begin)
 }
 
 /// Returns the resident memory of a process, MiB.

@@ -1,11 +1,12 @@
 //! Cost of a node's AMRMProxy, compared with this machine's limits and with Hadoop's own, from one
 //! run.
 //!
-//! `cargo bench -p tests --bench proxy` prints the figures, with 500 masters connected. A node runs
-//! as a process of its own, with distributed scheduling on. The masters and a ResourceManager that
-//! answers at once are in this process and share the machine with it. The ResourceManager's own
-//! time without a proxy is measured too: for a call of a master, and for the same message, to the
-//! byte, in which the node reported a hundred containers. The difference is what the proxy adds.
+//! `cargo bench -p tests --bench proxy` prints the figures, with 500 masters connected to either
+//! node. A node runs as a process of its own, with distributed scheduling on, and ours with its
+//! throttle. The masters and a ResourceManager that answers at once are in this process and share
+//! the machine with it. Each call that is measured is made twice, through the proxy and on a second
+//! connection to the ResourceManager itself; a hundred containers there are the same message, to
+//! the byte, in which the node reported them. The difference within a pair is what the proxy adds.
 //! The machine's limit is the round trip of a byte to an echo on the loopback address; a proxied
 //! call makes two.
 //!
@@ -14,9 +15,7 @@
 //! containers allocated in one call, 20,000 calls per second on two processors with 500 masters,
 //! and less than 20 KiB for a pipeline.
 //!
-//! `--no-java` leaves Hadoop's NodeManager out, as does a missing Java. It starts containers
-//! slowly, so it gets 200 masters. `--quick` takes few samples, with 100 masters, and 20 for
-//! Hadoop's.
+//! The arguments are those of every benchmark ([`tests::bench`]).
 
 mod masters;
 mod measure;
@@ -24,44 +23,34 @@ mod table;
 
 use std::process::ExitCode;
 
-use tests::loopback;
 use tests::node::NodeKind;
-use tests::requirements;
+use tests::{bench, loopback};
 
 use crate::measure::{Effort, measure};
+use crate::table::Measured;
+
+/// Round trips of a byte, before and after.
+const ROUND_TRIPS: usize = 3_000;
 
 fn main() -> ExitCode {
-    let (mut quick, mut java) = (false, requirements::hadoop().is_ok());
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--quick" => quick = true,
-            "--no-java" => java = false,
-            // Cargo passes this to every bench.
-            "--bench" => {}
-            other => {
-                eprintln!("unknown argument {other}; known are --quick and --no-java");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    println!("load average before: {}", load_average());
-    let limit = loopback::round_trips(3_000);
+    let arguments = match bench::start(&[]) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    let effort = Effort::new(arguments.quick);
+    let limit = loopback::round_trips(ROUND_TRIPS);
     println!("measuring the agent");
     let agent = NodeKind::Agent(env!("CARGO_BIN_EXE_agent-under-test").into());
-    let ours = measure(&agent, &Effort::agent(quick));
-    let hadoops = java.then(|| {
+    let ours = measure(&agent, &effort);
+    let hadoops = arguments.java.then(|| {
         println!("measuring Hadoop's NodeManager");
-        measure(&NodeKind::MeasuredJava, &Effort::java(quick))
+        measure(&NodeKind::MeasuredJava, &effort)
     });
-    let limit = limit.or_shorter(loopback::round_trips(3_000));
-    table::print(&limit, &ours, hadoops.as_ref());
+    let measured = Measured {
+        round_trip: limit.or_shorter(loopback::round_trips(ROUND_TRIPS)),
+        ours,
+        hadoops,
+    };
+    print!("{}", measured.render());
     ExitCode::SUCCESS
-}
-
-/// Warns of other work on the machine, which makes every figure worse.
-fn load_average() -> String {
-    std::fs::read_to_string("/proc/loadavg").map_or_else(
-        |error| error.to_string(),
-        |text| text.split(' ').take(3).collect::<Vec<_>>().join(" "),
-    )
 }

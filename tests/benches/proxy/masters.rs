@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use records::{NodeId, Resource};
-use test_support::scripted::{IdleScheduler, Script, answering};
-use test_support::scripted::{Launched, ScriptedAmRmClient};
+use test_support::scripted::{
+    IdleScheduler, Launched, Script, ScriptedAmRmClient, ScriptedScheduler, answering,
+};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, ExecutionTypeProto, RemoteNodeProto, ResourceRequestProto,
 };
@@ -83,6 +84,17 @@ impl Master {
             masters.push(Self::register(scheduler, launched).await);
         }
         masters
+    }
+
+    /// Registers the same attempt at the ResourceManager itself, on a connection of its own.
+    pub(crate) async fn beside_proxy(&self, scheduler: &ScriptedScheduler) -> Self {
+        let attempt = self.0.attempt;
+        let launched = Launched {
+            attempt,
+            container: attempt.container(1),
+            token: scheduler.token(attempt),
+        };
+        Self::register(scheduler.address, launched).await
     }
 
     /// Makes one call without asks.

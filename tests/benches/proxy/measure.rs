@@ -4,12 +4,12 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use records::{ApplicationId, ContainerId};
+use records::ContainerId;
 use test_support::scripted::Launched;
 use tests::node::NodeKind;
 use tests::proc::processor_time;
 use tests::proxy_cluster::{ProxyCluster, start_master};
-use tests::samples::Samples;
+use tests::samples::{Samples, milliseconds};
 use tokio::runtime::Runtime;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
@@ -34,10 +34,15 @@ const HEARTBEAT_MS: i64 = 1_000;
 /// needs once for more of either falls on both.
 const ROUNDS: i32 = 5;
 
+/// Calls per second at which an attempt of ours is throttled, and in a burst. The throttle is in
+/// the chain and counts each call, and no master reaches this.
+const THROTTLED_ABOVE: u32 = 1_000_000;
+
 /// Amounts of work.
 pub(crate) struct Effort {
     /// Number of connected masters. A multiple of [`ROUNDS`].
     masters: i32,
+    /// Calls before the first that is measured: a JVM compiles meanwhile.
     warm_up: usize,
     empty: usize,
     hundred: usize,
@@ -45,11 +50,11 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// Amounts for a node of ours.
-    pub(crate) const fn agent(quick: bool) -> Self {
+    /// The same for both nodes.
+    pub(crate) const fn new(quick: bool) -> Self {
         if quick {
             return Self {
-                masters: 100,
+                masters: 50,
                 warm_up: 20,
                 empty: 500,
                 hundred: 50,
@@ -58,34 +63,17 @@ impl Effort {
         }
         Self {
             masters: 500,
-            warm_up: 1_000,
+            warm_up: 5_000,
             empty: 5_000,
             hundred: 500,
             period: Duration::from_secs(15),
         }
     }
 
-    /// Amounts for Hadoop's, which starts a dozen containers a second. It has warmed up after as
-    /// many calls as ours.
-    pub(crate) const fn java(quick: bool) -> Self {
-        if quick {
-            return Self {
-                masters: 20,
-                ..Self::agent(true)
-            };
-        }
-        Self {
-            masters: 200,
-            empty: 2_000,
-            hundred: 100,
-            ..Self::agent(false)
-        }
-    }
-
     /// Returns the number of warm-up calls for a hundred containers: each warms up what a hundred
     /// calls without asks do.
     fn hundred_warm_up(&self) -> usize {
-        self.warm_up.min(50)
+        self.warm_up.min(200)
     }
 }
 
@@ -93,10 +81,6 @@ impl Effort {
 pub(crate) struct Figures {
     /// Number of connected masters for the rows with many.
     pub(crate) masters: i32,
-    /// Time of the ResourceManager's own answer to a call without asks.
-    pub(crate) direct: Samples,
-    /// Time of the ResourceManager's own answer to a node that allocated a hundred containers.
-    pub(crate) direct_hundred: Samples,
     /// Calls of the only master.
     pub(crate) alone: Calls,
     /// Calls of one master while all are connected.
@@ -112,30 +96,60 @@ pub(crate) struct Figures {
 
 /// Times of calls of one master.
 pub(crate) struct Calls {
-    pub(crate) empty: Samples,
+    pub(crate) empty: Pairs,
     /// CPU time of the node for each call, in milliseconds.
     pub(crate) empty_processor_ms: f64,
-    /// Times of calls that get a hundred containers.
-    pub(crate) hundred: Samples,
+    /// Calls that get a hundred containers; without the proxy, the node's report of them.
+    pub(crate) hundred: Pairs,
     /// CPU time of the node for each of these calls, in milliseconds.
     pub(crate) hundred_processor_ms: f64,
+}
+
+/// Times of a call through the proxy and of the same call to the ResourceManager, one pair after
+/// the other.
+pub(crate) struct Pairs {
+    pub(crate) proxied: Samples,
+    pub(crate) direct: Samples,
+    /// Difference within each pair. Its percentiles are those of what the proxy adds to a call,
+    /// which a difference of two percentiles is not.
+    pub(crate) added: Samples,
+}
+
+/// Times of a call through the proxy and of the same call to the ResourceManager.
+#[derive(Clone, Copy)]
+struct Pair {
+    proxied: Duration,
+    direct: Duration,
+}
+
+impl FromIterator<Pair> for Pairs {
+    fn from_iter<I: IntoIterator<Item = Pair>>(pairs: I) -> Self {
+        let pairs: Vec<Pair> = pairs.into_iter().collect();
+        let added = |pair: &Pair| milliseconds(pair.proxied) - milliseconds(pair.direct);
+        Self {
+            proxied: pairs.iter().map(|pair| pair.proxied).collect(),
+            direct: pairs.iter().map(|pair| pair.direct).collect(),
+            added: pairs.iter().map(added).collect(),
+        }
+    }
 }
 
 /// Measures a node of this kind.
 pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     let peers = ProxyCluster::start(kind, offering(NODES), |site| {
-        site.set("yarn.nodemanager.distributed-scheduling.enabled", true);
+        let throttle = "yarn.nodemanager.agent.amrmproxy.throttle";
+        site.set("yarn.nodemanager.distributed-scheduling.enabled", true)
+            .set(format!("{throttle}.calls-per-second"), THROTTLED_ABOVE)
+            .set(format!("{throttle}.calls-burst"), THROTTLED_ABOVE);
     });
     peers
         .rm
         .with(|tracker| tracker.heartbeat_interval_ms = HEARTBEAT_MS);
     let runtime = Runtime::new().expect("threads can be made");
     let mut first = peers.launch_all(1..=FIRST);
-    let (direct, direct_hundred, alone) = runtime.block_on(async {
+    let alone = runtime.block_on(async {
         let mut master = Master::register(peers.proxy, first.remove(0)).await;
-        let alone = Calls::measure(&peers, &mut master, effort).await;
-        let (direct, direct_hundred) = direct(&peers, &mut master, effort).await;
-        (direct, direct_hundred, alone)
+        Calls::measure(&peers, &mut master, effort).await
     });
     let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
@@ -146,8 +160,6 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     let (calls_per_s, processors) = runtime.block_on(rate(&peers, masters, effort));
     Figures {
         masters: effort.masters,
-        direct,
-        direct_hundred,
         alone,
         among_all,
         in_turn,
@@ -202,37 +214,73 @@ fn wait_running(peers: &ProxyCluster, containers: &[ContainerId]) {
 }
 
 impl Calls {
-    async fn measure(peers: &ProxyCluster, master: &mut Master, effort: &Effort) -> Self {
-        for _ in 0..effort.warm_up {
-            master.empty().await;
-        }
-        let mut times = Vec::new();
-        let before = processor_time(peers.node.process.id());
-        for _ in 0..effort.empty {
-            times.push(master.empty().await);
-        }
-        let empty_processor_ms = used_ms(peers, before, effort.empty);
-        let empty = times.drain(..).collect();
+    /// Measures calls of a master that has a second connection, to the ResourceManager itself, and
+    /// uses both in turn. Which of the two goes first changes with each pair.
+    async fn measure(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> Self {
+        let mut direct = proxied.beside_proxy(&peers.scheduler).await;
+        let empty = async |number: usize, proxied: &mut Master| {
+            if number.is_multiple_of(2) {
+                let direct = direct.empty().await;
+                let proxied = proxied.empty().await;
+                Pair { proxied, direct }
+            } else {
+                let proxied = proxied.empty().await;
+                let direct = direct.empty().await;
+                Pair { proxied, direct }
+            }
+        };
+        let (empty, empty_processor_ms) =
+            pairs(peers, proxied, effort.warm_up, effort.empty, empty).await;
 
-        peers.scheduler.set_script(offering(NODES_FOR_HUNDRED));
-        // The answer has the new list of nodes.
-        master.empty().await;
-        for _ in 0..effort.hundred_warm_up() {
-            master.hundred().await;
-        }
-        let before = processor_time(peers.node.process.id());
-        for _ in 0..effort.hundred {
-            times.push(master.hundred().await);
-        }
-        let hundred_processor_ms = used_ms(peers, before, effort.hundred);
+        let report = LastReport::default();
+        peers
+            .scheduler
+            .set_script(report.kept_by(NODES_FOR_HUNDRED));
+        // The answer has the new list of nodes, and later there is a report.
+        proxied.empty().await;
+        proxied.hundred().await;
+        let hundred = async |number: usize, proxied: &mut Master| {
+            if number.is_multiple_of(2) {
+                let direct = direct.send_report(report.message()).await;
+                let proxied = proxied.hundred().await;
+                Pair { proxied, direct }
+            } else {
+                let proxied = proxied.hundred().await;
+                let direct = direct.send_report(report.message()).await;
+                Pair { proxied, direct }
+            }
+        };
+        let warm_up = effort.hundred_warm_up();
+        let (hundred, hundred_processor_ms) =
+            pairs(peers, proxied, warm_up, effort.hundred, hundred).await;
         peers.scheduler.set_script(offering(NODES));
         Self {
             empty,
             empty_processor_ms,
-            hundred: times.into_iter().collect(),
+            hundred,
             hundred_processor_ms,
         }
     }
+}
+
+/// Makes `warm_up` pairs of calls, then measures `count`, and the CPU time of the node for each.
+async fn pairs(
+    peers: &ProxyCluster,
+    proxied: &mut Master,
+    warm_up: usize,
+    count: usize,
+    mut pair: impl AsyncFnMut(usize, &mut Master) -> Pair,
+) -> (Pairs, f64) {
+    for number in 0..warm_up {
+        pair(number, proxied).await;
+    }
+    let mut pairs = Vec::new();
+    let before = processor_time(peers.node.process.id());
+    for number in 0..count {
+        pairs.push(pair(number, proxied).await);
+    }
+    let processor_ms = used_ms(peers, before, count);
+    (pairs.into_iter().collect(), processor_ms)
 }
 
 /// Returns the CPU time of the node since `before` for each of this many calls.
@@ -240,46 +288,6 @@ fn used_ms(peers: &ProxyCluster, before: Duration, calls: usize) -> f64 {
     let used = processor_time(peers.node.process.id()).saturating_sub(before);
     let calls = u32::try_from(calls).expect("a small number");
     used.as_secs_f64() * 1000.0 / f64::from(calls)
-}
-
-/// Measures the ResourceManager without a proxy: a call without asks, and the message of a node
-/// that allocated a hundred containers to `proxied`, with the same list of nodes in the answer.
-async fn direct(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> (Samples, Samples) {
-    let application_id = ApplicationId {
-        cluster_timestamp: 1,
-        id: 1,
-    };
-    let attempt = application_id.attempt(1);
-    let launched = Launched {
-        attempt,
-        container: attempt.container(1),
-        token: peers.scheduler.token(attempt),
-    };
-    let mut master = Master::register(peers.scheduler.address, launched).await;
-    for _ in 0..effort.warm_up {
-        master.empty().await;
-    }
-    let mut times = Vec::new();
-    for _ in 0..effort.empty {
-        times.push(master.empty().await);
-    }
-    let empty = times.drain(..).collect();
-
-    let report = LastReport::default();
-    peers
-        .scheduler
-        .set_script(report.kept_by(NODES_FOR_HUNDRED));
-    proxied.empty().await;
-    proxied.hundred().await;
-    peers.scheduler.set_script(offering(NODES_FOR_HUNDRED));
-    for _ in 0..effort.hundred_warm_up() {
-        master.send_report(report.message()).await;
-    }
-    for _ in 0..effort.hundred {
-        times.push(master.send_report(report.message()).await);
-    }
-    peers.scheduler.set_script(offering(NODES));
-    (empty, times.into_iter().collect())
 }
 
 /// Times calls without asks, each of the next master.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tests::bench::{self, Row, Table, Unit};
 use tests::samples::Samples;
 use tests::wait;
 
@@ -23,32 +24,18 @@ const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    let mut runs = 50;
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--quick" => runs = 5,
-            // Cargo passes this to every bench.
-            "--bench" => {}
-            other => {
-                eprintln!("unknown argument {other}; known is --quick");
-                return ExitCode::from(2);
-            }
-        }
-    }
+    let runs = match bench::start(&[]) {
+        Ok(arguments) if arguments.quick => 5,
+        Ok(_) => 100,
+        Err(code) => return code,
+    };
     let limit = Samples::take(runs, |_| processes_in_a_row());
     let found = Samples::take(runs, |_| first_instruction());
     let limit = limit.or_shorter(Samples::take(runs, |_| processes_in_a_row()));
-    println!(
-        "process start to the first opportunistic instruction, {} runs: p50 {:.0} ms, p99 {:.0} ms",
-        found.count(),
-        found.p50(),
-        found.p99()
-    );
-    println!(
-        "limit, the same processes one after the other: p50 {:.1} ms; ratio {:.0}",
-        limit.p50(),
-        found.p50() / limit.p50()
-    );
+    let mut table = Table::default();
+    let what = "quick start: process start to the first opportunistic instruction";
+    table.push(Row::new(what, Unit::Ms, &found).limit(&limit));
+    print!("\n{}", table.render());
     ExitCode::SUCCESS
 }
 

@@ -5,7 +5,8 @@
 //! own, and share the machine with it. The machine's limit is the round trip of a byte to an echo
 //! on the loopback address, which no call can beat. Nothing passes or fails: the figures are for
 //! reading. Goals are 5,000 containers per second, and less than one processor for the heartbeats
-//! of a thousand nodes. `--quick` measures everything for a few seconds.
+//! of a thousand nodes. `--quick` measures everything for a few seconds. Hadoop's ResourceManager is
+//! not measured.
 
 mod cluster;
 mod measure;
@@ -13,29 +14,20 @@ mod measure;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tests::loopback;
 use tests::samples::Samples;
+use tests::{bench, loopback};
 use wire::proto::hadoop_yarn::ExecutionTypeProto;
 
 use crate::cluster::{Cluster, NODES};
 use crate::measure::{Rate, Way, allocation_rate, heartbeat_load};
 
 fn main() -> ExitCode {
-    let mut quick = false;
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--quick" => quick = true,
-            // Cargo passes this to every bench.
-            "--bench" => {}
-            other => {
-                eprintln!("unknown argument {other}; known is --quick");
-                return ExitCode::from(2);
-            }
-        }
-    }
+    let quick = match bench::start(&[]) {
+        Ok(arguments) => arguments.quick,
+        Err(code) => return code,
+    };
     let period = Duration::from_secs(if quick { 3 } else { 20 });
     let runtime = tokio::runtime::Runtime::new().expect("threads can be made");
-    println!("load average before: {}", load_average());
     let limit = loopback::round_trips(3_000);
     println!("{NODES} nodes register");
     let mut cluster = runtime.block_on(Cluster::start());
@@ -103,12 +95,4 @@ fn print(limit: &Samples, rates: &[(Way, usize, Rate)]) {
             rate.processors,
         );
     }
-}
-
-/// Warns of other work on the machine, which makes every figure worse.
-fn load_average() -> String {
-    std::fs::read_to_string("/proc/loadavg").map_or_else(
-        |error| error.to_string(),
-        |text| text.split(' ').take(3).collect::<Vec<_>>().join(" "),
-    )
 }
