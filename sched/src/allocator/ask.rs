@@ -129,8 +129,7 @@ impl Ask {
 
     /// Returns whether the ask prefers this rack and accepts any host on it.
     pub(super) fn wants_rack(&self, rack: &str) -> bool {
-        let line = self.racks.get(rack);
-        line.is_some_and(|line| line.count > 0 && line.relax_locality)
+        self.racks.get(rack).is_some_and(|line| line.relax_locality)
     }
 
     /// Returns whether the ask accepts any node.

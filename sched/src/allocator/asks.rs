@@ -272,17 +272,14 @@ impl OutstandingAsks {
         }
     }
 
-    /// Calls `visit` for asks round-robin, in the order of the [rules](AskRules): an ask that
-    /// `visit` reports as lowered is visited again in the next round. Stops after a round that
-    /// lowers no ask, or when `visit` breaks.
+    /// Calls `visit` for asks round-robin, most urgent first: an ask that `visit` reports as
+    /// lowered is visited again in the next round. Stops after a round that lowers no ask, or when
+    /// `visit` breaks.
     pub(super) fn in_turns(
         &mut self,
         mut visit: impl FnMut(&AskKey, &mut Ask) -> ControlFlow<(), bool>,
     ) {
         let mut keys: Vec<AskKey> = self.asks.keys().copied().collect();
-        if self.rules == AskRules::HadoopOpportunistic {
-            keys.reverse();
-        }
         while !keys.is_empty() {
             let mut again = Vec::new();
             for key in keys {
@@ -291,15 +288,14 @@ impl OutstandingAsks {
                 };
                 self.footprint -= ask.footprint();
                 let flow = visit(&key, ask);
-                let is_met = ask.count == 0;
-                if is_met {
+                if ask.count == 0 {
                     self.asks.remove(&key);
                 } else {
                     self.footprint += ask.footprint();
                 }
                 match flow {
                     ControlFlow::Break(()) => return,
-                    ControlFlow::Continue(was_lowered) if was_lowered && !is_met => again.push(key),
+                    ControlFlow::Continue(was_lowered) if was_lowered => again.push(key),
                     ControlFlow::Continue(_) => {}
                 }
             }

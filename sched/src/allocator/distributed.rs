@@ -356,7 +356,7 @@ impl DistributedOpportunisticContainerAllocator {
             let Some(id) = ids.next() else {
                 return ControlFlow::Break(());
             };
-            let names_rack = locality != Locality::OffSwitch && ask.wants_rack(&node.rack);
+            let names_rack = ask.wants_rack(&node.rack);
             let origin = AskOrigin {
                 capability: key.capability(),
                 relax_locality: ask.relax_locality,
@@ -381,7 +381,6 @@ impl DistributedOpportunisticContainerAllocator {
             });
             ControlFlow::Continue(true)
         });
-        drop(turn);
         let placed = unconfirmed.iter().map(|given| &given.container);
         nodes.placed(placed.map(|c| (c.container_id.id, &c.node_id)), now);
     }

@@ -28,11 +28,9 @@ impl ContainerIdRange {
     /// below the first two starts, 0 and 2^40, have the same text (`ContainerId.toString` omits the
     /// epoch for both), and nodes distinguish containers by that text.
     pub(super) const fn begin(&mut self, start: i64) {
-        if self.start != start {
-            let used = self.start.saturating_sub(self.lowest);
-            self.start = start;
-            self.lowest = start.saturating_sub(used);
-        }
+        let used = self.start.saturating_sub(self.lowest);
+        self.start = start;
+        self.lowest = start.saturating_sub(used);
     }
 
     /// Returns the lowest id used.
@@ -76,6 +74,8 @@ mod tests {
         assert_ne!(ids.next(), first);
         ids.begin(2 << 40);
         assert_eq!(ids.next(), Some((2 << 40) - 3));
+        ids.begin(3 << 40);
+        assert_eq!(ids.next(), Some((3 << 40) - 4));
     }
 
     #[test]

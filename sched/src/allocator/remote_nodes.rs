@@ -273,3 +273,36 @@ impl RemoteNodes {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(from: usize) -> Vec<RemoteNode> {
+        let nodes = (from..from + REMOTE_NODES_MAX).map(|number| RemoteNode {
+            node_id: test_support::ids::node(&number.to_string()),
+            http_address: String::new(),
+            rack: String::new(),
+            partition: String::new(),
+        });
+        nodes.collect()
+    }
+
+    #[test]
+    fn earlier_nodes_take_bounded_memory_and_go_with_their_time() {
+        let mut nodes = RemoteNodes::new(Placement::Spread, 0);
+        let mut now = MonoMillis(0);
+        for number in 0..=REMEMBERED_MAX.div_ceil(REMOTE_NODES_MAX) {
+            now = now + 1;
+            nodes.replace(list(number * REMOTE_NODES_MAX), now);
+            let first = number * REMOTE_NODES_MAX;
+            nodes
+                .resting
+                .insert(list(first)[0].node_id.clone(), now + REST_MS);
+        }
+        assert_eq!(nodes.nodes.len(), REMEMBERED_MAX);
+        nodes.replace(Vec::new(), now + REMEMBERED_MS + 1);
+        assert!(nodes.nodes.is_empty());
+        assert!(nodes.resting.is_empty());
+    }
+}

@@ -74,10 +74,9 @@ fn at_places<'b>(
 ) -> impl Iterator<Item = usize> + 'b {
     let is_longer = places.len() > index.len();
     let named = places.iter().filter(move |_| !is_longer);
-    let named = named.filter(|(_, line)| line.count > 0);
     let named = named.filter_map(|(name, _)| index.get(name.as_str()));
     let present = index.iter().filter(move |_| is_longer);
-    let present = present.filter(|(name, _)| places.get(name).is_some_and(|line| line.count > 0));
+    let present = present.filter(|(name, _)| places.has(name));
     let present = present.map(|(_, candidates)| candidates);
     named.chain(present).flatten().copied()
 }
@@ -119,7 +118,7 @@ impl<'a> Turn<'a> {
             let host = partition.by_host.entry(&node.node_id.host);
             host.or_default().push(at);
             partition.by_rack.entry(&node.rack).or_default().push(at);
-            partition.open += usize::from(shares.elsewhere > 0);
+            partition.open += 1;
         }
         Self {
             placement,

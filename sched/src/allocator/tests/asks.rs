@@ -89,6 +89,18 @@ fn places_never_raise_the_total() {
 }
 
 #[test]
+fn a_container_on_a_host_lowers_its_rack_too() {
+    let lines = [ask("a", 1), ask(RACK_1, 3), ask("*", 4)];
+    let mut asks = table(AskRules::Strict, &lines);
+    asks.in_turns(|_, ask| {
+        ask.answer("a", RACK_1, Locality::NodeLocal);
+        ControlFlow::Break(())
+    });
+    let left = [ask(RACK_1, 2), ask("*", 3)];
+    assert_eq!(asks, table(AskRules::Strict, &left));
+}
+
+#[test]
 fn what_the_budget_does_not_cover_stays() {
     let mut asks = table(AskRules::Strict, &[ask("a", 2), ask("*", 5)]);
     assert_eq!(meet(&mut asks, 3).len(), 3);
@@ -155,6 +167,14 @@ fn lines_are_bounded_and_can_be_changed_and_taken_back_at_the_bound() {
     assert_eq!(asks.update(&[ask("one more", 1)], T0), Ok(()));
 }
 
+#[test]
+fn racks_of_a_new_ask_count_as_lines() {
+    let mut asks = OutstandingAsks::new(AskRules::Strict);
+    let racks = (0..ASK_LINES_MAX).map(|rack| ask(&format!("/{rack}"), 1));
+    let lines: Vec<_> = racks.collect();
+    assert_eq!(asks.update(&lines, T0), Err(AskError::TooManyLines));
+}
+
 /// Returns asks that differ only in their allocation request ids.
 fn numbered(count: usize) -> Vec<ResourceRequest> {
     let asks = (0_i64..).take(count).map(|id| ResourceRequest {
@@ -186,6 +206,9 @@ fn names_and_labels_are_bounded_in_bytes() {
         request.node_label_expression = Some(host(number));
     }
     assert_eq!(asks.update(&labelled, T0), Err(AskError::TooManyBytes));
+    let mut asks = table(AskRules::Strict, &[]);
+    assert_eq!(asks.update(&labelled, T0), Ok(()));
+    assert_eq!(asks.update(&labelled, T0), Ok(()), "all are known");
 }
 
 #[test]
@@ -224,6 +247,10 @@ fn the_line_for_anywhere_selects_the_partition_of_the_ask() {
     let asks = table(AskRules::Strict, &lines);
     let views: Vec<_> = asks.iter().collect();
     assert_eq!(views[0].node_label_expression, Some("ssd"));
+    // A line that takes the total back is not counted, so its label is not kept.
+    let taken_back = [labelled("gpu", ask("a", 1)), labelled("ssd", ask("*", 0))];
+    let asks = table(AskRules::Strict, &taken_back);
+    assert_eq!(asks, table(AskRules::Strict, &taken_back[..1]));
 }
 
 fn any_line() -> impl Strategy<Value = ResourceRequest> {
@@ -233,6 +260,11 @@ fn any_line() -> impl Strategy<Value = ResourceRequest> {
         node_label_expression: label,
         ..at_priority(priority, ask(place, count))
     })
+}
+
+/// Returns a table built anew from the lines of another, whose asks all came at [`T0`].
+fn rebuilt(asks: &OutstandingAsks) -> OutstandingAsks {
+    table(AskRules::Strict, &asks.requests().collect::<Vec<_>>())
 }
 
 proptest! {
@@ -252,11 +284,13 @@ proptest! {
         prop_assert_eq!(&asks, &table(AskRules::Strict, &lines));
         meet(&mut asks, budget);
         prop_assert_eq!(asks.counted(), asks.recounted());
+        prop_assert_eq!(&asks, &rebuilt(&asks));
         asks.in_turns(|_, ask| {
             ask.answer("a", RACK_1, Locality::NodeLocal);
             ControlFlow::Continue(true)
         });
         prop_assert_eq!(asks.counted(), asks.recounted());
+        prop_assert_eq!(&asks, &rebuilt(&asks));
         prop_assert!(asks.is_empty());
     }
 }

@@ -2,7 +2,9 @@
 //! never over capacity.
 
 use super::*;
-use crate::allocator::{AskError, BLACKLIST_MAX, ChargeError, GuaranteedAllocator, Released};
+use crate::allocator::{
+    AskError, BLACKLIST_MAX, ChargeError, GuaranteedAllocator, RESOURCE_NAME_BYTES_MAX, Released,
+};
 
 /// Adds a node with resources for this many containers of [`SIZE`].
 fn add(allocator: &mut GuaranteedAllocator, host: &str, rack: &str, containers: u32) {
@@ -140,6 +142,9 @@ fn a_blacklist_is_bounded() {
     assert_eq!(update(&last, &[]), too_long);
     assert_eq!(update(&last, &first), Ok(()));
     assert_eq!(update(&first, &[]), too_long);
+    let name = "x".repeat(RESOURCE_NAME_BYTES_MAX + 1);
+    let no_name = Err(AskError::NameTooLong(name.len()));
+    assert_eq!(update(&[name], &first), no_name);
 }
 
 #[test]

@@ -168,6 +168,18 @@ fn a_faulty_source_of_chance_is_harmless() {
 }
 
 #[test]
+fn the_first_node_of_a_call_is_drawn() {
+    let mut firsts = BTreeMap::new();
+    for seed in 0..20 {
+        let mut nodes = by_length(&[("a", RACK_1, 9), ("b", RACK_1, 9)]);
+        let random = &mut SplitMix64::new(seed);
+        let given = allocate_at_most(1, &mut wanting(&[ask("*", 1)]), &mut nodes, random);
+        *firsts.entry(given[0].node_id.host.clone()).or_insert(0) += 1;
+    }
+    assert_eq!(firsts.len(), 2, "{firsts:?}");
+}
+
+#[test]
 fn without_nodes_nothing_happens() {
     let mut context = wanting(&[ask("a", 1), ask(RACK_1, 1), ask("*", 1)]);
     assert!(allocate(&mut context, &mut by_length(&[])).is_empty());

@@ -137,6 +137,53 @@ fn after_refusals_of_everything_one_container_is_placed() {
 }
 
 #[test]
+fn refusals_are_set_against_the_last_heartbeat_that_placed_any() {
+    let (mut allocator, now) = after_thirty_refusals(1_000);
+    assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 10);
+    let given = {
+        let given = heartbeat(&mut allocator, &nodes(40), now);
+        assert_eq!(given.len(), 20);
+        given
+    };
+    allocator.update_asks(&[ask("*", 0)], now).unwrap();
+    assert!(heartbeat(&mut allocator, &nodes(40), now).is_empty());
+    let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    allocator.container_ended(given[0].container.container_id, status, now);
+    allocator.update_asks(&[ask("*", 200)], now).unwrap();
+    assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 19);
+}
+
+#[test]
+fn racks_are_respected_and_their_nodes_drawn() {
+    let offered = [nodes(4), vec![remote("x", RACK_2), remote("y", RACK_2)]].concat();
+    let mut allocator = spread(offered.clone());
+    allocator
+        .update_asks(&[ask(RACK_2, 2), strict("*", 2)], T0)
+        .unwrap();
+    let given = heartbeat(&mut allocator, &offered, T0);
+    assert_eq!(hosts_of(&given), ["x".to_owned(), "y".to_owned()].into());
+    let given = given.iter().map(|given| given.container.locality);
+    assert!(given.eq([Locality::RackLocal; 2]));
+}
+
+#[test]
+fn a_named_partition_takes_its_asks_alone() {
+    let labelled = RemoteNode {
+        partition: "gpu".to_owned(),
+        ..remote("x", RACK_1)
+    };
+    let offered = [nodes(4), vec![labelled]].concat();
+    let mut allocator = spread(offered.clone());
+    let wanted = ResourceRequest {
+        node_label_expression: Some("gpu".to_owned()),
+        ..ask("*", 9)
+    };
+    allocator.update_asks(&[wanted], T0).unwrap();
+    let given = heartbeat(&mut allocator, &offered, T0);
+    assert_eq!(where_to(&given), [("x", Locality::OffSwitch)]);
+}
+
+#[test]
 fn an_eviction_long_after_the_start_lowers_nothing() {
     let (mut allocator, now) = after_thirty_refusals(10_001);
     assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 40);
