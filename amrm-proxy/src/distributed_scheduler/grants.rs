@@ -72,3 +72,22 @@ pub(super) fn read_grant(
         .filter_map(read_node);
     Some((grant, nodes.collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_minimum_is_the_one_granted_and_at_least_one_of_each() {
+        for (granted, read) in [((128, 2), (128, 2)), ((0, 0), (1, 1))] {
+            let answer = RegisterDistributedSchedulingAmResponseProto {
+                min_container_resource: Some(Resource::new(granted.0, granted.1).into()),
+                max_container_resource: Some(Resource::new(2_048, 4).into()),
+                container_id_start: Some(0),
+                ..RegisterDistributedSchedulingAmResponseProto::default()
+            };
+            let (grant, _) = read_grant(answer).unwrap();
+            assert_eq!(grant.limits.minimum, Resource::new(read.0, read.1));
+        }
+    }
+}

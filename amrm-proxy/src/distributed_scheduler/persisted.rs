@@ -1,6 +1,6 @@
 //! Stored records of the scheduler, encoded and decoded. Pure.
 
-use records::{ExecutionType, Resource};
+use records::Resource;
 use sched::{
     ALLOCATIONS_PER_CALL_MAX, DistributedAllocatorState, DistributedGrant, ResourceLimits,
 };
@@ -81,9 +81,6 @@ pub(super) fn restore_part(
         Part::Asks => AsksRecord::from_stored(stored).and_then(|record| {
             let asks = record.asks.iter().map(|ask| ask.try_into().ok());
             state.asks = asks.collect::<Option<_>>()?;
-            for ask in &mut state.asks {
-                ask.execution_type_request.execution_type = ExecutionType::Opportunistic;
-            }
             Some(())
         }),
         Part::Blacklist => {

@@ -41,17 +41,14 @@ impl SigningKeys {
 
     /// Returns the keys unless they belong to the previous ResourceManager.
     pub(super) fn usable<'a>(
-        &mut self,
+        &self,
         keys: Option<&'a NodeTokenKeys>,
         now: MonoMillis,
     ) -> Option<&'a NodeTokenKeys> {
         let keys = keys?;
         match self.previous {
             Some((previous, until)) if keys.rm_identifier == previous && now < until => None,
-            Some(_) | None => {
-                self.previous = None;
-                Some(keys)
-            }
+            Some(_) | None => Some(keys),
         }
     }
 }

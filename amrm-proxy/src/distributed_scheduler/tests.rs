@@ -14,8 +14,8 @@ use wire::exception::HadoopException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerTokenIdentifierProto,
-    DistributedSchedulingAllocateResponseProto, NmTokenIdentifierProto, NmTokenProto,
-    RegisterApplicationMasterResponseProto, RemoteNodeProto, ResourceRequestProto,
+    DistributedSchedulingAllocateResponseProto, ExecutionTypeProto, NmTokenIdentifierProto,
+    NmTokenProto, RegisterApplicationMasterResponseProto, RemoteNodeProto, ResourceRequestProto,
 };
 use wire::token::{MasterKey, kind};
 
@@ -319,6 +319,16 @@ fn containers_carry_tokens_that_their_nodes_will_take() {
     );
     assert_eq!(container.resource, identifier.resource);
     assert_eq!(container.allocation_request_id(), 9);
+    assert_eq!(identifier.allocation_request_id(), 9);
+    assert_eq!(
+        container.execution_type(),
+        ExecutionTypeProto::Opportunistic
+    );
+    assert_eq!(
+        identifier.execution_type(),
+        ExecutionTypeProto::Opportunistic
+    );
+    assert_eq!(container.node_http_address(), "host1:8042");
     let nm_token = told.nm_tokens[0].token.as_ref().unwrap();
     assert_eq!(told.nm_tokens[0].node_id, container.node_id);
     assert!(
@@ -436,6 +446,31 @@ fn containers_of_one_call_each_carry_a_token_of_their_own() {
         assert_eq!(identifier.resource, container.resource);
         assert_eq!(identifier.priority, container.priority);
     }
+}
+
+#[test]
+fn a_container_of_a_named_partition_carries_its_name() {
+    let mut attempt = Attempt::new();
+    let mut granted = granted(START, 0);
+    let mut node = nodes(1).remove(0);
+    node.node_partition = Some("gpu".to_owned());
+    granted.scheduling = raw(&RegisterDistributedSchedulingAmResponseProto {
+        nodes_for_scheduling: vec![node],
+        ..RegisterDistributedSchedulingAmResponseProto::decode(granted.scheduling.encode()).unwrap()
+    });
+    let context = context(0);
+    let mut outcome = Ok(granted);
+    attempt
+        .scheduler
+        .on_response(AmMethod::Register, &mut outcome, &context, &mut Vec::new());
+    let asks = vec![ResourceRequestProto {
+        node_label_expression: Some("gpu".to_owned()),
+        ..ask("*", 1, ExecutionType::Opportunistic)
+    }];
+    let (_, announced) = attempt.send(0, asks).unwrap();
+    let token = announced[0].container_token.as_ref().unwrap();
+    let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier).unwrap();
+    assert_eq!(identifier.node_label_expression(), "gpu");
 }
 
 #[test]

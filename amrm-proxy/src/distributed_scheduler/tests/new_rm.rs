@@ -81,6 +81,31 @@ fn a_first_call_whose_answer_is_lost_is_sent_again_without_containers() {
 }
 
 #[test]
+fn a_last_answer_that_is_lost_twice_is_repeated_without_containers() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, opportunistic(1));
+    attempt.node_registers();
+    attempt.send(0, opportunistic(1)).unwrap();
+    attempt.rejoin(2 * START);
+    attempt.fail();
+    let (_, announced) = attempt.send(0, opportunistic(1)).unwrap();
+    assert_eq!(announced, []);
+    attempt.answer(&AllocateResponseProto::default());
+    assert_eq!(attempt.call(1, Vec::new()).allocated_containers.len(), 1);
+}
+
+#[test]
+fn a_master_that_registers_again_gets_new_containers_with_its_first_call() {
+    let mut attempt = Attempt::registered();
+    let (_, lost) = attempt.send(0, opportunistic(2)).unwrap();
+    attempt.fail();
+    attempt.register(START, 3);
+    let (_, announced) = attempt.send(0, opportunistic(2)).unwrap();
+    assert_eq!(ids(&lost), [START - 1, START - 2]);
+    assert_eq!(ids(&announced), [START - 3, START - 4]);
+}
+
+#[test]
 fn a_node_whose_resource_manager_stays_the_same_is_not_waited_for_for_ever() {
     let mut attempt = Attempt::registered();
     attempt.call(0, Vec::new());
@@ -101,13 +126,7 @@ fn a_restarted_agent_goes_on_with_asks_limits_and_unused_ids() {
     let mut before = Attempt::registered();
     let used = ids(&before.call(0, opportunistic(8)).allocated_containers);
     assert_eq!(used.len(), 3, "one for each node");
-    let mut after = Attempt::new();
-    let now = context(0).now;
-    for (part, value) in &before.persisted {
-        if let Some(value) = value {
-            after.scheduler.restore(ATTEMPT, *part, value, now);
-        }
-    }
+    let mut after = restarted(&before);
     assert_eq!(after.scheduler.gauges().containers_outstanding, 5);
     // The list of nodes comes with the next answer.
     assert_eq!(after.call(1, Vec::new()).allocated_containers, []);
@@ -127,12 +146,97 @@ fn a_restarted_agent_goes_on_with_asks_limits_and_unused_ids() {
 #[test]
 fn ids_are_written_down_before_they_are_used() {
     let mut attempt = Attempt::registered();
-    for response_id in 0..500 {
-        let told = attempt.call(response_id, opportunistic(3));
+    let mut asks = opportunistic(30);
+    asks.extend(
+        ["host1", "host2", "host3"].map(|host| ask(host, 10, ExecutionType::Opportunistic)),
+    );
+    // More ids than the record of the registration covers.
+    for response_id in 0..150 {
+        let told = attempt.call(response_id, asks.clone());
+        assert_eq!(told.allocated_containers.len(), 30);
         let written = attempt.persisted[&Part::NextId].as_deref().unwrap();
         let floor = NextIdRecord::from_stored(written).unwrap().floor;
         assert!(ids(&told.allocated_containers).iter().all(|id| *id > floor));
     }
+}
+
+/// Restores what an attempt has stored.
+fn restarted(before: &Attempt) -> Attempt {
+    let mut after = Attempt::new();
+    let now = context(0).now;
+    for (part, value) in &before.persisted {
+        if let Some(value) = value {
+            after.scheduler.restore(ATTEMPT, *part, value, now);
+        }
+    }
+    after
+}
+
+/// Returns the containers that an attempt wants after a restart.
+fn outstanding(before: &Attempt) -> u64 {
+    let gauges = restarted(before).scheduler.gauges();
+    gauges.containers_outstanding
+}
+
+#[test]
+fn asks_are_stored_when_they_come_and_when_they_are_met() {
+    let mut attempt = Attempt::registered();
+    let keys = attempt.keys.take();
+    attempt.call(0, opportunistic(2));
+    assert_eq!(outstanding(&attempt), 2);
+    attempt.keys = keys;
+    attempt.call(1, Vec::new());
+    assert_eq!(outstanding(&attempt), 0);
+}
+
+#[test]
+fn containers_to_be_given_anew_are_stored_as_asks() {
+    // Neither those that no answer confirmed nor those of a lost answer have reached the master.
+    let mut unconfirmed = Attempt::registered();
+    unconfirmed.send(0, opportunistic(2)).unwrap();
+    unconfirmed.fail();
+    unconfirmed.keys = None;
+    unconfirmed.call(0, Vec::new());
+    assert_eq!(outstanding(&unconfirmed), 0);
+    unconfirmed.send(1, Vec::new()).unwrap();
+    unconfirmed.rejoin(2 * START);
+    unconfirmed.answer(&AllocateResponseProto::default());
+    assert_eq!(outstanding(&unconfirmed), 2);
+    let mut lost = Attempt::registered();
+    lost.call(0, opportunistic(2));
+    assert_eq!(outstanding(&lost), 0);
+    lost.send(0, Vec::new()).unwrap();
+    lost.rejoin(2 * START);
+    lost.answer(&AllocateResponseProto::default());
+    assert_eq!(outstanding(&lost), 2);
+}
+
+#[test]
+fn a_blacklist_is_stored_until_its_last_host_is_taken_off() {
+    let mut attempt = Attempt::registered();
+    let host = || vec!["host1".to_owned()];
+    let mut change = |additions, removals| {
+        let list = ResourceBlacklistRequestProto {
+            blacklist_additions: additions,
+            blacklist_removals: removals,
+        };
+        attempt.now_ms += 1_000;
+        let mut request = allocate(&AllocateRequestProto {
+            blacklist_request: Some(list),
+            ..AllocateRequestProto::default()
+        });
+        let context = context(attempt.now_ms);
+        attempt
+            .scheduler
+            .on_request(&mut request, &context, &mut Vec::new())
+            .unwrap();
+        attempt.answer(&AllocateResponseProto::default());
+        let mut after = restarted(&attempt);
+        after.call(1, opportunistic(3));
+        after.call(2, Vec::new()).allocated_containers.len()
+    };
+    assert_eq!(change(host(), Vec::new()), 2);
+    assert_eq!(change(Vec::new(), host()), 3);
 }
 
 #[test]

@@ -100,3 +100,23 @@ proptest! {
         prop_assert_eq!(attempt.scheduler.gauges().containers_outstanding, 0);
     }
 }
+
+#[test]
+fn a_call_sent_again_asks_for_no_more_than_it_did() {
+    let mut attempt = Attempt::registered();
+    let smallest = ResourceRequestProto {
+        capability: Some(Resource::new(0, 0).into()),
+        ..ask("*", 2, ExecutionType::Opportunistic)
+    };
+    let at_host = ResourceRequestProto {
+        resource_name: Some("host1".to_owned()),
+        ..smallest.clone()
+    };
+    let asks = vec![smallest, at_host];
+    let (_, first) = attempt.send(0, asks.clone()).unwrap();
+    attempt.fail();
+    let (_, again) = attempt.send(0, asks).unwrap();
+    assert_eq!(again, first);
+    let allocator = &attempt.scheduler.allocator;
+    assert_eq!(allocator.asks().requests().next(), None);
+}
