@@ -143,6 +143,7 @@ fn run(arguments: &[&std::ffi::CStr], group: Option<&Cgroup>) -> Child {
         program: arguments[0],
         arguments,
         environment: &environment,
+        pid_entry: None,
         directory: directory.as_fd(),
         stdio: [None, None, None],
         open_files: None,

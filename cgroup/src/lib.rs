@@ -30,6 +30,7 @@ mod freezer;
 mod group;
 mod layout;
 mod limits;
+mod pid_entry;
 mod pidfd;
 mod pressure;
 mod probe;

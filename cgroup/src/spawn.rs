@@ -27,6 +27,7 @@ use crate::error::CgroupError;
 use crate::files::Kind;
 use crate::group::Cgroup;
 use crate::layout::Controller;
+use crate::pid_entry::PidEntry;
 
 /// Limit on the descriptors closed one by one where the kernel has no `close_range` (before Linux
 /// 5.9). This process's own are close-on-exec; these are descriptors that it may have inherited.
@@ -42,6 +43,8 @@ pub struct Command<'a> {
     pub arguments: &'a [&'a CStr],
     /// Entries `NAME=value`: the whole environment.
     pub environment: &'a [CString],
+    /// Index in `environment` of an entry `NAME=` to which the child appends its own pid.
+    pub pid_entry: Option<usize>,
     /// Working directory.
     pub directory: BorrowedFd<'a>,
     /// Standard input, output and error; `None`: `/dev/null`.
@@ -144,10 +147,12 @@ impl Entry {
 
 /// Data that the child reads, prepared by the parent: the child may not allocate, since
 /// another thread may hold the allocator's lock and does not run in the child.
-struct Plan {
+struct Plan<'a> {
     program: *const c_char,
     arguments: *const *const c_char,
     environment: *const *const c_char,
+    /// Entry of the environment that the child completes; written to like `failure`.
+    pid_entry: Option<&'a PidEntry>,
     directory: c_int,
     stdio: [c_int; 3],
     open_files: Option<libc::rlimit>,
@@ -172,7 +177,12 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
     let stdio = [input?, output?, error?];
     let directory = duplicate_above_stdio(command.directory)?;
     let arguments = pointers(command.arguments.iter().copied());
-    let environment = pointers(command.environment.iter().map(CString::as_c_str));
+    let mut environment = pointers(command.environment.iter().map(CString::as_c_str));
+    let pid_entry = command.pid_entry.and_then(|index| {
+        let entry = PidEntry::new(command.environment.get(index)?);
+        environment[index] = entry.as_ptr();
+        Some(entry)
+    });
     let mut made_inside = clone::can_make_inside_cgroups();
     let mut refused = false;
     loop {
@@ -182,6 +192,7 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
             program: command.program.as_ptr(),
             arguments: arguments.as_ptr(),
             environment: environment.as_ptr(),
+            pid_entry: pid_entry.as_ref(),
             directory: directory.as_raw_fd(),
             stdio: stdio.each_ref().map(AsRawFd::as_raw_fd),
             open_files: command
@@ -232,7 +243,7 @@ fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
 }
 
 #[expect(unsafe_code, reason = "a child that shares memory with its parent")]
-fn start(plan: &Plan, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnError> {
+fn start(plan: &Plan<'_>, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnError> {
     let blocked = BlockedSignals::block().map_err(SpawnError::Prepare)?;
     let request = Request {
         entry: run_child,
@@ -303,7 +314,7 @@ impl Drop for BlockedSignals {
 extern "C" fn run_child(argument: *mut c_void) -> c_int {
     #[expect(unsafe_code, reason = "the argument is a plan by our own contract")]
     // SAFETY: `start` passes a plan that lives until the child has executed or exited.
-    let plan = unsafe { &*argument.cast::<Plan>().cast_const() };
+    let plan = unsafe { &*argument.cast::<Plan<'_>>().cast_const() };
     let step = become_program(plan);
     plan.failure.set(Some((step, last_errno())));
     #[expect(unsafe_code, reason = "a child may not run its parent's exit handlers")]
@@ -324,8 +335,12 @@ fn last_errno() -> c_int {
 
 /// Executes the program. Returns only on failure: the step that failed.
 #[expect(unsafe_code, reason = "only direct system calls are allowed here")]
-fn become_program(plan: &Plan) -> Step {
+fn become_program(plan: &Plan<'_>) -> Step {
     default_signals();
+    if let Some(entry) = plan.pid_entry {
+        // A system call in this process: no C library caches the pid any more (glibc since 2.25).
+        entry.fill(std::process::id());
+    }
     // SAFETY: these take integers only.
     if unsafe { libc::setsid() < 0 || libc::fchdir(plan.directory) < 0 } {
         return Step::Prepare;

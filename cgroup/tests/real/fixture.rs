@@ -176,11 +176,12 @@ pub(crate) fn run(
     output: &OwnedFd,
 ) -> Result<Child, cgroup::SpawnError> {
     let directory = File::open("/").unwrap();
-    let environment = [c"PATH=/usr/bin:/bin".to_owned(), c"LC_ALL=C".to_owned()];
+    let environment = [c"PATH=/usr/bin:/bin", c"OWN_PID=", c"LC_ALL=C"].map(CStr::to_owned);
     let command = Command {
         program: c"/bin/bash",
         arguments,
         environment: &environment,
+        pid_entry: Some(1),
         directory: directory.as_fd(),
         stdio: [None, Some(output.as_fd()), None],
         open_files: None,

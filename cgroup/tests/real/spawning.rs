@@ -84,7 +84,8 @@ fn a_process_starts_clean() {
         !line.starts_with("_=") && !line.starts_with("SHLVL=") && !line.starts_with("PWD=")
     });
     environment.sort();
-    assert_eq!(environment, ["LC_ALL=C", "PATH=/usr/bin:/bin"]);
+    let own_pid = format!("OWN_PID={}", script.child.pid);
+    assert_eq!(environment, ["LC_ALL=C", &own_pid, "PATH=/usr/bin:/bin"]);
     assert_eq!(script.wait(), 0);
 }
 
@@ -96,6 +97,7 @@ fn a_program_that_is_not_there_is_an_error_and_no_process() {
         program: c"/no/such/program",
         arguments: &[c"x"],
         environment: &[],
+        pid_entry: None,
         directory: directory.as_fd(),
         stdio: [None, Some(write.as_fd()), None],
         open_files: None,
