@@ -12,7 +12,7 @@
 //! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an
 //! opportunistic one.
 //!
-//! Pure: `context`, `environment`, `markers`, `script`, `glob`. Knows nothing of localization but
+//! Pure: `context`, `environment`, `markers`, `script`, `one_bash`, `glob`. Knows nothing of localization but
 //! [the folders](localize::ContainerDirs) that it made, and nothing of why a container is killed.
 //! Besides the launch threads there are two more: `process-scan`, which reads `/proc` for
 //! everybody, and `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process`
@@ -32,6 +32,7 @@ mod lanes;
 mod launcher;
 mod links;
 mod markers;
+mod one_bash;
 mod process;
 mod process_tree;
 mod registry;
@@ -49,6 +50,7 @@ pub use context::{
 pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{LaunchRefused, Launcher, MakePlan};
 pub use markers::java_feature_version;
+pub use one_bash::BashDefaults;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 

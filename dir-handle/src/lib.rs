@@ -209,8 +209,9 @@ impl DirHandle {
     /// Creates the file `name`, which must not exist, for writing, with exactly this mode.
     pub fn create_file(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<File> {
         let name = single(name.as_ref())?;
-        let flags =
-            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        // O_EXCL follows no link, so O_NOFOLLOW would only add a flag that a process can see on the
+        // descriptor.
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let fd = openat(&self.fd, name, flags, mode(bits))?;
         fchmod(&fd, mode(bits))?;
         Ok(File::from(fd))

@@ -14,6 +14,7 @@ use records::{ContainerId, NodeId};
 use sched::ContainerSpec;
 use thiserror::Error;
 
+use super::one_bash::BashDefaults;
 use crate::isolation::Isolation;
 
 /// The launch script, in the work directory and, for people, in the log directory.
@@ -160,6 +161,10 @@ pub struct LaunchConfig {
     pub stderr_tail_bytes: u64,
     /// Threads that prepare and spawn guaranteed containers; opportunistic ones have half as many.
     pub launch_threads: usize,
+    /// Bash's own values, with which the agent starts a container's command itself where it can
+    /// compute what the script would set (`yarn.nodemanager.agent.launch.one-bash`). `None`: each
+    /// container's script runs.
+    pub one_bash: Option<&'static BashDefaults>,
     /// Makes containers' cgroups; `None`: they have process groups only.
     pub isolation: Option<Isolation>,
 }
@@ -183,6 +188,7 @@ impl LaunchConfig {
             stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
             stderr_tail_bytes: 4096,
             launch_threads: LAUNCH_THREADS,
+            one_bash: None,
             isolation: None,
         }
     }
@@ -206,6 +212,7 @@ impl fmt::Debug for LaunchConfig {
             .field("stderr_pattern", &self.stderr_pattern)
             .field("stderr_tail_bytes", &self.stderr_tail_bytes)
             .field("launch_threads", &self.launch_threads)
+            .field("one_bash", &self.one_bash.is_some())
             .field("in_cgroups", &self.isolation.is_some())
             .finish_non_exhaustive()
     }

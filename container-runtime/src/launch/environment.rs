@@ -31,6 +31,9 @@ const READONLY_IN_BASH: [&str; 6] = [
 /// Characters that mean something between double quotes.
 pub(super) const ACTIVE_IN_QUOTES: [char; 4] = ['$', '`', '\\', '"'];
 
+/// Value of `JVM_PID`: expands in the script, which `exec`s the command, so that the pid stays.
+pub(super) const OWN_PID: &str = "$$";
+
 type Variable = (String, String);
 
 /// A container's variables, in the groups and the order in which the script exports them.
@@ -49,21 +52,25 @@ pub(super) struct ContainerEnvironment {
 }
 
 impl ContainerEnvironment {
-    /// The environment that bash is started with, as `NAME=value`.
+    /// Returns the variables that bash is started with to run the script.
     ///
-    /// It is the container's own and nothing of the agent's. Variables whose value bash would still
+    /// They are the container's own and nothing of the agent's. Variables whose value bash would still
     /// change (it contains `$`, a back-quote, a backslash or a quote) are left to the script:
     /// started with `PATH=$PATH:/x` taken literally, bash would no longer find `ln`. (Hadoop's
     /// default executor does just that; its Linux executor starts with an empty environment, which
     /// gives the same values as here.)
-    pub(super) fn process_environment(&self) -> Result<Vec<CString>, PlanError> {
+    pub(super) fn initial(&self) -> impl Iterator<Item = &Variable> {
         let settled = self
             .node
             .iter()
             .chain(&self.others)
             .filter(|(_, value)| !value.contains(ACTIVE_IN_QUOTES));
-        settled
-            .chain(&self.not_exportable)
+        settled.chain(&self.not_exportable)
+    }
+
+    /// Returns the same as `NAME=value`.
+    pub(super) fn process_environment(&self) -> Result<Vec<CString>, PlanError> {
+        self.initial()
             .map(|(name, value)| {
                 CString::new(format!("{name}={value}")).map_err(|_nul| PlanError::VariableValue {
                     name: excerpt(name),
@@ -226,8 +233,7 @@ fn node_variables(
         "LOCALIZATION_COUNTERS",
         plan.localization_counters.to_string(),
     );
-    // Expands in the script, which `exec`s the command: the pid stays.
-    set("JVM_PID", "$$".to_owned());
+    set("JVM_PID", OWN_PID.to_owned());
     for (service, metadata) in &plan.service_metadata {
         let name = format!("NM_AUX_SERVICE_{service}");
         if is_exportable(&name) {
@@ -280,12 +286,12 @@ fn check_variable(name: &str, value: &str) -> Result<(), PlanError> {
 }
 
 /// Returns whether bash accepts `export NAME=…`.
-fn is_exportable(name: &str) -> bool {
+pub(super) fn is_exportable(name: &str) -> bool {
     !name.is_empty() && name_length(name) == name.len() && !READONLY_IN_BASH.contains(&name)
 }
 
-/// The length of the shell identifier at the start of a text.
-fn name_length(text: &str) -> usize {
+/// Returns the length of the shell identifier at the start of a text.
+pub(super) fn name_length(text: &str) -> usize {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return 0;
     }

@@ -171,6 +171,15 @@ pub(super) fn fill_work_dir(
     work_dir.make_directory(TMP, 0o710)
 }
 
+/// Writes what the script would write to its output before the command runs. Returns whether the
+/// command can have the files as its output and errors.
+pub(super) fn announce(output: &[Option<File>; 2], lines: &str) -> bool {
+    let [Some(mut output), Some(_errors)] = output.each_ref().map(Option::as_ref) else {
+        return false;
+    };
+    output.write_all(lines.as_bytes()).is_ok()
+}
+
 /// The names in a directory, sorted, at most `max` and one more.
 pub(super) fn entry_names(path: &Path, max: usize) -> Result<Vec<String>, LaunchError> {
     let error = |source| LaunchError::File {

@@ -2,6 +2,7 @@
 //! that gives them orders.
 
 use std::ffi::CString;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,15 +26,16 @@ use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
 use super::error::LaunchError;
 use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
-use super::files::{Directory, entry_names, fill_work_dir};
+use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::{LaneEnd, Lanes};
 use super::links::{ResolvedLink, make_links, resolve_links};
+use super::one_bash::one_bash;
 use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
 use super::scanner::Scanner;
-use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, launch_script};
-use super::spawn::{BASH, Command, Leader, spawn};
+use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command, launch_script};
+use super::spawn::{BASH, Bash, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
 /// Minimum pause between two scans that only reap dead orphans, which hold nothing but their pid.
@@ -283,8 +285,10 @@ impl NotLaunched {
 struct Prepared {
     work_dir: Directory,
     log_dir: Directory,
-    script_path: CString,
-    environment: Vec<CString>,
+    /// Bash that runs the script.
+    script_bash: Bash,
+    /// Bash that runs the command, where the script need not run.
+    one_bash: Option<Bash>,
     script: String,
     links: Vec<ResolvedLink>,
 }
@@ -389,29 +393,38 @@ impl Worker {
         } else {
             make_links(work_dir.handle(), &links)
         };
-        let script = launch_script(&self.config, plan, &environment, &links, made)?;
+        let command = launch_command(&self.config, plan)?;
+        let script = launch_script(&self.config, plan, &environment, &links, made, &command)?;
         work_dir.create(LAUNCH_SCRIPT, 0o700, script.as_bytes())?;
-        let environment = environment.process_environment()?;
+        let log_path = text(plan.dirs.log_dir.path())?;
+        let bash = self.config.one_bash.filter(|_| made == links.len());
+        let one_bash = bash.and_then(|bash| one_bash(bash, &environment, log_path, &command));
+        let script_environment = environment.process_environment()?;
         Ok(Prepared {
             work_dir,
             log_dir,
-            script_path,
-            environment,
+            script_bash: Bash {
+                arguments: vec![script_path],
+                environment: script_environment,
+                pid_entry: None,
+            },
+            one_bash,
             script,
             links,
         })
     }
 
     fn spawn(&self, prepared: &Prepared, group: Option<&Cgroup>) -> Result<Leader, LaunchError> {
+        // The script opens the same files; until then, bash's own complaints go there too. Without
+        // them the script fails, and says why if it can.
+        let output = [PRELAUNCH_OUT, PRELAUNCH_ERR].map(|name| prepared.log_dir.output(name));
+        let lines = announcements(self.config.debug_info);
+        let one_bash = prepared.one_bash.as_ref();
+        let one_bash = one_bash.filter(|_| announce(&output, &lines));
         let command = Command {
-            script: &prepared.script_path,
-            environment: &prepared.environment,
-            work_dir: std::os::fd::AsFd::as_fd(&prepared.work_dir),
-            // The script opens the same files; until then, bash's own complaints go there too.
-            output: [
-                prepared.log_dir.output(PRELAUNCH_OUT),
-                prepared.log_dir.output(PRELAUNCH_ERR),
-            ],
+            bash: one_bash.unwrap_or(&prepared.script_bash),
+            work_dir: prepared.work_dir.as_fd(),
+            output,
             group,
         };
         spawn(&command).map_err(|source| LaunchError::Spawn {

@@ -28,6 +28,12 @@ pub(super) const PRELAUNCH_OUT: &str = "prelaunch.out";
 /// File of the script's own errors, in the log directory.
 pub(super) const PRELAUNCH_ERR: &str = "prelaunch.err";
 
+/// Lines of the script's output.
+const SETTING_VARIABLES: &str = "Setting up env variables";
+const LINKING_RESOURCES: &str = "Setting up job resources";
+const COPYING_DEBUG_INFO: &str = "Copying debugging information";
+const LAUNCHING: &str = "Launching container";
+
 /// Writes the script. The first `made` of the links are in the work directory already.
 pub(super) fn launch_script(
     config: &LaunchConfig,
@@ -35,9 +41,9 @@ pub(super) fn launch_script(
     environment: &ContainerEnvironment,
     links: &[ResolvedLink],
     made: usize,
+    command: &str,
 ) -> Result<String, PlanError> {
     let log_dir = text(plan.dirs.log_dir.path())?;
-    let command = command(config, plan, log_dir)?;
     let mut script = String::with_capacity(4_096 + command.len());
     let out = &mut script;
     line(out, format_args!("#!/bin/bash\n\nset -o pipefail -e"));
@@ -51,19 +57,19 @@ pub(super) fn launch_script(
         format_args!("export PRELAUNCH_ERR=\"{log_dir}/{PRELAUNCH_ERR}\""),
     );
     line(out, format_args!("exec 2>\"${{PRELAUNCH_ERR}}\""));
-    line(out, format_args!("echo \"Setting up env variables\""));
+    line(out, format_args!("echo \"{SETTING_VARIABLES}\""));
     for (name, value) in &environment.whitelisted {
         line(out, format_args!("export {name}=${{{name}:-\"{value}\"}}"));
     }
     for (name, value) in environment.node.iter().chain(&environment.others) {
         line(out, format_args!("export {name}=\"{value}\""));
     }
-    line(out, format_args!("echo \"Setting up job resources\""));
+    line(out, format_args!("echo \"{LINKING_RESOURCES}\""));
     write_links(out, links, made)?;
     if config.debug_info {
-        line(out, format_args!("echo \"Copying debugging information\""));
+        line(out, format_args!("echo \"{COPYING_DEBUG_INFO}\""));
     }
-    line(out, format_args!("echo \"Launching container\""));
+    line(out, format_args!("echo \"{LAUNCHING}\""));
     line(out, format_args!("exec /bin/bash -c \"{command}\""));
     Ok(script)
 }
@@ -72,14 +78,23 @@ fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(script, "{text}").expect("writing to a String cannot fail");
 }
 
+/// Returns what the script writes to `prelaunch.out` when each of its lines succeeds.
+pub(super) fn announcements(debug_info: bool) -> String {
+    let debug_info = debug_info.then_some(COPYING_DEBUG_INFO);
+    let lines = [SETTING_VARIABLES, LINKING_RESOURCES].into_iter();
+    let lines = lines.chain(debug_info).chain([LAUNCHING]);
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Returns the commands, joined by one space, with markers filled in. Without commands bash runs an
 /// empty one and succeeds, as in Hadoop.
-fn command(config: &LaunchConfig, plan: &LaunchPlan, log_dir: &str) -> Result<String, PlanError> {
-    let command = expand(
-        &plan.commands.join(" "),
-        log_dir,
-        config.java_feature_version,
-    );
+pub(super) fn launch_command(
+    config: &LaunchConfig,
+    plan: &LaunchPlan,
+) -> Result<String, PlanError> {
+    let log_dir = text(plan.dirs.log_dir.path())?;
+    let commands = plan.commands.join(" ");
+    let command = expand(&commands, log_dir, config.java_feature_version);
     if command.contains('\0') {
         return Err(PlanError::Command);
     }
@@ -150,7 +165,8 @@ mod tests {
             Ok::<_, PlanError>(vec!["a.jar".to_owned(), "b c.jar".to_owned()])
         })
         .unwrap();
-        launch_script(config, plan, &environment, &links, made).unwrap()
+        let command = launch_command(config, plan).unwrap();
+        launch_script(config, plan, &environment, &links, made, &command).unwrap()
     }
 
     #[test]
@@ -290,8 +306,8 @@ ln -sf -- "/t" "d/c"
     fn commands_that_bash_would_misread_are_refused() {
         let config = testing::config();
         let mut plan = testing::plan(Path::new("/w"));
-        assert_eq!(command(&config, &plan, "/l"), Ok(String::new()));
+        assert_eq!(launch_command(&config, &plan), Ok(String::new()));
         plan.commands = vec!["a\0b".to_owned()];
-        assert_eq!(command(&config, &plan, "/l"), Err(PlanError::Command));
+        assert_eq!(launch_command(&config, &plan), Err(PlanError::Command));
     }
 }

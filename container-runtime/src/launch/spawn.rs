@@ -19,15 +19,23 @@ use super::process::{signal_group, wait, wait_blocking};
 pub(super) const BASH: &str = "/bin/bash";
 const BASH_C: &CStr = c"/bin/bash";
 
-/// A process to start: `/bin/bash SCRIPT`.
+/// Arguments and environment of a bash.
+pub(super) struct Bash {
+    /// Arguments after the program's name.
+    pub(super) arguments: Vec<CString>,
+    /// Entries `NAME=value`: the whole environment.
+    pub(super) environment: Vec<CString>,
+    /// Index in `environment` of an entry `NAME=` that gets the process's own pid.
+    pub(super) pid_entry: Option<usize>,
+}
+
+/// A bash to start, and its surroundings.
 pub(super) struct Command<'a> {
-    /// The script, absolute.
-    pub(super) script: &'a CStr,
-    /// `NAME=value`: the whole environment.
-    pub(super) environment: &'a [CString],
+    /// Arguments and environment.
+    pub(super) bash: &'a Bash,
     /// Work directory of the process.
     pub(super) work_dir: BorrowedFd<'a>,
-    /// Standard output and error until the script redirects them; `None`: `/dev/null`.
+    /// Standard output and error at the start; `None`: `/dev/null`.
     pub(super) output: [Option<File>; 2],
     /// Cgroup of the process; `None`: the agent's own.
     pub(super) group: Option<&'a Cgroup>,
@@ -76,10 +84,14 @@ impl Leader {
 /// Starts a process.
 pub(super) fn spawn(command: &Command<'_>) -> Result<Leader, SpawnError> {
     let [output, error] = command.output.each_ref();
+    let bash = command.bash;
+    let arguments = bash.arguments.iter().map(CString::as_c_str);
+    let arguments: Vec<_> = [BASH_C].into_iter().chain(arguments).collect();
     let request = cgroup::Command {
         program: BASH_C,
-        arguments: &[BASH_C, command.script],
-        environment: command.environment,
+        arguments: &arguments,
+        environment: &bash.environment,
+        pid_entry: bash.pid_entry,
         directory: command.work_dir,
         stdio: [
             None,

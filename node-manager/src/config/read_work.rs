@@ -82,6 +82,7 @@ pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
         debug_info: reader.flag("yarn.nodemanager.log-container-debug-info.enabled"),
         debug_info_on_error: reader
             .flag("yarn.nodemanager.log-container-debug-info-on-error.enabled"),
+        one_bash: reader.flag("yarn.nodemanager.agent.launch.one-bash"),
         retry_minimum_interval_ms: reader
             .u64("yarn.nodemanager.container-retry-minimum-interval-ms", 0),
     }

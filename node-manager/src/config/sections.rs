@@ -193,6 +193,9 @@ pub struct LaunchConfig {
     pub debug_info: bool,
     /// The same, but only after a launch of that container has failed.
     pub debug_info_on_error: bool,
+    /// Start a container's command without running its launch script, where that cannot be told
+    /// apart.
+    pub one_bash: bool,
     /// Least time between two tries of a container with a retry policy. None is tried again yet.
     pub retry_minimum_interval_ms: u64,
 }

@@ -64,6 +64,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.launch-context.max-bytes", Some("8388608"), Bytes),
     key(Honoured, Code, "yarn.nodemanager.agent.launch-context.max-resources", Some("20000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.launch-context.node-max-mb", Some("128"), Mebibytes),
+    key(Honoured, Code, "yarn.nodemanager.agent.launch.one-bash", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.container.stderr.pattern", Some("{*stderr*,*STDERR*}"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.container.stderr.tail.bytes", Some("4096"), Bytes),
     key(Honoured, Code, "yarn.nodemanager.user-home-dir", Some("/home/"), Text),
