@@ -159,8 +159,9 @@ pub struct LaunchConfig {
     /// Bytes of standard error in a failed container's diagnostics
     /// (`yarn.nodemanager.container.stderr.tail.bytes`).
     pub stderr_tail_bytes: u64,
-    /// Threads that prepare and spawn guaranteed containers; opportunistic ones have half as many.
-    pub launch_threads: usize,
+    /// Maximum number of threads that prepare and spawn guaranteed containers; opportunistic ones
+    /// have half as many.
+    pub launch_threads_max: usize,
     /// Bash's own values, with which the agent starts a container's command itself where it can
     /// compute what the script would set (`yarn.nodemanager.agent.launch.one-bash`). `None`: each
     /// container's script runs.
@@ -187,17 +188,18 @@ impl LaunchConfig {
             sigkill_delay: Duration::from_millis(250),
             stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
             stderr_tail_bytes: 4096,
-            launch_threads: LAUNCH_THREADS,
+            launch_threads_max: launch_threads_max(),
             one_bash: None,
             isolation: None,
         }
     }
 }
 
-/// Threads that prepare and spawn guaranteed containers. Preparing is file creation, spawning waits
-/// for the kernel to read bash: both leave the processor idle now and then, so two per core of a
-/// small node keep it busy.
-const LAUNCH_THREADS: usize = 4;
+/// Returns two threads for each processor of the machine. Preparing is file creation, spawning
+/// waits for the kernel to read bash: both leave the processor idle now and then.
+fn launch_threads_max() -> usize {
+    2 * std::thread::available_parallelism().map_or(2, usize::from)
+}
 
 impl fmt::Debug for LaunchConfig {
     /// The agent's environment may hold secrets.
@@ -211,7 +213,7 @@ impl fmt::Debug for LaunchConfig {
             .field("sigkill_delay", &self.sigkill_delay)
             .field("stderr_pattern", &self.stderr_pattern)
             .field("stderr_tail_bytes", &self.stderr_tail_bytes)
-            .field("launch_threads", &self.launch_threads)
+            .field("launch_threads_max", &self.launch_threads_max)
             .field("one_bash", &self.one_bash.is_some())
             .field("in_cgroups", &self.isolation.is_some())
             .finish_non_exhaustive()

@@ -5,6 +5,8 @@
 //! only idle CPU time, which may take long on a busy node. Guaranteed containers do not wait for
 //! it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use records::ExecutionType;
 
@@ -18,43 +20,76 @@ pub(super) struct Lanes<J> {
     opportunistic: Sender<J>,
 }
 
-/// Receiving end of a lane: number and names of its threads, and the channel of their jobs.
-pub(super) struct LaneEnd<J> {
-    pub(super) threads: usize,
+/// Receiving end of a lane, shared by its threads. A thread that takes a job starts another when it
+/// was the last idle one, so that a job waits only while the lane has all its threads.
+pub(super) struct Lane<J> {
     /// With the number of the thread behind it at most 15 bytes, which is all that the kernel
     /// keeps.
     pub(super) thread_name: &'static str,
-    pub(super) jobs: Receiver<J>,
+    jobs: Receiver<J>,
+    threads_max: usize,
+    threads: AtomicUsize,
+    /// Threads that wait for a job. One that was just started does not count yet.
+    idle: AtomicUsize,
+}
+
+impl<J> Lane<J> {
+    fn new(thread_name: &'static str, threads_max: usize) -> (Sender<J>, Self) {
+        // A bounded channel of this size would touch megabytes that an idle agent never needs;
+        // `push` bounds it.
+        let (sender, jobs) = unbounded();
+        let lane = Self {
+            thread_name,
+            jobs,
+            threads_max,
+            threads: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+        };
+        (sender, lane)
+    }
+
+    /// Waits for the next job; `None` once there will be none.
+    pub(super) fn next(&self) -> Option<J> {
+        self.idle.fetch_add(1, Ordering::Relaxed);
+        let job = self.jobs.recv().ok();
+        self.idle.fetch_sub(1, Ordering::Relaxed);
+        job
+    }
+
+    /// Returns the number of the thread to start if none is idle; `None`: there is one, or the lane
+    /// has all its threads.
+    pub(super) fn missing_thread(&self) -> Option<usize> {
+        if self.idle.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let more = |threads| (threads < self.threads_max).then_some(threads + 1);
+        let updated = self
+            .threads
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        updated.ok().map(|before| before + 1)
+    }
+
+    /// Takes back what [`Lane::missing_thread`] counted: the thread could not be started.
+    pub(super) fn not_started(&self) {
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl<J> Lanes<J> {
-    /// Lanes with so many threads for guaranteed containers, and half as many for the others.
-    pub(super) fn new(threads: usize) -> (Self, [LaneEnd<J>; 2]) {
-        // Bounded channels of this size would touch megabytes that an idle agent never needs;
-        // `push` bounds them.
-        let (guaranteed, first) = unbounded();
-        let (opportunistic, second) = unbounded();
-        let threads = threads.max(1);
-        let ends = [
-            LaneEnd {
-                threads,
-                thread_name: "launch",
-                jobs: first,
-            },
-            LaneEnd {
-                threads: threads.div_ceil(2),
-                thread_name: "launch-opp",
-                jobs: second,
-            },
-        ];
+    /// Makes lanes with at most so many threads for guaranteed containers, and half as many for the
+    /// others.
+    pub(super) fn new(threads_max: usize) -> (Self, [Lane<J>; 2]) {
+        let threads_max = threads_max.max(1);
+        let (guaranteed, first) = Lane::new("launch", threads_max);
+        let (opportunistic, second) = Lane::new("launch-opp", threads_max.div_ceil(2));
         let lanes = Self {
             guaranteed,
             opportunistic,
         };
-        (lanes, ends)
+        (lanes, [first, second])
     }
 
-    /// Queues a launch of a container of this type; whether there was room for it.
+    /// Queues a launch of a container of this type. Returns whether there was room for it.
     pub(super) fn push(&self, execution_type: ExecutionType, job: J) -> bool {
         let queue = match execution_type {
             ExecutionType::Guaranteed => &self.guaranteed,
@@ -63,8 +98,28 @@ impl<J> Lanes<J> {
         queue.len() < LAUNCH_QUEUE_MAX && queue.send(job).is_ok()
     }
 
-    /// Launches that wait.
+    /// Returns the number of launches that wait.
     pub(super) fn len(&self) -> usize {
         self.guaranteed.len() + self.opportunistic.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_missing_when_none_is_idle_up_to_the_limit() {
+        let (lanes, [lane, _]) = Lanes::new(2);
+        assert_eq!(lane.missing_thread(), Some(1));
+        assert_eq!(lane.missing_thread(), Some(2));
+        assert_eq!(lane.missing_thread(), None);
+        lane.not_started();
+        lane.idle.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(lane.missing_thread(), None);
+        lane.idle.fetch_sub(1, Ordering::Relaxed);
+        assert_eq!(lane.missing_thread(), Some(2));
+        assert!(lanes.push(ExecutionType::Guaranteed, "job"));
+        assert_eq!(lane.next(), Some("job"));
     }
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cgroup::Cgroup;
-use crossbeam_channel::Receiver;
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -28,7 +27,7 @@ use super::error::LaunchError;
 use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
-use super::lanes::{LaneEnd, Lanes};
+use super::lanes::{Lane, Lanes};
 use super::links::{ResolvedLink, make_links, resolve_links};
 use super::one_bash::one_bash;
 use super::process_tree::adopts_orphans;
@@ -122,7 +121,7 @@ impl Launcher {
             broken: Arc::clone(&broken),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
-        let (lanes, ends) = Lanes::new(config.launch_threads);
+        let (lanes, ends) = Lanes::new(config.launch_threads_max);
         let isolation = config.isolation.clone();
         let worker = Arc::new(Worker {
             config,
@@ -130,8 +129,8 @@ impl Launcher {
             debug_info,
             runtime,
         });
-        for end in ends {
-            worker.start_threads(&end)?;
+        for lane in ends {
+            worker.start_missing_thread(&Arc::new(lane))?;
         }
         Ok(Self {
             registry,
@@ -294,18 +293,25 @@ struct Prepared {
 }
 
 impl Worker {
-    fn start_threads(self: &Arc<Self>, lane: &LaneEnd<Job>) -> io::Result<()> {
-        for number in 1..=lane.threads {
-            let (worker, jobs) = (Arc::clone(self), lane.jobs.clone());
-            thread::Builder::new()
-                .name(format!("{}-{number}", lane.thread_name))
-                .spawn(move || worker.serve(&jobs))?;
+    fn start_missing_thread(self: &Arc<Self>, lane: &Arc<Lane<Job>>) -> io::Result<()> {
+        let Some(number) = lane.missing_thread() else {
+            return Ok(());
+        };
+        let (worker, served) = (Arc::clone(self), Arc::clone(lane));
+        let started = thread::Builder::new()
+            .name(format!("{}-{number}", lane.thread_name))
+            .spawn(move || worker.serve(&served));
+        if started.is_err() {
+            lane.not_started();
         }
-        Ok(())
+        started.map(drop)
     }
 
-    fn serve(&self, jobs: &Receiver<Job>) {
-        for job in jobs {
+    fn serve(self: &Arc<Self>, lane: &Arc<Lane<Job>>) {
+        while let Some(job) = lane.next() {
+            if let Err(error) = self.start_missing_thread(lane) {
+                tracing::debug!(%error, "launches have fewer threads than they could use");
+            }
             let id = job.id;
             if let Err(reason) = self.launch(job) {
                 if let Some(isolation) = &self.config.isolation {

@@ -65,7 +65,7 @@ pub(crate) fn config() -> LaunchConfig {
     LaunchConfig {
         env_whitelist: ["JAVA_HOME", "PATH", "LANG"].map(str::to_owned).to_vec(),
         debug_info: false,
-        launch_threads: 2,
+        launch_threads_max: 2,
         ..LaunchConfig::new(node_id, 8042)
     }
 }

@@ -34,7 +34,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 fn config() -> LaunchConfig {
     LaunchConfig {
         env_whitelist: ["JAVA_HOME", "PATH", "LANG"].map(str::to_owned).to_vec(),
-        launch_threads: 2,
+        launch_threads_max: 2,
         ..container::config()
     }
 }

@@ -61,7 +61,7 @@ async fn an_order_at_any_moment_of_a_launch_is_obeyed() {
 #[tokio::test]
 async fn a_launch_that_was_terminated_while_queued_never_starts() {
     let mut config = config();
-    config.launch_threads = 1;
+    config.launch_threads_max = 1;
     let mut node = Node::with(config);
     // The channel of events holds 16: the only launch thread soon blocks, with this launch queued.
     for _ in 0..20 {
@@ -125,7 +125,7 @@ async fn a_guaranteed_launch_is_not_behind_opportunistic_ones_that_cannot_get_do
 #[tokio::test]
 async fn more_launches_than_the_queue_holds_are_refused() {
     let mut config = config();
-    config.launch_threads = 1;
+    config.launch_threads_max = 1;
     let node = Node::with(config);
     // No event is read, so after 16 failures and one more launch the queue only fills.
     let plan = node.plan("true");

@@ -76,7 +76,7 @@ fn launch_config(isolation: &Isolation) -> LaunchConfig {
     LaunchConfig {
         env_whitelist: vec!["PATH".to_owned()],
         debug_info: false,
-        launch_threads: 2,
+        launch_threads_max: 2,
         isolation: Some(isolation.clone()),
         ..LaunchConfig::new(node_id, 8042)
     }

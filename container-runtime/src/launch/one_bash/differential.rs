@@ -327,7 +327,7 @@ impl Context {
             env_whitelist: self.agent.keys().cloned().collect(),
             agent_environment: self.agent.clone(),
             sigkill_delay: Duration::ZERO,
-            launch_threads: 1,
+            launch_threads_max: 1,
             ..testing::config()
         }
     }
