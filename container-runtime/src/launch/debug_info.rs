@@ -8,7 +8,7 @@
 //! times in UTC, and ends where a bound is reached. Links are followed only to the container's own
 //! resources: the agent may be allowed to read what the container's user may not.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::fs::Metadata;
 use std::io;
@@ -160,13 +160,13 @@ fn listing(links: &[ResolvedLink], work_dir: Directory) -> String {
         entries_left: ENTRIES_MAX,
     };
     let mut text = String::from("ls -l:\n");
-    let work_dir = Rc::new(work_dir);
-    for entry in lister.entries(&work_dir, Path::new(".")) {
+    let entries = lister.entries(&work_dir, Path::new("."));
+    for entry in &entries {
         append(&mut text, format_args!("{}", columns(&entry.metadata)));
         append_name(&mut text, &entry.name, entry.target.as_deref());
     }
     text.push_str("find -L . -maxdepth 5 -ls:\n");
-    let broken = lister.list_tree(&work_dir, &mut text);
+    let broken = lister.list_tree(work_dir, entries, &mut text);
     text.push_str("broken symlinks(find -L . -maxdepth 5 -type l -ls):\n");
     text.push_str(&broken);
     if lister.entries_left == 0 {
@@ -185,7 +185,7 @@ fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 struct Lister<'a> {
     /// Links to these are followed.
-    targets: Vec<&'a Path>,
+    targets: BTreeSet<&'a Path>,
     entries_left: usize,
 }
 
@@ -221,9 +221,11 @@ impl Lister<'_> {
             .filter_map(|entry| {
                 let name = PathBuf::from(entry.ok()?.file_name());
                 let path = directory_path.join(&name);
+                let metadata = path.symlink_metadata().ok()?;
+                let is_link = metadata.is_symlink();
                 Some(Entry {
-                    metadata: path.symlink_metadata().ok()?,
-                    target: std::fs::read_link(&path).ok(),
+                    target: is_link.then(|| std::fs::read_link(&path).ok()).flatten(),
+                    metadata,
                     name,
                 })
             })
@@ -233,18 +235,26 @@ impl Lister<'_> {
         entries
     }
 
-    /// Like `find -L . -maxdepth 5 -ls`, one directory after the other. Returns the lines of broken
-    /// links.
-    fn list_tree(&mut self, work_dir: &Rc<Directory>, text: &mut String) -> String {
+    /// Like `find -L . -maxdepth 5 -ls`, one directory after the other; `entries` are those of the
+    /// first. Returns the lines of broken links.
+    fn list_tree(
+        &mut self,
+        work_dir: Directory,
+        mut entries: Vec<Entry>,
+        text: &mut String,
+    ) -> String {
+        entries.truncate(self.entries_left);
+        self.entries_left -= entries.len();
         let mut broken = String::new();
-        let mut pending = VecDeque::from([Pending {
-            base: Rc::clone(work_dir),
+        let mut directory = Pending {
+            base: Rc::new(work_dir),
             path: PathBuf::from("."),
             shown: PathBuf::from("."),
             depth: 1,
-        }]);
-        while let Some(directory) = pending.pop_front() {
-            for entry in self.entries(&directory.base, &directory.path) {
+        };
+        let mut pending = VecDeque::new();
+        loop {
+            for entry in entries {
                 let shown = directory.shown.join(&entry.name);
                 let followed = self.follow(&entry);
                 let mut line = String::new();
@@ -277,14 +287,18 @@ impl Lister<'_> {
                     depth: directory.depth + 1,
                 });
             }
+            let Some(next) = pending.pop_front() else {
+                return broken;
+            };
+            directory = next;
+            entries = self.entries(&directory.base, &directory.path);
         }
-        broken
     }
 
     /// Returns the target of a link to a resource of the container; `None` for other entries.
     fn follow(&self, entry: &Entry) -> Option<(PathBuf, Metadata)> {
         let target = entry.target.as_ref()?;
-        if !self.targets.contains(&target.as_path()) {
+        if !self.targets.contains(target.as_path()) {
             return None;
         }
         let metadata = target.symlink_metadata().ok()?;
