@@ -55,7 +55,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// One service with its lists. The totals of the summary count what the lists leave out.
+/// Service with its lists. The totals of the summary count what the lists leave out.
 #[derive(Debug, Serialize)]
 pub(super) struct Details<'a> {
     #[serde(flatten)]

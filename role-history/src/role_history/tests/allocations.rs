@@ -224,3 +224,41 @@ fn a_late_answer_to_an_ask_that_was_relaxed_is_unexplained_and_accepted() {
         ["cancel 1: n1 or any", "assign 1 on n1 Unallocated"]
     );
 }
+
+#[test]
+fn an_open_ask_may_bring_a_second_container_to_a_node() {
+    let mut service = Service::new();
+    service.run(&["n1"]);
+    service.flex(STORE, 2);
+    assert_eq!(service.done(), ["request 2: any"]);
+    let second = service.allocate(&["n1"]);
+    service.start(&second);
+    assert_eq!(service.entry("n1").live(), 2);
+    assert_eq!(service.done(), ["satisfied 2 by 2", "assign 2 on n1 Open"]);
+}
+
+#[test]
+fn a_batch_is_taken_in_the_order_of_the_roles() {
+    let mut service = Service::new();
+    service.flex(QUERY, 1);
+    service.flex(STORE, 1);
+    service.actions.clear();
+    let of_role = |container, role| AllocatedContainer {
+        container: id(container),
+        host: "n1".to_owned(),
+        asked_by: AskedBy::Role(role),
+        resource: SIZE,
+    };
+    let now = service.now();
+    service.history.on_containers_allocated(
+        vec![of_role(1, QUERY), of_role(2, STORE)],
+        now,
+        &mut service.actions,
+    );
+    let assigned: Vec<_> = service
+        .done()
+        .into_iter()
+        .filter(|line| line.starts_with("assign"))
+        .collect();
+    assert_eq!(assigned, ["assign 2 on n1 Open", "assign 1 on n1 Open"]);
+}

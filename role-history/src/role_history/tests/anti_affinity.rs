@@ -243,3 +243,42 @@ fn a_surplus_answer_does_not_stall_the_role() {
     service.flex(STORE, 2);
     assert_eq!(service.done(), ["request 2: n2"]);
 }
+
+#[test]
+fn after_a_restart_live_containers_count_and_asks_wait_for_the_nodes() {
+    let mut service = service(1).thawed(&[("n1", 10), ("n2", 20)]);
+    let live = LiveContainer {
+        container: id(1),
+        host: "n1".to_owned(),
+        role: STORE,
+    };
+    let now = service.now();
+    service
+        .history
+        .replay_live([live], now, &mut service.actions);
+    service.flex(STORE, 2);
+    assert!(service.done().is_empty());
+    assert_eq!(service.status().actual, 1);
+    assert_eq!(service.status().pending_anti_affine, 1);
+    service.up(&["n1", "n2", "n3"]);
+    assert_eq!(service.done(), ["request 1: n2 n3"]);
+}
+
+#[test]
+fn a_container_that_breaks_anti_affinity_is_accepted_and_not_released() {
+    let mut service = service(1);
+    service.up(&["n1", "n2"]);
+    service.flex(STORE, 2);
+    let first = service.allocate(&["n1"]);
+    service.start(&first);
+    service.actions.clear();
+    // Of another path: the ask in flight names n2 only.
+    service.allocate(&["n1"]);
+    let done = service.done();
+    assert!(done.contains(&"assign 2 on n1 Open".to_owned()), "{done:?}");
+    assert!(
+        !done.iter().any(|line| line.starts_with("release")),
+        "{done:?}"
+    );
+    assert!(!service.entry("n1").is_anti_affine());
+}

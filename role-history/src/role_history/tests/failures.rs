@@ -249,3 +249,77 @@ fn a_change_during_a_write_is_still_unsaved_after_it() {
     service.history.set_saved(&snapshot);
     assert!(service.history.is_dirty());
 }
+
+#[test]
+fn a_node_that_lost_its_place_gets_it_back_when_another_container_ends_there() {
+    let mut service = Service::new();
+    let containers = service.run(&["n1", "n1"]);
+    service.pass(LONG - 1);
+    service.complete(containers[0], 1);
+    assert_eq!(service.done(), ["request 3: any"]);
+    service.allocate(&["n2"]);
+    service.actions.clear();
+    assert!(service.ready().is_empty());
+    service.pass(1);
+    service.complete(containers[1], 1);
+    assert_eq!(service.done(), ["request 4: n1"]);
+}
+
+#[test]
+fn a_container_that_ends_before_it_started_had_a_short_life() {
+    let mut service = Service::new();
+    service.flex(STORE, 1);
+    let containers = service.allocate(&["n1"]);
+    service.pass(10 * LONG);
+    service.complete(containers[0], 1);
+    assert_eq!(service.entry("n1").start_failed(), 1);
+    assert_eq!(service.status().start_failed, 1);
+    assert!(service.ready().is_empty());
+}
+
+#[test]
+fn without_a_failure_window_failures_are_never_forgotten() {
+    let config = RoleHistoryConfig {
+        failure_window_ms: None,
+        ..RoleHistoryConfig::default()
+    };
+    let mut service = Service::with(config, role(STORE, "store"));
+    let containers = service.run(&["n1"]);
+    service.pass(LONG);
+    service.complete(containers[0], 1);
+    service.allocate(&["n1"]);
+    assert_eq!(service.history.next_deadline(), None);
+    service.pass(u64::MAX / 4);
+    service.tick();
+    assert_eq!(service.status().failed_recently, 1);
+    assert_eq!(service.entry("n1").failed_recently(), 1);
+}
+
+#[test]
+fn roles_are_reviewed_in_the_order_of_their_ids() {
+    let mut service = Service::new();
+    service.flex(QUERY, 1);
+    let query = service.allocate_for(QUERY, &["n1"]);
+    let store = service.run(&["n1"]);
+    service.start(&query);
+    service.pass(LONG);
+    service.actions.clear();
+    let completed = |container| CompletedContainer {
+        container,
+        exit_status: ContainerExitStatus(1),
+        diagnostics: String::new(),
+    };
+    let now = service.now();
+    service.history.on_containers_completed(
+        vec![completed(query[0]), completed(store[0])],
+        now,
+        &mut service.actions,
+    );
+    let asked = service.actions.iter().filter_map(|action| {
+        let Action::Request(ask) = action else {
+            return None;
+        };
+        Some(ask.priority.role)
+    });
+    assert_eq!(asked.collect::<Vec<_>>(), [STORE, QUERY]);
+}

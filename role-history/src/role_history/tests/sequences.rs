@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::avro::{ReadLimits, read_history, write_history};
 use crate::node_entry::Phase;
 
 const HOSTS: [&str; 6] = ["n1", "n2", "n3", "n4", "n5", "n6"];
@@ -227,7 +228,9 @@ impl World {
         let mut next = service(self.policy);
         next.now_ms = self.service.now_ms;
         next.last_container = self.service.last_container;
-        next.history.thaw(&snapshot);
+        let file = through_a_file(&snapshot);
+        next.history.thaw(&file);
+        check_thawed(&snapshot, &next.history);
         self.service = next;
         self.last_ask = 0;
         self.released.clear();
@@ -353,6 +356,39 @@ fn check_entry(history: &RoleHistory, host: &str, entry: &NodeEntry) {
         !entry.is_listed() || available,
         "a listed node is available"
     );
+}
+
+/// Writes a history and reads it again.
+fn through_a_file(history: &SavedHistory) -> SavedHistory {
+    let mut bytes = Vec::new();
+    write_history(history, &mut bytes).unwrap();
+    let read = read_history(bytes.as_slice(), ReadLimits::default()).unwrap();
+    assert_eq!(read.warnings, []);
+    read.history
+}
+
+/// Checks that every entry of a file is there after its thaw, free, with the last use of the file,
+/// and nothing else. A role that was running counts as used at the time of the save.
+fn check_thawed(file: &SavedHistory, history: &RoleHistory) {
+    let expected = file.iter().map(|(host, saved)| {
+        let last_used = if saved.active {
+            file.saved
+        } else {
+            saved.last_used
+        };
+        (host.to_owned(), saved.role, last_used)
+    });
+    let found = history.nodes.iter().flat_map(|node| {
+        node.entries().iter().map(|entry| {
+            assert!(entry.is_available() && entry.failed() == 0, "{entry:?}");
+            (
+                node.host().to_string(),
+                entry.role().number(),
+                entry.last_used(),
+            )
+        })
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
 fn run(policy: PlacementPolicy, ops: Vec<Op>) {
