@@ -121,19 +121,6 @@ pub enum Action {
     Observe(Observation),
 }
 
-impl Action {
-    /// Returns the observation, if the action is one.
-    pub(crate) const fn observation(&self) -> Option<&Observation> {
-        match self {
-            Self::Observe(observation) => Some(observation),
-            Self::UseRmToken(_)
-            | Self::Persist(..)
-            | Self::UpdateContainers(_)
-            | Self::WithdrawUpdates(_) => None,
-        }
-    }
-}
-
 /// Permission for a call to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pass {

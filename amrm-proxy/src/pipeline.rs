@@ -265,7 +265,6 @@ impl Pipeline {
     }
 
     fn perform(&self, work: &mut Work, actions: &mut Vec<Action>) {
-        self.count(actions);
         for action in actions.drain(..) {
             match action {
                 Action::UseRmToken(token) => {
@@ -288,21 +287,14 @@ impl Pipeline {
                     let attempt = self.identity.attempt;
                     self.shared.node_updates.withdraw(attempt, &ids);
                 }
-                Action::Observe(observation) => self.shared.observer.observe(&observation),
+                Action::Observe(observation) => self.observe(&observation),
             }
         }
     }
 
-    /// Counts all observations among the actions with one change of the published numbers, which
-    /// costs some 0.1 µs: a call may allocate thousands of containers.
-    fn count(&self, actions: &[Action]) {
-        let observations = || actions.iter().filter_map(Action::observation);
-        if observations().next().is_some() {
-            let record = |numbers: &mut AttemptNumbers| {
-                observations().for_each(|observation| numbers.record(observation));
-            };
-            self.numbers.change(record);
-        }
+    fn observe(&self, observation: &Observation) {
+        self.numbers.change(|numbers| numbers.record(observation));
+        self.shared.observer.observe(observation);
     }
 
     /// Stores the record from which a restarted agent rebuilds this pipeline.
@@ -334,8 +326,7 @@ impl Pipeline {
 
     fn too_many_calls(&self) -> RemoteException {
         let refused = Observation::Throttled(ThrottleReason::CallsWaiting);
-        self.numbers.change(|numbers| numbers.record(&refused));
-        self.shared.observer.observe(&refused);
+        self.observe(&refused);
         let attempt = self.identity.attempt;
         RemoteException::new(
             HadoopException::Retriable,

@@ -99,6 +99,13 @@ impl ClusterNode {
         self.capability.saturating_sub(self.allocated)
     }
 
+    /// Returns whether the node could keep one more container in its queue under this limit on the
+    /// queue's length. A node without waiting containers may start it at once, whatever the limit.
+    fn is_below(&self, limit: Option<usize>) -> bool {
+        let waiting = usize::try_from(self.waiting).unwrap_or(usize::MAX);
+        waiting == 0 || limit.is_none_or(|limit| waiting < limit)
+    }
+
     /// Takes a place in the queue, if one is free; returns whether it did.
     fn join_queue(&mut self) -> bool {
         let room = self.queue_length < self.queue_capacity;
@@ -229,20 +236,13 @@ impl NodeLoadMonitor {
     /// Returns the nodes that are offered to allocators: the first [`NodeLoadConfig::nodes_used`]
     /// of the last sort whose queues are below the limit.
     pub fn least_loaded(&self) -> impl Iterator<Item = &NodeId> {
-        let below_limit = |id: &&NodeId| {
+        let limit = self.queuing_limit().max_queue_length;
+        let below_limit = move |id: &&NodeId| {
             let node = self.nodes.get(id);
-            node.is_some_and(|node| self.is_below_limit(node))
+            node.is_some_and(|node| node.is_below(limit))
         };
         let usable = self.sorted.iter().filter(below_limit);
         usable.take(self.config.nodes_used)
-    }
-
-    /// Returns whether a node could keep one more container in its queue. A node without waiting
-    /// containers may start it at once, whatever the limit.
-    fn is_below_limit(&self, node: &ClusterNode) -> bool {
-        let waiting = usize::try_from(node.waiting).unwrap_or(usize::MAX);
-        let limit = self.queuing_limit().max_queue_length;
-        waiting == 0 || limit.is_none_or(|limit| waiting < limit)
     }
 
     /// Returns the limit to publish to the nodes.
@@ -290,20 +290,21 @@ impl NodeLoadMonitor {
 
     /// Returns whether a node takes no container of any size until its next heartbeat.
     pub(crate) fn is_exhausted(&self, id: &NodeId) -> bool {
-        self.nodes.get(id).is_none_or(|node| {
-            let comparator = self.config.comparator;
-            comparator.is_exhausted(node, self.is_below_limit(node))
-        })
+        let limit = self.queuing_limit().max_queue_length;
+        let comparator = self.config.comparator;
+        let node = self.nodes.get(id);
+        node.is_none_or(|node| comparator.is_exhausted(node, node.is_below(limit)))
     }
 
     /// Counts one more container of this size at a node, if it may take it, and returns whether it
     /// did. A full or unknown node stays unchanged.
     pub fn compare_and_increment(&mut self, id: &NodeId, ask: Resource) -> bool {
-        let node = self.nodes.get(id);
-        let may_queue = node.is_some_and(|node| self.is_below_limit(node));
+        let limit = self.queuing_limit().max_queue_length;
         let comparator = self.config.comparator;
-        self.nodes
-            .get_mut(id)
-            .is_some_and(|node| comparator.compare_and_increment(node, ask, may_queue))
+        let node = self.nodes.get_mut(id);
+        node.is_some_and(|node| {
+            let may_queue = node.is_below(limit);
+            comparator.compare_and_increment(node, ask, may_queue)
+        })
     }
 }

@@ -135,35 +135,30 @@ impl RemoteNodes {
 
     /// Replaces the list, even by an empty one.
     pub(super) fn replace(&mut self, nodes: Vec<RemoteNode>, now: MonoMillis) {
-        let mut seen: BTreeSet<NodeId> = BTreeSet::new();
-        let mut merged: Vec<Remembered> = nodes
-            .into_iter()
-            .filter(|node| seen.insert(node.node_id.clone()))
-            .take(REMOTE_NODES_MAX)
-            .enumerate()
-            .map(|(rank, node)| Remembered {
-                node,
-                rank,
-                seen: now,
-            })
+        // Each call of an AM brings a list, so ids are compared where they are, not cloned.
+        let mut listed = BTreeSet::new();
+        let is_used: Vec<bool> = nodes
+            .iter()
+            .map(|node| listed.len() < REMOTE_NODES_MAX && listed.insert(&node.node_id))
             .collect();
-        self.is_list_empty = merged.is_empty();
+        let mut earlier = std::mem::take(&mut self.nodes);
         match self.placement {
-            Placement::ListOrder => {}
+            Placement::ListOrder => earlier.clear(),
             Placement::Spread => {
-                let listed: BTreeSet<NodeId> = merged
-                    .iter()
-                    .map(|known| known.node.node_id.clone())
-                    .collect();
-                let earlier = std::mem::take(&mut self.nodes).into_iter().filter(|known| {
+                earlier.retain(|known| {
                     now.since(known.seen) <= REMEMBERED_MS && !listed.contains(&known.node.node_id)
                 });
-                merged.extend(earlier);
-                merged.truncate(REMEMBERED_MAX);
                 self.resting.retain(|_, until| *until > now);
             }
         }
-        self.nodes = merged;
+        self.is_list_empty = listed.is_empty();
+        let used = nodes.into_iter().zip(is_used).filter(|(_, used)| *used);
+        let list = used.enumerate().map(|(rank, (node, _))| Remembered {
+            node,
+            rank,
+            seen: now,
+        });
+        self.nodes = list.chain(earlier).take(REMEMBERED_MAX).collect();
         self.received = Some(now);
     }
 
