@@ -160,14 +160,25 @@ impl ProcessTable {
     }
 }
 
+/// Returns the first thread's children, to which the kernel adds adopted orphans, as text. The
+/// thread starts no containers, so the list is short.
+fn adopting_threads_children(agent: i32) -> io::Result<String> {
+    std::fs::read_to_string(format!("/proc/{agent}/task/{agent}/children"))
+}
+
+/// Returns whether the agent has no adopted child, alive or dead; `false` if the kernel does not
+/// list children.
+pub(super) fn adopted_none(agent: i32) -> bool {
+    adopting_threads_children(agent).is_ok_and(|list| list.is_empty())
+}
+
 /// Children of the agent that it did not start: orphans that it adopted. Those that have ended are
-/// reaped, the others returned. The kernel gives orphans to the first thread, which starts no
-/// containers, so its list is short.
+/// reaped, the others returned.
 ///
 /// `is_leader` tells the session leaders that others watch and reap; children in the agent's own
 /// session were started by the agent for other purposes, and whoever started them reaps them.
 pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Vec<Process>> {
-    let list = std::fs::read_to_string(format!("/proc/{agent}/task/{agent}/children"))?;
+    let list = adopting_threads_children(agent)?;
     let own_session = Process::read(agent).map(|process| process.session);
     let pids = list
         .split_ascii_whitespace()

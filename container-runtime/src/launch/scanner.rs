@@ -12,7 +12,7 @@ use records::ContainerId;
 use tokio::sync::{mpsc, oneshot};
 
 use super::process_tree::{
-    Process, ProcessTable, adopted, adopts_orphans, container_of, shares_session,
+    Process, ProcessTable, adopted, adopted_none, adopts_orphans, container_of, shares_session,
 };
 use super::registry::Registry;
 
@@ -47,6 +47,7 @@ struct Question {
 #[derive(Clone)]
 pub(super) struct Scanner {
     requests: mpsc::Sender<Request>,
+    agent: i32,
 }
 
 impl Scanner {
@@ -62,11 +63,15 @@ impl Scanner {
         thread::Builder::new()
             .name("process-scan".to_owned())
             .spawn(move || scan.serve(asked))?;
-        Ok(Self { requests })
+        Ok(Self { requests, agent })
     }
 
     /// The living processes of a container without its leader. Empty when the scanner has gone.
     pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Vec<Process> {
+        // Most containers leave nothing behind: one small read here, instead of two thread switches.
+        if scope == Scope::LeftOvers && adopts_orphans() && adopted_none(self.agent) {
+            return Vec::new();
+        }
         let (answer, answered) = oneshot::channel();
         let question = Question {
             id,
