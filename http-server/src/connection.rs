@@ -25,9 +25,9 @@ use crate::peer_io::PeerIo;
 use crate::server::Service;
 
 /// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure for its overhead).
-/// A write waits until about a third of the buffer is free. With the kernel's automatic size, some
-/// megabytes, a peer that reads 100 kB/s could look stalled; with this one, the least steady rate
-/// that passes a stall timeout of 30 s is about 3 kB/s. Enough for 2.5 MB/s over 50 ms.
+/// The kernel's automatic size would let each slow reader hold some megabytes. A write waits until
+/// about a third of the buffer is free, which a peer must take within the stall timeout. Enough for
+/// 2.5 MB/s over 50 ms.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
 
 /// A connection's signals to close.

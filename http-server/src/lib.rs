@@ -45,7 +45,9 @@ pub struct Limits {
     /// Time without a complete request after which a connection is closed: since it was accepted or
     /// since its last answer.
     pub idle_timeout: Duration,
-    /// Time after which a connection is closed whose peer takes no part of an answer.
+    /// Time after which a connection is closed whose peer takes no part of an answer. A newcomer
+    /// that needs its place evicts such a connection earlier, so it bounds what peers leave behind,
+    /// not what they can hold against others.
     pub stall_timeout: Duration,
     /// Time for answers under way to end when the server stops.
     pub shutdown_grace: Duration,
@@ -53,7 +55,8 @@ pub struct Limits {
 
 impl Default for Limits {
     /// Bounds for a server with some scrapers, a proxy and a few dozen readers: 256 connections, 64
-    /// of one address.
+    /// of one address. A reader may take nothing for ten minutes: `curl --limit-rate 100k` reads
+    /// its first megabytes at full speed, and then nothing until the average is right.
     fn default() -> Self {
         Self {
             connections: 256,
@@ -63,7 +66,7 @@ impl Default for Limits {
             body_bytes: 0,
             request_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
-            stall_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(600),
             shutdown_grace: Duration::from_secs(1),
         }
     }

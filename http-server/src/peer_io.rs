@@ -183,6 +183,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_reader_that_pauses_for_minutes_to_keep_an_average_rate_gets_everything() {
+        let (near, mut far) = duplex(16);
+        let activity = Arc::new(Activity::new(Instant::now()));
+        let limit = crate::Limits::default().stall_timeout;
+        let mut near = PeerIo::new(near, activity, LIMIT, limit);
+        let writer = tokio::spawn(async move { near.write_all(&[0; 100]).await });
+        let mut first = [0; 50];
+        far.read_exact(&mut first).await.unwrap();
+        sleep(Duration::from_secs(300)).await;
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.unwrap();
+        writer.await.unwrap().unwrap();
+        assert_eq!(first.len() + rest.len(), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_head_that_trickles_is_cut_at_the_deadline_from_its_first_byte() {
         let (mut near, mut far) = connection();
         let writer = tokio::spawn(async move {
