@@ -133,6 +133,7 @@ impl ConfDir {
 #[must_use]
 pub fn main() -> ExitCode {
     let started = SystemTime::now();
+    program::allocator::return_large_buffers();
     let arguments = Arguments::parse();
     // A variable that is not UTF-8 can be neither a Hadoop property nor a container's variable.
     let environment: BTreeMap<String, String> = std::env::vars_os()

@@ -1,0 +1,55 @@
+//! Memory allocator of a process: freed buffers go back to the kernel.
+
+/// Size from which a buffer is a mapping of its own, in bytes: larger than what is allocated often
+/// (a log's piece of 64 KiB, twice), smaller than what a peer can make large.
+#[cfg(target_env = "gnu")]
+const MAPPED_BYTES_MIN: i32 = 256 * 1024;
+
+/// Makes each large buffer a mapping of its own, so that its memory is the kernel's again once it
+/// is freed.
+///
+/// glibc does so too, until the first such buffer is freed: from then on buffers of up to that size,
+/// at most 32 MiB, come from the heap (mallopt(3), `M_MMAP_THRESHOLD`). What is freed below a later
+/// allocation stays there, and a node keeps the memory of its largest requests. Other C libraries
+/// need no such setting.
+pub fn return_large_buffers() {
+    #[cfg(target_env = "gnu")]
+    {
+        #[expect(unsafe_code, reason = "the allocator's setting has no safe binding")]
+        // SAFETY: mallopt takes two integers, and locks the heap that it changes.
+        let accepted = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN) };
+        debug_assert_eq!(accepted, 1, "the size is within glibc's bounds");
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_env = "gnu")]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    /// Returns what this process has resident, in bytes.
+    fn resident() -> u64 {
+        let own = procfs::process::Process::myself().unwrap();
+        own.statm().unwrap().resident * procfs::page_size()
+    }
+
+    fn buffer() -> Vec<u8> {
+        vec![1; 4 * MIB]
+    }
+
+    #[test]
+    fn freed_buffers_leave_no_memory_behind_below_one_that_stays() {
+        return_large_buffers();
+        // glibc would take the buffers after this one from the heap.
+        drop(buffer());
+        let mut buffers: Vec<Vec<u8>> = (0..16).map(|_| buffer()).collect();
+        let stays = buffers.pop();
+        let before = resident();
+        drop(buffers);
+        let freed = before.saturating_sub(resident());
+        assert!(freed > 48 * MIB as u64, "{freed} of 60 MiB came back");
+        drop(stays);
+    }
+}
