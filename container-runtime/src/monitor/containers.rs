@@ -63,6 +63,7 @@ impl ContainerSampler {
     ) -> PerExecutionType<Utilization> {
         let mut sums = PerExecutionType::<Utilization>::default();
         if running.is_empty() && self.known.is_empty() {
+            self.processes.forget_all();
             return sums;
         }
         if let Err(error) = self.processes.look() {
@@ -235,6 +236,17 @@ mod tests {
         );
         assert!(text.contains(" of 64 MB physical memory used"), "{text}");
         assert!(text.contains("(bash)"), "{text}");
+    }
+
+    #[test]
+    fn no_file_of_a_process_stays_open_without_containers() {
+        let mut container = Container::run(":", 64, ENFORCED, false);
+        container.sample();
+        assert!(container.sampler.processes.open_files() > 0);
+        for _ in 0..2 {
+            container.sampler.sample(&[], None, &|_| {});
+        }
+        assert_eq!(container.sampler.processes.open_files(), 0);
     }
 
     #[test]

@@ -93,6 +93,17 @@ impl Processes {
         Ok(())
     }
 
+    /// Closes the files of all processes and forgets their samples.
+    pub(super) fn forget_all(&mut self) {
+        self.known = HashMap::new();
+        self.open_files = 0;
+    }
+
+    #[cfg(test)]
+    pub(super) const fn open_files(&self) -> usize {
+        self.open_files
+    }
+
     /// Processes come and go while they are looked at: one that is gone is left out.
     fn look_at(&mut self, pid: i32) {
         if let Some(known) = self.known.get_mut(&pid) {
