@@ -72,7 +72,7 @@ pub struct ServerLimits {
     /// Connections of peers that have not authenticated themselves. A further one evicts one that
     /// is silent or takes too long, or waits in the kernel's backlog until there is such a one.
     pub strangers_max: usize,
-    /// The same limit per address: a further one evicts one of the same address or is closed.
+    /// The same limit per address: a further one evicts the oldest of the same address at once.
     pub strangers_per_address_max: usize,
     /// Calls in flight on one connection; its further calls are not read.
     pub calls_per_connection_max: usize,
@@ -366,10 +366,7 @@ async fn accept(
     loop {
         strangers.place_free().await;
         match listener.accept().await {
-            Ok((stream, peer)) => match strangers.admit(peer.ip()) {
-                Some(place) => return (stream, peer, place),
-                None => tracing::debug!(%peer, "closing a connection: its address has too many"),
-            },
+            Ok((stream, peer)) => return (stream, peer, strangers.admit(peer.ip())),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 // Frees a descriptor, if that is what is missing.

@@ -2,8 +2,9 @@
 //!
 //! Honest peers send at once and are through in some milliseconds. So a newcomer evicts a peer that
 //! has sent nothing for a moment, or one that has taken very long, the oldest first. If there is
-//! none, it waits in the kernel's queue until there is; a newcomer from an address that has its
-//! share is closed instead, since others must not wait for that.
+//! none, it waits in the kernel's queue until there is. A newcomer from an address that has its
+//! share evicts the oldest peer of that address at once: a handshake survives as long as fewer
+//! newcomers than the share arrive meanwhile, and whoever holds many places holds up itself alone.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,18 +86,20 @@ impl Strangers {
 
     fn has_place(&self) -> bool {
         let mut table = self.table();
-        table.present.len() < self.total_max || table.evict(|_| true)
+        table.present.len() < self.total_max || table.evict()
     }
 
-    /// Gives a place to a peer with this address. Returns `None` if the address has its share and
-    /// none of its peers may be evicted.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<StrangerPlace> {
+    /// Gives a place to a peer with this address; evicts the oldest peer of the address if that has
+    /// its share.
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> StrangerPlace {
         let address = network_of(peer);
         let own = |stranger: &Stranger| stranger.address == address;
         let mut table = self.table();
         let present = table.present.iter().filter(|stranger| own(stranger));
-        if present.count() >= self.per_address_max && !table.evict(own) {
-            return None;
+        if present.count() >= self.per_address_max
+            && let Some(oldest) = table.present.iter().position(own)
+        {
+            table.evict_at(oldest);
         }
         let id = table.next_id;
         table.next_id += 1;
@@ -113,32 +116,35 @@ impl Strangers {
             has_sent: Arc::clone(&place.has_sent),
             evicted: place.evicted.clone(),
         });
-        Some(place)
+        place
     }
 
     /// Evicts a peer for its descriptor, if one may be evicted.
     pub(super) fn evict_one(&self) {
-        self.table().evict(|_| true);
+        self.table().evict();
     }
 }
 
 impl Table {
-    /// Evicts the oldest silent peer or else the oldest unfinished one among those that `may_go`.
-    /// Returns whether there was one.
-    fn evict(&mut self, may_go: impl Fn(&Stranger) -> bool) -> bool {
-        let mut among = self.present.iter();
-        let silent = among.position(|each| {
+    /// Evicts the oldest peer that has been silent for a moment, or else the oldest one that has
+    /// taken very long. Returns whether there was one.
+    fn evict(&mut self) -> bool {
+        let silent = self.present.iter().position(|each| {
             let has_sent = each.has_sent.load(Ordering::Relaxed);
-            may_go(each) && !has_sent && each.since.elapsed() >= SILENT_AGE
+            !has_sent && each.since.elapsed() >= SILENT_AGE
         });
-        let mut among = self.present.iter();
-        let unfinished =
-            || among.position(|each| may_go(each) && each.since.elapsed() >= UNFINISHED_AGE);
+        // The first is the oldest.
+        let first = self.present.first();
+        let unfinished = || (first?.since.elapsed() >= UNFINISHED_AGE).then_some(0);
         let Some(at) = silent.or_else(unfinished) else {
             return false;
         };
-        self.present.remove(at).evicted.cancel();
+        self.evict_at(at);
         true
+    }
+
+    fn evict_at(&mut self, at: usize) {
+        self.present.remove(at).evicted.cancel();
     }
 }
 
@@ -177,7 +183,7 @@ mod tests {
     }
 
     fn admit(strangers: &Arc<Strangers>, address: &str) -> StrangerPlace {
-        strangers.admit(address.parse().unwrap()).unwrap()
+        strangers.admit(address.parse().unwrap())
     }
 
     fn evicted(places: &[StrangerPlace]) -> Vec<bool> {
@@ -215,15 +221,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_with_its_share_evicts_its_own_or_is_closed() {
+    async fn an_address_with_its_share_evicts_its_own_oldest_at_once() {
         let strangers = strangers(10, 2);
         let addresses = ["10.0.0.1", "10.0.0.2", "::ffff:10.0.0.2"];
         let places = addresses.map(|address| admit(&strangers, address));
-        let same = "10.0.0.2".parse().unwrap();
-        assert!(strangers.admit(same).is_none());
-        advance(SILENT_AGE).await;
-        assert!(strangers.admit(same).is_some());
+        places[1].has_sent.store(true, Ordering::Relaxed);
+        let first = admit(&strangers, "10.0.0.2");
         assert_eq!(evicted(&places), [false, true, false]);
+        let _second = admit(&strangers, "10.0.0.2");
+        assert_eq!(evicted(&places), [false, true, true]);
+        assert!(!first.evicted.is_cancelled());
     }
 
     #[test]
