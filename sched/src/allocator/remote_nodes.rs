@@ -69,12 +69,13 @@ const REMEMBERED_MAX: usize = 2_000;
 /// Most containers whose end is awaited. Further ones are not counted against their node.
 const LIVE_MAX: usize = 20_000;
 
-/// Node of an earlier list or of the last one.
+/// Node of an earlier list that is not on the last one.
 #[derive(Clone, Debug)]
 struct Remembered {
     node: RemoteNode,
     /// Position in the last list that had the node.
     rank: usize,
+    /// Time at which that list came.
     seen: MonoMillis,
 }
 
@@ -89,9 +90,10 @@ struct Live {
 #[derive(Clone, Debug)]
 pub(super) struct RemoteNodes {
     placement: Placement,
-    /// Nodes of the last list, the least loaded first, each once. Under [`Placement::Spread`] with
-    /// those of earlier lists behind them.
-    nodes: Vec<Remembered>,
+    /// Nodes of the last list, the least loaded first, each once.
+    list: Vec<RemoteNode>,
+    /// Nodes of earlier lists, those seen longest ago first. Used under [`Placement::Spread`].
+    earlier: Vec<Remembered>,
     /// Whether the last list had no node: none has a free place then, not even an earlier one.
     is_list_empty: bool,
     received: Option<MonoMillis>,
@@ -114,7 +116,8 @@ impl RemoteNodes {
     pub(super) fn new(placement: Placement, seed: u64) -> Self {
         Self {
             placement,
-            nodes: Vec::new(),
+            list: Vec::new(),
+            earlier: Vec::new(),
             is_list_empty: true,
             received: None,
             given: BTreeMap::new(),
@@ -130,35 +133,38 @@ impl RemoteNodes {
     /// Forgets the nodes, but not the containers on them. A new ResourceManager knows only nodes
     /// that have registered with it, and ignores containers elsewhere.
     pub(super) fn forget(&mut self) {
-        self.nodes.clear();
+        self.list.clear();
+        self.earlier.clear();
     }
 
     /// Replaces the list, even by an empty one.
-    pub(super) fn replace(&mut self, nodes: Vec<RemoteNode>, now: MonoMillis) {
+    pub(super) fn replace(&mut self, mut list: Vec<RemoteNode>, now: MonoMillis) {
         // Each call of an AM brings a list, so ids are compared where they are, not cloned.
         let mut listed = BTreeSet::new();
-        let is_used: Vec<bool> = nodes
+        let is_used: Vec<bool> = list
             .iter()
             .map(|node| listed.len() < REMOTE_NODES_MAX && listed.insert(&node.node_id))
             .collect();
-        let mut earlier = std::mem::take(&mut self.nodes);
-        match self.placement {
-            Placement::ListOrder => earlier.clear(),
-            Placement::Spread => {
-                earlier.retain(|known| {
+        let (last, seen) = (std::mem::take(&mut self.list), self.received);
+        match (self.placement, seen) {
+            (Placement::ListOrder, _) | (Placement::Spread, None) => {}
+            (Placement::Spread, Some(seen)) => {
+                let last = last.into_iter().enumerate();
+                let last = last.map(|(rank, node)| Remembered { node, rank, seen });
+                let is_earlier = |known: &Remembered| {
                     now.since(known.seen) <= REMEMBERED_MS && !listed.contains(&known.node.node_id)
-                });
+                };
+                self.earlier.retain(is_earlier);
+                self.earlier.extend(last.filter(is_earlier));
+                let known = self.earlier.len() + listed.len();
+                self.earlier.drain(..known.saturating_sub(REMEMBERED_MAX));
                 self.resting.retain(|_, until| *until > now);
             }
         }
         self.is_list_empty = listed.is_empty();
-        let used = nodes.into_iter().zip(is_used).filter(|(_, used)| *used);
-        let list = used.enumerate().map(|(rank, (node, _))| Remembered {
-            node,
-            rank,
-            seen: now,
-        });
-        self.nodes = list.chain(earlier).take(REMEMBERED_MAX).collect();
+        let mut is_used = is_used.into_iter();
+        list.retain(|_| is_used.next().unwrap_or(false));
+        self.list = list;
         self.received = Some(now);
     }
 
@@ -175,7 +181,8 @@ impl RemoteNodes {
 
     /// Removes nodes that take no containers any more from the candidates.
     pub(super) fn remove(&mut self, gone: &BTreeSet<NodeId>) {
-        self.nodes
+        self.list.retain(|node| !gone.contains(&node.node_id));
+        self.earlier
             .retain(|known| !gone.contains(&known.node.node_id));
     }
 
@@ -240,22 +247,24 @@ impl RemoteNodes {
             Placement::ListOrder => &self.given,
             Placement::Spread => &self.live_count,
         };
-        let (received, resting) = (self.received, &self.resting);
-        let is_list_empty = self.is_list_empty;
+        let earlier = self.earlier.iter().rev();
+        let earlier = earlier.filter(|known| now.since(known.seen) <= REMEMBERED_MS);
+        let earlier = earlier.map(|known| (known.rank, &known.node));
         let candidates: Vec<Candidate<'_>> = self
-            .nodes
+            .list
             .iter()
-            .filter(|_| !is_list_empty)
-            .filter(|known| Some(known.seen) == received || now.since(known.seen) <= REMEMBERED_MS)
-            .filter(|known| !blacklist.contains(&known.node.node_id.host))
-            .filter(|known| {
-                let until = resting.get(&known.node.node_id);
+            .enumerate()
+            .chain(earlier)
+            .filter(|_| !self.is_list_empty)
+            .filter(|(_, node)| !blacklist.contains(&node.node_id.host))
+            .filter(|(_, node)| {
+                let until = self.resting.get(&node.node_id);
                 until.is_none_or(|until| *until <= now)
             })
-            .map(|known| Candidate {
-                node: &known.node,
-                rank: known.rank,
-                given: counts.get(&known.node.node_id).copied().unwrap_or(0),
+            .map(|(rank, node)| Candidate {
+                node,
+                rank,
+                given: counts.get(&node.node_id).copied().unwrap_or(0),
                 used: 0,
             })
             .collect();
@@ -295,9 +304,9 @@ mod tests {
                 .resting
                 .insert(list(first)[0].node_id.clone(), now + REST_MS);
         }
-        assert_eq!(nodes.nodes.len(), REMEMBERED_MAX);
+        assert_eq!(nodes.list.len() + nodes.earlier.len(), REMEMBERED_MAX);
         nodes.replace(Vec::new(), now + REMEMBERED_MS + 1);
-        assert!(nodes.nodes.is_empty());
+        assert!(nodes.list.is_empty() && nodes.earlier.is_empty());
         assert!(nodes.resting.is_empty());
     }
 }
