@@ -158,7 +158,7 @@ fn help_says_what_the_table_and_the_exit_status_mean() {
 fn a_job_with_a_service_that_cannot_be_is_refused() {
     let output = shell(&["--role-history", "../other"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let reason = "a service has a name of 1 to 100 letters";
+    let reason = "a service has a name of 1 to 80 letters";
     assert!(text(&output.stderr).starts_with(reason), "{output:?}");
     let output = shell(&["--role-history-guaranteed"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

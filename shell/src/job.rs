@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use records::{ExecutionType, Resource};
-use role_history::opt_in::{SERVICE_CHARS_MAX, is_service_name};
+use role_history::opt_in::{SERVICE_BYTES_MAX, is_service_name};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -123,7 +123,7 @@ pub enum JobError {
     },
     /// Service with a name that no directory of histories may have.
     #[error(
-        "a service has a name of 1 to {SERVICE_CHARS_MAX} letters, digits, dots, _ and -, not a dot first"
+        "a service has a name of 1 to {SERVICE_BYTES_MAX} letters, digits, dots, _ and -, not a dot first"
     )]
     ServiceName,
     /// Empty name, or one of too many characters.

@@ -4,6 +4,7 @@ use amrm_proxy::role_history::view::{RoleHistoryView, RoleView};
 use hyper::StatusCode;
 use maud::{Markup, html};
 use records::Now;
+use role_history::opt_in::SERVICE_VARIABLE;
 use time::UtcOffset;
 
 use super::{Totals, ago, ask_reason, escalates_in_ms, source};
@@ -19,7 +20,7 @@ pub(super) fn services(histories: &RoleHistories) -> Answer {
         @if histories.services.is_empty() {
             p.note {
                 "No service keeps a role history here. A job opts in with the variable "
-                "NM_AGENT_ROLE_HISTORY of its ApplicationMaster, on nodes with an AMRMProxy."
+                (SERVICE_VARIABLE) " of its ApplicationMaster, on nodes with an AMRMProxy."
             }
         } @else {
             table {
