@@ -1,4 +1,5 @@
-//! Start of every benchmark of this crate: its arguments, and the conditions it runs under, printed.
+//! Start of every benchmark of this crate: reads its arguments, chooses the file system of its
+//! files, prints the conditions.
 //!
 //! `--quick` measures everything with few samples. `--no-java` leaves Hadoop's NodeManager out, as
 //! does a missing Java; `--java` insists on it. A benchmark may know more arguments.

@@ -76,7 +76,7 @@ impl FromIterator<Duration> for Samples {
     }
 }
 
-/// Milliseconds.
+/// Times or differences in milliseconds, in any order; at least one.
 impl FromIterator<f64> for Samples {
     fn from_iter<I: IntoIterator<Item = f64>>(times: I) -> Self {
         let mut samples: Vec<f64> = times.into_iter().collect();

@@ -25,7 +25,7 @@ const SOFT_LIMIT_PERCENT: u64 = 90;
 /// `DEFAULT_NM_MEMORY_RESOURCE_CGROUPS_SWAPPINESS`, of a guaranteed container.
 const SWAPPINESS: u64 = 0;
 
-/// `OPPORTUNISTIC_SWAPPINESS`.
+/// `OPPORTUNISTIC_SWAPPINESS`: `memory.swappiness` of an opportunistic container.
 const SWAPPINESS_OPPORTUNISTIC: u64 = 100;
 
 /// Deadline for the processes of a killed container to leave its cgroup.

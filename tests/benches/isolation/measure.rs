@@ -51,7 +51,7 @@ impl Effort {
         Self {
             seconds: if quick { 1 } else { 5 },
             rounds: if quick { 1 } else { 2 },
-            rounds_max: if quick { 2 } else { 5 },
+            rounds_max: if quick { 2 } else { 4 },
         }
     }
 }

@@ -43,7 +43,7 @@ impl Effort {
             launches: if quick { 30 } else { 200 },
             sustained: Duration::from_secs(if quick { 2 } else { 5 }),
             warm_up: if quick { 5 } else { 100 },
-            freezing: if quick { 5 } else { 150 },
+            freezing: if quick { 5 } else { 100 },
             killing: if quick { 3 } else { 100 },
         }
     }

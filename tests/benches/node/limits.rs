@@ -21,7 +21,7 @@ const LIVES_AT_ONCE: usize = 8;
 pub(crate) struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// Parses `/proc/PID/environ`.
+    /// Parses the bytes of `/proc/PID/environ`: `NAME=value`, each ended by a zero byte.
     pub(crate) fn parse(environ: &[u8]) -> Self {
         let variables = environ.split(|byte| *byte == 0).filter_map(|variable| {
             let at = variable.iter().position(|byte| *byte == b'=')?;

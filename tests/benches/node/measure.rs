@@ -43,10 +43,10 @@ impl Effort {
         Self {
             starts: if quick { 2 } else { 10 },
             warm_up: if quick { 5 } else { 200 },
-            launches: if quick { 10 } else { 150 },
+            launches: if quick { 10 } else { 200 },
             bursts: if quick { 1 } else { 8 },
             serial: Duration::from_secs(if quick { 1 } else { 5 }),
-            sustained: Duration::from_secs(if quick { 3 } else { 20 }),
+            sustained: Duration::from_secs(if quick { 3 } else { 10 }),
         }
     }
 }

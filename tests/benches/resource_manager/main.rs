@@ -5,8 +5,8 @@
 //! own, and share the machine with it. The machine's limit is the round trip of a byte to an echo
 //! on the loopback address, which no call can beat. Nothing passes or fails: the figures are for
 //! reading. Goals are 5,000 containers per second, and less than one processor for the heartbeats
-//! of a thousand nodes. `--quick` measures everything for a few seconds. Hadoop's ResourceManager is
-//! not measured.
+//! of a thousand nodes. `--quick` measures everything for a few seconds. There is no figure of
+//! Hadoop's ResourceManager.
 
 mod cluster;
 mod measure;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments.quick,
         Err(code) => return code,
     };
-    let period = Duration::from_secs(if quick { 3 } else { 20 });
+    let period = Duration::from_secs(if quick { 3 } else { 10 });
     let runtime = tokio::runtime::Runtime::new().expect("threads can be made");
     let limit = loopback::round_trips(3_000);
     println!("{NODES} nodes register");

@@ -11,15 +11,15 @@ const HEADER: [&str; 5] = ["", "Limit", "nm-agent", "Java NodeManager", "Java / 
 /// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Milliseconds.
+    /// Milliseconds; lower is better.
     Ms,
     /// Number per second; higher is better.
     PerSecond,
-    /// Mebibytes.
+    /// Mebibytes; lower is better.
     Mib,
-    /// Kibibytes.
+    /// Kibibytes; lower is better.
     Kib,
-    /// Processors in use.
+    /// Processors in use; lower is better.
     Processors,
     /// Percent of a job's speed that is left; higher is better.
     PercentKept,
