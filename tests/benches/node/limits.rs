@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,6 +39,45 @@ impl Environment {
     }
 }
 
+/// Figures of the shells of a launch, without a node.
+pub(crate) struct Shells {
+    /// Time from before the spawn to the first instruction of the command.
+    pub(crate) first_instruction: Samples,
+    /// Lives per second, on all processors.
+    pub(crate) lives_per_s: f64,
+}
+
+impl Shells {
+    /// Measures a command that starts in one bash, or in a bash that another executes.
+    fn measure(environment: &Environment, is_pair: bool, runs: usize, lives: Duration) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = folder.path().join("time");
+        let script = |command: &str| {
+            if is_pair {
+                format!("exec /bin/bash -c \"{}\"", command.replace('$', "\\$"))
+            } else {
+                command.to_owned()
+            }
+        };
+        let timed = script(&format!("echo $EPOCHREALTIME > '{}'", file.display()));
+        Self {
+            first_instruction: Samples::take(runs, |_| {
+                let begin = now();
+                life(&mut environment.bash(&timed));
+                first_instruction(&file, begin)
+            }),
+            lives_per_s: lives_per_s(environment, &script(":"), lives),
+        }
+    }
+
+    fn or_better(self, other: Self) -> Self {
+        Self {
+            first_instruction: self.first_instruction.or_shorter(other.first_instruction),
+            lives_per_s: self.lives_per_s.max(other.lives_per_s),
+        }
+    }
+}
+
 /// Figures of the machine.
 pub(crate) struct Limits {
     /// Time to spawn `/bin/true` and wait for its end.
@@ -48,11 +86,10 @@ pub(crate) struct Limits {
     pub(crate) bash_life: Samples,
     /// Round trip of one byte to an echo on the loopback address.
     pub(crate) round_trip: Samples,
-    /// Time from before the spawn of a bash that executes a bash, the minimum of a launch script,
-    /// to the first instruction of the second.
-    pub(crate) first_instruction: Samples,
-    /// Lives of such pairs per second, on all processors.
-    pub(crate) lives_per_s: f64,
+    /// The command's bash alone: what a launch needs at least.
+    pub(crate) bash: Shells,
+    /// A bash that executes the command's: what a launch script needs at least.
+    pub(crate) pair: Shells,
     /// Time from SIGTERM to the end of a process that does nothing.
     pub(crate) stop: Samples,
 }
@@ -65,8 +102,8 @@ impl Limits {
             true_life: self.true_life.or_shorter(other.true_life),
             bash_life: self.bash_life.or_shorter(other.bash_life),
             round_trip: self.round_trip.or_shorter(other.round_trip),
-            first_instruction: self.first_instruction.or_shorter(other.first_instruction),
-            lives_per_s: self.lives_per_s.max(other.lives_per_s),
+            bash: self.bash.or_better(other.bash),
+            pair: self.pair.or_better(other.pair),
             stop: self.stop.or_shorter(other.stop),
         }
     }
@@ -75,13 +112,13 @@ impl Limits {
     pub(crate) fn measure(environment: &Environment, quick: bool) -> Self {
         let runs = if quick { 50 } else { 300 };
         let lives = Duration::from_secs(if quick { 1 } else { 5 });
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let shells = |is_pair| Shells::measure(environment, is_pair, runs, lives);
         Self {
             true_life: Samples::take(runs, |_| life(&mut Command::new("/bin/true"))),
             bash_life: Samples::take(runs, |_| life(&mut environment.bash(":"))),
             round_trip: round_trips(runs * 10),
-            first_instruction: Samples::take(runs, |_| bash_in_bash(environment, folder.path())),
-            lives_per_s: lives_per_s(environment, lives),
+            bash: shells(false),
+            pair: shells(true),
             stop: Samples::take(runs.min(100), |_| stop()),
         }
     }
@@ -94,26 +131,15 @@ fn life(command: &mut Command) -> Duration {
     begin.elapsed()
 }
 
-fn bash_in_bash(environment: &Environment, folder: &Path) -> Duration {
-    let file = folder.join("time");
-    let script = format!(
-        "exec /bin/bash -c \"echo \\$EPOCHREALTIME > '{}'\"",
-        file.display()
-    );
-    let begin = now();
-    life(&mut environment.bash(&script));
-    first_instruction(&file, begin)
-}
-
-fn lives_per_s(environment: &Environment, duration: Duration) -> f64 {
+fn lives_per_s(environment: &Environment, script: &str, duration: Duration) -> f64 {
     let begin = Instant::now();
     let threads: Vec<_> = (0..LIVES_AT_ONCE)
         .map(|_| {
-            let environment = environment.clone();
+            let (environment, script) = (environment.clone(), script.to_owned());
             std::thread::spawn(move || {
                 let mut lives = 0_u32;
                 while begin.elapsed() < duration {
-                    life(&mut environment.bash("exec /bin/bash -c :"));
+                    life(&mut environment.bash(&script));
                     lives += 1;
                 }
                 lives

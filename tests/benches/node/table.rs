@@ -11,12 +11,15 @@ use crate::measure::Figures;
 pub(crate) fn render_machine(limits: &Limits) -> String {
     format!(
         "this machine, p50: fork and exec of /bin/true to its end {:.2} ms, of `bash -c :` {:.2} ms, \
-         loopback round trip {:.3} ms\nlimit: exec and three round trips; bash that executes bash, \
-         with a container's environment; those on all processors; SIGTERM to `sleep`\ntimes: p50 / \
-         p99 (number of samples); the longest, named max, where there are fewer than 100\n",
+         loopback round trip {:.3} ms; a bash that executes the command's, as a launch script does: \
+         first instruction {:.2} ms, {:.0} lives/s\nlimit: exec and three round trips; the command's \
+         bash with a container's environment; those on all processors; SIGTERM to `sleep`\ntimes: \
+         p50 / p99 (number of samples); the longest, named max, where there are fewer than 100\n",
         limits.true_life.p50(),
         limits.bash_life.p50(),
-        limits.round_trip.p50()
+        limits.round_trip.p50(),
+        limits.pair.first_instruction.p50(),
+        limits.pair.lives_per_s,
     )
 }
 
@@ -30,7 +33,7 @@ pub(crate) fn render(limits: &Limits, agent: &Figures, java: Option<&Figures>) -
         Row::new(what, unit, figure(agent)).java(java.map(figure))
     };
     let registration = limits.true_life.p50() + 3.0 * limits.round_trip.p50();
-    let first = &limits.first_instruction;
+    let first = &limits.bash.first_instruction;
     let stop = limits.stop.p50();
     let rows = [
         times("process start to registered", |f| &f.registration)
@@ -53,7 +56,7 @@ pub(crate) fn render(limits: &Limits, agent: &Figures, java: Option<&Figures>) -
         amount("container lives, 32 at once", Unit::PerSecond, |f| {
             f.sustained.per_s
         })
-        .limit(limits.lives_per_s)
+        .limit(limits.bash.lives_per_s)
         .in_readme(),
         amount("CPU time of the node for each of them", Unit::Ms, |f| {
             f.sustained.processor_ms
