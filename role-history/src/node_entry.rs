@@ -191,6 +191,13 @@ impl NodeEntry {
         self.listed = self.is_available();
     }
 
+    /// Takes over a last use from a history that was loaded late, or that names a node twice: the
+    /// most recent counts.
+    pub(crate) fn merge_last_use(&mut self, last_used: EpochMillis) {
+        self.last_used = self.last_used.max(last_used);
+        self.list_if_available();
+    }
+
     /// Counts an accepted container.
     pub(crate) fn add(&mut self, phase: Phase) {
         *self.count_mut(phase) += 1;

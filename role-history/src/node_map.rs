@@ -88,7 +88,7 @@ pub(crate) struct ReportEffect {
 }
 
 /// Known nodes by host name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodeMap {
     nodes: Vec<NodeInstance>,
     by_host: BTreeMap<Arc<str>, NodeIndex>,
@@ -100,21 +100,11 @@ pub struct NodeMap {
 }
 
 impl NodeMap {
-    /// Creates a map without nodes.
-    pub(crate) fn new<'a>(roles: impl IntoIterator<Item = &'a Role>) -> Self {
-        let roles = roles.into_iter().map(|role| {
-            let rule = Rule::of(role);
-            let ready = ReadyList::default();
-            (role.id, RoleNodes { rule, ready })
-        });
-        Self {
-            nodes: Vec::new(),
-            by_host: BTreeMap::new(),
-            labels: BTreeSet::new(),
-            roles: roles.collect(),
-            recently_failed: BTreeSet::new(),
-            entries: 0,
-        }
+    /// Adds a role that no node has run. A role of the same id is replaced.
+    pub(crate) fn add_role(&mut self, role: &Role) {
+        let rule = Rule::of(role);
+        let ready = ReadyList::default();
+        self.roles.insert(role.id, RoleNodes { rule, ready });
     }
 
     /// Returns the node of a host, or `None` for an unknown host.
@@ -159,6 +149,14 @@ impl NodeMap {
             (Some(role), Some(entry)) => role.rule.is_unreliable(entry),
             (None, _) | (_, None) => false,
         }
+    }
+
+    /// Returns the number of nodes that recent failures rule out, counted for each role.
+    #[must_use]
+    pub fn excluded(&self) -> usize {
+        let failed = self.recently_failed.iter();
+        let excluded = failed.filter(|(node, role)| self.is_unreliable(self.node(*node), *role));
+        excluded.count()
     }
 
     pub(crate) fn find(&self, host: &str) -> Option<NodeIndex> {
@@ -230,8 +228,8 @@ impl NodeMap {
         self.index(node, role);
     }
 
-    /// Adds the entries of a loaded history. A million single changes would take seconds, so the
-    /// lists are built once, at the end.
+    /// Adds the entries of a loaded history to those that exist. A million single changes would take
+    /// seconds, so the lists are built once, at the end.
     pub(crate) fn restore<'a>(
         &mut self,
         entries: impl IntoIterator<Item = (&'a str, RoleId, EpochMillis)>,
@@ -244,11 +242,12 @@ impl NodeMap {
                 .unwrap_or_else(|| self.get_or_create(host));
             last = Some(node);
             let instance = &mut self.nodes[node.0 as usize];
-            // A file that names a node twice counts with its most recent use.
-            let known = instance.entry(role).map(NodeEntry::last_used);
-            let last_used = known.map_or(last_used, |known| known.max(last_used));
-            if instance.insert(NodeEntry::restored(role, last_used)) {
-                self.entries += 1;
+            match instance.entry_mut(role) {
+                Some(known) => known.merge_last_use(last_used),
+                None => {
+                    instance.insert(NodeEntry::restored(role, last_used));
+                    self.entries += 1;
+                }
             }
         }
         let mut ready: BTreeMap<RoleId, Vec<(EpochMillis, NodeIndex)>> = BTreeMap::new();

@@ -61,6 +61,9 @@ pub struct RoleHistoryConfig {
     /// Whether nodes that fail too often are blacklisted for the whole application (Slider, since
     /// 2017). Off: they are left out of asks, and a relaxed ask may still land there.
     pub blacklist: bool,
+    /// Whether a container that ends is replaced. Off where the ApplicationMaster asks for each
+    /// container itself: the desired number falls with each end.
+    pub replaces_ended: bool,
 }
 
 impl Default for RoleHistoryConfig {
@@ -72,6 +75,7 @@ impl Default for RoleHistoryConfig {
             anti_affine_at_once: NonZeroU32::MAX,
             release_choice: ReleaseChoice::default(),
             blacklist: false,
+            replaces_ended: true,
         }
     }
 }
@@ -145,6 +149,7 @@ struct SaveState {
 pub struct RoleHistory {
     config: RoleHistoryConfig,
     roles: BTreeMap<RoleId, RoleState>,
+    names: BTreeSet<String>,
     nodes: NodeMap,
     nodes_reported: bool,
     outstanding: OutstandingRequestTracker,
@@ -168,32 +173,11 @@ impl RoleHistory {
         roles: impl IntoIterator<Item = Role>,
         now: Now,
     ) -> Result<Self, RoleError> {
-        let mut states: BTreeMap<RoleId, RoleState> = BTreeMap::new();
-        let mut names = BTreeSet::new();
-        for role in roles {
-            role.validate()?;
-            if !names.insert(role.name.clone()) {
-                return Err(RoleError::DuplicateName { name: role.name });
-            }
-            let id = role.id;
-            let state = RoleState {
-                role,
-                status: RoleStatus::default(),
-                unfulfilled: BTreeSet::new(),
-            };
-            if let Some(before) = states.insert(id, state) {
-                return Err(RoleError::DuplicateId {
-                    id,
-                    first: before.role.name,
-                    second: states.remove(&id).map_or(String::new(), |s| s.role.name),
-                });
-            }
-        }
-        let nodes = NodeMap::new(states.values().map(|state| &state.role));
-        Ok(Self {
+        let mut history = Self {
             config,
-            roles: states,
-            nodes,
+            roles: BTreeMap::new(),
+            names: BTreeSet::new(),
+            nodes: NodeMap::default(),
             nodes_reported: false,
             outstanding: OutstandingRequestTracker::default(),
             containers: Containers::default(),
@@ -205,7 +189,37 @@ impl RoleHistory {
             save: SaveState::default(),
             ignored: IgnoredEvents::default(),
             wall: now.wall,
-        })
+        };
+        roles
+            .into_iter()
+            .try_for_each(|role| history.add_role(role))?;
+        Ok(history)
+    }
+
+    /// Adds a role. Its desired number begins at 0.
+    ///
+    /// # Errors
+    /// A role with the same id or name, or a label that YARN would refuse. Nothing has changed then.
+    pub fn add_role(&mut self, role: Role) -> Result<(), RoleError> {
+        role.validate()?;
+        if let Some(known) = self.roles.get(&role.id) {
+            return Err(RoleError::DuplicateId {
+                id: role.id,
+                first: known.role.name.clone(),
+                second: role.name,
+            });
+        }
+        if !self.names.insert(role.name.clone()) {
+            return Err(RoleError::DuplicateName { name: role.name });
+        }
+        self.nodes.add_role(&role);
+        let state = RoleState {
+            role,
+            status: RoleStatus::default(),
+            unfulfilled: BTreeSet::new(),
+        };
+        self.roles.insert(state.role.id, state);
+        Ok(())
     }
 
     /// Returns the roles with their counters, by id.

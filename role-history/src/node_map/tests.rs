@@ -13,7 +13,8 @@ fn role() -> Role {
 
 /// Creates a map where the role was last used at these times.
 fn map(role: &Role, used: &[(&str, i64)]) -> NodeMap {
-    let mut map = NodeMap::new([role]);
+    let mut map = NodeMap::default();
+    map.add_role(role);
     map.restore(
         used.iter()
             .map(|&(host, at)| (host, STORE, EpochMillis(at))),
@@ -130,7 +131,8 @@ fn a_node_that_lost_the_roles_label_is_not_asked_for() {
 
 #[test]
 fn reports_are_significant_by_the_three_rules() {
-    let mut map = NodeMap::new([&role()]);
+    let mut map = NodeMap::default();
+    map.add_role(&role());
     let mut significant = |state, label| map.report("a", state, label).significant;
     assert!(significant(NodeState::Running, ""), "an unknown host");
     assert!(!significant(NodeState::Running, ""), "a repetition");

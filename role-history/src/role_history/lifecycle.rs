@@ -175,8 +175,12 @@ impl RoleHistory {
                 entry.complete(phase, outcome, short_lived, used_at);
             }
         });
+        let is_replaced = self.config.replaces_ended;
         if let Some(status) = self.status_mut(role) {
             status.actual = status.actual.saturating_sub(1);
+            if !is_replaced {
+                status.desired = status.desired.saturating_sub(1);
+            }
             if releasing {
                 status.releasing = status.releasing.saturating_sub(1);
                 status.completed += 1;

@@ -35,7 +35,8 @@ pub struct Snapshot {
 }
 
 impl RoleHistory {
-    /// Takes a saved history. Call on a new history, before the first node reports.
+    /// Takes a saved history: on a new history before the first node reports, or later, when
+    /// reading the file took long. Of two last uses of a node the most recent counts.
     ///
     /// Whatever was running counts as used until the time of the save: the file tells nothing about
     /// the present, and what runs is replayed from the ResourceManager's list. Roles are found by
@@ -78,7 +79,7 @@ impl RoleHistory {
         let roles = i32::try_from(self.roles.len()).unwrap_or(i32::MAX);
         report.other_role_count = (saved.roles != roles).then_some(saved.roles);
         self.wall = self.wall.max(saved.saved);
-        self.save.saved = saved.saved;
+        self.save.saved = self.save.saved.max(saved.saved);
         self.save.thawed = Some(saved.saved);
         report
     }

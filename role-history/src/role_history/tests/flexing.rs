@@ -199,3 +199,40 @@ fn tearing_down_saves_before_it_releases() {
     service.allocate(&["n5"]);
     assert_eq!(service.done(), ["release 3"]);
 }
+
+#[test]
+fn where_the_master_asks_itself_an_ended_container_is_not_replaced() {
+    let config = RoleHistoryConfig {
+        replaces_ended: false,
+        ..RoleHistoryConfig::default()
+    };
+    let mut service = Service::with(config, role(STORE, "store"));
+    let containers = service.run(&["n1", "n2"]);
+    service.complete(containers[0], 1);
+    assert!(service.done().is_empty());
+    assert_eq!((service.status().desired, service.status().actual), (1, 1));
+    assert_eq!(service.history.requested(STORE), 0);
+}
+
+#[test]
+fn a_role_that_is_added_later_is_asked_for_like_the_others() {
+    let mut service = Service::new();
+    let added = RoleId::new(9).unwrap();
+    let now = service.now();
+    assert_eq!(
+        service
+            .history
+            .set_desired(added, 1, now, &mut service.actions),
+        Err(OperationError::UnknownRole(added))
+    );
+    service.history.add_role(role(added, "cache")).unwrap();
+    service.flex(added, 1);
+    assert_eq!(service.done(), ["request 1: any"]);
+    assert!(service.history.add_role(role(added, "other")).is_err());
+    assert!(
+        service
+            .history
+            .add_role(role(RoleId::new(10).unwrap(), "cache"))
+            .is_err()
+    );
+}

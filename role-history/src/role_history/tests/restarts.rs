@@ -217,3 +217,23 @@ fn a_save_is_later_than_the_one_before_whatever_the_clock_does() {
     thawed.history.thaw(&saved(None, &[]));
     assert_eq!(thawed.history.snapshot(back).history.saved.0, BEGIN + 1);
 }
+
+#[test]
+fn a_history_that_is_loaded_late_joins_what_has_happened_since() {
+    let mut service = Service::new();
+    let containers = service.run(&["n1", "n2"]);
+    service.pass(1_000);
+    service.complete(containers[1], 0);
+    service.done();
+    let report = service.history.thaw(&saved(
+        None,
+        &[("n1", 1, true, 0), ("n2", 1, true, 0), ("n3", 1, true, 0)],
+    ));
+    assert_eq!(report.loaded, 3);
+    assert_eq!(service.entry("n1").live(), 1);
+    assert!(!service.entry("n1").is_listed());
+    // The present use of n2 is the more recent one.
+    assert_eq!(service.entry("n2").last_used(), EpochMillis(BEGIN + 1_000));
+    assert_eq!(service.history.nodes().entries(), 3);
+    assert!(service.history.is_dirty());
+}
