@@ -36,7 +36,7 @@ pub use distributed::{
 };
 pub use guaranteed::GuaranteedAllocator;
 pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerContext};
-pub use remote_nodes::{Placement, REMOTE_NODES_MAX, RemoteNode};
+pub use remote_nodes::{HostPreferences, Placement, REMOTE_NODES_MAX, RemoteNode};
 pub use rooms::{ChargeError, NodeRoom, Released};
 
 /// Most containers that one call allocates, whatever is asked for. Each takes about 500 bytes of an

@@ -62,9 +62,9 @@ pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
     AskRules, AskView, BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
     DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, GuaranteedAllocator, Locality, NodeRoom,
-    OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks, Placement,
-    REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
+    DistributedOpportunisticContainerAllocator, GuaranteedAllocator, HostPreferences, Locality,
+    NodeRoom, OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks,
+    Placement, REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, PAUSE_MAX_MS_DEFAULT,

@@ -28,20 +28,23 @@
 //! - several NodeManagers on a host are several nodes
 //! - the sequence of ids continues after a restart of the agent ([`DistributedAllocatorState`])
 
+mod allocation;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use records::{
-    ApplicationAttemptId, ContainerExitStatus, ContainerId, ExecutionType, ExecutionTypeRequest,
-    MonoMillis, NodeId, Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId,
+    Resource, ResourceRequest,
 };
 
+pub use self::allocation::{AskOrigin, DistributedAllocation};
 use super::ask::AskKey;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::id_range::ContainerIdRange;
-use super::remote_nodes::{Placement, RemoteNode, RemoteNodes, Shares};
+use super::remote_nodes::{HostPreferences, Placement, RemoteNode, RemoteNodes, Shares};
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, Locality, ResourceLimits};
 
 /// Configuration of the allocation on a node.
@@ -90,60 +93,6 @@ pub struct DistributedGrant {
     pub container_id_start: i64,
 }
 
-/// Container allocated on this node, with the data for its token and its message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DistributedAllocation {
-    /// Allocated container, in the size that its token states.
-    pub container: ContainerAllocation,
-    /// Web address of the container's node, as `host:port`.
-    pub http_address: String,
-    /// Partition of the container's node; the default one is the empty text.
-    pub partition: String,
-    /// Ask that the container satisfies.
-    pub origin: AskOrigin,
-}
-
-/// Properties of a satisfied ask that the container does not have: enough to ask again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskOrigin {
-    /// Size asked for.
-    pub capability: Resource,
-    /// Whether the ask accepted any node.
-    pub relax_locality: bool,
-    /// Rack whose line the container satisfies.
-    pub rack: Option<String>,
-}
-
-impl DistributedAllocation {
-    /// Returns the lines of an ask for this container alone.
-    fn ask_again(&self) -> impl Iterator<Item = ResourceRequest> {
-        let Self {
-            container,
-            partition,
-            origin,
-            ..
-        } = self;
-        let host = (container.locality == Locality::NodeLocal)
-            .then(|| ResourceName::Host(container.node_id.host.clone()));
-        let rack = origin.rack.clone().map(ResourceName::Rack);
-        let total = (ResourceName::Any, origin.relax_locality);
-        let places = [host, rack].into_iter().flatten().map(|name| (name, true));
-        [total]
-            .into_iter()
-            .chain(places)
-            .map(|(resource_name, relax_locality)| ResourceRequest {
-                priority: container.priority,
-                resource_name,
-                capability: origin.capability,
-                num_containers: 1,
-                relax_locality,
-                allocation_request_id: container.allocation_request_id,
-                execution_type_request: ExecutionTypeRequest::default(),
-                node_label_expression: (!partition.is_empty()).then(|| partition.clone()),
-            })
-    }
-}
-
 /// State to persist over a restart of the agent, as plain values. The list of nodes is left out
 /// because it would be too old.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,6 +123,7 @@ pub struct DistributedOpportunisticContainerAllocator {
     ids: ContainerIdRange,
     wanted: AttemptAsks,
     nodes: RemoteNodes,
+    preferences: HostPreferences,
     unconfirmed: Vec<DistributedAllocation>,
 }
 
@@ -209,6 +159,7 @@ impl DistributedOpportunisticContainerAllocator {
             ids: ContainerIdRange::new(0, 0),
             wanted: AttemptAsks::new(AskRules::Strict),
             nodes: RemoteNodes::new(config.placement, seed_of(attempt)),
+            preferences: HostPreferences::default(),
             unconfirmed: Vec::new(),
         }
     }
@@ -305,6 +256,13 @@ impl DistributedOpportunisticContainerAllocator {
         self.wanted.update_blacklist(additions, removals)
     }
 
+    /// Replaces the hosts that asks prefer among the nodes of the lists. Places that an ask names
+    /// come before them. Under [`Placement::ListOrder`] a host is preferred only while the attempt
+    /// has as few recent containers there as anywhere, because ends are not watched.
+    pub fn set_preferences(&mut self, preferences: HostPreferences) {
+        self.preferences = preferences;
+    }
+
     /// Returns the containers to send to the ResourceManager with this call: those of a failed
     /// call, or else new ones for the outstanding asks, which are lowered. Containers keep their
     /// ids until [`confirmed`](Self::confirmed).
@@ -342,15 +300,18 @@ impl DistributedOpportunisticContainerAllocator {
             ids,
             wanted: AttemptAsks { asks, blacklist },
             nodes,
+            preferences,
             unconfirmed,
             ..
         } = self;
+        let run_time_ms = nodes.run_time_ms();
         let mut turn = nodes.turn(blacklist, shares, now);
+        turn.set_preferences(preferences, run_time_ms);
         asks.in_turns(|key, ask| {
             if budget == 0 {
                 return ControlFlow::Break(());
             }
-            let Some((node, locality)) = turn.take(ask) else {
+            let Some((node, locality)) = turn.take(key, ask) else {
                 return ControlFlow::Continue(false);
             };
             let Some(id) = ids.next() else {
@@ -396,6 +357,9 @@ impl DistributedOpportunisticContainerAllocator {
         now: MonoMillis,
     ) {
         let is_refusal = exit_status == ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+        if !is_refusal {
+            self.nodes.learn_run_time(id.id, now);
+        }
         self.nodes.ended(id.id, is_refusal.then_some(now));
     }
 

@@ -5,6 +5,7 @@
 //! time are therefore remembered and count against a node: an attempt with frequent heartbeats does
 //! not send everything to the node at the head of the list.
 
+mod preference;
 mod refusal_limit;
 mod turn;
 
@@ -14,6 +15,7 @@ use records::{MonoMillis, NodeId};
 
 use crate::random::SplitMix64;
 
+pub use self::preference::HostPreferences;
 use self::refusal_limit::RefusalLimit;
 use self::turn::Candidate;
 pub(super) use self::turn::{Shares, Turn};
@@ -106,6 +108,9 @@ pub(super) struct RemoteNodes {
     live: BTreeMap<i64, Live>,
     live_count: BTreeMap<NodeId, u32>,
     refusal_limit: RefusalLimit,
+    /// Mean run time of the containers that have ended, in milliseconds; `None` before the first.
+    /// The last end has a weight of an eighth.
+    run_time_ms: Option<u64>,
     /// Ends of rests, by node.
     resting: BTreeMap<NodeId, MonoMillis>,
     random: SplitMix64,
@@ -125,6 +130,7 @@ impl RemoteNodes {
             live: BTreeMap::new(),
             live_count: BTreeMap::new(),
             refusal_limit: RefusalLimit::new(),
+            run_time_ms: None,
             resting: BTreeMap::new(),
             random: SplitMix64::new(seed),
         }
@@ -212,6 +218,22 @@ impl RemoteNodes {
                 }
             }
         }
+    }
+
+    /// Learns the run time of a container that ends now, queueing included.
+    pub(super) fn learn_run_time(&mut self, container: i64, now: MonoMillis) {
+        if let Some(Live { placed, .. }) = self.live.get(&container) {
+            let ran_ms = now.since(*placed);
+            let mean = self
+                .run_time_ms
+                .map_or(ran_ms, |mean| mean - mean / 8 + ran_ms / 8);
+            self.run_time_ms = Some(mean);
+        }
+    }
+
+    /// Returns the mean run time of the containers that have ended; `None` before the first.
+    pub(super) const fn run_time_ms(&self) -> Option<u64> {
+        self.run_time_ms
     }
 
     /// Removes a container that has ended from the count of its node. `refused_at` is set if the

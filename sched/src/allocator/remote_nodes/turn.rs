@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use records::NodeId;
 
+use super::preference::{HostPreferences, PreferenceKey, Preferred};
 use super::{Placement, RemoteNode};
 use crate::allocator::Locality;
-use crate::allocator::ask::Ask;
+use crate::allocator::ask::{Ask, AskKey};
 use crate::allocator::places::Places;
 use crate::random::{Draw, SplitMix64};
 
@@ -31,6 +32,8 @@ struct Partition<'a> {
     by_rack: BTreeMap<&'a str, Vec<usize>>,
     /// Number of candidates that still take containers of asks that do not name their host.
     open: usize,
+    /// Containers of earlier heartbeats on the candidate that has the fewest.
+    least_given: u32,
 }
 
 /// Partitions by name. The default one has the empty text as its name and is usually the only one.
@@ -98,6 +101,7 @@ pub(in crate::allocator) struct Turn<'a> {
     shares: Shares,
     given: &'a mut BTreeMap<NodeId, u32>,
     random: &'a mut SplitMix64,
+    preferred: Option<Preferred<'a>>,
 }
 
 impl<'a> Turn<'a> {
@@ -112,8 +116,11 @@ impl<'a> Turn<'a> {
         // Stable sort: nodes with equal counts keep the list's order.
         candidates.sort_by_key(|candidate| candidate.given);
         let mut partitions = Partitions::default();
-        for (at, Candidate { node, .. }) in candidates.iter().enumerate() {
+        for (at, Candidate { node, given, .. }) in candidates.iter().enumerate() {
             let partition = partitions.get_or_add(&node.partition);
+            if partition.all.is_empty() {
+                partition.least_given = *given;
+            }
             partition.all.push(at);
             let host = partition.by_host.entry(&node.node_id.host);
             host.or_default().push(at);
@@ -127,14 +134,32 @@ impl<'a> Turn<'a> {
             shares,
             given,
             random,
+            preferred: None,
         }
+    }
+
+    /// Makes asks prefer hosts. `run_time_ms` is the mean run time of the attempt's containers.
+    pub(in crate::allocator) fn set_preferences(
+        &mut self,
+        preferences: &'a HostPreferences,
+        run_time_ms: Option<u64>,
+    ) {
+        self.preferred = Some(Preferred {
+            preferences,
+            run_time_ms,
+            candidates: BTreeMap::new(),
+        });
     }
 
     /// Chooses and counts the node for the next container of an ask; `None` if the ask gets none in
     /// this heartbeat. If the hosts that the ask names have reached their share, the ask waits
     /// instead of using another node.
-    pub(in crate::allocator) fn take(&mut self, ask: &Ask) -> Option<(&'a RemoteNode, Locality)> {
-        let (at, locality) = self.choose(ask)?;
+    pub(in crate::allocator) fn take(
+        &mut self,
+        key: &AskKey,
+        ask: &Ask,
+    ) -> Option<(&'a RemoteNode, Locality)> {
+        let (at, locality) = self.choose(key, ask)?;
         let candidate = &mut self.candidates[at];
         candidate.used += 1;
         let node = candidate.node;
@@ -151,7 +176,7 @@ impl<'a> Turn<'a> {
         Some((node, locality))
     }
 
-    fn choose(&mut self, ask: &Ask) -> Option<(usize, Locality)> {
+    fn choose(&mut self, key: &AskKey, ask: &Ask) -> Option<(usize, Locality)> {
         let partition = self.partitions.get(ask.partition())?;
         let mut is_named = false;
         let local = at_places(&partition.by_host, &ask.hosts).inspect(|_| is_named = true);
@@ -176,11 +201,42 @@ impl<'a> Turn<'a> {
         if !ask.wants_any() {
             return None;
         }
+        let key = (key.priority, key.allocation_request_id);
+        if let Some(at) = self.take_preferred(key, ask.partition()) {
+            return Some((at, Locality::OffSwitch));
+        }
         let at = match self.placement {
             Placement::ListOrder => self.first_least_used(ask.partition()),
             Placement::Spread => self.open_anywhere(ask.partition()),
         }?;
         Some((at, Locality::OffSwitch))
+    }
+
+    /// Returns the first candidate on a host that the ask prefers and whose wait is accepted.
+    fn take_preferred(&mut self, key: PreferenceKey, partition: &str) -> Option<usize> {
+        let elsewhere = self.shares.elsewhere;
+        let Preferred {
+            preferences,
+            run_time_ms,
+            candidates,
+        } = self.preferred.as_mut()?;
+        let hosts = preferences.hosts(key)?;
+        let partition = self.partitions.get(partition)?;
+        let preferred = candidates.entry(key).or_insert_with(|| {
+            let known = hosts
+                .iter()
+                .filter_map(|host| partition.by_host.get(&**host));
+            known.flatten().copied().collect()
+        });
+        while let Some(&at) = preferred.front() {
+            let candidate = &self.candidates[at];
+            let more = (candidate.given + candidate.used).saturating_sub(partition.least_given);
+            if candidate.used < elsewhere && preferences.accepts(more, *run_time_ms) {
+                return Some(at);
+            }
+            preferred.pop_front();
+        }
+        None
     }
 
     /// Returns the first unused candidate of a partition, or else the first of the least used.
@@ -341,10 +397,10 @@ mod tests {
             let mut asks = OutstandingAsks::new(AskRules::Strict);
             asks.update(&lines, now).unwrap();
             let mut differences = Vec::new();
-            asks.in_turns(|_, ask| {
+            asks.in_turns(|key, ask| {
                 let expected = chosen_by_looking(&turn, ask);
                 let expected = expected.map(|(at, locality)| (turn.candidates[at].node, locality));
-                let chosen = turn.take(ask);
+                let chosen = turn.take(key, ask);
                 if chosen != expected {
                     differences.push((chosen, expected));
                 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::allocator::{
     ASK_LINES_MAX, AskError, DistributedAllocation, DistributedAllocatorConfig,
     DistributedAllocatorState, DistributedGrant, DistributedOpportunisticContainerAllocator,
-    Placement, REMOTE_NODES_MAX, RemoteNode,
+    HostPreferences, Placement, REMOTE_NODES_MAX, RemoteNode,
 };
 
 type Allocator = DistributedOpportunisticContainerAllocator;

@@ -218,3 +218,66 @@ fn a_lost_node_is_no_candidate_until_a_list_has_it_again() {
     heartbeat(&mut allocator, &again, T0 + 1_000);
     assert!(hosts_of(allocator.allocate(T0 + 2_000)).contains("n1"));
 }
+
+/// Makes asks of the tests' priority prefer these hosts.
+fn prefer(allocator: &mut Allocator, hosts: &[&str], wait_max_ms: u64) {
+    let line = ask("*", 1);
+    let hosts = hosts.iter().map(|&host| host.into()).collect();
+    let mut preferences = HostPreferences::new(wait_max_ms);
+    preferences.set(line.priority, line.allocation_request_id, hosts);
+    allocator.set_preferences(preferences);
+}
+
+#[test]
+fn preferred_hosts_come_first_and_the_rest_goes_elsewhere() {
+    let mut allocator = spread(range(0, 10));
+    prefer(&mut allocator, &["n7", "gone", "n3"], 0);
+    allocator.update_asks(&[ask("*", 4)], T0).unwrap();
+    let given = allocator.allocate(T0);
+    let hosts: Vec<_> = given
+        .iter()
+        .map(|given| &given.container.node_id.host)
+        .collect();
+    assert_eq!(hosts.len(), 4);
+    assert_eq!(hosts[..2], ["n7", "n3"]);
+    assert!(
+        given
+            .iter()
+            .all(|given| given.container.locality == Locality::OffSwitch)
+    );
+}
+
+#[test]
+fn hosts_that_the_ask_names_come_before_preferred_ones() {
+    let mut allocator = spread(range(0, 10));
+    prefer(&mut allocator, &["n7"], 0);
+    allocator
+        .update_asks(&[ask("*", 1), ask(RACK_1, 1), ask("n2", 1)], T0)
+        .unwrap();
+    assert_eq!(
+        hosts_of(allocator.allocate(T0)),
+        BTreeSet::from(["n2".to_owned()])
+    );
+}
+
+#[test]
+fn a_preferred_host_is_given_up_when_its_containers_run_longer_than_the_bound() {
+    for (ran_ms, wait_max_ms, is_kept) in [(20_000, 30_000, true), (40_000, 30_000, false)] {
+        let mut allocator = spread(range(0, 4));
+        prefer(&mut allocator, &["n3"], wait_max_ms);
+        allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+        let first = allocator.allocate(T0)[0].container.clone();
+        allocator.confirmed(range(0, 4), T0 + 1_000);
+        // One container has ended, so run times are known; the next one still runs.
+        let ended = T0 + ran_ms;
+        allocator.container_ended(first.container_id, ContainerExitStatus(0), ended);
+        allocator.confirmed(range(0, 4), ended);
+        for at in [ended, ended + 1_000] {
+            allocator.update_asks(&[ask("*", 1)], at).unwrap();
+            let host = allocator.allocate(at)[0].container.node_id.host.clone();
+            let is_preferred = at == ended || is_kept;
+            assert_eq!(host == "n3", is_preferred, "{ran_ms} ms, {host}");
+            allocator.confirmed(range(0, 4), at);
+        }
+    }
+}
