@@ -6,6 +6,7 @@ use wire::exception::RemoteException;
 use crate::interceptor::{
     Action, AmMethod, Context, Gauges, Interceptor, Outcome, Request, Response,
 };
+use crate::role_history::files::HistoryNews;
 use crate::store::Part;
 
 /// Interceptors of one attempt, the one nearest to the AM first.
@@ -81,6 +82,18 @@ impl Chain {
     ) {
         for interceptor in self.interceptors.iter_mut().rev() {
             interceptor.on_reregistered(grant, request, context, actions);
+        }
+    }
+
+    /// Passes news about the role history's files to every interceptor.
+    pub fn history_news(
+        &mut self,
+        news: &HistoryNews,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        for interceptor in &mut self.interceptors {
+            interceptor.on_history(news, context, actions);
         }
     }
 

@@ -8,6 +8,8 @@ use thiserror::Error;
 use wire::secrets::RollTimes;
 
 use crate::rm_forwarder::RmConfig;
+pub use crate::role_history::files::FilesConfig;
+pub use crate::role_history::opt_in::{HistoryRule, OptIn};
 
 /// Kind of interceptor, as named in the configured pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +20,8 @@ pub enum InterceptorKind {
     Throttle,
     /// Makes asks opportunistic by an operator's rules.
     Relabel,
+    /// Keeps the role history of services that opt in.
+    RoleHistory,
     /// Answers opportunistic asks on this node.
     DistributedScheduler,
     /// Sends calls to the ResourceManager; always the last.
@@ -26,10 +30,11 @@ pub enum InterceptorKind {
 
 impl InterceptorKind {
     /// Every kind, in the order of a chain that has all.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CallMetrics,
         Self::Throttle,
         Self::Relabel,
+        Self::RoleHistory,
         Self::DistributedScheduler,
         Self::Forwarder,
     ];
@@ -41,6 +46,7 @@ impl InterceptorKind {
             Self::CallMetrics => "call-metrics",
             Self::Throttle => "throttle",
             Self::Relabel => "relabel",
+            Self::RoleHistory => "role-history",
             Self::DistributedScheduler => "distributed-scheduler",
             Self::Forwarder => "forwarder",
         }
@@ -56,7 +62,7 @@ impl InterceptorKind {
             Self::Forwarder => Some(
                 "org.apache.hadoop.yarn.server.nodemanager.amrmproxy.DefaultRequestInterceptor",
             ),
-            Self::CallMetrics | Self::Throttle | Self::Relabel => None,
+            Self::CallMetrics | Self::Throttle | Self::Relabel | Self::RoleHistory => None,
         }
     }
 
@@ -91,14 +97,21 @@ pub enum PipelineError {
         InterceptorKind::DistributedScheduler.as_str()
     )]
     SchedulerWithoutScheduling,
-    /// The rules after the distributed scheduler, which would not see the asks that they make
-    /// opportunistic.
+    /// Two interceptors in the wrong order. The rules make asks opportunistic, the role history
+    /// chooses nodes for them, and the distributed scheduler answers them.
+    #[error("{} must stand before {}", first.as_str(), second.as_str())]
+    WrongOrder {
+        /// Interceptor that works on the asks first.
+        first: InterceptorKind,
+        /// Interceptor that takes the asks from it.
+        second: InterceptorKind,
+    },
+    /// The role history without a directory for its files.
     #[error(
-        "{} must stand before {}",
-        InterceptorKind::Relabel.as_str(),
-        InterceptorKind::DistributedScheduler.as_str()
+        "{} needs yarn.nodemanager.agent.role-history.dir",
+        InterceptorKind::RoleHistory.as_str()
     )]
-    RelabelAfterScheduler,
+    HistoryWithoutDirectory,
 }
 
 fn known() -> String {
@@ -111,14 +124,16 @@ fn known() -> String {
 
 /// Reads `yarn.nodemanager.amrmproxy.interceptor-class.pipeline`: names in the order from the AM to
 /// the ResourceManager. Interceptors that other settings require and the list does not name are put
-/// before the list: metrics and throttling always, relabelling if there are rules, and the
-/// distributed scheduler if distributed scheduling is on, as in Hadoop.
+/// before the list: metrics and throttling always, relabelling if there are rules, the role history
+/// if it has a directory, and the distributed scheduler if distributed scheduling is on, as in
+/// Hadoop.
 ///
 /// # Errors
 /// [`PipelineError`] for the first problem found.
 pub fn read_pipeline<'a>(
     names: impl IntoIterator<Item = &'a str>,
     has_rules: bool,
+    has_history: bool,
     distributed_scheduling: bool,
 ) -> Result<Vec<InterceptorKind>, PipelineError> {
     let mut listed = Vec::new();
@@ -137,6 +152,7 @@ pub fn read_pipeline<'a>(
     let wanted = InterceptorKind::ALL.into_iter().filter(|kind| match kind {
         InterceptorKind::CallMetrics | InterceptorKind::Throttle => true,
         InterceptorKind::Relabel => has_rules,
+        InterceptorKind::RoleHistory => has_history,
         InterceptorKind::DistributedScheduler => distributed_scheduling,
         InterceptorKind::Forwarder => false,
     });
@@ -147,8 +163,23 @@ pub fn read_pipeline<'a>(
     if scheduler.is_some() && !distributed_scheduling {
         return Err(PipelineError::SchedulerWithoutScheduling);
     }
-    if scheduler.is_some_and(|at| place(InterceptorKind::Relabel).is_some_and(|other| other > at)) {
-        return Err(PipelineError::RelabelAfterScheduler);
+    if place(InterceptorKind::RoleHistory).is_some() && !has_history {
+        return Err(PipelineError::HistoryWithoutDirectory);
+    }
+    for (first, second) in [
+        (
+            InterceptorKind::Relabel,
+            InterceptorKind::DistributedScheduler,
+        ),
+        (
+            InterceptorKind::RoleHistory,
+            InterceptorKind::DistributedScheduler,
+        ),
+        (InterceptorKind::Relabel, InterceptorKind::RoleHistory),
+    ] {
+        if place(second).is_some_and(|at| place(first).is_some_and(|other| other > at)) {
+            return Err(PipelineError::WrongOrder { first, second });
+        }
     }
     Ok(pipeline)
 }
@@ -200,6 +231,18 @@ pub struct RelabelRule {
     pub promote_after_ms: Option<u64>,
 }
 
+/// Role histories of the services whose AMs run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryConfig {
+    /// Files of the histories.
+    pub files: FilesConfig,
+    /// Milliseconds until an ask for a host of the history is relaxed, for roles without a timeout
+    /// of their own.
+    pub placement_timeout_ms: u64,
+    /// Rules that opt in for AMs that do not; the first match counts.
+    pub rules: Vec<HistoryRule>,
+}
+
 /// Configuration of the whole proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyConfig {
@@ -213,6 +256,8 @@ pub struct ProxyConfig {
     pub throttle: ThrottleConfig,
     /// Rules for opportunistic asks; the first match counts.
     pub relabel: Vec<RelabelRule>,
+    /// Role histories; `None` without a directory for them.
+    pub role_history: Option<HistoryConfig>,
     /// Settings of the distributed scheduler's allocator.
     pub allocator: DistributedAllocatorConfig,
 }
@@ -223,7 +268,9 @@ pub(crate) const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use InterceptorKind::{CallMetrics, DistributedScheduler, Forwarder, Relabel, Throttle};
+    use InterceptorKind::{
+        CallMetrics, DistributedScheduler, Forwarder, Relabel, RoleHistory, Throttle,
+    };
 
     const HADOOPS: &str =
         "org.apache.hadoop.yarn.server.nodemanager.amrmproxy.DefaultRequestInterceptor";
@@ -231,7 +278,7 @@ mod tests {
     #[test]
     fn hadoops_default_gets_metrics_and_throttling() {
         assert_eq!(
-            read_pipeline([HADOOPS], false, false),
+            read_pipeline([HADOOPS], false, false, false),
             Ok(vec![CallMetrics, Throttle, Forwarder])
         );
     }
@@ -239,11 +286,12 @@ mod tests {
     #[test]
     fn settings_put_the_scheduler_and_the_rules_before_the_list() {
         assert_eq!(
-            read_pipeline([HADOOPS], true, true),
+            read_pipeline([HADOOPS], true, true, true),
             Ok(vec![
                 CallMetrics,
                 Throttle,
                 Relabel,
+                RoleHistory,
                 DistributedScheduler,
                 Forwarder
             ])
@@ -254,7 +302,7 @@ mod tests {
     fn the_lists_own_order_stands() {
         let names = ["distributed-scheduler", "throttle", "forwarder"];
         assert_eq!(
-            read_pipeline(names, false, true),
+            read_pipeline(names, false, false, true),
             Ok(vec![CallMetrics, DistributedScheduler, Throttle, Forwarder])
         );
     }
@@ -263,7 +311,7 @@ mod tests {
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let federation =
             "org.apache.hadoop.yarn.server.nodemanager.amrmproxy.FederationInterceptor";
-        let error = read_pipeline([federation, HADOOPS], false, false).unwrap_err();
+        let error = read_pipeline([federation, HADOOPS], false, false, false).unwrap_err();
         let text = error.to_string();
         for name in [federation, HADOOPS, "throttle", "relabel", "call-metrics"] {
             assert!(text.contains(name), "{text}");
@@ -274,10 +322,10 @@ mod tests {
     fn the_scheduler_is_not_built_where_nothing_would_be_granted() {
         let names = ["distributed-scheduler", "forwarder"];
         assert_eq!(
-            read_pipeline(names, false, false),
+            read_pipeline(names, false, false, false),
             Err(PipelineError::SchedulerWithoutScheduling)
         );
-        assert!(read_pipeline(names, false, true).is_ok());
+        assert!(read_pipeline(names, false, false, true).is_ok());
     }
 
     #[test]
@@ -288,25 +336,63 @@ mod tests {
             &["relabel", "forwarder"],
         ] {
             assert_eq!(
-                read_pipeline(names.iter().copied(), true, true),
-                Err(PipelineError::RelabelAfterScheduler)
+                read_pipeline(names.iter().copied(), true, false, true),
+                Err(PipelineError::WrongOrder {
+                    first: Relabel,
+                    second: DistributedScheduler
+                })
             );
         }
         let right = ["relabel", "distributed-scheduler", "forwarder"];
-        assert!(read_pipeline(right, true, true).is_ok());
-        assert!(read_pipeline(["relabel", "forwarder"], true, false).is_ok());
+        assert!(read_pipeline(right, true, false, true).is_ok());
+        assert!(read_pipeline(["relabel", "forwarder"], true, false, false).is_ok());
+    }
+
+    #[test]
+    fn the_role_history_stands_between_the_rules_and_the_scheduler() {
+        for (names, first, second) in [
+            (
+                [
+                    "role-history",
+                    "relabel",
+                    "distributed-scheduler",
+                    "forwarder",
+                ],
+                Relabel,
+                RoleHistory,
+            ),
+            (
+                [
+                    "relabel",
+                    "distributed-scheduler",
+                    "role-history",
+                    "forwarder",
+                ],
+                RoleHistory,
+                DistributedScheduler,
+            ),
+        ] {
+            assert_eq!(
+                read_pipeline(names, true, true, true),
+                Err(PipelineError::WrongOrder { first, second })
+            );
+        }
+        assert_eq!(
+            read_pipeline(["role-history", "forwarder"], false, false, false),
+            Err(PipelineError::HistoryWithoutDirectory)
+        );
     }
 
     #[test]
     fn a_chain_must_end_with_one_forwarder() {
         for names in [&[][..], &["throttle"], &["forwarder", "throttle"]] {
             assert_eq!(
-                read_pipeline(names.iter().copied(), false, false),
+                read_pipeline(names.iter().copied(), false, false, false),
                 Err(PipelineError::ForwarderNotLast)
             );
         }
         assert_eq!(
-            read_pipeline(["forwarder", HADOOPS], false, false),
+            read_pipeline(["forwarder", HADOOPS], false, false, false),
             Err(PipelineError::Twice(Forwarder))
         );
     }

@@ -216,6 +216,8 @@ impl DistributedScheduler {
         let (Some(keys), Some(token_life_ms)) = (keys, token_life_ms) else {
             return Vec::new();
         };
+        let preferences = std::mem::take(&mut request.preferences);
+        self.allocator.set_preferences(preferences);
         let given = self.allocator.allocate(context.now.mono);
         let Some(lowest) = given
             .iter()

@@ -32,6 +32,7 @@ pub(crate) mod register_request {
 
 /// Fields of `RegisterApplicationMasterResponseProto`.
 pub(crate) mod register_response {
+    pub(crate) const CONTAINERS_FROM_PREVIOUS_ATTEMPTS: u32 = 4;
     pub(crate) const NM_TOKENS: u32 = 6;
 }
 
@@ -58,8 +59,10 @@ pub(crate) mod resource_sizing {
 
 /// Fields of `ResourceRequestProto`.
 pub(crate) mod resource_request {
+    pub(crate) const RESOURCE_NAME: u32 = 2;
     pub(crate) const CAPABILITY: u32 = 3;
     pub(crate) const NUM_CONTAINERS: u32 = 4;
+    pub(crate) const RELAX_LOCALITY: u32 = 5;
     pub(crate) const EXECUTION_TYPE_REQUEST: u32 = 7;
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
+use role_history::Snapshot;
+use sched::HostPreferences;
 use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 use wire::token::Token;
@@ -18,6 +20,8 @@ use wire::token::Token;
 use crate::distributed_scheduler::NodeTokenKeys;
 use crate::node_updates::NodeUpdate;
 use crate::observe::Observation;
+use crate::role_history::files::HistoryNews;
+use crate::role_history::view::RoleHistoryView;
 use crate::store::Part;
 
 /// A method of ApplicationMasterProtocol.
@@ -62,6 +66,8 @@ pub struct Request {
     /// Containers that this node has allocated and reports to the ResourceManager, each an encoded
     /// `ContainerProto`. Empty except in `allocate` with distributed scheduling.
     pub allocated: Vec<Bytes>,
+    /// Hosts that opportunistic asks prefer.
+    pub preferences: HostPreferences,
 }
 
 /// An answer on its way to the AM.
@@ -117,6 +123,10 @@ pub enum Action {
     UpdateContainers(NodeUpdate),
     /// Stop sending tokens of these containers, which have ended.
     WithdrawUpdates(Vec<ContainerId>),
+    /// Save this copy of the role history, off the call's path.
+    SaveHistory(Box<Snapshot>),
+    /// Publish this view of the role history for readers.
+    PublishHistory(Box<RoleHistoryView>),
     /// Count or record this observation.
     Observe(Observation),
 }
@@ -199,6 +209,11 @@ pub trait Interceptor: Send + fmt::Debug {
         actions: &mut Vec<Action>,
     ) {
         let _ = (grant, request, context, actions);
+    }
+
+    /// Handles news about the files of the service's role history, before a request.
+    fn on_history(&mut self, news: &HistoryNews, context: &Context<'_>, actions: &mut Vec<Action>) {
+        let _ = (news, context, actions);
     }
 
     /// Restores a part that [`Action::Persist`] stored before a restart. Parts of other

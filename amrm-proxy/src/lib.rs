@@ -27,6 +27,7 @@
 mod admissions;
 pub mod attempts;
 pub mod call_metrics;
+mod calls;
 pub mod chain;
 pub mod config;
 pub mod distributed_scheduler;

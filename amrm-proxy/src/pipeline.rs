@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use records::{ApplicationAttemptId, Now};
+use sched::HostPreferences;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -16,14 +17,16 @@ use wire::token::Token;
 
 use crate::attempts::{Activity, AttemptNumbers, PublishedNumbers};
 use crate::chain::Chain;
+use crate::config::OptIn;
 use crate::distributed_scheduler::NodeTokenKeys;
 use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response, Timing};
 use crate::node_updates::{NodeUpdates, Order};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::registration::{Registration, Step};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
+use crate::role_history::files::HistoryFile;
 use crate::role_history::view::RoleHistoryView;
-use crate::store::{AttemptRecords, IdentityRecord, Part, Record as _};
+use crate::store::{AttemptRecords, IdentityRecord, OptInRecord, Part, Record as _};
 
 /// Maximum of calls of one attempt in the pipeline, the current one included. An AM's library makes
 /// one at a time, and one more when the AM ends during a heartbeat or its connection broke. Waiting
@@ -49,12 +52,14 @@ pub(crate) struct Shared {
     pub(crate) node_updates: NodeUpdates,
 }
 
-/// Attempt that a pipeline belongs to, with its application's user and tags.
+/// Attempt that a pipeline belongs to, with its application's user, tags and choice of a role
+/// history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttemptIdentity {
     pub(crate) attempt: ApplicationAttemptId,
     pub(crate) user: String,
     pub(crate) tags: Vec<String>,
+    pub(crate) role_history: Option<OptIn>,
 }
 
 /// Interceptors, registration and forwarder of an attempt. Owned by the current call.
@@ -62,6 +67,8 @@ pub(crate) struct Work {
     pub(crate) chain: Chain,
     pub(crate) registration: Registration,
     pub(crate) forwarder: RmForwarder,
+    /// Files of the role history, if the AM opts in to one.
+    pub(crate) history: Option<HistoryFile>,
 }
 
 /// Begin of a call, and the time at which the AM gets an answer at the latest.
@@ -161,7 +168,9 @@ impl Pipeline {
             method,
             message,
             allocated: Vec::new(),
+            preferences: HostPreferences::default(),
         };
+        self.pass_history_news(work, method, &mut actions).await;
         // From the AM towards the ResourceManager.
         let inbound = work.chain.inbound(
             &mut request,
@@ -248,6 +257,23 @@ impl Pipeline {
         self.perform(work, actions);
     }
 
+    /// Passes news about the role history's files to the interceptors. A registration waits for the
+    /// history for a moment.
+    async fn pass_history_news(
+        &self,
+        work: &mut Work,
+        method: AmMethod,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(file) = &mut work.history else {
+            return;
+        };
+        for news in file.news(method == AmMethod::Register).await {
+            let context = self.context(None, Timing::default(), None);
+            work.chain.history_news(&news, &context, actions);
+        }
+    }
+
     fn context<'a>(
         &'a self,
         keys: Option<&'a NodeTokenKeys>,
@@ -287,6 +313,14 @@ impl Pipeline {
                     let attempt = self.identity.attempt;
                     self.shared.node_updates.withdraw(attempt, &ids);
                 }
+                Action::SaveHistory(snapshot) => {
+                    if let Some(file) = &work.history {
+                        file.save(*snapshot);
+                    }
+                }
+                Action::PublishHistory(view) => {
+                    self.role_history.send_replace(Some(Arc::new(*view)));
+                }
                 Action::Observe(observation) => self.observe(&observation),
             }
         }
@@ -303,6 +337,7 @@ impl Pipeline {
             user: self.identity.user.clone(),
             tags: self.identity.tags.clone(),
             rm_token: Some(TokenProto::from(rm_token.clone())),
+            role_history: self.identity.role_history.clone().map(OptInRecord::from),
         };
         self.records.put(Part::Identity, Some(record.to_stored()));
     }

@@ -22,7 +22,9 @@ use crate::admissions::{AdmissionRefusal, Admissions};
 use crate::attempts::{Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts, retain_first};
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
-use crate::config::{InterceptorKind, KEY_CHECK_INTERVAL, ProxyConfig};
+use crate::config::{
+    HistoryConfig, HistoryRule, InterceptorKind, KEY_CHECK_INTERVAL, OptIn, ProxyConfig,
+};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
 use crate::node_updates::{NodeUpdateTask, NodeUpdates};
@@ -33,6 +35,8 @@ use crate::pipeline::{
 use crate::registration::Registration;
 use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
+use crate::role_history::ServiceHistory;
+use crate::role_history::files::HistoryFiles;
 use crate::role_history::view::RoleHistoryView;
 use crate::store::{
     AttemptParts, IdentityRecord, KeysRecord, Part, Record as _, Store, StoredState,
@@ -64,6 +68,7 @@ pub struct AmrmProxy {
     rms: Arc<ResourceManagers>,
     shared: Arc<Shared>,
     store: Arc<dyn Store>,
+    histories: Option<HistoryFiles>,
     /// Table that decides which pipelines exist. Every call looks its pipeline up here, so the
     /// table is shared under a lock instead of owned by a task: a question to a task would add two
     /// hops to each call. The lock is held for one method of the table, and for the end of
@@ -96,6 +101,10 @@ impl AmrmProxy {
                 activity: Activity::default(),
                 node_updates,
             }),
+            histories: config
+                .role_history
+                .as_ref()
+                .map(|history| HistoryFiles::start(history.files.clone())),
             store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
@@ -135,6 +144,7 @@ impl AmrmProxy {
                 attempt,
                 user: start.user.to_owned(),
                 tags: start.tags.clone(),
+                role_history: start.role_history.clone(),
             };
             let work = self.work(&identity, rm_token.clone());
             let pipeline = self.pipeline(identity, work);
@@ -265,11 +275,24 @@ impl AmrmProxy {
 
     /// Makes the interceptors, the registration and the forwarder of an attempt.
     fn work(&self, identity: &AttemptIdentity, rm_token: Token) -> Work {
+        let opened = self.histories.as_ref().zip(self.history_of(identity));
+        let history = opened.map(|(files, (_, opt_in))| {
+            files.open(identity.attempt, &identity.user, &opt_in.service)
+        });
         Work {
+            history,
             chain: Chain::new(self.interceptors(identity)),
             registration: Registration::default(),
             forwarder: RmForwarder::new(Arc::clone(&self.rms), rm_token),
         }
+    }
+
+    /// Returns what an attempt opts in to, if this node keeps histories.
+    fn history_of(&self, identity: &AttemptIdentity) -> Option<(&HistoryConfig, OptIn)> {
+        let config = self.config.role_history.as_ref()?;
+        let own = identity.role_history.as_ref();
+        let opt_in = HistoryRule::choose(own, &config.rules, &identity.user, &identity.tags)?;
+        Some((config, opt_in))
     }
 
     fn pipeline(&self, identity: AttemptIdentity, work: Work) -> Arc<Pipeline> {
@@ -293,6 +316,14 @@ impl AmrmProxy {
                     let (user, tags) = (&identity.user, &identity.tags);
                     if let Some(relabel) = Relabel::new(&self.config.relabel, user, tags) {
                         interceptors.push(Box::new(relabel));
+                    }
+                }
+                InterceptorKind::RoleHistory => {
+                    if let Some((config, opt_in)) = self.history_of(identity) {
+                        let (attempt, user) = (identity.attempt, &identity.user);
+                        let now = (self.shared.clock)();
+                        let history = ServiceHistory::new(config, attempt, user, opt_in, now);
+                        interceptors.push(Box::new(history));
                     }
                 }
                 InterceptorKind::DistributedScheduler => {
@@ -367,11 +398,13 @@ impl AmrmProxy {
             user,
             tags,
             rm_token,
+            role_history,
         } = IdentityRecord::from_stored(stored)?;
         let identity = AttemptIdentity {
             attempt,
             user,
             tags,
+            role_history: role_history.map(OptIn::from),
         };
         let mut work = self.work(&identity, Token::from(rm_token?));
         for (part, value) in parts {

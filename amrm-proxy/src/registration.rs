@@ -290,6 +290,7 @@ impl Registration {
             method: AmMethod::Register,
             message,
             allocated: Vec::new(),
+            preferences: Default::default(),
         })
     }
 
@@ -427,7 +428,12 @@ impl Registration {
                 self.save_state.is_stored = true;
                 Some(())
             }),
-            Part::Identity | Part::Limits | Part::NextId | Part::Asks | Part::Blacklist => Some(()),
+            Part::Identity
+            | Part::Limits
+            | Part::NextId
+            | Part::Asks
+            | Part::Blacklist
+            | Part::RoleHistory => Some(()),
         };
         if is_read.is_none() {
             tracing::warn!(%attempt, ?part, "a stored record of the registration cannot be read");

@@ -37,6 +37,7 @@ use wire::raw_message::RawMessage;
 use self::lines::{Level, Line, Share, SharedLine};
 use self::promotions::{Answer, Granted, Promotions};
 use self::shares::{AskKey, Shares, Verdict, apportion};
+use crate::calls::Calls;
 use crate::config::RelabelRule;
 use crate::fields::{
     allocate_request, allocate_response, container_status, update_container_request,
@@ -63,29 +64,6 @@ pub struct Relabel {
     /// Relabelled containers that completed with the last answer, which may have to be repeated.
     ended: Vec<ContainerId>,
     calls: Calls,
-}
-
-/// Position of the AM in its sequence of calls, by response ids.
-#[derive(Clone, Copy, Debug, Default)]
-struct Calls {
-    answered: Option<i32>,
-    unanswered: Option<i32>,
-    is_repeat: bool,
-}
-
-impl Calls {
-    /// Begins an `allocate`. Returns whether the ResourceManager may have seen the same call
-    /// before.
-    fn begin(&mut self, id: i32) -> bool {
-        self.is_repeat = self.answered == Some(id);
-        let is_retry = self.unanswered == Some(id);
-        self.unanswered = Some(id);
-        is_retry
-    }
-
-    fn complete(&mut self) {
-        self.answered = self.unanswered.take();
-    }
 }
 
 impl Relabel {

@@ -334,6 +334,7 @@ mod tests {
             method: AmMethod::Allocate,
             message: RawMessage::default(),
             allocated: Vec::new(),
+            preferences: Default::default(),
         };
         let answer = forwarder.call(&request, Instant::now() + HOLD_MAX).await;
         assert!(answer.is_ok(), "{answer:?}");

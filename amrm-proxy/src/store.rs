@@ -10,13 +10,14 @@
 //! | key | value (version 1) |
 //! |---|---|
 //! | `keys` | current and next local master key |
-//! | `attempt/<attempt id>/master` | user, tags, and the ResourceManager's AMRMToken |
+//! | `attempt/<attempt id>/master` | user, tags, role history opted in to, and the ResourceManager's AMRMToken |
 //! | `attempt/<attempt id>/limits` | grant: sizes, life of tokens, start of the container ids |
 //! | `attempt/<attempt id>/next-id` | lower bound of the container ids in use |
 //! | `attempt/<attempt id>/asks` | opportunistic asks outstanding |
 //! | `attempt/<attempt id>/blacklist` | hosts that must not be used |
 //! | `attempt/<attempt id>/registration` | register request, and offset of the response ids |
 //! | `attempt/<attempt id>/outstanding` | `allocate` request that restates what is outstanding |
+//! | `attempt/<attempt id>/role-history` | asks that name nodes in the place of any node |
 
 mod record;
 
@@ -26,8 +27,9 @@ use ::records::ApplicationAttemptId;
 use state_store::{Contents, KeySpace, Records};
 
 pub use record::{
-    AsksRecord, BlacklistRecord, IdentityRecord, KeysRecord, LimitsRecord, NextIdRecord,
-    OutstandingRecord, Record, RegistrationRecord,
+    AsksRecord, BlacklistRecord, IdentityRecord, KeysRecord, LimitsRecord, NamedAskRecord,
+    NamedPlaceRecord, NextIdRecord, OptInRecord, OutstandingRecord, Record, RegistrationRecord,
+    RoleHistoryRecord,
 };
 
 /// Name of the proxy's key space in the node's state store.
@@ -56,11 +58,13 @@ pub enum Part {
     Registration,
     /// Requests to restate to a ResourceManager that has forgotten the attempt.
     Outstanding,
+    /// Asks that name nodes of a role history in the place of any node.
+    RoleHistory,
 }
 
 impl Part {
     /// Every part, in the order of the table above.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Identity,
         Self::Limits,
         Self::NextId,
@@ -68,6 +72,7 @@ impl Part {
         Self::Blacklist,
         Self::Registration,
         Self::Outstanding,
+        Self::RoleHistory,
     ];
 
     /// Returns the last part of the record's key.
@@ -80,6 +85,7 @@ impl Part {
             Self::Blacklist => "blacklist",
             Self::Registration => "registration",
             Self::Outstanding => "outstanding",
+            Self::RoleHistory => "role-history",
         }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn allocate(message: &AllocateRequestProto) -> Request {
         method: AmMethod::Allocate,
         message: raw(message),
         allocated: Vec::new(),
+        preferences: Default::default(),
     }
 }
 

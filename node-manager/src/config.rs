@@ -9,6 +9,7 @@ mod capacity;
 pub mod keys;
 mod load;
 mod read_cgroups;
+mod read_history;
 mod read_node;
 mod read_proxy;
 mod read_security;

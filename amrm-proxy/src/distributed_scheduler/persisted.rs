@@ -71,7 +71,7 @@ pub(super) fn restore_part(
     stored: &[u8],
 ) -> bool {
     let added = match part {
-        Part::Identity | Part::Registration | Part::Outstanding => Some(()),
+        Part::Identity | Part::Registration | Part::Outstanding | Part::RoleHistory => Some(()),
         Part::Limits => LimitsRecord::from_stored(stored)
             .and_then(|record| read_limits(&record))
             .map(|grant| state.grant = Some(grant)),

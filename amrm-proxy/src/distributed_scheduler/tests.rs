@@ -104,7 +104,9 @@ impl Attempt {
                 Action::Observe(observation) => self.observed.push(observation),
                 Action::UseRmToken(_)
                 | Action::UpdateContainers(_)
-                | Action::WithdrawUpdates(_) => {
+                | Action::WithdrawUpdates(_)
+                | Action::SaveHistory(_)
+                | Action::PublishHistory(_) => {
                     panic!("{action:?} is not its business")
                 }
             }

@@ -9,6 +9,7 @@ use wire::credentials::{CredentialsError, SecretBytes};
 use wire::exception::{HadoopException, RemoteException};
 
 use super::{AmrmProxy, PIPELINES_MAX};
+use crate::config::OptIn;
 use crate::pipeline::Pipeline;
 
 /// Start of an AM, as requested from this node.
@@ -20,6 +21,8 @@ pub struct AmStart<'a> {
     pub user: &'a str,
     /// Tags of the application, from the AM's environment.
     pub tags: Vec<String>,
+    /// Role history that the AM's environment opts in to; `None` for none.
+    pub role_history: Option<OptIn>,
     /// Serialized credentials that the AM is to be started with.
     pub credentials: &'a [u8],
 }

@@ -42,6 +42,7 @@ fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
         },
         throttle: ThrottleConfig::default(),
         relabel: Vec::new(),
+        role_history: None,
         allocator: DistributedAllocatorConfig::default(),
     };
     let parts = ProxyParts {
@@ -73,6 +74,7 @@ fn begin(proxy: &Arc<AmrmProxy>) -> PendingStart {
         attempt: ATTEMPT,
         user: "alice",
         tags: Vec::new(),
+        role_history: None,
         credentials: &credentials.write_v0(),
     };
     match proxy.admit(&start) {

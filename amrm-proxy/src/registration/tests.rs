@@ -35,6 +35,7 @@ fn request(method: AmMethod, message: &impl prost::Message) -> Request {
         method,
         message: raw(message),
         allocated: Vec::new(),
+        preferences: Default::default(),
     }
 }
 
@@ -223,6 +224,7 @@ fn an_attempt_is_registered_again_with_the_same_bytes() {
         method: AmMethod::Register,
         message: RawMessage::parse(message.clone().into()).unwrap(),
         allocated: Vec::new(),
+        preferences: Default::default(),
     };
     let _ = attempt.registration.on_request(&mut register);
     let _ = attempt.outcome(&mut register, Ok(Response::default()));
@@ -263,6 +265,7 @@ fn an_empty_call_goes_as_it_came() {
         method: AmMethod::Allocate,
         message: RawMessage::parse(message.clone().into()).unwrap(),
         allocated: Vec::new(),
+        preferences: Default::default(),
     };
     assert!(!attempt.registration.on_request(&mut request));
     assert_eq!(request.message.encode(), message);

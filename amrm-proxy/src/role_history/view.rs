@@ -10,6 +10,8 @@ use std::sync::Arc;
 use records::{ApplicationAttemptId, ContainerId, EpochMillis, MonoMillis};
 use role_history::{AskReason, ContainerAllocationOutcome};
 
+use super::opt_in::OptIn;
+
 /// Maximum of roles in a view.
 pub const ROLES_LISTED_MAX: usize = 50;
 
@@ -68,6 +70,26 @@ pub struct RoleHistoryView {
     pub asks_total: usize,
     /// Last placements, the newest first, at most [`PLACEMENTS_LISTED_MAX`].
     pub placements: Vec<PlacementView>,
+}
+
+impl RoleHistoryView {
+    /// Makes the view of an attempt whose history is being loaded.
+    pub(crate) fn new(opt_in: &OptIn, attempt: ApplicationAttemptId, user: &str) -> Self {
+        Self {
+            service: opt_in.service.clone(),
+            user: user.to_owned(),
+            attempt,
+            is_guaranteed: opt_in.is_guaranteed,
+            source: HistorySource::Loading,
+            saved_at: None,
+            nodes: 0,
+            roles: Vec::new(),
+            roles_total: 0,
+            asks: Vec::new(),
+            asks_total: 0,
+            placements: Vec::new(),
+        }
+    }
 }
 
 /// Counters and nodes of one role.

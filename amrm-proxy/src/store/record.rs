@@ -5,6 +5,8 @@ use prost::Message;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{MasterKeyProto, ResourceProto, ResourceRequestProto};
 
+use crate::role_history::opt_in::OptIn;
+
 /// Version that is written.
 const VERSION: u8 = 1;
 
@@ -51,6 +53,53 @@ pub struct IdentityRecord {
     /// AMRMToken of the ResourceManager.
     #[prost(message, optional, tag = "3")]
     pub rm_token: Option<TokenProto>,
+    /// Role history that the AM opts in to; absent for none.
+    #[prost(message, optional, tag = "4")]
+    pub role_history: Option<OptInRecord>,
+}
+
+/// Role history that an AM opts in to.
+#[derive(Clone, PartialEq, Message)]
+pub struct OptInRecord {
+    /// Name of the service.
+    #[prost(string, tag = "1")]
+    pub service: String,
+    /// Whether guaranteed asks name nodes.
+    #[prost(bool, tag = "2")]
+    pub is_guaranteed: bool,
+    /// Policies of the roles as text.
+    #[prost(string, tag = "3")]
+    pub policy: String,
+}
+
+impl From<OptIn> for OptInRecord {
+    fn from(opt_in: OptIn) -> Self {
+        let OptIn {
+            service,
+            is_guaranteed,
+            policy,
+        } = opt_in;
+        Self {
+            service,
+            is_guaranteed,
+            policy,
+        }
+    }
+}
+
+impl From<OptInRecord> for OptIn {
+    fn from(record: OptInRecord) -> Self {
+        let OptInRecord {
+            service,
+            is_guaranteed,
+            policy,
+        } = record;
+        Self {
+            service,
+            is_guaranteed,
+            policy,
+        }
+    }
 }
 
 /// Grant of the ResourceManager for distributed scheduling.
@@ -112,6 +161,42 @@ pub struct RegistrationRecord {
     pub must_restate: bool,
 }
 
+/// Asks that name nodes of a role history in the place of any node.
+#[derive(Clone, PartialEq, Message)]
+pub struct RoleHistoryRecord {
+    /// Asks with their lines.
+    #[prost(message, repeated, tag = "1")]
+    pub asks: Vec<NamedAskRecord>,
+}
+
+/// Ask for any node, and the lines that name nodes in its place.
+#[derive(Clone, PartialEq, Message)]
+pub struct NamedAskRecord {
+    /// The AM's line for any node, an encoded `ResourceRequestProto`.
+    #[prost(bytes = "vec", tag = "1")]
+    pub any: Vec<u8>,
+    /// Containers still wanted.
+    #[prost(uint32, tag = "2")]
+    pub wanted: u32,
+    /// Whether the ResourceManager may use the named nodes only.
+    #[prost(bool, tag = "3")]
+    pub is_strict: bool,
+    /// Hosts and racks with their counts.
+    #[prost(message, repeated, tag = "4")]
+    pub places: Vec<NamedPlaceRecord>,
+}
+
+/// Host or rack with a count of containers.
+#[derive(Clone, PartialEq, Message)]
+pub struct NamedPlaceRecord {
+    /// Name of the host or rack.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Containers wanted there.
+    #[prost(uint32, tag = "2")]
+    pub count: u32,
+}
+
 /// Requests to restate to a ResourceManager that has forgotten the attempt.
 #[derive(Clone, PartialEq, Message)]
 pub struct OutstandingRecord {
@@ -122,6 +207,7 @@ pub struct OutstandingRecord {
 
 impl Record for RegistrationRecord {}
 impl Record for OutstandingRecord {}
+impl Record for RoleHistoryRecord {}
 impl Record for KeysRecord {}
 impl Record for IdentityRecord {}
 impl Record for LimitsRecord {}
@@ -167,6 +253,7 @@ mod tests {
                 password: bytes::Bytes::from_static(b"hush"),
                 ..TokenProto::default()
             }),
+            role_history: None,
         };
         assert!(!format!("{record:?}").contains("rm_token"));
     }

@@ -49,6 +49,7 @@ pub(crate) fn config(rms: &[SocketAddr]) -> ProxyConfig {
         keys: KEYS,
         throttle: ThrottleConfig::default(),
         relabel: Vec::new(),
+        role_history: None,
         allocator: DistributedAllocatorConfig::default(),
     }
 }
@@ -171,6 +172,7 @@ impl Node {
             attempt,
             user: "alice",
             tags: Vec::new(),
+            role_history: None,
             credentials: &credentials.write_v0(),
         };
         let Admission::Admitted { credentials, start } = self.proxy.admit(&start)? else {

@@ -218,6 +218,7 @@ impl SimulatedAm {
             method,
             message: RawMessage::parse(message.into()).unwrap(),
             allocated: Vec::new(),
+            preferences: Default::default(),
         };
         let (keys, mut actions) = (node_keys(rm.known_to_the_node()), Vec::new());
         let renewed = secrets.renewed_token(self.attempt, &self.presented);

@@ -58,6 +58,11 @@ const FAMILIES: &[Family] = &[
         KeyClass::Honoured,
     ),
     family(
+        "yarn.nodemanager.agent.role-history.rule.",
+        &[".user", ".tag", ".service", ".guaranteed", ".policy"],
+        KeyClass::Honoured,
+    ),
+    family(
         "yarn.nodemanager.aux-services.",
         &[
             ".class",

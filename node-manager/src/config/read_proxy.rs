@@ -10,6 +10,7 @@ use hadoop_conf::{Expected, HostPort, PropertyReader, parse};
 use sched::{DistributedAllocatorConfig, Placement};
 use wire::secrets::RollTimes;
 
+use super::read_history::role_history;
 use super::read_node::{is_service_name, own_or_general, service_names};
 use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
 
@@ -34,10 +35,12 @@ pub(super) fn amrm_proxy(
     let enabled = reader.flag(ENABLED);
     let distributed_scheduling = reader.flag(DISTRIBUTED);
     let relabel = rules(reader);
+    let role_history = role_history(reader);
     let names = reader.list(PIPELINE);
     let pipeline = read_pipeline(
         names.iter().map(String::as_str),
         !relabel.is_empty(),
+        role_history.is_some(),
         distributed_scheduling,
     )
     .unwrap_or_else(|error| {
@@ -83,6 +86,7 @@ pub(super) fn amrm_proxy(
             keys: keys(reader, enabled),
             throttle: throttle(reader),
             relabel,
+            role_history,
             allocator: allocator(reader),
         },
     }

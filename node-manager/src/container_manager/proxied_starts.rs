@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use amrm_proxy::config::OptIn;
 use amrm_proxy::{Admission, AdmitError, AmStart, AmrmProxy, PendingStart};
 use records::ContainerId;
 use wire::exception::RemoteException;
@@ -49,6 +50,7 @@ impl ProxiedStarts {
             attempt,
             user: token.app_submitter(),
             tags: tags(context),
+            role_history: OptIn::from_environment(|name| variable(context, name)),
             credentials: context.tokens(),
         };
         if start.credentials.is_empty() {
@@ -71,12 +73,15 @@ impl ProxiedStarts {
     }
 }
 
+/// Returns the value of a variable in an AM's environment.
+fn variable<'a>(context: &'a ContainerLaunchContextProto, name: &str) -> Option<&'a str> {
+    let mut variables = context.environment.iter();
+    let found = variables.find(|variable| variable.key() == name);
+    found.map(|variable| variable.value())
+}
+
 fn tags(context: &ContainerLaunchContextProto) -> Vec<String> {
-    let variable = context
-        .environment
-        .iter()
-        .find(|variable| variable.key() == TAGS_VARIABLE);
-    let text = variable.map_or("", |variable| variable.value());
+    let text = variable(context, TAGS_VARIABLE).unwrap_or_default();
     text.split(',')
         .map(str::trim)
         .filter(|tag| !tag.is_empty() && tag.len() <= TAG_BYTES_MAX)

@@ -27,7 +27,7 @@ pub struct ThawReport {
 }
 
 /// Copy of a history for the thread that writes it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The values to write.
     pub history: SavedHistory,

@@ -45,7 +45,7 @@ use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::id_range::ContainerIdRange;
 use super::remote_nodes::{HostPreferences, Placement, RemoteNode, RemoteNodes, Shares};
-use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, Locality, ResourceLimits};
+use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, ResourceLimits};
 
 /// Configuration of the allocation on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -75,6 +75,8 @@ impl Conversation {
             Action::UseRmToken(_)
             | Action::Persist(..)
             | Action::WithdrawUpdates(_)
+            | Action::SaveHistory(_)
+            | Action::PublishHistory(_)
             | Action::Observe(_) => None,
         };
         actions.into_iter().filter_map(update).collect()

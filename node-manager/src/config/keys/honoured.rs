@@ -93,4 +93,8 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.placement", Some("spread"), Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.role-history.dir", None, Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.role-history.user-mb", Some("64"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.role-history.placement-timeout-ms", Some("30000"), Count),
+    key(Honoured, Code, "yarn.nodemanager.agent.role-history.rules", None, List),
 ];

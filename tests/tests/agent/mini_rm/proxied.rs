@@ -73,6 +73,7 @@ async fn start_proxy(
         keys: ROLLS,
         throttle: ThrottleConfig::default(),
         relabel: Vec::new(),
+        role_history: None,
         allocator: DistributedAllocatorConfig::default(),
     };
     let parts = ProxyParts {
@@ -108,6 +109,7 @@ fn admit(proxy: &Arc<AmrmProxy>, launched: &Launched) -> Token {
         attempt: launched.attempt,
         user: "simulated",
         tags: Vec::new(),
+        role_history: None,
         credentials: &credentials.write_v0(),
     };
     let Ok(Admission::Admitted { credentials, start }) = proxy.admit(&start) else {

@@ -1,0 +1,329 @@
+//! An AM's asks for containers on any node, and the lines that name nodes in their place.
+//!
+//! The ResourceManager keeps a count for each resource name of an ask: hosts, racks and `*`. A
+//! container on a named host lowers all three, and none is allocated beyond the count of `*`. So
+//! the AM's own count of `*` always stays, and naming nodes adds lines and changes flags:
+//!
+//! ```text
+//!  AM               *    3                      strict           relaxed
+//!  this node        n1   1                      relax            relax
+//!                   n7   1                      relax            relax
+//!                   /r1  2                      do not relax     relax
+//!                   *    3   (the AM's line)    do not relax     relax
+//! ```
+//!
+//! Only hosts of the history are used while `*` does not relax. To give them up, `*` is sent again
+//! with its flag changed, and with the count that is still wanted. If the ResourceManager has
+//! allocated a container that no answer has brought yet, that count is too high by one; the answer
+//! shows it, the count is sent once more, and a container allocated meanwhile is surplus.
+//!
+//! Source: Hadoop `LocalityAppPlacementAllocator`, `RegularContainerAllocator`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message as _;
+use wire::proto::hadoop_yarn::{
+    ContainerProto, ExecutionTypeProto, PriorityProto, ResourceRequestProto,
+};
+use wire::raw_message::RawMessage;
+
+use crate::fields::{allocate_request, resource_request};
+
+/// Maximum of asks of one attempt. Further ones pass unchanged.
+const ASKS_MAX: usize = 1_000;
+
+/// Longest line that is kept and repeated, in bytes.
+const LINE_BYTES_MAX: usize = 4_096;
+
+/// Attributes that an ask shares with the containers that answer it (Hadoop:
+/// `SchedulerRequestKey`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AskKey {
+    pub(super) priority: i32,
+    pub(super) request_id: i64,
+    pub(super) execution_type: i32,
+}
+
+impl AskKey {
+    fn of(ask: &ResourceRequestProto) -> Self {
+        let kind = ask.execution_type_request.as_ref();
+        Self {
+            priority: ask.priority.as_ref().map_or(0, PriorityProto::priority),
+            request_id: ask.allocation_request_id(),
+            execution_type: kind
+                .and_then(|kind| kind.execution_type)
+                .unwrap_or(ExecutionTypeProto::Guaranteed.into()),
+        }
+    }
+
+    pub(super) fn of_container(container: &ContainerProto) -> Self {
+        let guaranteed = ExecutionTypeProto::Guaranteed.into();
+        let priority = container.priority.as_ref();
+        Self {
+            priority: priority.map_or(0, PriorityProto::priority),
+            request_id: container.allocation_request_id(),
+            execution_type: container.execution_type.unwrap_or(guaranteed),
+        }
+    }
+
+    pub(super) fn is_guaranteed(self) -> bool {
+        self.execution_type == i32::from(ExecutionTypeProto::Guaranteed)
+    }
+}
+
+/// Nodes to name in the place of any node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Hosts, each for one container. No more than are wanted.
+    pub(super) hosts: Vec<Arc<str>>,
+    /// Whether other nodes are excluded.
+    pub(super) is_strict: bool,
+}
+
+/// Lines beside the AM's own as the ResourceManager has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Whether `*` and racks do not relax.
+    pub(super) is_strict: bool,
+    /// Counts by host or rack. A count of 0 stands for a line that was used up.
+    pub(super) places: BTreeMap<Box<str>, u32>,
+}
+
+/// Ask of the AM for containers on any node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ask {
+    /// The AM's line for any node, as it stated it last.
+    pub(super) any: Box<[u8]>,
+    /// Containers that the AM wants and has not got.
+    pub(super) wanted: u32,
+    /// Whether the AM names places or labels itself. Its asks then pass unchanged.
+    pub(super) is_left_to_am: bool,
+    /// Lines that the ResourceManager has.
+    pub(super) named: Named,
+    /// Lines that the current call changes them to.
+    in_flight: Option<Named>,
+    /// Whether the count of `*` was sent again since the AM stated it.
+    pub(super) is_resent: bool,
+    /// Whether containers came with the answer to a call that sent the count of `*` again: the
+    /// ResourceManager's count is too high by their number.
+    is_count_stale: bool,
+    /// Whether the current call sends the count of `*` again.
+    is_resent_now: bool,
+}
+
+/// Asks of one attempt by their keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asks(BTreeMap<AskKey, Ask>);
+
+impl Asks {
+    /// Forgets everything: the AM registers and states its asks again.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (AskKey, &Ask)> {
+        self.0.iter().map(|(&key, ask)| (key, ask))
+    }
+
+    /// Adds an ask from before a restart.
+    pub(super) fn restore(&mut self, any: &Bytes, wanted: u32, named: Named) {
+        if let Some(key) = self.state(any) {
+            let ask = self.0.entry(key).or_default();
+            ask.wanted = wanted;
+            ask.named = named;
+        }
+    }
+
+    /// Takes the lines of a request. Returns the keys of the asks that they state.
+    pub(super) fn state_all(&mut self, message: &RawMessage) -> BTreeSet<AskKey> {
+        let lines = message.all(allocate_request::ASK);
+        lines.filter_map(|line| self.state(&line)).collect()
+    }
+
+    fn state(&mut self, line: &Bytes) -> Option<AskKey> {
+        let stated = ResourceRequestProto::decode(line.clone()).ok()?;
+        let key = AskKey::of(&stated);
+        if !self.0.contains_key(&key) && self.0.len() >= ASKS_MAX {
+            return None;
+        }
+        let ask = self.0.entry(key).or_default();
+        let wanted = u32::try_from(stated.num_containers()).unwrap_or(0);
+        let has_label = !stated.node_label_expression().is_empty();
+        if stated.resource_name() != "*" {
+            ask.is_left_to_am |= wanted > 0;
+            return Some(key);
+        }
+        ask.is_left_to_am |= has_label || !stated.relax_locality() || line.len() > LINE_BYTES_MAX;
+        if line.len() <= LINE_BYTES_MAX {
+            ask.any = Box::from(&line[..]);
+        }
+        ask.wanted = wanted;
+        ask.is_resent = false;
+        ask.is_count_stale = false;
+        Some(key)
+    }
+
+    /// Counts a container of an answer. Returns whether it is surplus because this node sent its
+    /// ask's count again.
+    pub(super) fn receive(&mut self, key: AskKey, host: &str, rack: &str) -> bool {
+        let Some(ask) = self.0.get_mut(&key) else {
+            return false;
+        };
+        if ask.is_resent_now {
+            ask.is_count_stale = true;
+        }
+        if ask.wanted == 0 {
+            return ask.is_resent;
+        }
+        ask.wanted -= 1;
+        for place in [host, rack] {
+            if let Some(count) = ask.named.places.get_mut(place) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        false
+    }
+
+    /// Notes that the ResourceManager has answered the current call.
+    pub(super) fn commit(&mut self) {
+        for ask in self.0.values_mut() {
+            if let Some(named) = ask.in_flight.take() {
+                ask.named = named;
+            }
+        }
+    }
+
+    /// Ends the handling of an answer, and drops asks for nothing of which the ResourceManager has
+    /// no line.
+    pub(super) fn end_call(&mut self) {
+        self.0.retain(|_, ask| {
+            ask.is_resent_now = false;
+            ask.wanted > 0 || ask.is_left_to_am || ask.is_resent || !ask.named.places.is_empty()
+        });
+    }
+
+    /// Edits the lines of a request so that asks name the nodes of their plans. Returns whether a
+    /// line was changed or added.
+    pub(super) fn name_nodes(
+        &mut self,
+        message: &mut RawMessage,
+        plans: &BTreeMap<AskKey, Plan>,
+        rack_of: impl Fn(&str) -> Arc<str>,
+    ) -> bool {
+        let stated = Stated::of(message);
+        let mut added = Vec::new();
+        let nothing = Plan::default();
+        for (&key, ask) in &mut self.0 {
+            ask.in_flight = None;
+            ask.is_resent_now = false;
+            let plan = plans.get(&key).filter(|_| !ask.is_left_to_am);
+            let target = Named::of(plan.unwrap_or(&nothing), &rack_of);
+            let is_any_stated = stated.any.contains(&key);
+            let is_flipped = target.is_strict != ask.named.is_strict;
+            let is_other = |name: &str| !stated.places.contains(&(key, name.to_owned()));
+            let changed = ask.named.changes_to(&target, is_flipped);
+            let changed = changed.filter(|(name, _)| is_other(name));
+            added.extend(changed.filter_map(|(name, count)| {
+                let relaxes = !target.is_strict || !name.starts_with('/');
+                place_line(&ask.any, name, count, relaxes)
+            }));
+            if !is_any_stated && (is_flipped || ask.is_count_stale) {
+                added.extend(place_line(&ask.any, "*", ask.wanted, !target.is_strict));
+                ask.is_resent = true;
+                ask.is_resent_now = true;
+                ask.is_count_stale = false;
+            }
+            if target != ask.named {
+                ask.in_flight = Some(target);
+            }
+        }
+        let is_strict = |key: &AskKey| {
+            let ask = self.0.get(key);
+            let named = ask.map(|ask| ask.in_flight.as_ref().unwrap_or(&ask.named));
+            named.is_some_and(|named| named.is_strict)
+        };
+        let mut is_edited = false;
+        message.edit(allocate_request::ASK, |line| {
+            let read = ResourceRequestProto::decode(line.clone()).ok()?;
+            if read.resource_name() != "*" || !is_strict(&AskKey::of(&read)) {
+                return None;
+            }
+            let mut raw = RawMessage::parse(line.clone()).ok()?;
+            raw.set_varint(resource_request::RELAX_LOCALITY, 0);
+            is_edited = true;
+            Some(raw.encode())
+        });
+        let is_added = !added.is_empty();
+        message.extend(allocate_request::ASK, added);
+        is_edited || is_added
+    }
+}
+
+/// Keys and places of the lines in a request.
+#[derive(Debug, Default)]
+struct Stated {
+    any: BTreeSet<AskKey>,
+    places: BTreeSet<(AskKey, String)>,
+}
+
+impl Stated {
+    fn of(message: &RawMessage) -> Self {
+        let mut stated = Self::default();
+        for line in message.all(allocate_request::ASK) {
+            let Ok(line) = ResourceRequestProto::decode(line) else {
+                continue;
+            };
+            let key = AskKey::of(&line);
+            match line.resource_name() {
+                "*" => stated.any.insert(key),
+                name => stated.places.insert((key, name.to_owned())),
+            };
+        }
+        stated
+    }
+}
+
+impl Named {
+    fn of(plan: &Plan, rack_of: impl Fn(&str) -> Arc<str>) -> Self {
+        let mut places: BTreeMap<Box<str>, u32> = BTreeMap::new();
+        for host in &plan.hosts {
+            *places.entry(host.as_ref().into()).or_default() += 1;
+            *places.entry(rack_of(host).as_ref().into()).or_default() += 1;
+        }
+        Self {
+            is_strict: plan.is_strict && !plan.hosts.is_empty(),
+            places,
+        }
+    }
+
+    /// Returns the lines that turn these into the others, by place and count. Racks have the flag
+    /// of `*`, so a change of it changes all of them.
+    fn changes_to<'a>(
+        &'a self,
+        target: &'a Self,
+        is_flipped: bool,
+    ) -> impl Iterator<Item = (&'a str, u32)> {
+        let set = target.places.iter().filter(move |(name, count)| {
+            let is_rack = name.starts_with('/');
+            self.places.get(*name) != Some(count) || (is_flipped && is_rack)
+        });
+        let gone = self.places.keys();
+        let gone = gone.filter(|name| !target.places.contains_key(*name));
+        let set = set.map(|(name, count)| (name.as_ref(), *count));
+        set.chain(gone.map(|name| (name.as_ref(), 0)))
+    }
+}
+
+/// Writes a line like the AM's for any node, for another place; `None` without the AM's line.
+fn place_line(any: &[u8], name: &str, count: u32, relaxes: bool) -> Option<Bytes> {
+    if any.is_empty() {
+        return None;
+    }
+    let mut line = RawMessage::parse(Bytes::copy_from_slice(any)).ok()?;
+    line.set(resource_request::RESOURCE_NAME, name.as_bytes());
+    line.set_varint(resource_request::NUM_CONTAINERS, u64::from(count));
+    line.set_varint(resource_request::RELAX_LOCALITY, u64::from(relaxes));
+    Some(line.encode())
+}

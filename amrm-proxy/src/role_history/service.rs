@@ -1,0 +1,442 @@
+//! A service's history and the roles in it, behind one attempt's calls.
+//!
+//! The AM decides how many containers it wants and replaces those that end, so the history's
+//! desired number of a role always is what the role has and what the AM still wants.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use records::{ContainerId, MonoMillis, Now, Resource};
+use role_history::{
+    Action, AllocatedContainer, AskReason, AskedBy, CompletedContainer, LiveContainer, NodeReport,
+    RoleHistory, RoleHistoryConfig, RoleId, SavedHistory, Snapshot, ThawReport,
+};
+
+use super::asks::Plan;
+use super::policy::{Placement, Policies, RolePolicy};
+use super::view::{PLACEMENTS_LISTED_MAX, PlacementView};
+
+/// Maximum of roles of a service. Asks of further ones pass unchanged.
+pub(super) const ROLES_MAX: usize = 256;
+
+/// Maximum of containers for which a service plans nodes at a time. Plans for the rest follow as
+/// these get their nodes.
+const PLANNED_MAX: u32 = 10_000;
+
+/// Maximum of containers whose end is awaited.
+const CONTAINERS_MAX: usize = 100_000;
+
+/// Maximum of hosts that an opportunistic ask prefers. The ResourceManager lists no more nodes.
+const PREFERRED_MAX: usize = 200;
+
+/// Name of a role's file entries: the priority of its asks, and their allocation request id if set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RoleKey {
+    pub(super) priority: i32,
+    pub(super) request_id: i64,
+}
+
+impl RoleKey {
+    pub(super) fn new(priority: i32, request_id: i64) -> Self {
+        Self {
+            priority,
+            request_id: request_id.max(0),
+        }
+    }
+
+    fn name(self) -> String {
+        match self.request_id {
+            0 => format!("priority-{}", self.priority),
+            id => format!("priority-{}.request-{id}", self.priority),
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix("priority-")?;
+        let (priority, request_id) = match rest.split_once(".request-") {
+            Some((priority, id)) => (priority, id.parse().ok()?),
+            None => (rest, 0),
+        };
+        let key = Self::new(priority.parse().ok()?, request_id);
+        (key.name() == name).then_some(key)
+    }
+}
+
+/// Containers of a role that this attempt got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RoleCounts {
+    pub(super) placed: u64,
+    pub(super) placed_on_history: u64,
+    pub(super) escalated: u64,
+}
+
+/// Role as this module knows it beside the history.
+#[derive(Clone, Debug)]
+pub(super) struct KnownRole {
+    pub(super) key: RoleKey,
+    policy: RolePolicy,
+    timeout_ms: u64,
+    pub(super) counts: RoleCounts,
+}
+
+/// Container that an answer brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) container: ContainerId,
+    pub(super) host: String,
+    pub(super) role: RoleId,
+}
+
+/// History of a service with its roles.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) history: RoleHistory,
+    pub(super) roles: BTreeMap<RoleId, KnownRole>,
+    by_key: BTreeMap<RoleKey, RoleId>,
+    policies: Policies,
+    timeout_ms: u64,
+    entries_max: usize,
+    containers: usize,
+    pub(super) placements: VecDeque<PlacementView>,
+    /// Whether nodes that asks name may have changed since [`Self::plans`].
+    is_plan_stale: bool,
+    /// Time at which a plan changes by itself.
+    plan_until: Option<MonoMillis>,
+    actions: Vec<Action>,
+}
+
+impl Service {
+    pub(super) fn new(policies: Policies, timeout_ms: u64, entries_max: usize, now: Now) -> Self {
+        let config = RoleHistoryConfig {
+            replaces_ended: false,
+            ..RoleHistoryConfig::default()
+        };
+        let history = RoleHistory::new(config, [], now);
+        Self {
+            history: history.expect("no roles have no names in common"),
+            roles: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            policies,
+            timeout_ms,
+            entries_max,
+            containers: 0,
+            placements: VecDeque::new(),
+            is_plan_stale: true,
+            plan_until: None,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Returns the milliseconds until a host is given up, of roles without a policy of their own.
+    pub(super) const fn placement_timeout_ms(&self) -> u64 {
+        self.timeout_ms
+    }
+
+    /// Returns the role of asks, which is made with the first; `None` beyond the maximum.
+    pub(super) fn role_of(&mut self, key: RoleKey) -> Option<RoleId> {
+        if let Some(&role) = self.by_key.get(&key) {
+            return Some(role);
+        }
+        self.add_role(key, key.name())
+    }
+
+    fn add_role(&mut self, key: RoleKey, name: String) -> Option<RoleId> {
+        if self.roles.len() >= ROLES_MAX {
+            return None;
+        }
+        // The priority itself, as in Slider's files, unless another role has that number.
+        let own = RoleId::new(key.priority).filter(|id| !self.roles.contains_key(id));
+        let mut free = (0..).filter_map(RoleId::new);
+        let id = own.or_else(|| free.find(|id| !self.roles.contains_key(id)))?;
+        let policy = self.policies.of(key.priority);
+        let timeout_ms = policy.timeout_ms(self.timeout_ms);
+        let role = policy.role(id, name, self.timeout_ms);
+        self.history.add_role(role).ok()?;
+        self.by_key.insert(key, id);
+        let known = KnownRole {
+            key,
+            policy,
+            timeout_ms,
+            counts: RoleCounts::default(),
+        };
+        self.roles.insert(id, known);
+        Some(id)
+    }
+
+    /// Takes a loaded history and asks anew, since the asks so far knew nothing of it.
+    pub(super) fn load(&mut self, saved: &SavedHistory, now: Now) -> ThawReport {
+        let names = saved.role_map.iter().flatten();
+        for (name, &number) in names {
+            let key = RoleKey::from_name(name).unwrap_or_else(|| RoleKey::new(number, 0));
+            if !self.by_key.contains_key(&key) {
+                self.add_role(key, name.clone());
+            }
+        }
+        if saved.role_map.is_none() {
+            for (_, entry) in saved.iter() {
+                self.role_of(RoleKey::new(entry.role, 0));
+            }
+        }
+        let report = self.history.thaw(saved);
+        let roles: Vec<_> = self.roles.keys().copied().collect();
+        for role in roles {
+            let wanted = self.history.requested(role);
+            self.set_wanted(role, 0, now);
+            self.set_wanted(role, wanted, now);
+        }
+        report
+    }
+
+    /// Sets the number of containers that the AM wants beside those it has.
+    pub(super) fn set_wanted(&mut self, role: RoleId, wanted: u32, now: Now) {
+        let Some(status) = self.history.status(role) else {
+            return;
+        };
+        let wanted = wanted.min(PLANNED_MAX);
+        let desired = status.actual.saturating_add(wanted);
+        if desired != status.desired {
+            // The role exists.
+            let _ = self
+                .history
+                .set_desired(role, desired, now, &mut self.actions);
+            self.follow();
+        }
+    }
+
+    /// Notes containers that the AM gets. Returns for each whether its role had run on the node.
+    pub(super) fn receive(&mut self, received: Vec<Received>, now: Now) -> Vec<bool> {
+        let mut arrivals: BTreeMap<RoleId, u32> = BTreeMap::new();
+        let mut allocated = Vec::new();
+        for Received {
+            container,
+            host,
+            role,
+        } in received
+        {
+            let is_full = self.containers >= CONTAINERS_MAX
+                || self.history.nodes().entries() >= self.entries_max;
+            if !is_full {
+                self.containers += 1;
+                *arrivals.entry(role).or_default() += 1;
+                allocated.push(AllocatedContainer {
+                    container,
+                    host,
+                    asked_by: AskedBy::Role(role),
+                    resource: Resource::new(0, 0),
+                });
+            }
+        }
+        // The AM gets whatever was allocated, so the history accepts all of it.
+        for (role, count) in arrivals {
+            if self.history.requested(role) < count {
+                self.set_wanted(role, count, now);
+            }
+        }
+        let before = self.last_uses(&allocated);
+        self.history
+            .on_containers_allocated(allocated, now, &mut self.actions);
+        self.place(&before, now)
+    }
+
+    fn last_uses(&self, allocated: &[AllocatedContainer]) -> BTreeMap<ContainerId, i64> {
+        let last_use = |container: &AllocatedContainer| {
+            let node = self.history.nodes().get(&container.host)?;
+            let entry = node.entry(container.asked_by.role())?;
+            Some((container.container, entry.last_used().0))
+        };
+        let uses = allocated.iter().filter_map(last_use);
+        uses.filter(|(_, last_used)| *last_used > 0).collect()
+    }
+
+    /// Records the assigned containers. They count as started: the AM starts them at once, and
+    /// this node does not see it.
+    fn place(&mut self, before: &BTreeMap<ContainerId, i64>, now: Now) -> Vec<bool> {
+        let mut on_history = Vec::new();
+        for action in std::mem::take(&mut self.actions) {
+            self.note(&action);
+            let Action::Assign(assignment) = action else {
+                continue;
+            };
+            let last_used = before.get(&assignment.container).copied();
+            on_history.push(last_used.is_some());
+            if let Some(known) = self.roles.get_mut(&assignment.role) {
+                known.counts.placed += 1;
+                known.counts.placed_on_history += u64::from(last_used.is_some());
+                self.placements.push_front(PlacementView {
+                    at: now.wall,
+                    container: assignment.container,
+                    role: known.key.name(),
+                    host: assignment.host,
+                    last_used: last_used.map(records::EpochMillis),
+                    outcome: assignment.outcome,
+                });
+                self.placements.truncate(PLACEMENTS_LISTED_MAX);
+            }
+            // Just assigned, so neither unknown nor started.
+            let _ = self
+                .history
+                .on_container_started(assignment.container, now, &mut self.actions);
+        }
+        self.follow();
+        on_history
+    }
+
+    /// Adds the containers that an earlier attempt left running.
+    pub(super) fn replay(&mut self, live: Vec<Received>, now: Now) {
+        let live: Vec<_> = live.into_iter().take(CONTAINERS_MAX).collect();
+        self.containers += live.len();
+        for Received {
+            container,
+            host,
+            role,
+        } in live
+        {
+            let desired = self.history.status(role).map(|status| status.desired);
+            let container = LiveContainer {
+                container,
+                host,
+                role,
+            };
+            self.history
+                .replay_live([container], now, &mut self.actions);
+            let desired = desired.unwrap_or(0).saturating_add(1);
+            let _ = self
+                .history
+                .set_desired(role, desired, now, &mut self.actions);
+        }
+        self.follow();
+    }
+
+    /// Notes ended containers.
+    pub(super) fn complete(&mut self, completed: Vec<CompletedContainer>, now: Now) {
+        self.containers = self.containers.saturating_sub(completed.len());
+        self.history
+            .on_containers_completed(completed, now, &mut self.actions);
+        self.follow();
+    }
+
+    /// Notes changed nodes.
+    pub(super) fn report(&mut self, reports: &[NodeReport], now: Now) {
+        self.history
+            .on_nodes_updated(reports, now, &mut self.actions);
+        self.follow();
+    }
+
+    /// Does what is due. Returns the number of asks that were relaxed.
+    pub(super) fn tick(&mut self, now: Now) -> u64 {
+        let escalated = |service: &Self| -> u64 {
+            let roles = service.roles.values();
+            roles.map(|role| role.counts.escalated).sum()
+        };
+        let before = escalated(self);
+        self.history.on_tick(now, &mut self.actions);
+        self.follow();
+        escalated(self) - before
+    }
+
+    /// Returns a copy to save, if something has changed.
+    pub(super) fn snapshot(&self, now: Now) -> Option<Snapshot> {
+        let is_dirty = self.history.is_dirty();
+        is_dirty.then(|| self.history.snapshot(now))
+    }
+
+    /// Handles the history's actions. What is asked for follows from its state.
+    fn follow(&mut self) {
+        for action in std::mem::take(&mut self.actions) {
+            self.note(&action);
+        }
+    }
+
+    fn note(&mut self, action: &Action) {
+        self.is_plan_stale = true;
+        if let Action::Escalate { from, .. } = action
+            && let Some(known) = self.roles.get_mut(&from.priority.role)
+        {
+            known.counts.escalated += 1;
+        }
+    }
+
+    /// Returns the nodes to name by role, if they may have changed since the last time.
+    pub(super) fn plans(&mut self, now: MonoMillis) -> Option<BTreeMap<RoleId, Plan>> {
+        let is_due = self.plan_until.is_some_and(|until| until <= now);
+        if !self.is_plan_stale && !is_due {
+            return None;
+        }
+        self.is_plan_stale = false;
+        let mut drafts: BTreeMap<RoleId, Draft> = BTreeMap::new();
+        for (ask, asked_at, _) in self.history.outstanding() {
+            let draft = drafts.entry(ask.priority.role).or_default();
+            match ask.hosts.first() {
+                Some(host) => draft.hosts.push(Arc::clone(host)),
+                None => draft.first_open = draft.first_open.or(Some(asked_at)),
+            }
+            draft.is_relaxed |= ask.reason == AskReason::Escalated;
+        }
+        self.plan_until = None;
+        let mut plans = BTreeMap::new();
+        for (role, draft) in drafts {
+            let Some(known) = self.roles.get(&role) else {
+                continue;
+            };
+            let open_until = draft.first_open.map(|at| at + known.timeout_ms);
+            let is_strict = match known.policy.placement {
+                Placement::Relaxed | Placement::Anywhere => false,
+                Placement::Strict => true,
+                // An ask relaxes as a whole. Containers without a host of their own wait until
+                // those with one have it, no longer than the timeout.
+                Placement::Escalate => {
+                    !draft.is_relaxed && open_until.is_none_or(|until| now < until)
+                }
+            };
+            if is_strict && known.policy.placement == Placement::Escalate {
+                self.plan_until = [self.plan_until, open_until].into_iter().flatten().min();
+            }
+            let hosts = draft.hosts;
+            plans.insert(role, Plan { hosts, is_strict });
+        }
+        Some(plans)
+    }
+
+    /// Returns the hosts that opportunistic containers of a role prefer, the first first.
+    pub(super) fn preferred(&self, role: RoleId, planned: &Plan) -> Vec<Arc<str>> {
+        let ready = self.history.nodes().ready(role);
+        let ready = ready.map(|node| Arc::clone(node.host()));
+        let hosts = planned.hosts.iter().cloned().chain(ready);
+        hosts.take(PREFERRED_MAX).collect()
+    }
+}
+
+/// Plan of a role while its asks are counted.
+#[derive(Debug, Default)]
+struct Draft {
+    hosts: Vec<Arc<str>>,
+    is_relaxed: bool,
+    /// Time of the oldest ask without a host.
+    first_open: Option<MonoMillis>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_roles_are_read_as_they_are_written() {
+        for key in [
+            RoleKey::new(0, 0),
+            RoleKey::new(20, 7),
+            RoleKey::new(-1, i64::MAX),
+        ] {
+            assert_eq!(RoleKey::from_name(&key.name()), Some(key));
+        }
+        for name in [
+            "store",
+            "priority-",
+            "priority-x",
+            "priority-01",
+            "priority-1.request-0",
+        ] {
+            assert_eq!(RoleKey::from_name(name), None, "{name}");
+        }
+        assert_eq!(RoleKey::new(1, -1), RoleKey::new(1, 0));
+    }
+}

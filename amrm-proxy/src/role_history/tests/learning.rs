@@ -1,0 +1,179 @@
+//! What the history learns, and opportunistic asks that follow it.
+
+use super::*;
+
+fn saves(talk: &Talk) -> Vec<&Snapshot> {
+    let saves = talk.actions.iter().filter_map(|action| {
+        if let Action::SaveHistory(snapshot) = action {
+            Some(&**snapshot)
+        } else {
+            None
+        }
+    });
+    saves.collect()
+}
+
+/// Returns the news of a load that found no file.
+fn none_found(skipped: usize) -> HistoryNews {
+    HistoryNews::Loaded {
+        history: None,
+        skipped,
+    }
+}
+
+#[test]
+fn opportunistic_asks_prefer_the_nodes_of_the_history_and_keep_their_lines() {
+    let mut talk = Talk::new(false, "").loaded(&["n7", "n3"]);
+    let request = talk.send(vec![opportunistic("*", 1)]);
+    let mut expected = HostPreferences::new(30_000);
+    let hosts = ["n7", "n3"].map(Into::into).to_vec();
+    expected.set(Priority(PRIORITY), 0, hosts);
+    assert_eq!(request.preferences, expected);
+    let sent = AllocateRequestProto::decode(request.message.encode()).unwrap();
+    assert_eq!(sent.ask, [opportunistic("*", 1)]);
+}
+
+#[test]
+fn a_history_that_comes_late_changes_the_asks() {
+    let mut talk = Talk::new(true, "");
+    talk.news(&HistoryNews::Late);
+    assert_eq!(talk.ask(vec![line("*", 1)]), ["* 1"]);
+    talk.give(&[]);
+    talk.load(&["n7"]);
+    assert_eq!(
+        talk.ask(Vec::new()),
+        ["/default-rack 1 strict", "n7 1", "* 1 strict"]
+    );
+}
+
+#[test]
+fn containers_and_their_ends_are_saved() {
+    let mut talk = Talk::new(false, "");
+    talk.news(&none_found(1));
+    talk.pass(1_000);
+    talk.ask(vec![line("*", 2)]);
+    talk.give(&[(2, "n1"), (3, "n2")]);
+    let first = saves(&talk)[0].clone();
+    let entries: Vec<_> = first.history.iter().collect();
+    assert_eq!(entries.len(), 2);
+    assert!(entries.iter().all(|(_, entry)| entry.active));
+    // No second save before the first has ended and its interval is over.
+    talk.pass(5_000);
+    talk.ask(vec![line("*", 0)]);
+    talk.answer(&completed(&[(2, 0)]));
+    assert_eq!(saves(&talk).len(), 1);
+    talk.news(&HistoryNews::Saved(first));
+    talk.ask(Vec::new());
+    talk.give(&[]);
+    let second = saves(&talk)[1];
+    let active = second.history.iter().filter(|(_, entry)| entry.active);
+    assert_eq!(active.map(|(host, _)| host).collect::<Vec<_>>(), ["n2"]);
+    let names = second.history.role_map.clone().unwrap();
+    assert_eq!(names, BTreeMap::from([("priority-1".to_owned(), 1)]));
+    assert!(talk.events().contains(&HistoryEvent::FileSkipped));
+    assert!(talk.events().contains(&HistoryEvent::Saved));
+}
+
+#[test]
+fn nothing_is_saved_before_the_files_are_loaded_or_without_them() {
+    let mut talk = Talk::new(false, "");
+    talk.pass(60_000);
+    talk.ask(vec![line("*", 1)]);
+    talk.give(&[(2, "n1")]);
+    talk.news(&HistoryNews::Unavailable);
+    talk.pass(60_000);
+    talk.ask(Vec::new());
+    talk.give(&[]);
+    assert!(saves(&talk).is_empty());
+}
+
+#[test]
+fn a_failed_save_is_repeated() {
+    let mut talk = Talk::new(false, "");
+    talk.news(&none_found(0));
+    talk.pass(1_000);
+    talk.ask(vec![line("*", 1)]);
+    talk.give(&[(2, "n1")]);
+    talk.news(&HistoryNews::SaveFailed);
+    talk.pass(1_000);
+    talk.ask(Vec::new());
+    talk.give(&[]);
+    assert_eq!(saves(&talk).len(), 2);
+    assert!(talk.events().contains(&HistoryEvent::SaveFailed));
+}
+
+#[test]
+fn containers_of_an_earlier_attempt_run_where_they_run() {
+    let mut talk = Talk::new(true, "").loaded(&["n7", "n3"]);
+    let message = RegisterApplicationMasterResponseProto {
+        containers_from_previous_attempts: allocated(&[(2, "n7")]).allocated_containers,
+        ..RegisterApplicationMasterResponseProto::default()
+    };
+    let mut outcome: Outcome = Ok(Response {
+        message: raw(&message),
+        ..Response::default()
+    });
+    talk.interceptor.on_response(
+        AmMethod::Register,
+        &mut outcome,
+        &context(0),
+        &mut talk.actions,
+    );
+    assert_eq!(
+        talk.ask(vec![line("*", 1)]),
+        ["* 1 strict", "/default-rack 1 strict", "n3 1"]
+    );
+}
+
+#[test]
+fn nodes_that_fail_too_often_are_left_out() {
+    let mut talk = Talk::new(true, "1=failures:0").loaded(&["n7", "n3"]);
+    talk.ask(vec![line("*", 1)]);
+    talk.give(&[(2, "n7")]);
+    talk.pass(120_000);
+    talk.ask(vec![line("*", 0)]);
+    talk.answer(&completed(&[(2, 1)]));
+    assert_eq!(talk.interceptor.gauges().history_nodes_excluded, 1);
+    let asked = talk.ask(vec![line("*", 1)]);
+    assert!(asked.contains(&"n3 1".to_owned()), "{asked:?}");
+}
+
+#[test]
+fn the_view_shows_roles_asks_and_placements() {
+    let mut talk = Talk::new(true, "").loaded(&["n7", "n3"]);
+    talk.ask(vec![line("*", 2)]);
+    talk.give(&[(2, "n7")]);
+    let views = talk.actions.iter().filter_map(|action| {
+        if let Action::PublishHistory(view) = action {
+            Some(view)
+        } else {
+            None
+        }
+    });
+    let view = views.last().unwrap();
+    assert_eq!((view.service.as_str(), view.nodes), ("store", 2));
+    let role = &view.roles[0];
+    assert_eq!(role.name, "priority-1");
+    assert_eq!((role.requested, role.actual, role.placed), (1, 1, 1));
+    assert_eq!((role.placed_on_history, role.nodes_total), (1, 2));
+    assert_eq!(view.asks.len(), 1);
+    assert_eq!(view.asks[0].host.as_deref(), Some("n3"));
+    assert_eq!(view.asks[0].escalates_at, Some(MonoMillis(30_000)));
+    assert_eq!(&*view.placements[0].host, "n7");
+    let why = view.placements[0].why().to_string();
+    assert!(why.starts_with("ran here"), "{why}");
+}
+
+#[test]
+fn roles_are_bounded() {
+    let mut talk = Talk::new(true, "");
+    let asks = (0..2_000).map(|priority| ResourceRequestProto {
+        priority: Some(PriorityProto {
+            priority: Some(priority),
+        }),
+        ..line("*", 1)
+    });
+    let asked = talk.ask(asks.collect());
+    assert_eq!(asked.len(), 2_000);
+    assert_eq!(talk.interceptor.service.roles.len(), service::ROLES_MAX);
+}
