@@ -211,6 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::proto::hadoop_common::CredentialsKvProto;
     use crate::testing::hex;
     use crate::token::kind;
 
@@ -367,6 +368,61 @@ mod tests {
     }
 
     #[test]
+    fn another_token_of_the_alias_gives_way_and_others_stay_in_both_versions() {
+        let bytes = |kind: &str, alias: &str| {
+            let token = Token {
+                kind: kind.to_owned(),
+                ..local_token()
+            };
+            (alias.to_owned(), token)
+        };
+        let before = [
+            bytes("other", ""),
+            bytes("other", "a"),
+            bytes(kind::AM_RM_TOKEN, "am"),
+        ];
+        let expected = BTreeMap::from([(String::new(), local_token()), bytes("other", "a")]);
+        let v0 = Credentials {
+            tokens: before.clone().into(),
+            secrets: BTreeMap::new(),
+        };
+        let message = CredentialsProto {
+            tokens: before
+                .into_iter()
+                .map(|(alias, token)| CredentialsKvProto {
+                    alias,
+                    token: Some(token.into()),
+                    secret: None,
+                })
+                .collect(),
+            secrets: Vec::new(),
+        };
+        let mut v1 = bytes::BytesMut::from(&b"HDTS\x01"[..]);
+        crate::frame::put_delimited(&mut v1, &message);
+        for stream in [v0.write_v0(), v1.to_vec()] {
+            let replaced = replace_kind(&stream, "", &local_token()).unwrap();
+            assert_eq!(replaced.removed.len(), 1);
+            let read = Credentials::read(&replaced.stream.0).unwrap();
+            assert_eq!(read.tokens, expected);
+        }
+    }
+
+    #[test]
+    fn streams_are_bounded_and_messages_have_no_numbers() {
+        let length = CREDENTIALS_LENGTH_MAX + 1;
+        let mut long = expected().write_v0();
+        long.resize(length, 0);
+        assert_eq!(
+            Credentials::read(&long),
+            Err(CredentialsError::TooLong { length })
+        );
+        long.truncate(CREDENTIALS_LENGTH_MAX);
+        assert_eq!(Credentials::read(&long), Ok(expected()));
+        let number = b"HDTS\x01\x02\x08\x00";
+        assert!(Credentials::read(number).is_err());
+    }
+
+    #[test]
     fn broken_credentials_are_not_rewritten() {
         let whole = hex(V0);
         for length in 0..whole.len() {
@@ -377,8 +433,10 @@ mod tests {
     #[test]
     fn tokens_are_found_and_removed_by_kind() {
         let mut credentials = expected();
-        assert!(credentials.token_of_kind(kind::AM_RM_TOKEN).is_some());
-        assert_eq!(credentials.remove_kind(kind::AM_RM_TOKEN), 1);
+        credentials.tokens.insert("a".to_owned(), local_token());
+        let first = credentials.token_of_kind(kind::AM_RM_TOKEN);
+        assert_eq!(first, Some(&local_token()));
+        assert_eq!(credentials.remove_kind(kind::AM_RM_TOKEN), 2);
         assert!(credentials.token_of_kind(kind::AM_RM_TOKEN).is_none());
     }
 

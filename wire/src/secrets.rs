@@ -319,9 +319,29 @@ mod tests {
         assert!(!ring.tick(MonoMillis(100)));
         assert_eq!(ring.current().key_id, first);
         let sent = ring.newest_unless_known(Some(first)).unwrap().key_id;
+        assert!(!ring.tick(MonoMillis(129)));
         assert!(ring.tick(MonoMillis(130)));
         assert_eq!(ring.current().key_id, sent);
         assert_eq!(ring.newest_unless_known(Some(sent)), None);
+        // From one roll to the next it takes the interval.
+        assert!(!ring.tick(MonoMillis(199)));
+        assert_eq!(ring.next(), None);
+        assert!(!ring.tick(MonoMillis(200)));
+        assert_eq!(ring.next(), ring.newest_unless_known(Some(sent)));
+    }
+
+    #[test]
+    fn a_restored_ring_waits_for_its_overlap_or_its_interval() {
+        let (current, next) = (new_key(), new_key());
+        let mut in_overlap =
+            KeyRing::restore(TIMES, current.clone(), Some(next), MonoMillis(1_000));
+        assert!(!in_overlap.tick(MonoMillis(1_029)));
+        assert!(in_overlap.tick(MonoMillis(1_030)));
+        let mut between = KeyRing::restore(TIMES, current, None, MonoMillis(1_000));
+        between.tick(MonoMillis(1_099));
+        assert_eq!(between.next(), None);
+        between.tick(MonoMillis(1_100));
+        assert!(between.next().is_some());
     }
 
     #[test]
@@ -344,7 +364,10 @@ mod tests {
         assert_eq!(secrets.renewed_token(attempt(), &old.identifier), None);
         secrets.tick(MonoMillis(100));
         let new = secrets.renewed_token(attempt(), &old.identifier).unwrap();
-        assert!(secrets.retrieve(&old.identifier).is_ok());
+        for token in [&old, &new] {
+            let verified = secrets.retrieve(&token.identifier).unwrap();
+            assert_eq!(verified.password, token.password);
+        }
         secrets.tick(MonoMillis(130));
         assert!(secrets.retrieve(&old.identifier).is_err());
         assert!(secrets.retrieve(&new.identifier).is_ok());

@@ -394,6 +394,8 @@ fn an_ask_survives_and_one_below_nothing_is_refused() {
     };
     let mut proto = ResourceRequestProto::from(&ask);
     assert_eq!(records::ResourceRequest::try_from(&proto), Ok(ask));
+    proto.num_containers = Some(0);
+    assert!(records::ResourceRequest::try_from(&proto).is_ok());
     proto.num_containers = Some(-1);
     assert!(matches!(
         records::ResourceRequest::try_from(&proto),

@@ -36,13 +36,15 @@ fn no_struct_is_larger_than_the_table_has_it() {
 
 #[test]
 fn empty_elements_cost_what_they_take() {
-    let entries = [0x0a, 0].repeat(10_000);
-    let cost = of_message::<StartContainersRequestProto>(&entries).unwrap();
-    let decoded = StartContainersRequestProto::decode(&*entries)
-        .unwrap()
-        .start_container_request;
-    let taken = decoded.capacity() * size_of::<StartContainerRequestProto>();
-    assert!((taken..4 * taken).contains(&cost), "{cost} for {taken}");
+    for count in [1, 10_000] {
+        let entries = [0x0a, 0].repeat(count);
+        let cost = of_message::<StartContainersRequestProto>(&entries).unwrap();
+        let decoded = StartContainersRequestProto::decode(&*entries)
+            .unwrap()
+            .start_container_request;
+        let taken = decoded.capacity() * size_of::<StartContainerRequestProto>();
+        assert!((taken..2 * taken).contains(&cost), "{cost} for {taken}");
+    }
 }
 
 #[test]
@@ -102,6 +104,13 @@ fn unknown_and_repeated_fields_cost_what_splitting_them_takes() {
         let cost = of_message::<ResourceRequestProto>(&bytes).unwrap();
         assert!(cost >= 900 * FIELD_BYTES, "{cost}");
     }
+}
+
+#[test]
+fn packed_numbers_cost_what_a_list_of_them_takes() {
+    let packed = [&[0x22, 100][..], &[0; 100]].concat();
+    let cost = of_message::<AllocateRequestProto>(&packed).unwrap();
+    assert!(cost >= 100 * NUMBER_BYTES, "{cost}");
 }
 
 #[test]

@@ -139,8 +139,8 @@ fn families_take_turns_beginning_with_the_resolvers_first() {
     let found = all(&["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1"]);
     let expected = all(&["[::1]:1", "1.1.1.1:1", "[::2]:1", "[::3]:1"]);
     assert_eq!(interleaved(found), expected);
-    let found = all(&["1.1.1.1:1", "2.2.2.2:1", "[::1]:1"]);
-    let expected = all(&["1.1.1.1:1", "[::1]:1", "2.2.2.2:1"]);
+    let found = all(&["1.1.1.1:1", "2.2.2.2:1", "[::1]:1", "[::2]:1"]);
+    let expected = all(&["1.1.1.1:1", "[::1]:1", "2.2.2.2:1", "[::2]:1"]);
     assert_eq!(interleaved(found), expected);
 }
 

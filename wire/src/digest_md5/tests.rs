@@ -137,6 +137,26 @@ fn every_changed_directive_is_refused() {
 }
 
 #[test]
+fn a_masters_own_name_may_be_its_authorization_id() {
+    let own = "authzid=\"Cg0KCQgHEIDQlf+8MRABEPnStP///////wE=\"";
+    let named = RESPONSE_A.replacen("maxbuf=65536", own, 1);
+    assert!(ServerCheck::parse(NONCE_A, named.as_bytes()).is_ok());
+}
+
+#[test]
+fn a_client_takes_challenges_that_offer_auth_with_md5_sessions_only() {
+    let answer = |from: &str, to: &str| {
+        let changed = challenge(NONCE_A).replacen(from, to, 1);
+        assert_ne!(changed, challenge(NONCE_A));
+        ClientResponse::new(changed.as_bytes(), &identifier(), &password(), CNONCE_A).map(|_| ())
+    };
+    let refused = |directive| Err(DigestError::Directive(directive));
+    assert_eq!(answer("md5-sess", "md5"), refused("algorithm"));
+    assert_eq!(answer("qop=\"auth\"", "qop=\"auth-conf\""), refused("qop"));
+    assert_eq!(answer("qop=\"auth\"", "qop=\"auth-conf, auth\""), Ok(()));
+}
+
+#[test]
 fn order_and_white_space_of_directives_do_not_matter() {
     let mut parts: Vec<_> = RESPONSE_A.split(',').collect();
     parts.reverse();
@@ -146,12 +166,22 @@ fn order_and_white_space_of_directives_do_not_matter() {
 
 #[test]
 fn overlong_or_broken_messages_are_malformed() {
-    let long = vec![b'a'; RESPONSE_LENGTH_MAX + 1];
+    let long = |length: usize| {
+        format!(
+            "{RESPONSE_A},a={}",
+            "b".repeat(length - RESPONSE_A.len() - 3)
+        )
+    };
+    let longest = long(RESPONSE_LENGTH_MAX);
+    assert!(ServerCheck::parse(NONCE_A, longest.as_bytes()).is_ok());
     for message in [
-        &long[..],
+        long(RESPONSE_LENGTH_MAX + 1).as_bytes(),
         b"a",
         b"a=\"",
         b"a=\"b\"c",
+        b"a=\"b\"c=d",
+        b"a=b\\c",
+        "a=\u{e4}".as_bytes(),
         b"\xff=1",
         "a=1,".repeat(33).as_bytes(),
     ] {

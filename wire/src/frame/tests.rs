@@ -56,6 +56,10 @@ fn other_versions_and_auth_bytes_are_distinguished() {
         Err(PreambleError::Version { version: 4 })
     );
     assert_eq!(
+        decoder(b"HRPC\x09\x00\x00").preamble(),
+        Err(PreambleError::Version { version: 9 })
+    );
+    assert_eq!(
         decoder(b"SSH-2.0").preamble(),
         Err(PreambleError::Version { version: b'2' })
     );
@@ -197,4 +201,14 @@ proptest! {
         }
         prop_assert_eq!(received, bodies);
     }
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_not_written() {
+    let mut out = BytesMut::from(&b"before"[..]);
+    let limit = FRAME_LENGTH_MAX;
+    let written = put_frame(&mut out, |out| out.resize(out.len() + limit + 1, 0));
+    let length = limit + 1;
+    assert_eq!(written, Err(FrameError::TooLong { length, limit }));
+    assert_eq!(out, &b"before"[..]);
 }

@@ -229,3 +229,38 @@ proptest! {
         prop_assert_eq!(read.release.len(), 2);
     }
 }
+
+#[test]
+fn numbers_of_a_field_are_neither_edited_nor_removed_as_its_messages_are() {
+    // Field 1 as the number 5, as a text, and as the number 6.
+    let bytes = Bytes::from_static(b"\x08\x05\x0a\x01a\x08\x06");
+    let raw = RawMessage::parse(bytes.clone()).unwrap();
+    assert_eq!(raw.all(1).collect::<Vec<_>>(), [&b"a"[..]]);
+    assert_eq!(raw.varint(1), Some(6), "the last occurrence wins");
+    let mut edited = raw.clone();
+    edited.edit(1, |_| Some(Bytes::from_static(b"b")));
+    assert_eq!(edited.encode(), &b"\x08\x05\x0a\x01b\x08\x06"[..]);
+    let mut kept = raw;
+    kept.retain(1, |_| false);
+    assert_eq!(kept.encode(), &b"\x08\x05\x08\x06"[..]);
+}
+
+#[test]
+fn all_parts_of_a_message_are_joined_in_their_order() {
+    let bytes = Bytes::from_static(b"\x0a\x01a\x0a\x01b\x0a\x02cd");
+    let raw = RawMessage::parse(bytes).unwrap();
+    assert_eq!(raw.message(1).unwrap(), &b"abcd"[..]);
+}
+
+#[test]
+fn field_numbers_end_where_protobufs_do() {
+    let message = |number: u64| {
+        let mut bytes = BytesMut::new();
+        encode_varint(number << 3, &mut bytes);
+        bytes.put_u8(0);
+        RawMessage::parse(bytes.freeze()).map(|_| ())
+    };
+    assert_eq!(message((1 << 29) - 1), Ok(()));
+    let key = 1 << 32;
+    assert_eq!(message(1 << 29), Err(RawMessageError::Key { key }));
+}

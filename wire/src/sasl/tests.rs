@@ -143,6 +143,42 @@ fn client_prefers_its_token_on_a_mixed_server() {
 }
 
 #[test]
+fn client_finds_its_method_among_others() {
+    let kerberos = SaslAuth {
+        method: "KERBEROS\u{7}".to_owned(),
+        mechanism: "GSSAPI".to_owned(),
+        ..simple_auth()
+    };
+    // Each half of a token's method is offered elsewhere.
+    let halves = [
+        SaslAuth {
+            mechanism: "GSSAPI".to_owned(),
+            ..token_auth()
+        },
+        SaslAuth {
+            method: "DIGEST".to_owned(),
+            ..token_auth()
+        },
+    ];
+    let offer = |auths: Vec<SaslAuth>| RpcSaslProto {
+        auths,
+        ..message(SaslState::Negotiate)
+    };
+    let with_token = reply(&mut server(token_only()), &client(false).start()).auths;
+    let mixed = [vec![kerberos.clone()], halves.to_vec(), with_token].concat();
+    let initiate = sent(&mut client(false), &offer(mixed));
+    assert_eq!(initiate.auths, [token_auth()]);
+    let simple = offer(vec![kerberos.clone(), simple_auth()]);
+    assert!(matches!(
+        client(true).handle(&simple),
+        Ok(ClientStep::SwitchToSimple(Some(_)))
+    ));
+    let neither = client(true).handle(&offer(vec![kerberos]));
+    let offered = vec!["KERBEROS".to_owned()];
+    assert_eq!(neither, Err(SaslError::NoToken { offered }));
+}
+
+#[test]
 fn choice_that_is_not_the_advertised_one_is_refused() {
     let without_protocol = SaslAuth {
         protocol: None,
