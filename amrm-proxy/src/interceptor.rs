@@ -227,3 +227,26 @@ pub trait Interceptor: Send + fmt::Debug {
         Gauges::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_are_summed_and_the_older_list_of_nodes_counts() {
+        let gauges = |count, at| Gauges {
+            containers_outstanding: count,
+            nodes_at: at,
+            containers_live: 10 * count,
+            history_nodes_excluded: 100 * count,
+        };
+        let (early, late) = (Some(MonoMillis(1)), Some(MonoMillis(2)));
+        for (one, other, oldest) in [
+            (early, late, early),
+            (late, early, early),
+            (None, late, late),
+        ] {
+            assert_eq!(gauges(1, one).and(gauges(2, other)), gauges(3, oldest));
+        }
+    }
+}

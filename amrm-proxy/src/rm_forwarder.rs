@@ -253,6 +253,7 @@ const fn protocol(distributed: bool) -> &'static str {
 mod tests {
     use std::net::SocketAddr;
 
+    use prost::Message as _;
     use test_support::HeldPort;
     use tokio_util::sync::CancellationToken;
     use tokio_util::task::AbortOnDropHandle;
@@ -275,6 +276,46 @@ mod tests {
         assert_eq!(managers(Duration::from_secs(900)).hold_max(), HOLD_MAX);
         let short = Duration::from_secs(9);
         assert_eq!(managers(short).hold_max(), short);
+    }
+
+    #[test]
+    fn containers_go_beside_the_masters_message_and_the_nodes_part_is_split_off() {
+        use wire::proto::hadoop_yarn::{
+            AllocateRequestProto, AllocateResponseProto, ContainerProto,
+            DistributedSchedulingAllocateRequestProto, DistributedSchedulingAllocateResponseProto,
+            RemoteNodeProto,
+        };
+        let container = ContainerProto::default();
+        let sent = AllocateRequestProto {
+            response_id: Some(7),
+            ..AllocateRequestProto::default()
+        };
+        let request = Request {
+            method: AmMethod::Allocate,
+            message: RawMessage::parse(sent.encode_to_vec().into()).unwrap(),
+            allocated: vec![container.encode_to_vec().into(); 2],
+        };
+        let call = encode(true, &request);
+        assert_eq!(call.protocol, distributed_scheduling_am::PROTOCOL);
+        let decoded = DistributedSchedulingAllocateRequestProto::decode(call.request).unwrap();
+        assert_eq!(decoded.allocate_request, Some(sent));
+        assert_eq!(decoded.allocated_containers, [container.clone(), container]);
+
+        let for_am = AllocateResponseProto {
+            response_id: Some(8),
+            ..AllocateResponseProto::default()
+        };
+        let for_node = DistributedSchedulingAllocateResponseProto {
+            allocate_response: None,
+            nodes_for_scheduling: vec![RemoteNodeProto::default()],
+        };
+        let answer = DistributedSchedulingAllocateResponseProto {
+            allocate_response: Some(for_am.clone()),
+            ..for_node.clone()
+        };
+        let answer = decode(true, AmMethod::Allocate, answer.encode_to_vec().into()).unwrap();
+        assert_eq!(answer.message.encode(), for_am.encode_to_vec());
+        assert_eq!(answer.scheduling.encode(), for_node.encode_to_vec());
     }
 
     fn key() -> MasterKey {

@@ -368,6 +368,54 @@ mod tests {
     }
 
     #[test]
+    fn containers_that_have_ended_are_withdrawn_from_every_node() {
+        let now = Instant::now();
+        let mut queues = Queues::default();
+        queues.add(order("a", 1..3, 1), now);
+        queues.add(order("b", 3..5, 1), now);
+        let call = queues.next(now).unwrap();
+        queues.withdraw(attempt(1), &[1, 2, 3].map(id));
+        let other = queues.next(now).unwrap();
+        assert_eq!(other.containers, [(id(4), token(1))]);
+        // The queue of a call under way waits for its answer.
+        queues.answered(&call, None, now);
+        queues.withdraw(attempt(1), &[id(4)]);
+        queues.answered(&other, None, now);
+        assert!(queues.is_empty());
+        queues.add(order("a", 1..3, 1), now);
+        queues.withdraw(attempt(1), &[1, 2].map(id));
+        assert!(queues.is_empty());
+    }
+
+    #[test]
+    fn the_node_that_is_due_first_is_called_first() {
+        let now = Instant::now();
+        let mut queues = Queues::default();
+        queues.add(order("b", 1..2, 1), now);
+        queues.add(order("a", 2..3, 1), now + FIRST_PAUSE);
+        assert_eq!(queues.next_due(), Some(now));
+        let later = now + FIRST_PAUSE;
+        let hosts = [(); 2].map(|()| queues.next(later).unwrap().key.node.host);
+        assert_eq!(hosts, ["b", "a"]);
+    }
+
+    #[test]
+    fn after_an_answer_the_pause_is_short_again() {
+        let mut now = Instant::now();
+        let mut queues = Queues::default();
+        queues.add(order("a", 1..2, 1), now);
+        for answers in [false, false, true, false] {
+            queues.add(order("a", 2..3, 1), now);
+            let call = queues.next(now).unwrap();
+            let answer = answers.then(Answer::default);
+            queues.answered(&call, answer, now);
+            now = queues.next_due().unwrap();
+        }
+        let called = now - FIRST_PAUSE;
+        assert!(queues.next(called).is_none() && queues.next(now).is_some());
+    }
+
+    #[test]
     fn the_queues_of_an_attempt_end_with_it() {
         let (mut queues, now) = (Queues::default(), Instant::now());
         let order = order("node", [1].into_iter(), 1);

@@ -246,3 +246,66 @@ impl Promotions {
         self.watched.is_empty() && self.due.is_empty() && self.asking.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ATTEMPT;
+
+    const T0: MonoMillis = MonoMillis(0);
+
+    fn id(number: usize) -> ContainerId {
+        ATTEMPT.container(i64::try_from(number).unwrap())
+    }
+
+    /// Returns containers that are due for promotion.
+    fn watching(count: usize) -> Promotions {
+        let mut promotions = Promotions::default();
+        for number in 0..count {
+            promotions.watch(id(number), 0, T0);
+        }
+        promotions
+    }
+
+    #[test]
+    fn a_container_that_is_forgotten_leaves_nothing_in_any_stage() {
+        let mut promotions = watching(3);
+        promotions.forget(id(0));
+        assert_eq!(promotions.next_requests(T0).len(), 2);
+        promotions.forget(id(1));
+        assert_eq!(promotions.requests_in_flight().len(), 1);
+        promotions.mark_asked();
+        promotions.forget(id(2));
+        assert!(promotions.is_empty());
+    }
+
+    #[test]
+    fn requests_whose_call_is_not_repeated_are_made_again() {
+        let mut promotions = watching(2);
+        let first = promotions.next_requests(T0);
+        assert_eq!(promotions.next_requests(T0), first);
+        // None of them is known to a new ResourceManager, answered or not.
+        promotions.reset_requests(T0 + 1);
+        assert!(promotions.next_requests(T0).is_empty());
+        assert_eq!(promotions.next_requests(T0 + 1), first);
+        promotions.mark_asked();
+        assert!(promotions.next_requests(T0 + 1).is_empty());
+        promotions.reset_requests(T0 + 1);
+        assert_eq!(promotions.next_requests(T0 + 1), first);
+    }
+
+    #[test]
+    fn containers_and_requests_are_bounded() {
+        let mut promotions = watching(WATCHED_MAX + 1);
+        assert_eq!(promotions.watched.len(), WATCHED_MAX);
+        assert_eq!(promotions.next_requests(T0).len(), PER_CALL_MAX);
+    }
+
+    #[test]
+    fn a_container_is_promoted_from_the_time_at_which_it_was_first_watched() {
+        let mut promotions = watching(1);
+        promotions.watch(id(0), 0, T0 + 1_000);
+        assert_eq!(promotions.next_requests(T0).len(), 1);
+        assert!(promotions.due.is_empty());
+    }
+}

@@ -190,6 +190,19 @@ fn asks_are_stored_when_they_come_and_when_they_are_met() {
 }
 
 #[test]
+fn asks_are_stored_once_in_a_second_at_most() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, opportunistic(9));
+    attempt.persisted.clear();
+    // Each call is a second after the last.
+    attempt.now_ms -= 500;
+    attempt.call(1, Vec::new());
+    assert!(!attempt.persisted.contains_key(&Part::Asks));
+    attempt.call(2, Vec::new());
+    assert!(attempt.persisted.contains_key(&Part::Asks));
+}
+
+#[test]
 fn containers_to_be_given_anew_are_stored_as_asks() {
     // Neither those that no answer confirmed nor those of a lost answer have reached the master.
     let mut unconfirmed = Attempt::registered();

@@ -120,3 +120,34 @@ fn a_call_sent_again_asks_for_no_more_than_it_did() {
     let allocator = &attempt.scheduler.allocator;
     assert_eq!(allocator.asks().requests().next(), None);
 }
+
+#[test]
+fn an_old_call_that_is_repeated_drops_no_container_and_brings_the_newest_nodes() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, Vec::new());
+    let (_, unconfirmed) = attempt.send(1, opportunistic(2)).unwrap();
+    attempt.fail();
+    attempt.call(0, Vec::new());
+    let told = attempt.call(1, Vec::new());
+    assert_eq!(told.allocated_containers, unconfirmed);
+    attempt.call(1, Vec::new());
+    let now = MonoMillis(attempt.now_ms);
+    assert_eq!(attempt.scheduler.gauges().nodes_at, Some(now));
+}
+
+#[test]
+fn a_master_that_finishes_gets_no_more_containers() {
+    let mut attempt = Attempt::registered();
+    attempt.call(0, opportunistic(9));
+    let mut request = allocate(&AllocateRequestProto::default());
+    request.method = AmMethod::Finish;
+    let keys = keys(1);
+    let context = Context {
+        keys: Some(&keys),
+        ..context(attempt.now_ms)
+    };
+    let passed = attempt
+        .scheduler
+        .on_request(&mut request, &context, &mut Vec::new());
+    assert!(passed.is_ok() && request.allocated.is_empty());
+}
