@@ -65,12 +65,9 @@ impl Container {
 
     /// Enters a state. A new place in a queue is not a new state.
     pub(crate) fn enter(&mut self, state: ContainerState, now: MonoMillis) {
-        let moved_up = self.state.waits_at().is_some() && state.waits_at().is_some();
-        if !moved_up {
-            self.ran_before_ms = self.ran_ms(now);
-            self.since = now;
-            self.joined = now;
-        }
+        self.ran_before_ms = self.ran_ms(now);
+        self.since = now;
+        self.joined = now;
         self.state = state;
     }
 

@@ -82,6 +82,7 @@ mod tests {
         assert_eq!(timers.pop_due(MonoMillis(20)), Some(timer(3)));
         assert_eq!(timers.pop_due(MonoMillis(20)), None);
         assert_eq!(timers.next(), Some(MonoMillis(30)));
+        assert!(timers.iter().eq([timer(1)]));
     }
 
     #[test]

@@ -315,6 +315,21 @@ mod tests {
     }
 
     #[test]
+    fn containers_whose_end_is_awaited_take_bounded_memory_and_go_with_their_end() {
+        let mut nodes = RemoteNodes::new(Placement::Spread, 0);
+        let node = list(0).remove(0).node_id;
+        let ids: Vec<i64> = (0..).take(LIVE_MAX + 10).collect();
+        for part in ids.chunks(LIVE_MAX / 2) {
+            nodes.placed(part.iter().map(|id| (*id, &node)), MonoMillis(0));
+        }
+        assert_eq!(nodes.live.len(), LIVE_MAX);
+        for id in ids {
+            nodes.ended(id, None);
+        }
+        assert!(nodes.live.is_empty() && nodes.live_count.is_empty());
+    }
+
+    #[test]
     fn earlier_nodes_take_bounded_memory_and_go_with_their_time() {
         let mut nodes = RemoteNodes::new(Placement::Spread, 0);
         let mut now = MonoMillis(0);

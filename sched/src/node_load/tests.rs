@@ -196,6 +196,7 @@ fn a_node_that_leaves_is_not_offered_any_more() {
     };
     monitor.update(&node_id("b"), RACK, &leaving, MonoMillis(3));
     assert_eq!(hosts(monitor.least_loaded()), ["c"]);
+    assert_eq!(hosts(monitor.select(9)), ["c"]);
     assert_eq!(monitor.nodes_of_rack(RACK).count(), 1);
     monitor.remove(&node_id("c"));
     assert_eq!(monitor.nodes_of_rack(RACK).count(), 0);
@@ -350,4 +351,39 @@ proptest! {
         let found: Vec<_> = monitor.select(usize::MAX).to_vec();
         prop_assert_eq!(found, expected.into_iter().map(|(_, _, id)| id).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn the_last_heartbeat_of_a_node_counts() {
+    let mut monitor = monitor(LoadComparator::QueueWaitTime);
+    let wait = |ms| NodeLoad {
+        queue_wait_time_ms: Some(ms),
+        ..queue(0, 5)
+    };
+    let mut heartbeat = |host: &str, ms, at| {
+        monitor.update(&node_id(host), RACK, &wait(ms), MonoMillis(at));
+        monitor.sort(MonoMillis(at));
+        hosts(monitor.select(9)).concat()
+    };
+    heartbeat("a", 10, 1);
+    assert_eq!(heartbeat("b", 20, 2), "ab");
+    assert_eq!(heartbeat("a", 30, 3), "ba");
+    // Of nodes with equal waits the one that was heard of last comes first.
+    assert_eq!(heartbeat("b", 30, 4), "ba");
+    assert_eq!(heartbeat("a", 30, 5), "ab");
+}
+
+#[test]
+fn by_resources_the_larger_of_the_scarcer_shares_comes_first() {
+    let mut monitor = monitor(LoadComparator::QueueLengthThenResources);
+    // Of both types together: 10,000 MiB and 100 cores.
+    for (host, memory_mb, vcores) in [("a", 8_000, 10), ("b", 2_000, 90)] {
+        let load = NodeLoad {
+            capability: Resource::new(memory_mb, vcores),
+            ..queue(0, 5)
+        };
+        monitor.update(&node_id(host), RACK, &load, MonoMillis(1));
+    }
+    monitor.sort(MonoMillis(1));
+    assert_eq!(hosts(monitor.select(9)), ["b", "a"]);
 }

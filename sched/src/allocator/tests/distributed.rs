@@ -164,10 +164,12 @@ fn who_asks_often_does_not_send_everything_to_the_first_of_the_list() {
         }
     }
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [3, 3, 3]);
-    // Later the list reflects the container, and its order counts again.
-    allocator.update_asks(&[ask("*", 1)], T0).unwrap();
-    let given = heartbeat(&mut allocator, &offered, MonoMillis(5_000));
-    assert_eq!(where_to(&given), [("n0", Locality::OffSwitch)]);
+    // Later the list reflects the containers, and its order counts again.
+    for (ms, host) in [(100, "n0"), (5_000, "n0"), (5_010, "n1"), (5_020, "n2")] {
+        allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+        let given = heartbeat(&mut allocator, &offered, MonoMillis(ms));
+        assert_eq!(where_to(&given), [(host, Locality::OffSwitch)]);
+    }
 }
 
 #[test]
@@ -262,6 +264,10 @@ fn an_old_list_is_not_used() {
     let offered = nodes(2);
     let mut allocator = registered(offered.clone());
     allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+    allocator.update_asks(&[ask("*", 3)], T0).unwrap();
+    let in_time = allocator.allocate(MonoMillis(60_000)).len();
+    assert_eq!(in_time, 2);
+    allocator.confirmed(offered.clone(), T0);
     let late = MonoMillis(60_001);
     assert!(heartbeat(&mut allocator, &offered, late).is_empty());
     assert_eq!(heartbeat(&mut allocator, &offered, late).len(), 1);

@@ -255,3 +255,19 @@ impl Node {
         self.completion(number).exit_status
     }
 }
+
+#[test]
+fn a_localization_that_ends_twice_is_refused() {
+    let mut node = Node::new(100);
+    node.run(opportunistic(1, 100));
+    node.arrive(opportunistic(2, 100));
+    let failed = Event::LocalizationFailed {
+        id: id(2),
+        diagnostics: String::new(),
+    };
+    for again in [Event::Localized(id(2)), failed] {
+        let refusal = node.try_feed(again).unwrap_err();
+        assert!(matches!(refusal, Refusal::UnexpectedAnswer { .. }));
+    }
+    assert_eq!(node.waiting(), [2]);
+}

@@ -255,6 +255,14 @@ fn an_unknown_container_cannot_be_killed() {
 }
 
 #[test]
+fn an_exit_without_a_signal_has_no_diagnostics_of_one() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    node.exit(1, 1);
+    assert!(!node.view(1).diagnostics.contains("signal"));
+}
+
+#[test]
 fn a_signal_from_outside_is_a_failure_with_its_own_diagnostics() {
     let mut node = Node::new(100);
     node.run(guaranteed(1, 10));

@@ -39,6 +39,35 @@ fn an_opportunistic_container_starts_at_once_when_there_is_room() {
 }
 
 #[test]
+fn a_guaranteed_container_starts_without_further_notes_if_it_fits_or_need_not() {
+    let takes_none = ContainerSchedulerConfig {
+        queue_length_max: 0,
+        ..CONFIG
+    };
+    for (config, memory_mb) in [(CONFIG, 100), (takes_none, 101)] {
+        let mut node = Node::with(config, 100);
+        let actions = node.arrive(guaranteed(1, memory_mb));
+        assert!(
+            matches!(
+                actions[..],
+                [Action::Note(Note::Started { .. }), Action::Launch(_)]
+            ),
+            "{actions:?}"
+        );
+    }
+}
+
+#[test]
+fn an_opportunistic_container_larger_than_the_node_is_rejected_before_it_waits() {
+    let mut node = Node::new(100);
+    node.run(opportunistic(1, 100));
+    node.arrive(opportunistic(2, 100));
+    node.arrive(opportunistic(3, 101));
+    assert_eq!(node.waiting(), [2]);
+    assert!(node.state(3).has_ended());
+}
+
+#[test]
 fn opportunistic_containers_wait_first_come_first_served() {
     let mut node = Node::new(100);
     node.run(opportunistic(1, 100));

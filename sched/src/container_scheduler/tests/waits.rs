@@ -400,3 +400,27 @@ fn a_promoted_container_waits_as_guaranteed_from_its_promotion() {
     };
     assert!(actions.contains(&Action::Note(started)), "{actions:?}");
 }
+
+#[test]
+fn localization_is_no_part_of_a_wait() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.feed(Event::Start(opportunistic(2, 100)));
+    node.advance(4_000);
+    node.feed(Event::Localized(id(2)));
+    node.estimate();
+    node.advance(6_000);
+    let waited = started(&node.exit(1, 0));
+    assert_eq!(waited, [(2, Some(0), Some(6_000), 6_000)]);
+}
+
+#[test]
+fn the_wait_of_opportunistic_containers_is_none_of_guaranteed_ones() {
+    let mut node = Node::new(100);
+    node.run(opportunistic(1, 100));
+    node.estimate();
+    node.arrive(guaranteed(2, 50));
+    let waited = started(&node.exit(1, 0));
+    assert_eq!(waited, [(2, None, None, 0)]);
+}
