@@ -144,34 +144,46 @@ impl RemoteNodes {
     }
 
     /// Replaces the list, even by an empty one.
-    pub(super) fn replace(&mut self, mut list: Vec<RemoteNode>, now: MonoMillis) {
-        // Each call of an AM brings a list, so ids are compared where they are, not cloned.
+    pub(super) fn replace(&mut self, list: Vec<RemoteNode>, now: MonoMillis) {
+        self.is_list_empty = list.is_empty();
+        // Each call of an AM brings a list, but the ResourceManager sorts only once a second.
+        let is_same = {
+            let ids = list.iter().map(|node| &node.node_id);
+            ids.eq(self.list.iter().map(|node| &node.node_id))
+        };
+        if is_same {
+            self.list = list;
+        } else {
+            self.merge(list);
+        }
+        self.earlier
+            .retain(|known| now.since(known.seen) <= REMEMBERED_MS);
+        self.resting.retain(|_, until| *until > now);
+        self.received = Some(now);
+    }
+
+    /// Replaces the list by a different one, and remembers the nodes that the new one lacks.
+    fn merge(&mut self, mut list: Vec<RemoteNode>) {
         let mut listed = BTreeSet::new();
         let is_used: Vec<bool> = list
             .iter()
             .map(|node| listed.len() < REMOTE_NODES_MAX && listed.insert(&node.node_id))
             .collect();
-        let (last, seen) = (std::mem::take(&mut self.list), self.received);
-        match (self.placement, seen) {
-            (Placement::ListOrder, _) | (Placement::Spread, None) => {}
-            (Placement::Spread, Some(seen)) => {
-                let last = last.into_iter().enumerate();
-                let last = last.map(|(rank, node)| Remembered { node, rank, seen });
-                let is_earlier = |known: &Remembered| {
-                    now.since(known.seen) <= REMEMBERED_MS && !listed.contains(&known.node.node_id)
-                };
-                self.earlier.retain(is_earlier);
-                self.earlier.extend(last.filter(is_earlier));
-                let known = self.earlier.len() + listed.len();
-                self.earlier.drain(..known.saturating_sub(REMEMBERED_MAX));
-                self.resting.retain(|_, until| *until > now);
-            }
+        let last = std::mem::take(&mut self.list).into_iter().enumerate();
+        if self.placement == Placement::Spread
+            && let Some(seen) = self.received
+        {
+            let is_listed = |node: &RemoteNode| listed.contains(&node.node_id);
+            self.earlier.retain(|known| !is_listed(&known.node));
+            let last = last.filter(|(_, node)| !is_listed(node));
+            self.earlier
+                .extend(last.map(|(rank, node)| Remembered { node, rank, seen }));
+            let known = self.earlier.len() + listed.len();
+            self.earlier.drain(..known.saturating_sub(REMEMBERED_MAX));
         }
-        self.is_list_empty = listed.is_empty();
         let mut is_used = is_used.into_iter();
         list.retain(|_| is_used.next().unwrap_or(false));
         self.list = list;
-        self.received = Some(now);
     }
 
     /// Returns the time at which the list came.
