@@ -294,6 +294,7 @@ mod tests {
             method: AmMethod::Allocate,
             message: RawMessage::parse(sent.encode_to_vec().into()).unwrap(),
             allocated: vec![container.encode_to_vec().into(); 2],
+            preferences: Default::default(),
         };
         let call = encode(true, &request);
         assert_eq!(call.protocol, distributed_scheduling_am::PROTOCOL);
