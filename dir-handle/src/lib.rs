@@ -181,6 +181,12 @@ impl DirHandle {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
+        self.create_or_open(name, bits)
+    }
+
+    /// Does the same as [`DirHandle::ensure`] for a directory that probably does not exist.
+    pub fn create_or_open(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
+        let name = name.as_ref();
         match self.create(name, bits) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name),
             created => created,

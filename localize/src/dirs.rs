@@ -247,7 +247,21 @@ impl Disk {
             path: layout::path_of(&self.path, steps),
             source,
         };
-        let mut folder = self.root.try_clone().map_err(fail)?;
+        let Some(((name, mode), parents)) = steps.split_last() else {
+            return self.root.try_clone().map_err(fail);
+        };
+        // The folders above a container's mostly exist, and its own does not.
+        let above = layout::path_of(Path::new("."), parents);
+        let mut folder = match self.root.open_beneath(&above) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.root.try_clone().map_err(fail)?
+            }
+            opened => {
+                return opened
+                    .and_then(|above| above.create_or_open(name, *mode))
+                    .map_err(fail);
+            }
+        };
         for (name, mode) in steps {
             folder = folder.ensure(name, *mode).map_err(fail)?;
         }
