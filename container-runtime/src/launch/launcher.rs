@@ -12,7 +12,6 @@ use cgroup::Cgroup;
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -37,8 +36,9 @@ use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command,
 use super::spawn::{BASH, Bash, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
-/// Minimum pause between two scans that only reap dead orphans, which hold nothing but their pid.
-/// Scans for the end of a container reap them too.
+/// Pause between two looks for dead orphans to reap, which hold nothing but their pid. Scans for the
+/// end of a container reap them too. SIGCHLD would tell sooner, at the price of a signal, a message
+/// and a wake-up for the end of each container.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Refusal of a launch before it was queued.
@@ -226,16 +226,9 @@ impl Launcher {
 
 /// Reaps orphans that end while their container goes on, so that they do not pile up as zombies.
 async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) {
-    let mut children = match signal(SignalKind::child()) {
-        Ok(children) => children,
-        Err(error) => {
-            tracing::warn!(%error, "dead orphans are reaped only when a container ends");
-            return;
-        }
-    };
-    while children.recv().await.is_some() {
-        scanner.reap().await;
+    loop {
         tokio::time::sleep(ORPHAN_REAP_INTERVAL).await;
+        scanner.reap().await;
     }
 }
 

@@ -92,6 +92,9 @@ impl Scanner {
 
     /// Reaps adopted orphans that have ended, soon.
     pub(super) async fn reap(&self) {
+        if adopted_none(self.agent) {
+            return;
+        }
         if self.requests.send(Request::Reap).await.is_err() {
             tracing::debug!("the scanner has gone");
         }
