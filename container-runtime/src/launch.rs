@@ -12,8 +12,9 @@
 //! Guaranteed containers have a queue and threads of their own (`lanes`), so that none waits for an
 //! opportunistic one.
 //!
-//! Pure: `context`, `environment`, `markers`, `script`, `one_bash`, `glob`. Knows nothing of localization but
-//! [the folders](localize::ContainerDirs) that it made, and nothing of why a container is killed.
+//! Pure: `context`, `environment`, `markers`, `script`, `one_bash`, `glob`. Knows nothing of
+//! localization but [the folders](localize::ContainerDirs) that it made, and nothing of why a
+//! container is killed.
 //! Besides the launch threads there are two more: `process-scan`, which reads `/proc` for
 //! everybody, and `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process`
 //! and `exit_watch` only; making a process is the cgroup crate's.

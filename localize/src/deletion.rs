@@ -105,8 +105,8 @@ impl fmt::Debug for Deletion {
 }
 
 impl DeletionService {
-    /// Starts the first thread, `delete-0`. Others follow while more deletions are queued than there
-    /// are threads.
+    /// Starts the first thread, `delete-0`. Others follow while more deletions are queued than
+    /// there are threads.
     ///
     /// # Errors
     /// The system cannot start another thread.

@@ -38,8 +38,8 @@ const JOBS_MAX: usize = 1_024;
 const DEPTH_MAX: usize = 5;
 /// Lines of a listing.
 const ENTRIES_MAX: usize = 2_000;
-/// Maximum wait for links that the script makes after its start: they are what readers of the listing
-/// look for.
+/// Maximum wait for links that the script makes after its start: they are what readers of the
+/// listing look for.
 const LINKS_WAIT: Duration = Duration::from_secs(2);
 /// Interval between two checks for the links.
 const LINKS_POLL: Duration = Duration::from_millis(20);

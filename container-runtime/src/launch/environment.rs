@@ -54,8 +54,8 @@ pub(super) struct ContainerEnvironment {
 impl ContainerEnvironment {
     /// Returns the variables that bash is started with to run the script.
     ///
-    /// They are the container's own and nothing of the agent's. Variables whose value bash would still
-    /// change (it contains `$`, a back-quote, a backslash or a quote) are left to the script:
+    /// They are the container's own and nothing of the agent's. Variables whose value bash would
+    /// still change (it contains `$`, a back-quote, a backslash or a quote) are left to the script:
     /// started with `PATH=$PATH:/x` taken literally, bash would no longer find `ln`. (Hadoop's
     /// default executor does just that; its Linux executor starts with an empty environment, which
     /// gives the same values as here.)

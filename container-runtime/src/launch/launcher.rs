@@ -36,9 +36,9 @@ use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command,
 use super::spawn::{BASH, Bash, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
-/// Pause between two looks for dead orphans to reap, which hold nothing but their pid. Scans for the
-/// end of a container reap them too. SIGCHLD would tell sooner, at the price of a signal, a message
-/// and a wake-up for the end of each container.
+/// Interval between two looks for dead orphans to reap, which hold nothing but their pid. Scans for
+/// the end of a container reap them too. SIGCHLD would be earlier, at the price of a signal, a
+/// message and a wake-up for the end of each container.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Refusal of a launch before it was queued.

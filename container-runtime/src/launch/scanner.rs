@@ -68,7 +68,7 @@ impl Scanner {
 
     /// The living processes of a container without its leader. Empty when the scanner has gone.
     pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Vec<Process> {
-        // Most containers leave nothing behind: one small read here, instead of two thread switches.
+        // Most containers leave nothing behind: one small read here saves two thread switches.
         if scope == Scope::LeftOvers && adopts_orphans() && adopted_none(self.agent) {
             return Vec::new();
         }
