@@ -4,9 +4,10 @@
 //! time unless it says otherwise, in microseconds, from the call to the first instruction of the
 //! command (it writes into a FIFO that is being read), or to the exit for `/bin/true`. The
 //! machine's own limits are `posix_spawn` and `fork` of `/bin/true`, bash alone, and bash that
-//! executes bash, which is the least that a launch script can be. The second part repeats it in a
-//! process with 1 GiB of resident memory: only `fork` may grow. The third launches at full speed
-//! and counts whole lives.
+//! executes bash, which is the least that a launch script can be. Launches are timed by way of the
+//! script, and with the one bash that is enough for these containers. The second part repeats it in
+//! a process with 1 GiB of resident memory: only `fork` may grow. The third launches at full speed
+//! and counts whole lives, and the CPU time of the containers' processes.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use container_runtime::launch::{
-    LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
+    BashDefaults, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
 };
 use records::percentile::of_sorted;
 use records::{ApplicationId, NodeId};
@@ -31,12 +32,13 @@ const LIVES: usize = 1_500;
 const AT_ONCE: usize = 16;
 const GIBIBYTE: usize = 1 << 30;
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "posix_spawn + exec /bin/true + exit",
     "fork + exec /bin/true + exit",
     "posix_spawn bash",
     "posix_spawn bash that executes bash",
-    "launch",
+    "launch by way of the script",
+    "launch with one bash",
     "  of which waiting for a launch thread",
     "  of which prepare",
     "  of which spawn",
@@ -56,17 +58,30 @@ fn main() -> Outcome<()> {
     println!("process with 1 GiB of resident memory");
     bench.all()?;
     drop(std::hint::black_box(ballast));
-    bench.lives()
+    bench.all_lives()
 }
 
 struct Bench<'a> {
     root: &'a Path,
     runtime: &'a tokio::runtime::Runtime,
-    launcher: Launcher,
-    events: mpsc::Receiver<LaunchEvent>,
+    by_script: Node,
+    one_bash: Node,
     fifo_path: PathBuf,
     fifo: File,
     next: i64,
+}
+
+struct Node {
+    launcher: Launcher,
+    events: mpsc::Receiver<LaunchEvent>,
+}
+
+impl Node {
+    fn start(config: LaunchConfig, runtime: &tokio::runtime::Runtime) -> Outcome<Self> {
+        let (sender, events) = mpsc::channel(64);
+        let launcher = Launcher::start(config, sender, runtime.handle().clone())?;
+        Ok(Self { launcher, events })
+    }
 }
 
 impl<'a> Bench<'a> {
@@ -75,13 +90,14 @@ impl<'a> Bench<'a> {
         nix::unistd::mkfifo(&fifo_path, nix::sys::stat::Mode::S_IRWXU)?;
         // Open for both: reading waits for a byte instead of ending when a writer has gone.
         let fifo = File::options().read(true).write(true).open(&fifo_path)?;
-        let (sender, events) = mpsc::channel(64);
-        let launcher = Launcher::start(config(), sender, runtime.handle().clone())?;
+        let mut config = config();
+        let by_script = Node::start(config.clone(), runtime)?;
+        config.one_bash = BashDefaults::of_this_machine();
         Ok(Self {
             root,
             runtime,
-            launcher,
-            events,
+            by_script,
+            one_bash: Node::start(config, runtime)?,
             fifo_path,
             fifo,
             next: 1,
@@ -94,13 +110,15 @@ impl<'a> Bench<'a> {
         let nested = format!("exec /bin/bash -c '{write}'");
         let mut times: [Vec<Duration>; NAMES.len()] = Default::default();
         for _ in 0..RUNS {
-            let (launch, phases) = self.launch(&write)?;
+            let (by_script, _) = self.launch(&write, |bench| &mut bench.by_script)?;
+            let (one_bash, phases) = self.launch(&write, |bench| &mut bench.one_bash)?;
             let round = [
                 exit_of(&mut Command::new("/bin/true"))?,
                 exit_of(forked(&mut Command::new("/bin/true")))?,
                 self.first_instruction(&write)?,
                 self.first_instruction(&nested)?,
-                launch,
+                by_script,
+                one_bash,
                 phases[0],
                 phases[1],
                 phases[2],
@@ -130,15 +148,19 @@ impl<'a> Bench<'a> {
 
     /// From handing over a plan to the first command, with the times of its phases. Directories are
     /// there, as in an agent, where localization has made them.
-    fn launch(&mut self, command: &str) -> Outcome<(Duration, [Duration; 3])> {
+    fn launch(
+        &mut self,
+        command: &str,
+        node: fn(&mut Self) -> &mut Node,
+    ) -> Outcome<(Duration, [Duration; 3])> {
         let plan = self.plan(command)?;
         let start = Instant::now();
-        self.launcher.launch(plan)?;
+        node(self).launcher.launch(plan)?;
         self.fifo.read_exact(&mut [0])?;
         let taken = start.elapsed();
         let mut phases = [Duration::ZERO; 3];
         loop {
-            let event = self.runtime.block_on(self.events.recv());
+            let event = self.runtime.block_on(node(self).events.recv());
             match event.ok_or("the launcher has gone")? {
                 LaunchEvent::Launched { timings, .. } => {
                     let LaunchTimings {
@@ -157,22 +179,28 @@ impl<'a> Bench<'a> {
         }
     }
 
+    fn all_lives(&mut self) -> Outcome<()> {
+        self.lives("by way of the script", |bench| &mut bench.by_script)?;
+        self.lives("with one bash", |bench| &mut bench.one_bash)?;
+        pairs()
+    }
+
     /// Launches as fast as containers end.
-    fn lives(&mut self) -> Outcome<()> {
+    fn lives(&mut self, name: &str, node: fn(&mut Self) -> &mut Node) -> Outcome<()> {
         let mut plans = Vec::with_capacity(LIVES);
         for _ in 0..LIVES {
             plans.push(self.plan("exec /bin/true")?);
         }
-        let start = Instant::now();
+        let load = Load::start()?;
         let (mut alive, mut ended) = (0, 0);
         while ended < LIVES {
             while alive < AT_ONCE
                 && let Some(plan) = plans.pop()
             {
-                self.launcher.launch(plan)?;
+                node(self).launcher.launch(plan)?;
                 alive += 1;
             }
-            let event = self.runtime.block_on(self.events.recv());
+            let event = self.runtime.block_on(node(self).events.recv());
             match event.ok_or("the launcher has gone")? {
                 LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
                 LaunchEvent::Exited { .. } => {
@@ -184,32 +212,7 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        let seconds = start.elapsed().as_secs_f64();
-        let lives = f64::from(u32::try_from(LIVES)?);
-        println!(
-            "{LIVES} whole lives, {AT_ONCE} at once: {:.0} per second",
-            lives / seconds
-        );
-
-        let start = Instant::now();
-        let nested = "exec /bin/bash -c 'exec /bin/true'";
-        let mut children = Vec::new();
-        for _ in 0..LIVES {
-            if children.len() == AT_ONCE {
-                let mut oldest: std::process::Child = children.remove(0);
-                oldest.wait()?;
-            }
-            children.push(Command::new("/bin/bash").args(["-c", nested]).spawn()?);
-        }
-        for mut child in children {
-            child.wait()?;
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        println!(
-            "the same without an agent (bash, bash, true): {:.0} per second",
-            lives / seconds
-        );
-        Ok(())
+        load.print(&format!("{LIVES} whole lives, {AT_ONCE} at once, {name}"))
     }
 
     fn plan(&mut self, command: &str) -> Outcome<Box<LaunchPlan>> {
@@ -226,6 +229,57 @@ impl<'a> Bench<'a> {
             environment: environment.collect(),
             ..LaunchPlan::new(id, "alice".to_owned(), dirs)
         }))
+    }
+}
+
+/// Runs the same processes without an agent.
+fn pairs() -> Outcome<()> {
+    let load = Load::start()?;
+    let nested = "exec /bin/bash -c 'exec /bin/true'";
+    let mut children = Vec::new();
+    for _ in 0..LIVES {
+        if children.len() == AT_ONCE {
+            let mut oldest: std::process::Child = children.remove(0);
+            oldest.wait()?;
+        }
+        children.push(Command::new("/bin/bash").args(["-c", nested]).spawn()?);
+    }
+    for mut child in children {
+        child.wait()?;
+    }
+    load.print("the same without an agent (bash, bash, true)")
+}
+
+/// The time that [`LIVES`] take, and the CPU time of their processes.
+struct Load {
+    start: Instant,
+    children_ticks: i64,
+}
+
+impl Load {
+    fn start() -> Outcome<Self> {
+        Ok(Self {
+            start: Instant::now(),
+            children_ticks: Self::children_ticks()?,
+        })
+    }
+
+    fn children_ticks() -> Outcome<i64> {
+        let stat = procfs::process::Process::myself()?.stat()?;
+        Ok(stat.cutime + stat.cstime)
+    }
+
+    fn print(self, name: &str) -> Outcome<()> {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let ticks = i32::try_from(Self::children_ticks()? - self.children_ticks)?;
+        let lives = f64::from(u32::try_from(LIVES)?);
+        let cpu_ms = f64::from(ticks) * 1e3 / f64::from(u32::try_from(procfs::ticks_per_second())?);
+        println!(
+            "{name}: {:.0} per second, {:.2} ms of CPU time each",
+            lives / seconds,
+            cpu_ms / lives
+        );
+        Ok(())
     }
 }
 
