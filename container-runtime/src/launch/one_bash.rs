@@ -41,7 +41,7 @@ const BUCKETS: u32 = 1_024;
 
 /// Variables that bash computes, changes or obeys (bash(1), "Shell Variables"). Where a container
 /// sets or mentions one, the script runs.
-const SHELL_VARIABLES: [&str; 43] = [
+const SHELL_VARIABLES: [&str; 47] = [
     "CHILD_MAX",
     "COLUMNS",
     "COPROC",
@@ -49,6 +49,7 @@ const SHELL_VARIABLES: [&str; 43] = [
     "ENV",
     "EPOCHREALTIME",
     "EPOCHSECONDS",
+    "EUID",
     "EXECIGNORE",
     "FIGNORE",
     "FUNCNAME",
@@ -76,14 +77,17 @@ const SHELL_VARIABLES: [&str; 43] = [
     "PIPESTATUS",
     "POSIXLY_CORRECT",
     "POSIX_PEDANTIC",
+    "PPID",
     "RANDOM",
     "REPLY",
     "SECONDS",
+    "SHELLOPTS",
     "SHLVL",
     "SRANDOM",
     "TERM",
     "TIMEFORMAT",
     "TMOUT",
+    "UID",
     "_",
 ];
 /// Beginnings of further such names. `LC_`: bash warns about an unknown locale each time one is

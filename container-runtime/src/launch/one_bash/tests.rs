@@ -186,6 +186,7 @@ fn what_only_bash_knows_is_left_to_the_script() {
         "$RANDOM",
         "$BASH_VERSION",
         "$HOSTNAME",
+        "$UID",
         "$_",
     ] {
         assert_eq!(value_of(text), None, "{text:?}");
@@ -222,6 +223,22 @@ fn variables_of_bash_are_left_to_the_script() {
     ] {
         assert!(decide(&[(name, "x")], "true").is_some(), "{name}");
     }
+}
+
+#[test]
+fn all_variables_that_bash_has_by_itself_are_known() {
+    let mut bash = std::process::Command::new("/bin/bash");
+    let output = bash
+        .args(["-c", "compgen -v"])
+        .env_clear()
+        .output()
+        .unwrap();
+    let names = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<_> = names
+        .lines()
+        .filter(|name| !belongs_to_shell(name))
+        .collect();
+    assert_eq!(names, ["PATH", "PWD", LOGIN_SHELL]);
 }
 
 #[test]
