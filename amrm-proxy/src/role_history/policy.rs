@@ -59,7 +59,7 @@ pub enum PolicyError {
     /// Role that is no priority.
     #[error("{0:?} is neither a priority nor *")]
     NoRole(String),
-    /// Unknown word.
+    /// Word that is neither a placement nor a limit.
     #[error(
         "{0:?} is none of escalate, relaxed, strict, anywhere, timeout:SECONDS (at most \
          {TIMEOUT_S_MAX}), failures:NUMBER"

@@ -120,7 +120,7 @@ pub struct RoleView {
     pub nodes_total: usize,
 }
 
-/// One role on one node.
+/// Containers, last use and failures of one role on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleNodeView {
     /// Host name of the node.

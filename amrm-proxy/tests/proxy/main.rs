@@ -12,4 +12,5 @@ mod promotions;
 mod recovery;
 mod restarted_rm;
 mod rm_trouble;
+mod role_history;
 mod tokens;

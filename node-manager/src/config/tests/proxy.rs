@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amrm_proxy::config::{InterceptorKind, RelabelRule, ThrottleConfig};
+use amrm_proxy::config::{HistoryRule, InterceptorKind, OptIn, RelabelRule, ThrottleConfig};
 
 use super::{config, problems, warnings};
 
@@ -191,4 +191,70 @@ fn rules_that_make_no_sense_are_problems() {
     }
     let messages = problems(&[("agent.amrmproxy.relabel.rules", "a.b")]);
     assert_eq!(messages.len(), 1, "{messages:?}");
+}
+
+#[test]
+fn role_histories_need_a_directory_that_nodes_share() {
+    const DIRECTORY: &str = "agent.role-history.dir";
+    assert_eq!(config(&[]).amrm_proxy.proxy.role_history, None);
+    for text in ["file:/shared/h", "file:///shared/h", "/shared/h"] {
+        let proxy = config(&[(DIRECTORY, text)]).amrm_proxy.proxy;
+        let history = proxy.role_history.unwrap();
+        assert_eq!(history.files.directory, std::path::Path::new("/shared/h"));
+        assert_eq!(history.files.user_bytes_max, 64 << 20);
+        assert_eq!(history.placement_timeout_ms, 30_000);
+        assert!(proxy.pipeline.contains(&InterceptorKind::RoleHistory));
+    }
+    for (text, part) in [
+        ("hdfs://cluster/h", "HDFS"),
+        ("h", "absolute path"),
+        ("file://other/h", "absolute path"),
+    ] {
+        let messages = problems(&[(DIRECTORY, text)]);
+        assert!(
+            messages.len() == 1 && messages[0].contains(part),
+            "{messages:?}"
+        );
+    }
+}
+
+#[test]
+fn rules_opt_in_to_role_histories() {
+    let pairs = [
+        ("agent.role-history.dir", "/shared/h"),
+        ("agent.role-history.rules", "shell,rest"),
+        ("agent.role-history.rule.shell.user", "alice"),
+        ("agent.role-history.rule.shell.tag", "nightly"),
+        ("agent.role-history.rule.shell.service", "my service"),
+        ("agent.role-history.rule.shell.guaranteed", "true"),
+        ("agent.role-history.rule.shell.policy", "0=strict"),
+    ];
+    let history = config(&pairs).amrm_proxy.proxy.role_history.unwrap();
+    let shell = HistoryRule {
+        name: "shell".to_owned(),
+        user: Some("alice".to_owned()),
+        tag: Some("nightly".to_owned()),
+        opt_in: OptIn {
+            service: "my service".to_owned(),
+            is_guaranteed: true,
+            policy: "0=strict".to_owned(),
+        },
+    };
+    let rest = HistoryRule {
+        name: "rest".to_owned(),
+        user: None,
+        tag: None,
+        opt_in: OptIn {
+            service: "rest".to_owned(),
+            ..OptIn::default()
+        },
+    };
+    assert_eq!(history.rules, [shell, rest]);
+    assert_eq!(warnings(&pairs), [""; 0]);
+    let bad = ("agent.role-history.rule.shell.policy", "0=stricter");
+    let messages = problems(&[pairs[0], pairs[1], bad]);
+    assert!(
+        messages.len() == 1 && messages[0].contains("stricter"),
+        "{messages:?}"
+    );
 }
