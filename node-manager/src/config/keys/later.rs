@@ -136,7 +136,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, Code, "yarn.nodemanager.resource.network.interface", Some("eth0"), Text),
     key(Later, Code, "yarn.nodemanager.resource.network.outbound-bandwidth-mbit", Some("1000"), MegabitsPerSecond),
     key(Later, Code, "yarn.nodemanager.resource.network.outbound-bandwidth-yarn-mbit", None, MegabitsPerSecond),
-    key(Later, Code, "yarn.nodemanager.agent.role-history.dir", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.health-checker.scripts", Some("script"), List),
     key(Later, YarnDefault, "yarn.nodemanager.health-checker.timeout-ms", Some("1200000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.health-checker.run-before-startup", Some("false"), Flag),
