@@ -49,7 +49,9 @@ impl Connection {
             }
             reserved
         };
-        let reserved = self.while_flushing(timeout(MEMORY_WAIT_MAX, more)).await;
+        // Boxed, as few requests are long: it would take 1 KiB of every connection's task.
+        let more = Box::pin(timeout(MEMORY_WAIT_MAX, more));
+        let reserved = self.while_flushing(more).await;
         reserved
             .map_err(NoMemory::Ended)?
             .map_err(|_| NoMemory::Late)
