@@ -7,6 +7,9 @@ pub const SERVICE_VARIABLE: &str = "NM_AGENT_ROLE_HISTORY";
 /// Variable that is `true` if guaranteed asks, too, go to the nodes of the history.
 pub const GUARANTEED_VARIABLE: &str = "NM_AGENT_ROLE_HISTORY_GUARANTEED";
 
+/// Variable with the policies of the service's roles.
+pub const POLICY_VARIABLE: &str = "NM_AGENT_ROLE_HISTORY_POLICY";
+
 /// Longest name of a service, in bytes. As a directory's name it may grow to three times that, and
 /// Linux has names of at most 255 bytes.
 pub const SERVICE_BYTES_MAX: usize = 80;

@@ -19,13 +19,12 @@ use std::time::Duration;
 
 use records::{ApplicationAttemptId, error_chain};
 use role_history::avro::ReadLimits;
+use role_history::opt_in::SERVICE_BYTES_MAX;
 use role_history::{SavedHistory, Snapshot};
 use role_history_store::{HistoryDirectory, Loaded, StoreConfig, StoreError};
 use thiserror::Error;
 use tokio::sync::mpsc as channel;
 use tokio::time::timeout;
-
-use super::opt_in::SERVICE_BYTES_MAX;
 
 /// Maximum of services of one user with files.
 const SERVICES_MAX: usize = 100;
@@ -278,7 +277,7 @@ impl Files {
         }
         let history = found.map(|found| {
             for warning in &found.read.warnings {
-                tracing::warn!(%attempt, service, file = %found.path.display(), ?warning, "a role history is odd");
+                tracing::warn!(%attempt, service, file = %found.path.display(), %warning, "a role history is odd");
             }
             tracing::info!(%attempt, service, file = %found.path.display(), entries = found.read.history.len(), "the role history is loaded");
             found.read.history

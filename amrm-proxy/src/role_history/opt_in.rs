@@ -1,18 +1,8 @@
 //! Opting in to the role history: by an AM's launch environment, or by an operator's rule.
 
+use role_history::opt_in::{GUARANTEED_VARIABLE, POLICY_VARIABLE, SERVICE_VARIABLE};
+
 use super::policy::{Policies, PolicyError};
-
-/// Variable of an AM's environment that names the service whose history is kept.
-pub const SERVICE_VARIABLE: &str = "NM_AGENT_ROLE_HISTORY";
-
-/// Variable of an AM's environment that makes guaranteed asks name nodes, if it is `true`.
-pub const GUARANTEED_VARIABLE: &str = "NM_AGENT_ROLE_HISTORY_GUARANTEED";
-
-/// Variable of an AM's environment with the policies of its roles.
-pub const POLICY_VARIABLE: &str = "NM_AGENT_ROLE_HISTORY_POLICY";
-
-/// Longest name of a service, in bytes. As a directory's name it grows to three times that.
-pub const SERVICE_BYTES_MAX: usize = 80;
 
 /// Longest text of policies, in bytes.
 const POLICY_BYTES_MAX: usize = 16_384;
