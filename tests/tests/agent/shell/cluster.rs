@@ -183,6 +183,16 @@ impl Cluster {
         ))
     }
 
+    /// Returns the URL of a path on the web port of a node.
+    pub(crate) fn node_url(&self, node: usize, path: &str) -> String {
+        format!("http://localhost:{}/{path}", self.nodes[node].web)
+    }
+
+    /// Returns the JSON document of a path on the web port of a node.
+    pub(crate) fn of_node(&self, node: usize, path: &str) -> Result<Value, String> {
+        http::get_json(&self.node_url(node, path))
+    }
+
     /// Returns the states of all applications.
     pub(crate) fn application_states(&self) -> Vec<String> {
         let apps = self.rest("apps").expect("the ResourceManager answers");
@@ -194,9 +204,8 @@ impl Cluster {
     /// Returns the execution types of the containers on all nodes, sorted.
     pub(crate) fn execution_types(&self) -> Result<Vec<String>, String> {
         let mut types = Vec::new();
-        for node in &self.nodes {
-            let url = format!("http://localhost:{}/ws/v1/node/containers", node.web);
-            let answer = http::get_json(&url)?;
+        for node in 0..self.nodes.len() {
+            let answer = self.of_node(node, "ws/v1/node/containers")?;
             let list = answer["containers"]["container"].as_array().cloned();
             let running = list.unwrap_or_default();
             let running = running
