@@ -131,7 +131,13 @@ fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_ow
 #[test]
 fn a_java_node_takes_containers_that_our_node_gave_out() {
     tests::require!(java, hadoop);
-    let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(Options::default()));
+    // Either node has room for all of them: until the Java node is there, one node gets them all.
+    let options = Options {
+        queue_length_max: 40,
+        queue_limits: (40, 40),
+        ..Options::default()
+    };
+    let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(options));
     let gate = cluster.gate("gate");
     let command = gate.wait_command();
     let mut shell = cluster.submit("to-java", &command, 40, ContainerType::Opportunistic);

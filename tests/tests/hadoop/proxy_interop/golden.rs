@@ -161,6 +161,10 @@ fn live(cluster: &Cluster, kinds: &[(&'static str, ExecutionTypeProto)]) -> Answ
 fn without_chance(mut answer: AllocateResponseProto) -> (AllocateResponseProto, Vec<String>) {
     let mut said = Vec::new();
     answer.response_id = Some(0);
+    // What is free and what the cluster has are sums that the ResourceManager was in the middle of
+    // changing; that they are there is no chance.
+    answer.limit = answer.limit.map(|_| Default::default());
+    answer.enhanced_headroom = answer.enhanced_headroom.map(|_| Default::default());
     for container in &mut answer.allocated_containers {
         said.push(without_ids(container));
     }
