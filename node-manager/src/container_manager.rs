@@ -38,7 +38,7 @@ use crate::secrets::NodeSecrets;
 
 use self::proxied_starts::ProxiedStarts;
 pub use self::proxied_starts::TAGS_VARIABLE;
-use self::read::{bound, claimed_id, failure, read_asker, read_ids, stopping};
+use self::read::{bound, claimed_id, failure, last_of_each, read_asker, read_ids, stopping};
 pub(crate) use self::read::{read_signal, read_spec};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
@@ -190,7 +190,10 @@ impl ContainerManager {
         }
         match fatal {
             Some(error) => Err(error),
-            None => Ok(response),
+            None => {
+                response.failed_requests = last_of_each(response.failed_requests);
+                Ok(response)
+            }
         }
     }
 
@@ -258,7 +261,7 @@ impl ContainerManager {
                 Err(error) => failed.push(failure(Some(id.into()), error)),
             }
         }
-        Ok((succeeded, failed))
+        Ok((succeeded, last_of_each(failed)))
     }
 }
 

@@ -146,6 +146,24 @@ pub(super) fn failure(
     }
 }
 
+/// Keeps the last failure of each container, as in Hadoop, whose answers have a map of failures
+/// (`ContainerUpdateResponse.getFailedRequests`): a token that is repeated is not answered again.
+pub(super) fn last_of_each(
+    failed: Vec<ContainerExceptionMapProto>,
+) -> Vec<ContainerExceptionMapProto> {
+    let mut seen = HashSet::new();
+    let id = |failure: &ContainerExceptionMapProto| {
+        let id = failure.container_id.as_ref();
+        id.map(ContainerIdProto::encode_to_vec)
+    };
+    let latest_first = failed.into_iter().rev();
+    let mut last: Vec<_> = latest_first
+        .filter(|failure| seen.insert(id(failure)))
+        .collect();
+    last.reverse();
+    last
+}
+
 pub(super) fn stopping(_: Stopped) -> RemoteException {
     RemoteException::new(
         HadoopException::YarnException,

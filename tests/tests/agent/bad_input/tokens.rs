@@ -5,6 +5,8 @@ use test_support::scripted::{Refusal, ScriptedAm};
 use test_support::{Allocation, LaunchContext, RmSecrets, now_ms};
 use wire::exception::HadoopException;
 use wire::proto::hadoop_common::TokenProto;
+use wire::proto::hadoop_yarn::ContainerUpdateRequestProto;
+use wire::protocol::container_management::UpdateContainer;
 use wire::rpc::RpcError;
 use wire::token::{Token, kind};
 
@@ -217,6 +219,25 @@ fn an_update_with_a_bad_token_fails_and_the_container_goes_on() {
     "elsewhere:8041".clone_into(&mut updated.node);
     let refusal = cluster.am.update(&updated).unwrap_err();
     assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
+    gate.open();
+    assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);
+}
+
+#[test]
+fn a_repeated_update_token_updates_once_and_is_refused_once() {
+    let cluster = cluster();
+    let gate = cluster.gate("gate");
+    let mut allocation = cluster.am.allocate();
+    let id = cluster.am.start(&allocation, &gate.then("true"));
+    allocation.version = 1;
+    let token = cluster.am.secrets().container_token(&allocation);
+    let request = ContainerUpdateRequestProto {
+        update_container_token: vec![token; 1_000],
+    };
+    let call = cluster.am.client().call::<UpdateContainer>(&request);
+    let answer = cluster.rm.runtime().block_on(call).unwrap();
+    assert_eq!(answer.succeeded_requests.len(), 1);
+    assert_eq!(answer.failed_requests.len(), 1);
     gate.open();
     assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);
 }
