@@ -235,6 +235,7 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
         .build()
         .context("starting the runtime")?;
     let mut threads = PanickedThreads::watch();
+    program::allocator::return_freed_memory_regularly()?;
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone()).context("listening for signals")?;

@@ -1,5 +1,8 @@
 //! Memory allocator of a process: freed buffers go back to the kernel.
 
+use std::time::Duration;
+use std::{io, thread};
+
 /// Size from which a buffer is a mapping of its own, in bytes: larger than what is allocated often
 /// (a log's piece of 64 KiB, twice), smaller than what a peer can make large.
 #[cfg(target_env = "gnu")]
@@ -8,8 +11,8 @@ const MAPPED_BYTES_MIN: i32 = 256 * 1024;
 /// Makes each large buffer a mapping of its own, so that its memory is the kernel's again once it
 /// is freed.
 ///
-/// glibc does so too, until the first such buffer is freed: from then on buffers of up to that size,
-/// at most 32 MiB, come from the heap (mallopt(3), `M_MMAP_THRESHOLD`). What is freed below a later
+/// glibc does so too, until the first such buffer is freed: from then on buffers of up to that
+/// size, at most 32 MiB, come from the heap (mallopt(3), `M_MMAP_THRESHOLD`). What is freed below a later
 /// allocation stays there, and a node keeps the memory of its largest requests. Other C libraries
 /// need no such setting.
 pub fn return_large_buffers() {
@@ -19,6 +22,36 @@ pub fn return_large_buffers() {
         // SAFETY: mallopt takes two integers, and locks the heap that it changes.
         let accepted = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN) };
         debug_assert_eq!(accepted, 1, "the size is within glibc's bounds");
+    }
+}
+
+/// Interval at which freed memory goes back to the kernel. A walk over a heap of some ten MiB takes
+/// about a millisecond.
+const RETURN_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Starts a thread that gives memory inside the heaps back for as long as the process runs.
+///
+/// # Errors
+/// The system cannot start another thread.
+pub fn return_freed_memory_regularly() -> io::Result<()> {
+    let forever = || {
+        loop {
+            thread::sleep(RETURN_INTERVAL);
+            return_freed_memory();
+        }
+    };
+    let thread = thread::Builder::new().name("allocator".to_owned());
+    thread.spawn(forever).map(|_thread| ())
+}
+
+/// Gives free pages of all heaps back to the kernel. By itself glibc gives back only what is free
+/// at the end of a heap.
+fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        #[expect(unsafe_code, reason = "the allocator has no safe binding")]
+        // SAFETY: malloc_trim takes an integer, and locks each heap that it changes.
+        let _returned_some = unsafe { libc::malloc_trim(0) };
     }
 }
 
@@ -51,5 +84,19 @@ mod tests {
         let freed = before.saturating_sub(resident());
         assert!(freed > 48 * MIB as u64, "{freed} of 60 MiB came back");
         drop(stays);
+    }
+
+    #[test]
+    fn freed_memory_between_small_buffers_that_stay_goes_back() {
+        let mut buffers: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..512 {
+            buffers.push(vec![1; 128 * 1024]);
+            buffers.push(vec![1; 64]);
+        }
+        let before = resident();
+        buffers.retain(|buffer| buffer.len() == 64);
+        return_freed_memory();
+        let freed = before.saturating_sub(resident());
+        assert!(freed > 48 * MIB as u64, "{freed} of 64 MiB came back");
     }
 }
