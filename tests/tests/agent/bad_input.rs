@@ -18,6 +18,7 @@ mod limits;
 mod localization;
 mod resources;
 mod rpc;
+mod soak;
 mod tokens;
 
 use tests::scripted_cluster::ScriptedCluster;

@@ -1,13 +1,14 @@
 //! One tenant or stranger against the whole node: an agent with 1 GiB of address space and 4,096
 //! open files keeps serving others.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::{setsockopt, sockopt};
 use prost::Message as _;
 use tempfile::TempDir;
 use test_support::current_user;
@@ -53,6 +54,12 @@ pub(super) fn limited_with(change: impl FnOnce(&mut Properties)) -> Limited {
     }
 }
 
+/// Raises this process's own limit of open files as far as it may.
+pub(super) fn allow_many_files() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
+}
+
 /// Asserts that another ApplicationMaster, of this application, connects and runs a container.
 #[track_caller]
 fn assert_serves_another(cluster: &ScriptedCluster, application: i32) {
@@ -65,26 +72,31 @@ fn connect(cluster: &ScriptedCluster) -> TcpStream {
     TcpStream::connect((Ipv4Addr::LOCALHOST, cluster.am.node().port)).unwrap()
 }
 
-/// Connects with this token, ready to call, and reads nothing afterwards.
-fn connect_proven(cluster: &ScriptedCluster, token: Token) -> TcpStream {
-    let mut stream = connect(cluster);
+/// Authenticates a connection with this token; it is ready to call, and reads nothing afterwards.
+///
+/// # Errors
+/// When the node refuses, or closes the connection.
+pub(super) fn prove(mut stream: TcpStream, token: Token) -> io::Result<TcpStream> {
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
     let mut client = SaslClient::new(token, "cnonce".to_owned(), false);
     let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
     header::put_sasl_request(&mut next, &client.start()).unwrap();
     loop {
-        stream.write_all(&next).unwrap();
+        stream.write_all(&next)?;
         next.clear();
         let frame = loop {
             if let Decoded::Complete(frame) = decoder.frame().unwrap() {
                 break frame;
             }
             let mut bytes = [0; 4096];
-            let length = stream.read(&mut bytes).unwrap();
+            let length = stream.read(&mut bytes)?;
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             decoder.read_buffer().extend_from_slice(&bytes[..length]);
         };
         let Outcome::Success(message) = header::decode_answer(frame).unwrap().outcome else {
-            panic!("refused");
+            return Err(io::ErrorKind::PermissionDenied.into());
         };
         match client
             .handle(&RpcSaslProto::decode(message).unwrap())
@@ -96,8 +108,36 @@ fn connect_proven(cluster: &ScriptedCluster, token: Token) -> TcpStream {
         }
     }
     header::put_context(&mut next, &CLIENT_ID, None, PROTOCOL).unwrap();
-    stream.write_all(&next).unwrap();
-    stream
+    stream.write_all(&next)?;
+    Ok(stream)
+}
+
+/// Returns many calls whose answers are about a hundred times as long.
+pub(super) fn calls_with_long_answers() -> BytesMut {
+    let mut calls = BytesMut::new();
+    let ids = [0x0a, 0].repeat(10_000);
+    let name = MethodName {
+        method: "getContainerStatuses",
+        protocol: PROTOCOL,
+        version: 1,
+    };
+    for call_id in 0..256 {
+        header::put_call(&mut calls, call_id, &CLIENT_ID, name, &ids).unwrap();
+    }
+    calls
+}
+
+/// Time without progress after which a node has stopped reading.
+const READING_PAUSE: Duration = Duration::from_secs(1);
+
+/// Sends until the node reads no more, with a small buffer for its answers, of which none is read.
+pub(super) fn send_unread(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<()> {
+    setsockopt(&stream, sockopt::RcvBuf, &4_096)?;
+    stream.set_write_timeout(Some(READING_PAUSE))?;
+    match stream.write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 #[test]
@@ -124,27 +164,11 @@ fn answers_that_are_not_read_hold_up_their_master_alone() {
         rm.secrets()
             .nm_token(am.attempt(), am.node(), &current_user())
     };
-    let mut calls = BytesMut::new();
-    let ids = [0x0a, 0].repeat(10_000);
-    let name = MethodName {
-        method: "getContainerStatuses",
-        protocol: PROTOCOL,
-        version: 1,
-    };
-    for call_id in 0..256 {
-        header::put_call(&mut calls, call_id, &CLIENT_ID, name, &ids).unwrap();
-    }
+    let calls = calls_with_long_answers();
     let unread: Vec<TcpStream> = (0..4)
         .map(|_| {
-            let mut stream = connect_proven(cluster, token());
-            // The agent stops reading them long before the end.
-            stream.set_nonblocking(true).unwrap();
-            let mut rest = &calls[..];
-            while let Ok(written) = stream.write(rest)
-                && written > 0
-            {
-                rest = &rest[written..];
-            }
+            let stream = prove(connect(cluster), token()).unwrap();
+            send_unread(&stream, &calls).unwrap();
             stream
         })
         .collect();
@@ -155,20 +179,10 @@ fn answers_that_are_not_read_hold_up_their_master_alone() {
 
 #[test]
 fn thousands_of_silent_connections_keep_no_master_and_no_container_out() {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
+    allow_many_files();
     let limited = limited();
     let silent: Vec<TcpStream> = (0..5_300).map(|_| connect(&limited.cluster)).collect();
-    // Peers of one address share their places. A newcomer is turned away until one of them has been
-    // silent for a moment, and tries again, as a Hadoop client does
-    // (`ServerProxy.createRetryPolicy`).
-    let (am, rm) = (&limited.cluster.am, &limited.cluster.rm);
-    let token = rm
-        .secrets()
-        .nm_token(am.attempt(), am.node(), &current_user());
-    tests::wait::until("a place for one more peer", Duration::from_secs(10), || {
-        ScriptedAm::open(rm, am.node(), &token)
-    });
+    // The masters share the address of the silent peers.
     assert_serves_another(&limited.cluster, 2);
     limited.cluster.assert_serves();
     drop(silent);

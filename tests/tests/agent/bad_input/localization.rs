@@ -12,7 +12,7 @@ use crate::bad_input::cluster;
 const ENDLESS_BYTES: u64 = 1 << 40;
 
 /// Writes a tar archive, as a file with a hole, whose only entry is a comment of this size.
-fn endless_archive(path: &Path) {
+pub(super) fn endless_archive(path: &Path) {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::XGlobalHeader);
     header.set_size(ENDLESS_BYTES);

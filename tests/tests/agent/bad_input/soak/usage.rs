@@ -1,0 +1,92 @@
+//! What the agent has from the machine: memory, descriptors, threads.
+
+use std::fmt;
+use std::fs;
+use std::time::Duration;
+
+use tests::wait;
+
+/// Share of the memory before by which the memory afterwards may be larger: one in so many.
+const MEMORY_TOLERANCE: u64 = 10;
+
+/// Memory that may be added to that, in KiB: tokens stay known for ten minutes after their use.
+const REMEMBERED_KB: u64 = 8 * 1024;
+
+/// Resources of a process at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Usage {
+    rss_kb: u64,
+    descriptors: usize,
+    threads: u64,
+}
+
+impl Usage {
+    /// Returns what `/proc` shows of a process.
+    pub(super) fn of(pid: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))
+            .unwrap_or_else(|error| panic!("the agent has ended: {error}"));
+        let number = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|rest| rest.split_whitespace().next());
+            number.unwrap().parse().unwrap()
+        };
+        Self {
+            rss_kb: number("VmRSS:"),
+            descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            threads: number("Threads:"),
+        }
+    }
+
+    /// Returns the larger of each.
+    pub(super) fn max(self, other: Self) -> Self {
+        Self {
+            rss_kb: self.rss_kb.max(other.rss_kb),
+            descriptors: self.descriptors.max(other.descriptors),
+            threads: self.threads.max(other.threads),
+        }
+    }
+
+    fn is_back_to(self, before: &Self) -> bool {
+        self.rss_kb <= before.rss_kb + before.rss_kb / MEMORY_TOLERANCE + REMEMBERED_KB
+            && self.descriptors <= before.descriptors
+            && self.threads <= before.threads
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.1} MiB resident, {} descriptors, {} threads",
+            self.rss_kb as f64 / 1024.0,
+            self.descriptors,
+            self.threads
+        )
+    }
+}
+
+/// Waits until descriptors and threads are the same for twice the time that the runtime keeps an
+/// idle thread; returns the usage.
+pub(super) fn settled(pid: u32) -> Usage {
+    const LOOKS: usize = 400;
+    let mut last = Usage::of(pid);
+    let mut same = 0;
+    wait::until("an idle agent", Duration::from_secs(180), || {
+        let usage = Usage::of(pid);
+        let is_same = (usage.descriptors, usage.threads) == (last.descriptors, last.threads);
+        same = if is_same { same + 1 } else { 0 };
+        last = usage;
+        wait::check(same >= LOOKS, usage)
+    })
+}
+
+/// Waits until the agent uses no more than before, and a little more memory.
+///
+/// # Errors
+/// With what was awaited and what was seen last.
+pub(super) fn wait_back(pid: u32, before: &Usage, deadline: Duration) -> Result<Usage, String> {
+    wait::try_until(format!("no more than {before}"), deadline, || {
+        let usage = Usage::of(pid);
+        wait::check(usage.is_back_to(before), usage)
+    })
+}
