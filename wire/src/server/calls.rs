@@ -2,6 +2,7 @@
 //! answer, the start.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
@@ -161,11 +162,12 @@ impl Connection {
             share,
         } = admitted;
         // Both waits are back-pressure: no more is read from this peer until calls have ended.
+        // Passed by reference, as a future that is passed by value takes its space twice.
         let slots = Arc::clone(&self.slots);
-        let slot = self.while_flushing(slots.acquire_owned()).await?;
+        let slot = self.while_flushing(pin!(slots.acquire_owned())).await?;
         let answer_bytes = self.shared.limits.answer_bytes_reserved;
         let answer = self
-            .while_flushing(self.account.reserve_answer(answer_bytes))
+            .while_flushing(pin!(self.account.reserve_answer(answer_bytes)))
             .await?;
         let place = Place {
             _slot: slot.expect("the semaphore is never closed"),
