@@ -58,9 +58,14 @@ fn return_freed_memory() {
 #[cfg(test)]
 #[cfg(target_env = "gnu")]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     const MIB: usize = 1024 * 1024;
+
+    /// Held while a test measures: all share the memory of one process.
+    static MEASURING: Mutex<()> = Mutex::new(());
 
     /// Returns what this process has resident, in bytes.
     fn resident() -> u64 {
@@ -74,6 +79,7 @@ mod tests {
 
     #[test]
     fn freed_buffers_leave_no_memory_behind_below_one_that_stays() {
+        let _alone = MEASURING.lock();
         return_large_buffers();
         // glibc would take the buffers after this one from the heap.
         drop(buffer());
@@ -88,6 +94,7 @@ mod tests {
 
     #[test]
     fn freed_memory_between_small_buffers_that_stay_goes_back() {
+        let _alone = MEASURING.lock();
         let mut buffers: Vec<Vec<u8>> = Vec::new();
         for _ in 0..512 {
             buffers.push(vec![1; 128 * 1024]);
