@@ -12,9 +12,9 @@ const MAPPED_BYTES_MIN: i32 = 256 * 1024;
 /// is freed.
 ///
 /// glibc does so too, until the first such buffer is freed: from then on buffers of up to that
-/// size, at most 32 MiB, come from the heap (mallopt(3), `M_MMAP_THRESHOLD`). What is freed below a later
-/// allocation stays there, and a node keeps the memory of its largest requests. Other C libraries
-/// need no such setting.
+/// size, at most 32 MiB, come from the heap (mallopt(3), `M_MMAP_THRESHOLD`). What is freed below
+/// a later allocation stays there, and a node keeps the memory of its largest requests. Other C
+/// libraries need no such setting.
 pub fn return_large_buffers() {
     #[cfg(target_env = "gnu")]
     {

@@ -1,9 +1,9 @@
 //! All attacks at once, beside polite peers that must not notice: strangers and a tenant against
 //! an agent with 1 GiB of address space and 4,096 open files.
 //!
-//! `NM_AGENT_SOAK_S` is the length in seconds, 5 by default. From 60 seconds on the test also claims
-//! that no polite call took a second, which a short run on a busy machine cannot. The figures go to
-//! standard error (`--nocapture`).
+//! `NM_AGENT_SOAK_S` is the length in seconds, 5 by default. From 60 seconds on the test also
+//! claims that no polite call took a second, which a short run on a busy machine cannot. The figures
+//! go to standard error (`--nocapture`).
 
 mod polite;
 mod strangers;
