@@ -2,8 +2,8 @@
 //! an agent with 1 GiB of address space and 4,096 open files.
 //!
 //! `NM_AGENT_SOAK_S` is the length in seconds, 5 by default. From 60 seconds on the test also
-//! claims that no polite call took a second, which a short run on a busy machine cannot. The figures
-//! go to standard error (`--nocapture`).
+//! claims that no polite call took a second, which a short run on a busy machine cannot. The
+//! figures go to standard error (`--nocapture`).
 
 mod polite;
 mod strangers;
