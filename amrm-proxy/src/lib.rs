@@ -12,6 +12,7 @@
 //!                  call_metrics           counts and times every call
 //!                  throttle               delays or refuses excessive calls and asks
 //!                  relabel                makes asks opportunistic by an operator's rules
+//!                  role_history           names nodes where a service ran, if it opts in
 //!                  distributed_scheduler  answers opportunistic asks on this node
 //!                  (federation)           not built; its place
 //!                  registration           registers again when the ResourceManager forgets it

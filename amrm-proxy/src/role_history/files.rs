@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -110,21 +111,27 @@ enum FilesError {
 
 enum Job {
     Open {
+        id: u64,
         attempt: ApplicationAttemptId,
         user: String,
         service: String,
         news: channel::UnboundedSender<HistoryNews>,
     },
     Save {
-        attempt: ApplicationAttemptId,
+        id: u64,
         snapshot: Snapshot,
     },
-    Close(ApplicationAttemptId),
+    Close(u64),
 }
 
 /// Handle to the thread. The thread ends after the last handle and the jobs before it.
-#[derive(Clone, Debug)]
-pub(crate) struct HistoryFiles(mpsc::Sender<Job>);
+#[derive(Debug)]
+pub(crate) struct HistoryFiles {
+    jobs: mpsc::Sender<Job>,
+    /// Number of the next opening. An attempt may be opened again before its first opening has been
+    /// closed.
+    next: AtomicU64,
+}
 
 impl HistoryFiles {
     /// Starts the thread.
@@ -137,7 +144,14 @@ impl HistoryFiles {
         if let Err(error) = started {
             tracing::error!(%error, "the thread for role histories cannot be started");
         }
-        Self(sender)
+        Self::new(sender)
+    }
+
+    const fn new(jobs: mpsc::Sender<Job>) -> Self {
+        Self {
+            jobs,
+            next: AtomicU64::new(0),
+        }
     }
 
     /// Opens the files of a service and begins to load the newest one.
@@ -149,16 +163,18 @@ impl HistoryFiles {
     ) -> HistoryFile {
         let (news, received) = channel::unbounded_channel();
         let (user, service) = (user.to_owned(), service.to_owned());
-        let jobs = self.0.clone();
+        let jobs = self.jobs.clone();
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
         // Without its thread, dropping the job closes the channel.
         let _ = jobs.send(Job::Open {
+            id,
             attempt,
             user,
             service,
             news,
         });
         HistoryFile {
-            attempt,
+            id,
             jobs,
             news: received,
             is_loading: true,
@@ -169,7 +185,7 @@ impl HistoryFiles {
 /// Files of one attempt's service. Dropping it closes them.
 #[derive(Debug)]
 pub(crate) struct HistoryFile {
-    attempt: ApplicationAttemptId,
+    id: u64,
     jobs: mpsc::Sender<Job>,
     news: channel::UnboundedReceiver<HistoryNews>,
     is_loading: bool,
@@ -197,19 +213,20 @@ impl HistoryFile {
 
     /// Saves a snapshot; the news tell the outcome.
     pub(crate) fn save(&self, snapshot: Snapshot) {
-        let attempt = self.attempt;
-        let _ = self.jobs.send(Job::Save { attempt, snapshot });
+        let id = self.id;
+        let _ = self.jobs.send(Job::Save { id, snapshot });
     }
 }
 
 impl Drop for HistoryFile {
     fn drop(&mut self) {
-        let _ = self.jobs.send(Job::Close(self.attempt));
+        let _ = self.jobs.send(Job::Close(self.id));
     }
 }
 
 /// Files of an open service.
 struct Open {
+    attempt: ApplicationAttemptId,
     directory: HistoryDirectory,
     path: PathBuf,
     user: String,
@@ -220,7 +237,7 @@ struct Open {
 
 struct Files {
     config: FilesConfig,
-    open: BTreeMap<ApplicationAttemptId, Open>,
+    open: BTreeMap<u64, Open>,
 }
 
 impl Files {
@@ -235,12 +252,13 @@ impl Files {
         while let Ok(job) = jobs.recv() {
             match job {
                 Job::Open {
+                    id,
                     attempt,
                     user,
                     service,
                     news,
                 } => {
-                    let first = self.open(attempt, &user, &service, &news);
+                    let first = self.open(id, attempt, (&user, &service), &news);
                     let first = first.unwrap_or_else(|error| {
                         let error = error_chain(&error);
                         tracing::warn!(%attempt, user, service, error, "the role history is neither loaded nor saved");
@@ -249,9 +267,9 @@ impl Files {
                     // The attempt may have ended meanwhile.
                     let _ = news.send(first);
                 }
-                Job::Save { attempt, snapshot } => self.save(attempt, snapshot),
-                Job::Close(attempt) => {
-                    self.open.remove(&attempt);
+                Job::Save { id, snapshot } => self.save(id, snapshot),
+                Job::Close(id) => {
+                    self.open.remove(&id);
                 }
             }
         }
@@ -259,9 +277,9 @@ impl Files {
 
     fn open(
         &mut self,
+        id: u64,
         attempt: ApplicationAttemptId,
-        user: &str,
-        service: &str,
+        (user, service): (&str, &str),
         news: &channel::UnboundedSender<HistoryNews>,
     ) -> Result<HistoryNews, FilesError> {
         let of_user = self.config.directory.join(directory_name(user)?);
@@ -290,8 +308,9 @@ impl Files {
             return Err(FilesError::TooLarge { bytes, max });
         }
         self.open.insert(
-            attempt,
+            id,
             Open {
+                attempt,
                 directory,
                 path,
                 user: user.to_owned(),
@@ -305,9 +324,16 @@ impl Files {
         })
     }
 
-    fn save(&mut self, attempt: ApplicationAttemptId, snapshot: Snapshot) {
-        let saved = self.try_save(attempt, &snapshot);
-        let Some(open) = self.open.get_mut(&attempt) else {
+    /// Saves a snapshot of an open service. One that could not be opened is never saved.
+    fn save(&mut self, id: u64, snapshot: Snapshot) {
+        let Some(saved) = self
+            .open
+            .get(&id)
+            .map(|open| self.try_save(open, &snapshot))
+        else {
+            return;
+        };
+        let Some(open) = self.open.get_mut(&id) else {
             return;
         };
         let outcome = match saved {
@@ -316,7 +342,7 @@ impl Files {
                 HistoryNews::Saved(snapshot)
             }
             Err(error) => {
-                let error = error_chain(&error);
+                let (attempt, error) = (open.attempt, error_chain(&error));
                 tracing::warn!(%attempt, error, "the role history is not saved");
                 HistoryNews::SaveFailed
             }
@@ -324,14 +350,7 @@ impl Files {
         let _ = open.news.send(outcome);
     }
 
-    fn try_save(
-        &self,
-        attempt: ApplicationAttemptId,
-        snapshot: &Snapshot,
-    ) -> Result<(), FilesError> {
-        let Some(open) = self.open.get(&attempt) else {
-            return Ok(());
-        };
+    fn try_save(&self, open: &Open, snapshot: &Snapshot) -> Result<(), FilesError> {
         let of_user = self.config.directory.join(directory_name(&open.user)?);
         let bytes = file_bytes(&snapshot.history).saturating_mul(FILES_AT_A_SAVE);
         let max = self.config.user_bytes_max;

@@ -103,6 +103,18 @@ async fn an_attempt_that_was_replaced_saves_nothing() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_is_opened_again_outlives_its_first_opening() {
+    let node = Node::new(1 << 20);
+    let mut first = node.open("store");
+    next(&mut first).await;
+    let mut second = node.open("store");
+    next(&mut second).await;
+    drop(first);
+    second.save(snapshot(1));
+    assert!(matches!(next(&mut second).await, HistoryNews::Saved(_)));
+}
+
+#[tokio::test]
 async fn broken_files_are_skipped_and_the_next_older_one_is_loaded() {
     let whole = {
         let mut text = Vec::new();
@@ -194,7 +206,7 @@ async fn a_user_has_a_bounded_number_of_bytes() {
 #[tokio::test(start_paused = true)]
 async fn a_registration_waits_for_a_slow_load_no_longer_than_the_limit() {
     let (jobs, received) = mpsc::channel();
-    let files = HistoryFiles(jobs);
+    let files = HistoryFiles::new(jobs);
     let mut file = files.open(ATTEMPT, "alice", "store");
     let began = tokio::time::Instant::now();
     assert!(matches!(file.news(true).await[..], [HistoryNews::Late]));
