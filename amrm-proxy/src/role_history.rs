@@ -62,8 +62,8 @@ const INTERVAL_ENTRIES: usize = 10_000;
 const RACKS_MAX: usize = 100_000;
 
 /// Rack of nodes without a topology (Hadoop: `NetworkTopology.DEFAULT_RACK`). An AM's own library
-/// assumes the same. On a cluster with racks, the ResourceManager finds no such host until a list or
-/// a report of nodes has named its rack, and the ask is relaxed after the timeout.
+/// assumes the same. On a cluster with racks, the ResourceManager finds no such host until a list
+/// or a report of nodes has named its rack, and the ask is relaxed after the timeout.
 const DEFAULT_RACK: &str = "/default-rack";
 
 /// Maximum of surplus containers whose end is awaited.

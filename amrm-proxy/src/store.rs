@@ -10,7 +10,7 @@
 //! | key | value (version 1) |
 //! |---|---|
 //! | `keys` | current and next local master key |
-//! | `attempt/<attempt id>/master` | user, tags, role history opted in to, and the ResourceManager's AMRMToken |
+//! | `attempt/<attempt id>/master` | user, tags, service of a role history, AMRMToken |
 //! | `attempt/<attempt id>/limits` | grant: sizes, life of tokens, start of the container ids |
 //! | `attempt/<attempt id>/next-id` | lower bound of the container ids in use |
 //! | `attempt/<attempt id>/asks` | opportunistic asks outstanding |

@@ -28,8 +28,8 @@ const ROLE_CHARS_MAX: usize = 40;
 /// Most problems of a check that are listed.
 const PROBLEMS_LISTED_MAX: u64 = 20;
 
-/// Prints a history as a table to `out`, and what is wrong with it to `problems`. The table goes
-/// as far as the file can be read. A file that is only odd, as one with a wrong number in its footer,
+/// Prints a history as a table to `out`, and what is wrong with it to `problems`. The table goes as
+/// far as the file can be read. A file that is only odd, as one with a wrong number in its footer,
 /// is printed whole: a service loads it.
 ///
 /// # Errors

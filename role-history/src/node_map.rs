@@ -228,8 +228,8 @@ impl NodeMap {
         self.index(node, role);
     }
 
-    /// Adds the entries of a loaded history to those that exist. A million single changes would take
-    /// seconds, so the lists are built once, at the end.
+    /// Adds the entries of a loaded history to those that exist. A million single changes would
+    /// take seconds, so the lists are built once, at the end.
     pub(crate) fn restore<'a>(
         &mut self,
         entries: impl IntoIterator<Item = (&'a str, RoleId, EpochMillis)>,

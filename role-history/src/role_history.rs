@@ -199,7 +199,8 @@ impl RoleHistory {
     /// Adds a role. Its desired number begins at 0.
     ///
     /// # Errors
-    /// A role with the same id or name, or a label that YARN would refuse. Nothing has changed then.
+    /// A role with the same id or name, or a label that YARN would refuse. Nothing has changed
+    /// then.
     pub fn add_role(&mut self, role: Role) -> Result<(), RoleError> {
         role.validate()?;
         if let Some(known) = self.roles.get(&role.id) {

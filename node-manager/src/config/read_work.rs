@@ -166,7 +166,8 @@ pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
     }
 }
 
-/// Reads a number of threads. The default is Hadoop's, or one for each processor where that is more.
+/// Reads a number of threads. The default is Hadoop's, or one for each processor where that is
+/// more.
 fn threads(reader: &mut PropertyReader<'_>, name: &'static str) -> u32 {
     let configured = reader.u32(name, 1);
     if reader.origin(name) != Origin::Default {
