@@ -5,7 +5,7 @@
 //! only idle CPU time, which may take long on a busy node. Guaranteed containers do not wait for
 //! it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use records::ExecutionType;
@@ -28,9 +28,15 @@ pub(super) struct Lane<J> {
     pub(super) thread_name: &'static str,
     jobs: Receiver<J>,
     threads_max: usize,
-    threads: AtomicUsize,
-    /// Threads that wait for a job. One that was just started does not count yet.
-    idle: AtomicUsize,
+    threads: Mutex<Threads>,
+}
+
+/// Numbers of a lane's threads.
+#[derive(Default)]
+struct Threads {
+    started: usize,
+    /// Those that wait for a job. One that was just started does not count yet.
+    idle: usize,
 }
 
 impl<J> Lane<J> {
@@ -42,36 +48,37 @@ impl<J> Lane<J> {
             thread_name,
             jobs,
             threads_max,
-            threads: AtomicUsize::new(0),
-            idle: AtomicUsize::new(0),
+            threads: Mutex::default(),
         };
         (sender, lane)
     }
 
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits for the next job; `None` once there will be none.
     pub(super) fn next(&self) -> Option<J> {
-        self.idle.fetch_add(1, Ordering::Relaxed);
+        self.threads().idle += 1;
         let job = self.jobs.recv().ok();
-        self.idle.fetch_sub(1, Ordering::Relaxed);
+        self.threads().idle -= 1;
         job
     }
 
     /// Returns the number of the thread to start if none is idle; `None`: there is one, or the lane
     /// has all its threads.
     pub(super) fn missing_thread(&self) -> Option<usize> {
-        if self.idle.load(Ordering::Relaxed) > 0 {
+        let mut threads = self.threads();
+        if threads.idle > 0 || threads.started == self.threads_max {
             return None;
         }
-        let more = |threads| (threads < self.threads_max).then_some(threads + 1);
-        let updated = self
-            .threads
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        updated.ok().map(|before| before + 1)
+        threads.started += 1;
+        Some(threads.started)
     }
 
     /// Takes back what [`Lane::missing_thread`] counted: the thread could not be started.
     pub(super) fn not_started(&self) {
-        self.threads.fetch_sub(1, Ordering::Relaxed);
+        self.threads().started -= 1;
     }
 }
 
@@ -115,9 +122,9 @@ mod tests {
         assert_eq!(lane.missing_thread(), Some(2));
         assert_eq!(lane.missing_thread(), None);
         lane.not_started();
-        lane.idle.fetch_add(1, Ordering::Relaxed);
+        lane.threads().idle += 1;
         assert_eq!(lane.missing_thread(), None);
-        lane.idle.fetch_sub(1, Ordering::Relaxed);
+        lane.threads().idle -= 1;
         assert_eq!(lane.missing_thread(), Some(2));
         assert!(lanes.push(ExecutionType::Guaranteed, "job"));
         assert_eq!(lane.next(), Some("job"));
