@@ -8,8 +8,8 @@
 //!  ones name them if the service wants it        by a thread of its own when it changed
 //! ```
 //!
-//! Decisions are [`role_history`]'s; this module maps them onto an AM's calls ([`asks`] for the
-//! lines, [`service`] for the history). A role is a priority with an allocation request id. An AM
+//! Decisions are [`role_history`]'s; this module maps them onto an AM's calls (`asks` for the
+//! lines, `service` for the history). A role is a priority with an allocation request id. An AM
 //! that opts in to nothing has no such interceptor.
 //!
 //! An AM never waits for the history's files ([`files`]): its registration does for at most 100 ms.

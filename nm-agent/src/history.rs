@@ -2,7 +2,7 @@
 //!
 //! In: the bytes of a file. Out: lines of text and an [`Outcome`]. Keeps a record at a time and the
 //! names of the roles, however long the file is. Text from the file is escaped in one place,
-//! [`Lines`], so no control character of it reaches a terminal.
+//! `Lines`, so no control character of it reaches a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
