@@ -1,6 +1,7 @@
 //! Cost of cgroups for a launch, and time until a guaranteed container runs on a node full of
 //! opportunistic ones.
 
+use std::path::Path;
 use std::time::Duration;
 
 use records::ContainerId;
@@ -11,6 +12,7 @@ use tests::conf::Properties;
 use tests::node::NodeKind;
 use tests::node_process::NodeProcess;
 use tests::samples::Samples;
+use tests::wait;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
 use crate::load::{Bench, Lives, NODE_MB, first_instruction, now};
@@ -159,13 +161,20 @@ enum Holder {
 }
 
 impl Holder {
-    fn context(self) -> LaunchContext {
-        LaunchContext::command(match self {
+    /// Returns a launch context whose command makes this file once it works.
+    fn context(self, working: &Path) -> LaunchContext {
+        // Its children inherit that.
+        let first = match self {
+            Self::IgnoresSigterm => "trap '' TERM; ",
+            Self::Sleeps | Self::Burns => "",
+        };
+        let work = match self {
             Self::Sleeps => "exec sleep 6000",
-            // Its children inherit that.
-            Self::IgnoresSigterm => "trap '' TERM; while :; do sleep 6000; done",
+            Self::IgnoresSigterm => "while :; do sleep 6000; done",
             Self::Burns => "while :; do :; done",
-        })
+        };
+        let working = working.display();
+        LaunchContext::command(&format!("{first}: > '{working}'; {work}"))
     }
 }
 
@@ -202,11 +211,17 @@ fn guaranteed_starts(
         holders.retain(|id| rm.with(|tracker| !tracker.completed.contains_key(id)));
         for _ in holders.len()..HOLDERS {
             let allocation = am.allocate().memory_mb(slot_mb).opportunistic();
-            let started = am.try_start(&allocation, holder.context());
+            let context = holder.context(&bench.working_file(allocation.id));
+            let started = am.try_start(&allocation, context);
             holders.push(started.unwrap_or_else(|refusal| panic!("{refusal}")));
         }
         for id in &holders {
             rm.wait_sub_state(*id, ContainerSubStateProto::CssRunning);
+            // A container is reported as running before its shell has read the command.
+            let working = bench.working_file(*id);
+            wait::until(working.display(), STARTS_LIMIT, || {
+                wait::check(working.exists(), "is missing")
+            });
         }
         let (context, file) = bench.timed(number);
         let allocation = am.allocate().memory_mb(slot_mb);

@@ -83,6 +83,11 @@ impl<'a> Bench<'a> {
         (LaunchContext::command(&command), file)
     }
 
+    /// Returns the file that a container makes once it works.
+    pub(crate) fn working_file(&self, id: ContainerId) -> PathBuf {
+        self.folder.join(format!("working-{id}"))
+    }
+
     pub(crate) fn succeeded(&self, id: ContainerId) {
         let completed = self.rm.wait_completed(id);
         assert_eq!(completed.exit_status, 0, "{completed:?}");
