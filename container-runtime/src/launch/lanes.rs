@@ -35,7 +35,7 @@ pub(super) struct Lane<J> {
 #[derive(Default)]
 struct Threads {
     started: usize,
-    /// Those that wait for a job. One that was just started does not count yet.
+    /// Threads that wait for a job. One that was just started does not count yet.
     idle: usize,
 }
 
