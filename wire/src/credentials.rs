@@ -288,6 +288,21 @@ mod tests {
         );
     }
 
+    /// The number of an unknown field is no length, under which entries could hide.
+    #[test]
+    fn no_entry_escapes_the_count_behind_a_number() {
+        let entries = [0x0a, 0x00].repeat(CREDENTIALS_ENTRIES_MAX + 1);
+        let mut message = bytes::BytesMut::from(&[0x78_u8][..]);
+        prost::encode_length_delimiter(entries.len(), &mut message).unwrap();
+        message.extend_from_slice(&entries);
+        let mut stream = bytes::BytesMut::from(&b"HDTS\x01"[..]);
+        crate::frame::put_delimited_bytes(&mut stream, &message);
+        assert_eq!(
+            Credentials::read(&stream),
+            Err(CredentialsError::Protobuf(DelimitedError::Length))
+        );
+    }
+
     #[test]
     fn foreign_magic_and_version_are_refused() {
         assert_eq!(

@@ -241,3 +241,6 @@ impl<H: Held> Outbound<H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,6 +114,17 @@ fn packed_numbers_cost_what_a_list_of_them_takes() {
 }
 
 #[test]
+fn a_number_inside_its_message_costs_nothing_more() {
+    let numbers = ResourceProto {
+        memory: Some(1 << 40),
+        virtual_cores: Some(8),
+        ..Default::default()
+    };
+    let cost = of_message::<ResourceProto>(&numbers.encode_to_vec());
+    assert_eq!(cost, of_message::<ResourceProto>(&[]));
+}
+
+#[test]
 fn a_list_read_line_by_line_costs_its_longest_line() {
     let ask = ResourceRequestProto {
         resource_name: Some("host".to_owned()),

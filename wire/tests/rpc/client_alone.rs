@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use prost::Message as _;
 use test_support::HeldPort;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use wire::exception::RpcErrorCode;
 use wire::header::{CALL_ID_PING, CallRef};
+use wire::proto::hadoop_common::rpc_sasl_proto::SaslState;
 use wire::rpc::{LossReason, RpcError};
 
 use super::*;
@@ -161,6 +163,50 @@ async fn server_that_does_not_answer_the_negotiation_is_given_up() {
     let auth = ClientAuth::Token(token());
     let result = RpcClient::connect(address, PROTOCOL, auth, &ClientOptions::default()).await;
     assert!(matches!(result, Err(RpcError::Timeout { .. })));
+}
+
+#[tokio::test]
+async fn answer_to_a_call_is_no_part_of_the_negotiation() {
+    let listener = TcpListener::bind(loopback()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connecting = tokio::spawn(async move {
+        let auth = ClientAuth::Token(token());
+        RpcClient::connect(address, PROTOCOL, auth, &ClientOptions::default()).await
+    });
+    let mut raw = Raw::over(listener.accept().await.unwrap().0);
+    let mut preamble = [0; 7];
+    raw.stream.read_exact(&mut preamble).await.unwrap();
+    assert!(next_call_id(&mut raw).await < 0);
+    let message = RpcSaslProto {
+        state: SaslState::Success.into(),
+        ..RpcSaslProto::default()
+    };
+    raw.send(&success(0, &message.encode_to_vec())).await;
+    let reason = lost_reason(connecting.await.unwrap().map(|_| Bytes::new()));
+    assert!(
+        matches!(*reason, LossReason::StrangeCallId { call_id: 0 }),
+        "{reason}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_reads_nothing_is_given_up() {
+    let (client, _raw) = pair().await;
+    // More than the kernel buffers.
+    let request = Bytes::from(vec![0; 64 << 20]);
+    let long = client.call_raw("any", PROTOCOL, 1, request).await;
+    assert!(matches!(long, Err(RpcError::Timeout { .. })), "{long:?}");
+    for _ in 0..20 {
+        match call(&client, "any", b"").await {
+            Err(RpcError::Timeout { .. }) => {}
+            lost => {
+                let reason = lost_reason(lost);
+                assert!(matches!(*reason, LossReason::Stalled), "{reason}");
+                return;
+            }
+        }
+    }
+    panic!("still connected");
 }
 
 #[tokio::test]

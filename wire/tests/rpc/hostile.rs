@@ -280,6 +280,19 @@ async fn impossible_lengths_end_the_connection_without_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_before_an_impossible_length_are_answered() {
+    let server = start(ServerAuth::Simple).await;
+    let mut raw = Raw::ready(server.address).await;
+    raw.send(&[&call_frame(1, "echo", b"x")[..], &[0xff; 4]].concat())
+        .await;
+    assert_eq!(
+        raw.answer().await.outcome,
+        Outcome::Success(Bytes::from_static(b"x"))
+    );
+    assert_eq!(raw.frame().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn frame_cut_by_the_end_of_the_connection_is_harmless() {
     let server = start(ServerAuth::Simple).await;
     let whole = [PLAIN, &context(), &call_frame(1, "echo", b"x")].concat();

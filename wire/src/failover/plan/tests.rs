@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use super::*;
+use crate::client::LossReason;
 
 const POLICY: Policy = Policy {
     pauses: Pauses::NODE,
@@ -63,6 +66,37 @@ fn every_endpoint_is_tried_in_turn_before_a_pause() {
     assert_eq!(order, [1, 2, 0, 1, 2, 0]);
     let is_zero: Vec<_> = steps.iter().map(|(_, pause)| pause.is_zero()).collect();
     assert_eq!(is_zero, [true, true, false, true, true, false]);
+    // As long as with one endpoint: rounds count, not failures.
+    for (step, nominal) in [(2, 1), (5, 2)] {
+        let (pause, nominal) = (steps[step].1, Duration::from_secs(nominal));
+        assert!(pause >= nominal / 2 && pause <= nominal, "{pause:?}");
+    }
+}
+
+#[test]
+fn only_a_connection_that_was_open_before_the_call_is_stale() {
+    let lost = RpcError::ConnectionLost {
+        address: ([127, 0, 0, 1], 1).into(),
+        reason: Arc::new(LossReason::ClosedByServer),
+    };
+    assert_eq!(Failure::of(&lost, true), Failure::Stale);
+    // A server that closes each new connection is no better than none.
+    assert_eq!(Failure::of(&lost, false), Failure::Unreachable);
+}
+
+#[test]
+fn only_an_active_server_is_busy_or_refuses() {
+    for failure in [Failure::Busy, Failure::Refused] {
+        assert!(failure.is_of_active(), "{failure:?}");
+    }
+    for failure in [
+        Failure::Stale,
+        Failure::Unreachable,
+        Failure::Standby,
+        Failure::Unusable,
+    ] {
+        assert!(!failure.is_of_active(), "{failure:?}");
+    }
 }
 
 #[test]
@@ -175,6 +209,7 @@ struct Model {
     endpoint: usize,
     failing_since: Option<Instant>,
     failures: usize,
+    is_failing: bool,
 }
 
 proptest! {
@@ -199,6 +234,7 @@ proptest! {
         let mut model = Model::default();
         let mut now = Instant::now();
         for event in events {
+            prop_assert_eq!(plan.is_failing(), model.is_failing);
             match event {
                 Event::Answered => {
                     plan.answered();
@@ -206,8 +242,8 @@ proptest! {
                 }
                 Event::Refused => {
                     plan.refused();
-                    prop_assert!(plan.is_failing());
-                    model = Model { endpoint: model.endpoint, ..Model::default() };
+                    let endpoint = model.endpoint;
+                    model = Model { endpoint, is_failing: true, ..Model::default() };
                 }
                 Event::MoveTo(endpoint) => {
                     plan.move_to(endpoint);
@@ -229,6 +265,7 @@ proptest! {
                     };
                     if counted {
                         model.failures += 1;
+                        model.is_failing = true;
                         model.failing_since.get_or_insert(began);
                     }
                     if leaves {
