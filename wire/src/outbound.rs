@@ -81,13 +81,13 @@ impl<H: Held> Pending<H> {
         self.resized = self.holds.len();
     }
 
+    /// Drops what all frames held, and the buffer's memory if it is large. The buffer is empty.
     fn clear(&mut self) {
         self.holds.clear();
         self.resized = 0;
-        if self.buffer.capacity() > BUFFER_KEPT_MAX {
+        // Not by `capacity()`: that of a buffer that was sent counts only what is left behind it.
+        if self.buffer.try_reclaim(BUFFER_KEPT_MAX + 1) {
             self.buffer = BytesMut::new();
-        } else {
-            self.buffer.clear();
         }
     }
 }

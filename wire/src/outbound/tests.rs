@@ -114,6 +114,17 @@ fn frames_after_an_empty_buffer_are_adapted_too() {
     assert_eq!(second.lengths(), [20]);
 }
 
+#[test]
+fn the_memory_of_a_long_frame_is_freed_and_that_of_a_short_one_kept() {
+    for (length, is_kept) in [(1_000, true), (LONG, false)] {
+        let mut pending = pending();
+        pending.buffer.resize(length, 0);
+        pending.buffer.advance(length);
+        pending.clear();
+        assert_eq!(pending.buffer.try_reclaim(length), is_kept, "{length}");
+    }
+}
+
 #[tokio::test]
 async fn a_frame_keeps_what_it_holds_until_the_socket_has_taken_it() {
     let (outbound, mut far) = connection().await;
