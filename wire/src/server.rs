@@ -376,3 +376,24 @@ async fn accept(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Shutdown};
+
+    use socket2::SockRef;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_accepts_pause_and_take_the_descriptors_of_silent_peers() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        // Every accept fails from now on.
+        SockRef::from(&listener).shutdown(Shutdown::Both).unwrap();
+        let strangers = Arc::new(Strangers::new(&ServerLimits::default()));
+        let silent = strangers.admit(Ipv4Addr::LOCALHOST.into());
+        let accepted = timeout(Duration::from_secs(1), accept(&listener, &strangers)).await;
+        assert!(accepted.is_err());
+        assert!(silent.evicted.is_cancelled());
+    }
+}

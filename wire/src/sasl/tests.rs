@@ -118,6 +118,34 @@ fn server_without_tokens_answers_success_and_asks_for_a_name() {
 }
 
 #[test]
+fn token_without_negotiation_is_answered_success_by_a_server_without_tokens() {
+    for token in [None, Some(Bytes::new()), Some(Bytes::from_static(b"proof"))] {
+        let opening = RpcSaslProto {
+            token,
+            auths: vec![token_auth()],
+            ..message(SaslState::Initiate)
+        };
+        assert_eq!(
+            server(ServerAuth::Simple).handle(&opening),
+            Ok(ServerStep::SwitchToSimple(Some(message(
+                SaslState::Success
+            ))))
+        );
+    }
+}
+
+#[test]
+fn choice_of_a_token_without_one_is_refused() {
+    let opening = RpcSaslProto {
+        auths: vec![token_auth()],
+        ..message(SaslState::Initiate)
+    };
+    let error = refusal(&mut server(token_only()), &opening);
+    assert!(error.is(HadoopException::Sasl));
+    assert_eq!(error.message, "Client did not send a token");
+}
+
+#[test]
 fn simple_choice_on_a_mixed_server_is_not_answered() {
     let mut server = server(ServerAuth::TokenOrSimple(Arc::new(Keys)));
     let offer = reply(&mut server, &client(true).start());

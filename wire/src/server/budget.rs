@@ -290,6 +290,29 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_one_token_take_turns_and_those_of_a_claimed_name_do_not() {
+        let budgets = budgets();
+        let one = proven(&budgets, "one");
+        let turn = now(one.turn()).unwrap();
+        assert!(now(proven(&budgets, "one").turn()).is_none());
+        assert!(now(proven(&budgets, "other").turn()).is_some());
+        drop(turn);
+        assert!(now(one.turn()).is_some());
+        let claimed = budgets.account_of(&caller("one", None));
+        let _first = now(claimed.turn()).unwrap();
+        assert!(now(claimed.turn()).is_some());
+    }
+
+    #[test]
+    fn half_of_one_connection_is_one() {
+        let budgets = Budgets::new(&ServerLimits {
+            connections_max: 1,
+            ..ServerLimits::default()
+        });
+        assert!(now(proven(&budgets, "one").connection()).is_some());
+    }
+
+    #[test]
     fn the_attempts_of_one_user_share_the_half() {
         let budgets = budgets();
         let attempt = |name: &str| Caller {
@@ -311,6 +334,8 @@ mod tests {
         short.resize(10);
         assert_eq!(short.bytes(), UNIT);
         let mut long = now(account.reserve_answer(16 * UNIT)).unwrap();
+        long.resize(20 * UNIT);
+        assert_eq!(long.bytes(), 20 * UNIT);
         long.resize(100 * UNIT);
         assert_eq!(long.bytes(), 31 * UNIT);
         assert!(now(account.reserve_answer(1)).is_none());

@@ -141,3 +141,34 @@ pub(super) fn put_answer(out: &mut BytesMut, call: &CallRef, result: CallResult)
         header::put_failure(out, call, &short).expect("a class name and one line fit into a frame");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::server::ServerLimits;
+    use crate::server::budget::Budgets;
+
+    #[tokio::test]
+    async fn an_answer_that_waits_counts_with_its_length() {
+        let caller = Caller {
+            user: "bob".to_owned(),
+            real_user: None,
+            owner: "bob".to_owned(),
+            token_identifier: None,
+            token_kind: None,
+            peer: (Ipv4Addr::LOCALHOST, 1).into(),
+        };
+        let account = Budgets::new(&ServerLimits::default()).account_of(&caller);
+        let slots = Arc::new(Semaphore::new(1));
+        let mut place = Place {
+            _slot: slots.acquire_owned().await.unwrap(),
+            answer: account.reserve_answer(64 * 1024).await,
+        };
+        for length in [1024 * 1024, 1024] {
+            place.resize(length);
+            assert_eq!(place.answer.bytes(), length);
+        }
+    }
+}

@@ -233,6 +233,26 @@ mod tests {
         assert!(!first.evicted.is_cancelled());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_leaves_gives_its_place_back_at_once() {
+        let strangers = strangers(1, 1);
+        let place = admit(&strangers, "10.0.0.1");
+        assert!(!strangers.has_place());
+        drop(place);
+        assert!(strangers.has_place());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_descriptor_is_taken_from_a_silent_peer_though_places_are_free() {
+        let strangers = strangers(10, 10);
+        let place = admit(&strangers, "10.0.0.1");
+        strangers.evict_one();
+        assert!(!place.evicted.is_cancelled());
+        advance(SILENT_AGE).await;
+        strangers.evict_one();
+        assert!(place.evicted.is_cancelled());
+    }
+
     #[test]
     fn peers_are_counted_by_network_where_one_host_has_many_addresses() {
         let network = |address: &str| network_of(address.parse().unwrap());

@@ -43,6 +43,46 @@ async fn token_caller_has_the_name_in_its_token() {
 }
 
 #[tokio::test]
+async fn token_caller_may_claim_the_name_in_its_token() {
+    let server = start(token_only()).await;
+    let mut raw = Raw::connect(server.address).await;
+    raw.authenticate(token()).await;
+    let mut context = BytesMut::new();
+    header::put_context(&mut context, &CLIENT_ID, Some(ATTEMPT), PROTOCOL).unwrap();
+    raw.send(&[context, call_frame(1, "echo", b"x")].concat())
+        .await;
+    assert_eq!(
+        raw.answer().await.outcome,
+        Outcome::Success(Bytes::from_static(b"x"))
+    );
+}
+
+#[tokio::test]
+async fn token_caller_may_call_before_its_proof_is_answered() {
+    use prost::Message as _;
+    let server = start(token_only()).await;
+    let mut raw = Raw::connect(server.address).await;
+    let mut client = wire::sasl::SaslClient::new(token(), "cnonce".to_owned(), false);
+    let mut out = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
+    header::put_sasl_request(&mut out, &client.start()).unwrap();
+    raw.send(&out).await;
+    let Outcome::Success(offer) = raw.answer().await.outcome else {
+        panic!("refused");
+    };
+    let step = client.handle(&RpcSaslProto::decode(offer).unwrap());
+    let Ok(wire::sasl::ClientStep::Send(proof)) = step else {
+        panic!("no proof but {step:?}");
+    };
+    out.clear();
+    header::put_sasl_request(&mut out, &proof).unwrap();
+    header::put_context(&mut out, &CLIENT_ID, None, PROTOCOL).unwrap();
+    out.extend_from_slice(&call_frame(1, "echo", b"x"));
+    raw.send(&out).await;
+    assert_eq!(raw.answer().await.call_id, header::CALL_ID_SASL);
+    assert_eq!(raw.answer().await.call_id, 1);
+}
+
+#[tokio::test]
 async fn simple_caller_is_let_in_beside_tokens() {
     let server = start(token_or_simple()).await;
     let client = connect(&server, simple()).await.unwrap();
@@ -119,6 +159,7 @@ async fn refused_calls_leave_the_connection_open() {
             .await,
     );
     assert!(no_protocol.is(HadoopException::NoSuchProtocol));
+    assert_eq!(no_protocol.message, "Unknown protocol: org.example.None");
     assert_eq!(no_protocol.code, RpcErrorCode::NoSuchProtocol);
     let version = remote(client.call_raw("echo", PROTOCOL, 2, request()).await);
     assert!(version.is(HadoopException::VersionMismatch));
@@ -131,6 +172,29 @@ async fn refused_calls_leave_the_connection_open() {
         failed,
         RemoteException::new(HadoopException::NmNotYetReady, "not yet")
     );
+    assert_eq!(call(&client, "echo", b"still").await.unwrap(), "still");
+}
+
+#[tokio::test]
+async fn refusals_do_not_repeat_long_names() {
+    let server = start(ServerAuth::Simple).await;
+    let client = connect(&server, simple()).await.unwrap();
+    let long = "n".repeat(100_000);
+    let no_method = remote(client.call_raw(&long, PROTOCOL, 1, Bytes::new()).await);
+    assert!(no_method.is(HadoopException::NoSuchMethod));
+    assert!(no_method.message.len() < 1_000);
+    let no_protocol = remote(client.call_raw("echo", &long, 1, Bytes::new()).await);
+    assert!(no_protocol.is(HadoopException::NoSuchProtocol));
+    assert!(no_protocol.message.len() < 1_000);
+}
+
+#[tokio::test]
+async fn fatal_failure_of_a_service_fails_only_its_call() {
+    let server = start(ServerAuth::Simple).await;
+    let client = connect(&server, simple()).await.unwrap();
+    let error = remote(call(&client, "fail fatally", b"").await);
+    assert!(error.is(HadoopException::AccessControl));
+    assert_eq!(error.code, RpcErrorCode::Application);
     assert_eq!(call(&client, "echo", b"still").await.unwrap(), "still");
 }
 
@@ -216,6 +280,20 @@ async fn call_id_used_twice_is_answered_twice() {
         outcomes[1].outcome,
         Outcome::Success(Bytes::from_static(b"b"))
     );
+}
+
+#[tokio::test]
+async fn peer_that_sends_no_more_gets_its_answer() {
+    let server = start(ServerAuth::Simple).await;
+    for _ in 0..20 {
+        let mut raw = Raw::ready(server.address).await;
+        raw.send(&call_frame(1, "echo", b"x")).await;
+        raw.stream.shutdown().await.unwrap();
+        assert_eq!(
+            raw.answer().await.outcome,
+            Outcome::Success(Bytes::from_static(b"x"))
+        );
+    }
 }
 
 #[tokio::test]

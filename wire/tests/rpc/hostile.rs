@@ -122,6 +122,25 @@ async fn refusal_reaches_a_client_that_has_sent_more() {
     );
 }
 
+/// A reset connection might lose the refusal.
+#[tokio::test(start_paused = true)]
+async fn refused_peer_may_send_on_and_sees_the_end_at_once() {
+    for auth in [token_only(), ServerAuth::Simple] {
+        let server = start(auth).await;
+        let mut raw = Raw::connect(server.address).await;
+        raw.send(&[PLAIN, &context(), &context()].concat()).await;
+        assert!(matches!(raw.answer().await.outcome, Outcome::Fatal(_)));
+        // After a reset the second of them fails.
+        for _ in 0..2 {
+            raw.send(&[0; 1_000]).await;
+        }
+        let begin = Instant::now();
+        assert_eq!(raw.frame().await, None);
+        // Less than the server waits for the peer to close.
+        assert!(begin.elapsed() < Duration::from_millis(500));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn call_before_context_is_refused() {
     let fatal = fatal_answer(ServerAuth::Simple, &[PLAIN, &call_frame(7, "echo", b"")]).await;
@@ -165,6 +184,28 @@ async fn sasl_on_a_plain_connection_is_refused() {
     let negotiate = sasl_frame(SaslState::Negotiate);
     for frames in [&[PLAIN, &negotiate][..], &[PLAIN, &context(), &negotiate]] {
         let fatal = fatal_answer(ServerAuth::Simple, frames).await;
+        assert_eq!(fatal.1.message, "SASL protocol not requested by client");
+        assert_refused(
+            fatal,
+            -33,
+            HadoopException::RpcServer,
+            RpcErrorCode::FatalInvalidRpcHeader,
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sasl_after_the_proof_is_refused() {
+    let server = start(token_only()).await;
+    let mut context = BytesMut::new();
+    header::put_context(&mut context, &CLIENT_ID, None, PROTOCOL).unwrap();
+    for before in [&b""[..], &context] {
+        let mut raw = Raw::connect(server.address).await;
+        raw.authenticate(token()).await;
+        raw.send(&[before, &sasl_frame(SaslState::Negotiate)].concat())
+            .await;
+        let fatal = raw.fatal().await;
+        assert_eq!(fatal.1.message, "SASL negotiation is over");
         assert_refused(
             fatal,
             -33,
@@ -354,6 +395,49 @@ async fn silent_peers_keep_nobody_out() {
     for evicted in &mut silent[..16] {
         assert_eq!(evicted.rest().await, b"");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_peer_gives_way_before_one_that_has_sent_something() {
+    let limits = ServerLimits {
+        strangers_max: 2,
+        ..ServerLimits::default()
+    };
+    let server = start_with(token_only(), limits).await;
+    let mut begun = Raw::connect(server.address).await;
+    begun
+        .send(&[SASL, &sasl_frame(SaslState::Negotiate)].concat())
+        .await;
+    assert_eq!(begun.answer().await.call_id, -33);
+    let mut silent = Raw::connect(server.address).await;
+    // The newcomer waits for the place of one of the two.
+    let client = connect(&server, ClientAuth::Token(token())).await.unwrap();
+    assert_eq!(call(&client, "echo", b"x").await.unwrap(), "x");
+    assert_eq!(silent.rest().await, b"");
+    begun.send(&context()).await;
+    assert_eq!(begun.fatal().await.0, -3);
+}
+
+#[tokio::test]
+async fn callers_take_no_places_of_peers_that_authenticate_themselves() {
+    let limits = ServerLimits {
+        strangers_per_address_max: 2,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, limits).await;
+    let mut slow = Raw::connect(server.address).await;
+    let mut callers = Vec::new();
+    for _ in 0..3 {
+        let caller = connect(&server, simple()).await.unwrap();
+        assert_eq!(call(&caller, "echo", b"x").await.unwrap(), "x");
+        callers.push(caller);
+    }
+    slow.send(&[PLAIN, &context(), &call_frame(1, "echo", b"y")].concat())
+        .await;
+    assert_eq!(
+        slow.answer().await.outcome,
+        Outcome::Success(Bytes::from_static(b"y"))
+    );
 }
 
 #[tokio::test]

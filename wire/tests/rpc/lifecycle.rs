@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use wire::header::Outcome;
 use wire::rpc::{LossReason, RpcError};
 
@@ -92,14 +92,77 @@ async fn shutdown_answers_calls_in_flight_and_then_closes() {
 async fn shutdown_abandons_calls_that_do_not_end() {
     let mut server = start(ServerAuth::Simple).await;
     let client = connect(&server, simple()).await.unwrap();
-    assert_eq!(call(&client, "echo", b"").await.unwrap(), "");
-    let hanging = tokio::spawn(async move { call(&client, "hang", b"").await });
-    tokio::task::yield_now().await;
+    let hanging = tokio::spawn(async move { call(&client, "wait", b"").await });
+    until_one_waits(&server).await;
     server.shutdown.cancel();
     let begin = Instant::now();
-    (&mut server.serving).await.unwrap();
-    assert!(begin.elapsed() <= ServerLimits::default().drain_timeout + Duration::from_secs(1));
+    let served = timeout(SILENCE_MAX, &mut server.serving).await;
+    served.expect("an end").unwrap();
+    let drain_timeout = ServerLimits::default().drain_timeout;
+    assert!(begin.elapsed() >= drain_timeout);
+    assert!(begin.elapsed() <= drain_timeout + Duration::from_secs(1));
     assert!(hanging.await.unwrap().is_err());
+}
+
+/// Returns limits with which a shutdown waits as long as a test runs.
+fn patient() -> ServerLimits {
+    ServerLimits {
+        drain_timeout: SILENCE_MAX,
+        ..ServerLimits::default()
+    }
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_a_call_whose_connection_is_lost() {
+    let mut server = start_with(ServerAuth::Simple, patient()).await;
+    let mut raw = Raw::ready(server.address).await;
+    raw.send(&call_frame(1, "wait", b"")).await;
+    until_one_waits(&server).await;
+    drop(raw);
+    // Once the server has served another connection, it has seen the end of the first.
+    let client = connect(&server, simple()).await.unwrap();
+    assert_eq!(call(&client, "yield", b"").await.unwrap(), "");
+    drop(client);
+    server.shutdown.cancel();
+    while TcpStream::connect(server.address).await.is_ok() {}
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!server.serving.is_finished());
+    server.echo.gate.notify_one();
+    (&mut server.serving).await.unwrap();
+    assert_eq!(server.echo.waited.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn shutdown_waits_until_answers_are_read() {
+    let mut server = start_with(ServerAuth::Simple, patient()).await;
+    let mut raw = Raw::ready_to_leave_unread(server.address).await;
+    raw.send(&calls_with_long_answers()).await;
+    until_answered(&server, LONG_ANSWERS).await;
+    server.shutdown.cancel();
+    while TcpStream::connect(server.address).await.is_ok() {}
+    for _ in 0..LONG_ANSWERS {
+        assert!(matches!(raw.answer().await.outcome, Outcome::Success(_)));
+    }
+    assert_eq!(raw.frame().await, None);
+    drop(raw);
+    (&mut server.serving).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_with_a_call_in_flight_is_not_idle() {
+    let crowded = ServerLimits {
+        connections_max: 1,
+        ..ServerLimits::default()
+    };
+    let server = start_with(ServerAuth::Simple, crowded).await;
+    let mut raw = Raw::ready(server.address).await;
+    raw.send(&call_frame(1, "wait", b"")).await;
+    until_one_waits(&server).await;
+    sleep(Duration::from_secs(120)).await;
+    server.echo.gate.notify_one();
+    assert!(matches!(raw.answer().await.outcome, Outcome::Success(_)));
 }
 
 #[tokio::test(start_paused = true)]

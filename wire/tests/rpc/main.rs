@@ -12,19 +12,19 @@ mod lifecycle;
 mod memory;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use test_support::tokens::master_key;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use wire::exception::{HadoopException, RemoteException};
+use wire::exception::{HadoopException, RemoteException, RpcErrorCode};
 use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use wire::header::{self, Answer, ClientId, MethodName, Outcome};
 use wire::proto::hadoop_common::RpcSaslProto;
@@ -55,6 +55,13 @@ struct Echo {
     waiting: AtomicUsize,
     /// Number of calls of `wait` that have ended.
     waited: AtomicUsize,
+    /// Thread that computed the cost of the last call of `thread`.
+    measured_on: Mutex<String>,
+}
+
+/// Returns the id of this thread as text without spaces.
+fn this_thread() -> String {
+    format!("{:?}", std::thread::current().id())
 }
 
 #[derive(Clone, Default)]
@@ -70,7 +77,10 @@ impl Service for EchoService {
     }
 
     fn request_cost(&self, method: &str, request: &[u8]) -> Result<usize, RawMessageError> {
-        Ok(if method == "costly" {
+        if method.starts_with("thread") {
+            *self.0.measured_on.lock().unwrap() = this_thread();
+        }
+        Ok(if method.starts_with("costly") {
             100 * request.len()
         } else {
             0
@@ -96,6 +106,18 @@ impl Service for EchoService {
                     HadoopException::NmNotYetReady,
                     "not yet",
                 )),
+                "fail fatally" => Err(RemoteException::with_code(
+                    HadoopException::AccessControl,
+                    "not you",
+                    RpcErrorCode::FatalUnauthorized,
+                )),
+                "thread" | "thread later" => {
+                    if method == "thread later" {
+                        tokio::task::yield_now().await;
+                    }
+                    let measured_on = self.0.measured_on.lock().unwrap();
+                    Ok(format!("{measured_on} {}", this_thread()).into())
+                }
                 "big" | "big later" => {
                     if method == "big later" {
                         tokio::task::yield_now().await;
@@ -103,7 +125,7 @@ impl Service for EchoService {
                     self.0.big.fetch_add(1, Ordering::Relaxed);
                     Ok(vec![7; 1 << 20].into())
                 }
-                "wait" => {
+                "wait" | "costly wait" => {
                     self.0.waiting.fetch_add(1, Ordering::Relaxed);
                     self.0.gate.notified().await;
                     self.0.waited.fetch_add(1, Ordering::Relaxed);
@@ -256,6 +278,17 @@ impl Raw {
         raw
     }
 
+    /// Connects as [`ready`](Self::ready) does, with a buffer of the kernel's for answers that does
+    /// not grow.
+    async fn ready_to_leave_unread(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(128 * 1024).unwrap();
+        let mut raw = Self::over(socket.connect(address).await.unwrap());
+        raw.send(&[&b"hrpc\x09\x00\x00"[..], &context()].concat())
+            .await;
+        raw
+    }
+
     /// Connects with a token of this user, ready to call.
     async fn proven(address: SocketAddr, user: &'static [u8]) -> Self {
         let mut raw = Self::connect(address).await;
@@ -347,4 +380,24 @@ fn call_frame(call_id: i32, method: &str, request: &[u8]) -> BytesMut {
     };
     header::put_call(&mut out, call_id, &CLIENT_ID, name, request).unwrap();
     out
+}
+
+/// Number of answers of 1 MiB that [`calls_with_long_answers`] asks for: more than the kernel
+/// buffers for a peer that is [`ready_to_leave_unread`](Raw::ready_to_leave_unread).
+const LONG_ANSWERS: usize = 12;
+
+/// Returns calls that are read together and all started before the first is answered.
+fn calls_with_long_answers() -> Vec<u8> {
+    let calls: Vec<BytesMut> = (0..)
+        .take(LONG_ANSWERS)
+        .map(|call_id| call_frame(call_id, "big later", b""))
+        .collect();
+    calls.concat()
+}
+
+/// Waits until the service has made this many long answers.
+async fn until_answered(server: &Running, answers: usize) {
+    while server.echo.big.load(Ordering::Relaxed) < answers {
+        tokio::task::yield_now().await;
+    }
 }

@@ -158,6 +158,132 @@ async fn request_that_would_take_too_much_memory_is_refused_and_the_connection_s
     assert_eq!(call(&client, "costly", b"x").await.unwrap(), "x");
 }
 
+#[tokio::test]
+async fn request_counts_beside_what_decoding_it_takes() {
+    let server = start_with(token_only(), limits()).await;
+    let client = client(&server, ONE).await;
+    // Decoding takes a hundred times their lengths.
+    let costly = |length: usize| client.call_raw("costly", PROTOCOL, 1, vec![0; length].into());
+    assert_eq!(costly(10_300).await.unwrap().len(), 10_300);
+    let refused = costly(10_400).await;
+    assert!(
+        matches!(refused, Err(wire::rpc::RpcError::Remote(_))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn short_requests_that_are_costly_to_decode_share_the_memory() {
+    let server = start_with(token_only(), limits()).await;
+    let costly = |client: RpcClient| {
+        tokio::spawn(async move {
+            let request = vec![0; 9_000].into();
+            client.call_raw("costly wait", PROTOCOL, 1, request).await
+        })
+    };
+    let first = costly(client(&server, ONE).await);
+    until_waiting(&server, 1).await;
+    let second = costly(client(&server, ONE).await);
+    assert_eq!(long_echo(&client(&server, OTHER).await).await, LONG);
+    assert_eq!(server.echo.waiting.load(Ordering::Relaxed), 1);
+    server.echo.gate.notify_one();
+    assert_eq!(first.await.unwrap().unwrap().len(), 9_000);
+    until_waiting(&server, 2).await;
+    server.echo.gate.notify_one();
+    assert_eq!(second.await.unwrap().unwrap().len(), 9_000);
+}
+
+#[tokio::test]
+async fn request_takes_its_memory_as_it_arrives() {
+    let limits = ServerLimits {
+        receive_grace: SILENCE_MAX,
+        ..limits()
+    };
+    let server = start_with(token_only(), limits).await;
+    let mut arriving = Raw::proven(server.address, ONE).await;
+    arriving
+        .send(&call_frame(1, "echo", &[1; LONG])[..30_000])
+        .await;
+    // Once the server has served another connection, it has read these bytes.
+    let same = client(&server, ONE).await;
+    for _ in 0..10 {
+        assert_eq!(call(&same, "yield", b"").await.unwrap(), "");
+    }
+    let long = tokio::spawn(async move { long_echo(&same).await });
+    assert_eq!(long_echo(&client(&server, OTHER).await).await, LONG);
+    assert!(!long.is_finished());
+    drop(arriving);
+    assert_eq!(long.await.unwrap(), LONG);
+}
+
+/// Nothing is read meanwhile, so its rate is not the peer's.
+#[tokio::test]
+async fn request_that_has_waited_for_memory_is_not_cut_off_as_slow() {
+    let server = start_with(token_only(), limits()).await;
+    let mut holder = Raw::proven(server.address, ONE).await;
+    holder.send(&call_frame(1, "wait", &[1; 1_000_000])).await;
+    until_waiting(&server, 1).await;
+    let frame = call_frame(1, "echo", &[1; LONG]);
+    let (begin, rest) = frame.split_at(60_000);
+    let mut waiting = Raw::proven(server.address, ONE).await;
+    waiting.send(begin).await;
+    // Longer than the grace, and less than a request waits for memory.
+    pause();
+    sleep(Duration::from_secs(25)).await;
+    resume();
+    server.echo.gate.notify_one();
+    assert!(matches!(holder.answer().await.outcome, Outcome::Success(_)));
+    waiting.send(rest).await;
+    assert!(matches!(
+        waiting.answer().await.outcome,
+        Outcome::Success(_)
+    ));
+}
+
+/// Other connections do not wait for it on the runtime's threads.
+#[tokio::test]
+async fn heavy_request_is_measured_and_decoded_on_another_thread() {
+    let server = start_with(token_only(), limits()).await;
+    let client = client(&server, ONE).await;
+    for (method, length, is_here) in [
+        ("thread", 10, true),
+        ("thread later", 10, true),
+        ("thread", 300_000, false),
+    ] {
+        let request = vec![1; length].into();
+        let answer = client.call_raw(method, PROTOCOL, 1, request).await.unwrap();
+        let threads = String::from_utf8(answer.to_vec()).unwrap();
+        for thread in threads.split(' ') {
+            assert_eq!(thread == this_thread(), is_here, "{method} {length}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn heavy_requests_that_wait_hold_up_no_other() {
+    let server = start_with(token_only(), limits()).await;
+    let client = client(&server, ONE).await;
+    let heavy = |method: &'static str| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let request = vec![1; 300_000].into();
+            client.call_raw(method, PROTOCOL, 1, request).await
+        })
+    };
+    // As many as are decoded at a time.
+    let waiting = [heavy("wait"), heavy("wait")];
+    until_waiting(&server, 2).await;
+    assert_eq!(heavy("echo").await.unwrap().unwrap().len(), 300_000);
+    // A notification without a call that waits counts once, however often it is repeated.
+    while server.echo.waited.load(Ordering::Relaxed) < waiting.len() {
+        server.echo.gate.notify_one();
+        yield_now().await;
+    }
+    for call in waiting {
+        assert_eq!(call.await.unwrap().unwrap().len(), 300_000);
+    }
+}
+
 /// Decoding happens on another thread then; a call that waits afterwards still ends.
 #[tokio::test]
 async fn heavy_request_that_waits_is_answered() {
@@ -209,4 +335,34 @@ async fn answers_that_are_not_read_hold_up_their_user_alone() {
     resume();
     let again = client(&server, ONE).await;
     assert_eq!(call(&again, "big later", b"").await.unwrap().len(), MIB);
+}
+
+#[tokio::test]
+async fn peer_that_leaves_answers_unread_is_cut_off_though_it_calls_no_more() {
+    let server = start(ServerAuth::Simple).await;
+    let mut unread = Raw::ready_to_leave_unread(server.address).await;
+    unread.send(&calls_with_long_answers()).await;
+    until_answered(&server, LONG_ANSWERS).await;
+    // Longer than a peer may leave answers unread.
+    pause();
+    sleep(Duration::from_secs(120)).await;
+    resume();
+    assert!(unread.rest().await.len() < LONG_ANSWERS * MIB);
+}
+
+#[tokio::test]
+async fn peer_that_has_read_its_late_answers_is_not_cut_off() {
+    let server = start(ServerAuth::Simple).await;
+    let mut late = Raw::ready_to_leave_unread(server.address).await;
+    late.send(&calls_with_long_answers()).await;
+    until_answered(&server, LONG_ANSWERS).await;
+    for _ in 0..LONG_ANSWERS {
+        assert!(matches!(late.answer().await.outcome, Outcome::Success(_)));
+    }
+    // Longer than a peer may leave answers unread.
+    pause();
+    sleep(Duration::from_secs(120)).await;
+    resume();
+    late.send(&call_frame(100, "echo", b"x")).await;
+    assert_eq!(late.answer().await.call_id, 100);
 }
