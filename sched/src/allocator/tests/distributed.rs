@@ -397,3 +397,12 @@ fn a_long_list_is_cut_and_a_node_on_it_twice_is_one() {
     let distinct: BTreeSet<&NodeId> = allocations.iter().map(|a| &a.container.node_id).collect();
     assert_eq!(distinct.len(), REMOTE_NODES_MAX);
 }
+
+#[test]
+fn containers_keep_the_time_at_which_they_were_asked_for() {
+    let mut allocator = registered(nodes(1));
+    let asked = T0 + 500;
+    allocator.update_asks(&[ask("*", 1)], asked).unwrap();
+    let given = allocator.allocate(T0 + 900);
+    assert_eq!(given[0].container.asked_at, asked);
+}

@@ -212,3 +212,26 @@ fn a_guaranteed_container_larger_than_the_node_starts_once_it_has_the_node_to_it
     assert!(actions.contains(&Action::Note(large)), "{actions:?}");
     assert_eq!(launched(&node.exit(3, 0)), [4, 5]);
 }
+
+#[test]
+fn what_waits_for_a_frozen_container_starts_when_that_is_killed_for_its_memory() {
+    let config = ContainerSchedulerConfig {
+        use_pause_for_preemption: true,
+        ..CONFIG
+    };
+    let mut node = Node::with(config, 100);
+    node.run(opportunistic(1, 70));
+    node.arrive(guaranteed(2, 60));
+    assert_eq!(launched(&node.feed(paused(1))), [2]);
+    assert_eq!(launched(&node.arrive(opportunistic(3, 40))), [3]);
+    node.exit(2, 0);
+    node.advance(CONFIG.pause_max_ms / 2);
+    let kept_out = node.arrive(opportunistic(4, 20));
+    assert_eq!(launched(&kept_out), Vec::<i64>::new());
+    let actions = node.feed(Event::FrozenMemory {
+        id: id(1),
+        held_mb: 61,
+    });
+    assert!(actions.contains(&Action::ForceKill(id(1))), "{actions:?}");
+    assert_eq!(launched(&actions), [4]);
+}

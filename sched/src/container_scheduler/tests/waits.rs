@@ -424,3 +424,33 @@ fn the_wait_of_opportunistic_containers_is_none_of_guaranteed_ones() {
     let waited = started(&node.exit(1, 0));
     assert_eq!(waited, [(2, None, None, 0)]);
 }
+
+#[test]
+fn a_promoted_container_loses_the_estimate_of_its_wait_as_opportunistic() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    node.run(guaranteed(1, 100));
+    node.arrive(opportunistic(2, 100));
+    node.estimate();
+    node.feed(Event::Update(ContainerSpec {
+        version: 1,
+        ..guaranteed(2, 100)
+    }));
+    node.advance(300);
+    assert_eq!(started(&node.exit(1, 0)), [(2, None, None, 300)]);
+}
+
+#[test]
+fn a_container_that_is_being_frozen_is_expected_to_free_its_room_at_once() {
+    let config = ContainerSchedulerConfig {
+        use_pause_for_preemption: true,
+        ..CONFIG
+    };
+    let mut node = Node::with(config, 100);
+    node.learn(&[10_000; 3]);
+    node.run(opportunistic(1, 100));
+    node.advance(7_000);
+    node.arrive(guaranteed(2, 100));
+    assert_eq!(node.state(1).rest_state(), "PAUSING");
+    assert_eq!(node.estimate(), Some(10_000), "the whole run of 2");
+}

@@ -101,6 +101,31 @@ fn a_node_with_containers_of_the_attempt_loses_against_one_without() {
     assert!((60..140).contains(&counts["n0"]), "{counts:?}");
 }
 
+/// Returns a configuration that places up to two containers on a node in one heartbeat.
+fn two_a_node() -> DistributedAllocatorConfig {
+    DistributedAllocatorConfig {
+        elsewhere_max: NonZeroU32::new(2).unwrap(),
+        ..DistributedAllocatorConfig::default()
+    }
+}
+
+#[test]
+fn a_node_with_a_container_of_the_same_heartbeat_loses_against_one_without() {
+    let mut allocator = configured(two_a_node(), nodes(2));
+    let mut on_one_node = 0;
+    for _ in 0..400 {
+        allocator.update_asks(&[ask("*", 2)], T0).unwrap();
+        let given = heartbeat(&mut allocator, &nodes(2), T0);
+        assert_eq!(given.len(), 2);
+        on_one_node += usize::from(hosts_of(&given).len() == 1);
+        for DistributedAllocation { container, .. } in &given {
+            allocator.container_ended(container.container_id, ContainerExitStatus::SUCCESS, T0);
+        }
+    }
+    // The second goes to the node of the first only if both draws have that node: one in four.
+    assert!((60..140).contains(&on_one_node), "{on_one_node}");
+}
+
 /// Places 40 containers on 40 nodes, of which 30 are refused after `after_ms`. Returns the
 /// allocator once no node is left alone any more, and the time.
 fn after_thirty_refusals(after_ms: u64) -> (Allocator, MonoMillis) {
@@ -150,6 +175,21 @@ fn refusals_are_set_against_the_last_heartbeat_that_placed_any() {
     let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
     allocator.container_ended(given[0].container.container_id, status, now);
     allocator.update_asks(&[ask("*", 200)], now).unwrap();
+    assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 19);
+}
+
+#[test]
+fn a_heartbeat_that_finds_no_node_is_not_the_last_that_placed_any() {
+    let (mut allocator, now) = after_thirty_refusals(1_000);
+    assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 10);
+    let given = heartbeat(&mut allocator, &nodes(40), now);
+    assert_eq!(given.len(), 20);
+    let hosts: Vec<String> = (0..40).map(|n| format!("n{n}")).collect();
+    allocator.update_blacklist(&hosts, &[]).unwrap();
+    assert!(heartbeat(&mut allocator, &nodes(40), now).is_empty());
+    allocator.update_blacklist(&[], &hosts).unwrap();
+    let status = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    allocator.container_ended(given[0].container.container_id, status, now);
     assert_eq!(heartbeat(&mut allocator, &nodes(40), now).len(), 19);
 }
 
@@ -280,4 +320,19 @@ fn a_preferred_host_is_given_up_when_its_containers_run_longer_than_the_bound() 
             allocator.confirmed(range(0, 4), at);
         }
     }
+}
+
+#[test]
+fn a_preferred_host_gets_more_containers_of_a_heartbeat_while_the_wait_is_accepted() {
+    let mut allocator = configured(two_a_node(), range(0, 4));
+    prefer(&mut allocator, &["n3"], 30_000);
+    allocator.update_asks(&[ask("*", 1)], T0).unwrap();
+    let first = allocator.allocate(T0)[0].container.clone();
+    allocator.confirmed(range(0, 4), T0);
+    let ended = T0 + 20_000;
+    allocator.container_ended(first.container_id, ContainerExitStatus::SUCCESS, ended);
+    allocator.confirmed(range(0, 4), ended);
+    allocator.update_asks(&[ask("*", 2)], ended).unwrap();
+    let given = allocator.allocate(ended);
+    assert_eq!(where_to(given), [("n3", Locality::OffSwitch); 2]);
 }
