@@ -293,3 +293,80 @@ async fn connect(node: &NodeId, auth: ClientAuth) -> Result<RpcClient, RpcError>
     };
     RpcClient::connect_host(host, *port, protocol, auth, &options).await
 }
+
+#[cfg(test)]
+mod tests {
+    use test_support::ids::{attempt, container, node};
+    use wire::proto::hadoop_yarn::{ContainerExceptionMapProto, ContainerStatusProto};
+
+    use super::*;
+    use crate::distributed_scheduler::NodeTokenKeys;
+
+    struct Unregistered;
+
+    impl NodeKeys for Unregistered {
+        fn current(&self) -> Option<NodeTokenKeys> {
+            None
+        }
+    }
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<Observation>>);
+
+    impl Observer for Seen {
+        fn observe(&self, observation: &Observation) {
+            self.0.lock().unwrap().push(*observation);
+        }
+    }
+
+    #[test]
+    fn a_promotion_that_its_node_refuses_for_good_is_counted_as_failed() {
+        let seen = Arc::new(Seen::default());
+        let observer = Arc::clone(&seen) as Arc<dyn Observer>;
+        let (updates, task) = NodeUpdates::new(Arc::new(Unregistered), observer);
+        updates.order(Order {
+            attempt: attempt(1),
+            user: "alice".to_owned(),
+            update: NodeUpdate {
+                node: node("host"),
+                containers: vec![(container(7), TokenProto::default())],
+            },
+            ended: CancellationToken::new(),
+        });
+        let later = Instant::now() + Duration::from_secs(3_600);
+        let next = || task.shared.queues().next(later);
+        while let Some(call) = next() {
+            let refused = call.containers.iter().map(|(id, _)| *id).collect();
+            let reached = Vec::new();
+            task.finish(&call, Some(Answer { reached, refused }));
+        }
+        let (reached, failed) = (0, 1);
+        let ended = Observation::PromotionsEnded { reached, failed };
+        assert_eq!(*seen.0.lock().unwrap(), [ended]);
+    }
+
+    #[test]
+    fn containers_that_are_guaranteed_ended_or_unknown_need_no_promotion() {
+        use ContainerStateProto::{CComplete, CRunning};
+        use ExecutionTypeProto::{Guaranteed, Opportunistic};
+        let status =
+            |number, kind: ExecutionTypeProto, state: ContainerStateProto| ContainerStatusProto {
+                container_id: Some(container(number).into()),
+                execution_type: Some(kind.into()),
+                state: Some(state.into()),
+                ..ContainerStatusProto::default()
+            };
+        let statuses = GetContainerStatusesResponseProto {
+            status: vec![
+                status(1, Guaranteed, CRunning),
+                status(2, Opportunistic, CRunning),
+                status(3, Opportunistic, CComplete),
+            ],
+            failed_requests: vec![ContainerExceptionMapProto {
+                container_id: Some(container(4).into()),
+                exception: None,
+            }],
+        };
+        assert_eq!(settled(&statuses), BTreeSet::from([1, 3, 4].map(container)));
+    }
+}

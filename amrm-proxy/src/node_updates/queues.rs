@@ -388,6 +388,19 @@ mod tests {
     }
 
     #[test]
+    fn a_node_has_one_call_at_a_time_also_when_all_containers_of_a_call_are_withdrawn() {
+        let (mut queues, now) = (Queues::default(), Instant::now());
+        queues.add(order("node", 1..2, 1), now);
+        let call = queues.next(now).unwrap();
+        queues.withdraw(attempt(1), &[id(1)]);
+        queues.add(order("node", 2..3, 1), now);
+        assert!(queues.next(now).is_none());
+        queues.answered(&call, reached(&call), now);
+        let next = queues.next(now).unwrap();
+        assert_eq!(next.containers, [(id(2), token(1))]);
+    }
+
+    #[test]
     fn the_node_that_is_due_first_is_called_first() {
         let now = Instant::now();
         let mut queues = Queues::default();
@@ -404,15 +417,17 @@ mod tests {
         let mut now = Instant::now();
         let mut queues = Queues::default();
         queues.add(order("a", 1..2, 1), now);
+        let mut pauses = Vec::new();
         for answers in [false, false, true, false] {
             queues.add(order("a", 2..3, 1), now);
             let call = queues.next(now).unwrap();
             let answer = answers.then(Answer::default);
             queues.answered(&call, answer, now);
-            now = queues.next_due().unwrap();
+            let due = queues.next_due().unwrap();
+            pauses.push((due - now).as_secs());
+            now = due;
         }
-        let called = now - FIRST_PAUSE;
-        assert!(queues.next(called).is_none() && queues.next(now).is_some());
+        assert_eq!(pauses, [1, 2, 0, 1]);
     }
 
     #[test]

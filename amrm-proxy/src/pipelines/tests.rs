@@ -19,6 +19,8 @@ use crate::rm_forwarder::RmConfig;
 use crate::store::{KEY_SPACE, NoStore};
 use crate::testing::ATTEMPT;
 
+mod effects;
+
 struct Unregistered;
 
 impl NodeKeys for Unregistered {
@@ -27,11 +29,16 @@ impl NodeKeys for Unregistered {
     }
 }
 
+/// Makes a proxy whose ResourceManager does not listen.
 fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
+    proxy_of("127.0.0.1:1".to_owned(), store, StoredState::default())
+}
+
+fn proxy_of(rm: String, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmProxy> {
     let config = ProxyConfig {
         pipeline: vec![InterceptorKind::Forwarder],
         rm: RmConfig {
-            addresses: vec!["127.0.0.1:1".to_owned()],
+            addresses: vec![rm],
             max_wait: None,
             retry_interval: Duration::from_secs(1),
             distributed_scheduling: false,
@@ -47,7 +54,7 @@ fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
     };
     let parts = ProxyParts {
         store,
-        found: StoredState::default(),
+        found,
         node_keys: Arc::new(Unregistered),
         observer: Arc::new(NoObserver),
         clock: Arc::new(|| Now {

@@ -9,12 +9,14 @@ use wire::proto::hadoop_yarn::{
     ContainerUpdateTypeProto, ExecutionTypeProto, FinishApplicationMasterResponseProto,
     NmTokenProto, RegisterApplicationMasterRequestProto, RegisterApplicationMasterResponseProto,
     ResourceBlacklistRequestProto, ResourceRequestProto, ResourceSizingProto,
-    SchedulingRequestProto, UpdateContainerRequestProto, UpdatedContainerProto,
+    SchedulingRequestProto, UpdateContainerErrorProto, UpdateContainerRequestProto,
+    UpdatedContainerProto,
 };
 
 use super::*;
 use crate::testing::{ATTEMPT, allocate, answer, context, raw};
 
+mod ids;
 mod memory;
 mod model;
 mod outstanding;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use amrm_proxy::config::InterceptorKind;
 use bytes::Bytes;
 
 use crate::node::{Node, config, start_scheduler};
 use test_support::ids::attempt;
-use test_support::scripted::{always, silent};
+use test_support::scripted::{IdleScheduler, always, silent};
 
 const ANSWER: &[u8] = &[0x10, 7];
 
@@ -73,4 +74,27 @@ async fn who_watches_hears_of_calls_starts_and_ends() {
     node.proxy.application_ended(attempt(1).application_id);
     assert!(watching.has_changed().unwrap());
     assert_eq!(node.proxy.attempts(10).total, 0);
+}
+
+#[tokio::test]
+async fn a_list_of_nodes_is_shown_as_long_as_its_master_calls() {
+    let rm = start_scheduler(IdleScheduler::default().into_script()).await;
+    let mut config = config(&[rm.address]);
+    config.rm.distributed_scheduling = true;
+    config
+        .pipeline
+        .insert(2, InterceptorKind::DistributedScheduler);
+    let age_max_ms = config.allocator.nodes_age_max_ms;
+    let node = Node::start(config).await;
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
+    let am = node.connect(local).await.unwrap();
+    node.set_clock_ms(5_000);
+    for method in ["registerApplicationMaster", "allocate"] {
+        let _ = am.call(method, Bytes::new()).await.unwrap();
+    }
+    let nodes_at = || node.proxy.snapshot().gauges.nodes_at.map(|at| at.0);
+    node.set_clock_ms(5_000 + age_max_ms);
+    assert_eq!(nodes_at(), Some(5_000));
+    node.set_clock_ms(5_000 + age_max_ms + 1);
+    assert_eq!(nodes_at(), None);
 }

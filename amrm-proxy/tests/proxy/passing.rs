@@ -85,6 +85,29 @@ async fn exceptions_of_the_rm_pass_unchanged_whatever_their_class() {
     let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await, Err(exception));
+    let results = node.seen.all().into_iter().filter_map(|seen| {
+        let Observation::Call { result, .. } = seen else {
+            return None;
+        };
+        Some(result)
+    });
+    assert_eq!(results.collect::<Vec<_>>(), [CallResult::Refused]);
+}
+
+#[tokio::test]
+async fn a_master_that_calls_too_often_waits_for_its_answer() {
+    let rm = start_scheduler(always(Bytes::new())).await;
+    let mut config = config(&[rm.address]);
+    config.throttle.calls_per_second_max = 4;
+    config.throttle.calls_burst = 1;
+    let node = Node::start(config).await;
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
+    let am = node.connect(local).await.unwrap();
+    am.call("allocate", Bytes::new()).await.unwrap();
+    // The node's clock stands still, so the second call comes a quarter of a second too early.
+    let began = Instant::now();
+    am.call("allocate", Bytes::new()).await.unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(250));
 }
 
 #[tokio::test]

@@ -59,6 +59,8 @@ enum Taking {
     RefusedAtFirst,
     /// Fails the first call and takes the second.
     FailedAtFirst,
+    /// Fails each call without the token of the second container.
+    FailedBeforeSecond,
 }
 
 /// Attempt of each call, and the identifiers of the tokens that it contained.
@@ -93,9 +95,10 @@ impl Service for Hosted {
     ) -> BoxFuture<'a, Result<Bytes, RemoteException>> {
         Box::pin(async move {
             let kind = match self.taking {
-                Taking::Well | Taking::RefusedAsKnown | Taking::FailedAtFirst => {
-                    ExecutionTypeProto::Guaranteed
-                }
+                Taking::Well
+                | Taking::RefusedAsKnown
+                | Taking::FailedAtFirst
+                | Taking::FailedBeforeSecond => ExecutionTypeProto::Guaranteed,
                 Taking::RefusedAtFirst => ExecutionTypeProto::Opportunistic,
             };
             if method == "getContainerStatuses" {
@@ -113,7 +116,8 @@ impl Service for Hosted {
             assert_eq!(method, "updateContainer");
             let update = ContainerUpdateRequestProto::decode(request).unwrap();
             let tokens = update.update_container_token.into_iter();
-            let shown = tokens.map(|token| token.identifier).collect();
+            let shown: Vec<Bytes> = tokens.map(|token| token.identifier).collect();
+            let has_second = shown.contains(&token_of(SECOND));
             let is_first = {
                 let mut told = self.told.lock().unwrap();
                 told.push((caller.user.clone(), shown));
@@ -123,6 +127,11 @@ impl Service for Hosted {
             let why = RemoteException::new(HadoopException::YarnException, "version");
             match self.taking {
                 Taking::FailedAtFirst if is_first => return Err(why),
+                Taking::FailedBeforeSecond if !has_second => return Err(why),
+                Taking::FailedBeforeSecond => {
+                    let second = attempt(1).container(SECOND);
+                    answer.succeeded_requests.push(second.into());
+                }
                 Taking::Well | Taking::FailedAtFirst => {
                     answer.succeeded_requests.push(container().into());
                 }
@@ -187,6 +196,14 @@ fn container() -> ContainerId {
         attempt: attempt(1),
         id: 7,
     }
+}
+
+/// Number of the second container that an AM gets.
+const SECOND: i64 = 8;
+
+/// Returns the identifier of a container's token after its promotion.
+fn token_of(number: i64) -> Bytes {
+    Bytes::from(format!("newer {number}"))
 }
 
 /// Configuration in which everything becomes opportunistic and is promoted at once.
@@ -314,4 +331,86 @@ async fn a_node_that_refuses_at_first_gets_the_token_again() {
 async fn a_node_whose_call_fails_gets_the_token_again() {
     let (outcome, told) = promoted(Taking::FailedAtFirst).await;
     assert_eq!((outcome, told.len()), (ended(1, 0), 2));
+}
+
+/// Gives an AM container 7 and promotes it, then reports its end, and gives and promotes another.
+fn granting_two(host: NodeId) -> Arc<Script> {
+    answering(move |call| {
+        let request = AllocateRequestProto::decode(call.request.clone()).unwrap();
+        let of = |number| ContainerProto {
+            id: Some(attempt(1).container(number).into()),
+            node_id: Some((&host).into()),
+            execution_type: Some(ExecutionTypeProto::Opportunistic.into()),
+            ..ContainerProto::default()
+        };
+        let promoted = |number| UpdatedContainerProto {
+            update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+            container: ContainerProto {
+                execution_type: Some(ExecutionTypeProto::Guaranteed.into()),
+                version: Some(1),
+                container_token: Some(TokenProto {
+                    identifier: token_of(number),
+                    ..TokenProto::default()
+                }),
+                ..of(number)
+            },
+        };
+        let mut answer = AllocateResponseProto {
+            response_id: Some(request.response_id() + 1),
+            ..AllocateResponseProto::default()
+        };
+        match request.response_id() {
+            0 => answer.allocated_containers.push(of(7)),
+            1 => answer.updated_containers.push(promoted(7)),
+            2 => {
+                answer
+                    .completed_container_statuses
+                    .push(ContainerStatusProto {
+                        container_id: Some(container().into()),
+                        ..ContainerStatusProto::default()
+                    });
+                answer.allocated_containers.push(of(SECOND));
+            }
+            _ => answer.updated_containers.push(promoted(SECOND)),
+        }
+        Ok(answer.encode_to_vec().into())
+    })
+}
+
+#[tokio::test]
+async fn the_token_of_a_container_that_has_ended_is_not_sent_again() {
+    let host = Host::start(key(), Taking::FailedBeforeSecond).await;
+    let rm = start_scheduler(granting_two(host.id())).await;
+    let keys = NodeTokenKeys {
+        container_token: key(),
+        nm_token: key(),
+        rm_identifier: 1,
+    };
+    let node = Node::start_signing(ruled(rm.address), Arc::new(Keys(keys))).await;
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
+    let am = node.connect(local).await.unwrap();
+    let calls = || host.told.lock().unwrap().clone();
+    for response_id in 0..4 {
+        // The first promotion is tried in vain before its container ends.
+        while response_id == 2 && calls().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let line = ResourceRequestProto {
+            resource_name: Some("*".to_owned()),
+            num_containers: Some(1),
+            ..ResourceRequestProto::default()
+        };
+        let asks = response_id % 2 == 0;
+        let request = AllocateRequestProto {
+            response_id: Some(response_id),
+            ask: asks.then_some(line).into_iter().collect(),
+            ..AllocateRequestProto::default()
+        };
+        am.call("allocate", request.encode_to_vec()).await.unwrap();
+    }
+    while !node.seen.all().contains(&ended(1, 0)) {
+        tokio::task::yield_now().await;
+    }
+    let last = calls().pop().map(|(_, shown)| shown);
+    assert_eq!(last, Some(vec![token_of(SECOND)]));
 }

@@ -1,7 +1,12 @@
 //! Tokens and the ports that accept them.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use amrm_proxy::store::{AttemptRecords, NoStore, Store, StoredState};
 use bytes::Bytes;
 use prost::Message as _;
+use records::ApplicationAttemptId;
 use tokio_util::sync::CancellationToken;
 use wire::client::RpcError;
 use wire::exception::HadoopException;
@@ -109,18 +114,66 @@ async fn the_keys_task_rolls_by_the_clock_and_ends_when_told() {
     let node = Node::start(config).await;
     let before = node.proxy.secrets().keys();
     let stop = CancellationToken::new();
-    let proxy = std::sync::Arc::clone(&node.proxy);
+    let proxy = Arc::clone(&node.proxy);
     let stopped = stop.clone();
     let task = tokio::spawn(async move { proxy.roll_keys(stopped).await });
     node.set_clock_ms(1000);
     while node.proxy.secrets().keys() == before {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let (current, next) = node.proxy.secrets().keys();
     assert_eq!(current, before.0);
     assert!(next.is_some());
     stop.cancel();
     task.await.unwrap();
+}
+
+/// Store that keeps all written keys, the newest last, and nothing of attempts.
+#[derive(Default)]
+struct KeyWrites(Mutex<Vec<Vec<u8>>>);
+
+impl Store for KeyWrites {
+    fn put_keys(&self, value: Vec<u8>) {
+        self.0.lock().unwrap().push(value);
+    }
+
+    fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
+        NoStore.attempt(attempt)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_stored_when_it_has_rolled_and_only_then() {
+    let rm = start_scheduler(silent()).await;
+    let mut config = config(&[rm.address]);
+    config.keys = RollTimes {
+        interval: 1000,
+        overlap: 300,
+    };
+    let writes = Arc::new(KeyWrites::default());
+    let store = Arc::clone(&writes) as Arc<dyn Store>;
+    let node = Node::start_with(config.clone(), store, StoredState::default()).await;
+    let stop = CancellationToken::new();
+    let (proxy, stopped) = (Arc::clone(&node.proxy), stop.clone());
+    let task = tokio::spawn(async move { proxy.roll_keys(stopped).await });
+    // The runtime's clock moves at once; the keys are checked at each of its seconds.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(writes.0.lock().unwrap().len(), 1, "the first key");
+    node.set_clock_ms(1000);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stop.cancel();
+    task.await.unwrap();
+    let mut written = writes.0.lock().unwrap().clone();
+    assert_eq!(written.len(), 2);
+    let found = StoredState {
+        keys: written.pop(),
+        ..StoredState::default()
+    };
+    let restarted = Node::start_with(config, Arc::new(NoStore), found).await;
+    assert_eq!(
+        restarted.proxy.secrets().keys(),
+        node.proxy.secrets().keys()
+    );
 }
 
 #[tokio::test]

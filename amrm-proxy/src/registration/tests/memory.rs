@@ -1,6 +1,7 @@
 //! Bounds of what is remembered, and its restoration after a restart of the agent.
 
 use super::*;
+use crate::registration::outstanding::RememberError;
 
 #[test]
 fn an_am_that_says_too_much_is_told_to_register_by_itself() {
@@ -143,4 +144,66 @@ fn tokens_are_not_shown() {
     attempt.registration.nm_tokens = vec![Bytes::from_static(b"hush")];
     attempt.registration.unconfirmed = vec![(3, Bytes::from_static(b"hush"))];
     assert!(!format!("{:?}", attempt.registration).contains("hush"));
+}
+
+#[test]
+fn unreadable_requests_of_any_kind_are_errors() {
+    for field in [
+        allocate_request::ASK,
+        allocate_request::SCHEDULING_REQUESTS,
+        allocate_request::RELEASE,
+        allocate_request::UPDATE_REQUESTS,
+        allocate_request::BLACKLIST,
+    ] {
+        let mut message = raw(&allocate_with(0, vec![]));
+        message.push(field, b"\xff");
+        let applied = Outstanding::default().apply_request(&message);
+        assert_eq!(applied, Err(RememberError::Unreadable), "field {field}");
+    }
+}
+
+#[test]
+fn requests_of_any_kind_are_bounded_in_memory() {
+    let long = |number: usize| format!("{number}{}", "x".repeat(1_000_000));
+    let tagged = |number| SchedulingRequestProto {
+        allocation_tags: vec![long(number)],
+        resource_sizing: Some(ResourceSizingProto {
+            num_allocations: Some(1),
+            resources: Some(Resource::new(64, 1).into()),
+        }),
+        ..SchedulingRequestProto::default()
+    };
+    let promotion = |number| UpdateContainerRequestProto {
+        container_version: 0,
+        container_id: id(number).into(),
+        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+        capability: None,
+        execution_type: None,
+    };
+    let avoiding = ResourceBlacklistRequestProto {
+        blacklist_additions: (0..10).map(long).collect(),
+        blacklist_removals: vec![],
+    };
+    let calls = [
+        AllocateRequestProto {
+            scheduling_requests: (0..10).map(tagged).collect(),
+            ..allocate_with(0, vec![])
+        },
+        AllocateRequestProto {
+            update_requests: (0..80_000).map(promotion).collect(),
+            ..allocate_with(0, vec![])
+        },
+        AllocateRequestProto {
+            release: (0..80_000).map(|number| id(number).into()).collect(),
+            ..allocate_with(0, vec![])
+        },
+        AllocateRequestProto {
+            blacklist_request: Some(avoiding),
+            ..allocate_with(0, vec![])
+        },
+    ];
+    for stated in calls {
+        let applied = Outstanding::default().apply_request(&raw(&stated));
+        assert_eq!(applied, Err(RememberError::TooMuch));
+    }
 }
