@@ -31,6 +31,11 @@ const READONLY_IN_BASH: [&str; 6] = [
 /// Characters that mean something between double quotes.
 pub(super) const ACTIVE_IN_QUOTES: [char; 4] = ['$', '`', '\\', '"'];
 
+/// Returns whether a text means itself between double quotes.
+pub(super) fn is_literal(text: &str) -> bool {
+    !text.contains(ACTIVE_IN_QUOTES)
+}
+
 /// Value of `JVM_PID`: expands in the script, which `exec`s the command, so that the pid stays.
 pub(super) const OWN_PID: &str = "$$";
 
@@ -64,7 +69,7 @@ impl ContainerEnvironment {
             .node
             .iter()
             .chain(&self.others)
-            .filter(|(_, value)| !value.contains(ACTIVE_IN_QUOTES));
+            .filter(|(_, value)| is_literal(value));
         settled.chain(&self.not_exportable)
     }
 

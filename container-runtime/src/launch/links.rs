@@ -12,7 +12,7 @@ use dir_handle::DirHandle;
 
 use super::LINKS_MAX;
 use super::context::{LAUNCH_SCRIPT, Link, PlanError, excerpt};
-use super::environment::ACTIVE_IN_QUOTES;
+use super::environment::is_literal;
 
 /// A link in the work directory: checked and without `*`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,6 @@ impl ResolvedLink {
     /// Returns whether only the script can make the link: bash expands the texts between double
     /// quotes, or the link takes the place of the script itself.
     fn needs_bash(&self) -> bool {
-        let is_literal = |text: &str| !text.contains(ACTIVE_IN_QUOTES);
         let is_literal = is_literal(&self.link) && self.target.to_str().is_some_and(is_literal);
         !is_literal || self.link == LAUNCH_SCRIPT
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use super::environment::{
-    ACTIVE_IN_QUOTES, ContainerEnvironment, OWN_PID, is_exportable, name_length,
+    ACTIVE_IN_QUOTES, ContainerEnvironment, OWN_PID, is_exportable, is_literal, name_length,
 };
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT};
 use super::spawn::Bash;
@@ -270,7 +270,7 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
 
 /// Returns a text that means itself between double quotes.
 fn literal(text: &str) -> Option<&str> {
-    (!text.contains(ACTIVE_IN_QUOTES)).then_some(text)
+    is_literal(text).then_some(text)
 }
 
 /// Returns whether a text is ASCII and free of control characters. Others may be bash's own marks
