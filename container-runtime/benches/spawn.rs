@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use container_runtime::launch::{
-    BashDefaults, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
+    LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Launcher, adopt_orphans,
 };
 use records::percentile::of_sorted;
 use records::{ApplicationId, NodeId};
@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
         let fifo = File::options().read(true).write(true).open(&fifo_path)?;
         let mut config = config();
         let by_script = Node::start(config.clone(), runtime)?;
-        config.one_bash = BashDefaults::of_this_machine();
+        config.one_bash = true;
         Ok(Self {
             root,
             runtime,

@@ -51,7 +51,6 @@ pub use context::{
 pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{LaunchRefused, Launcher, MakePlan};
 pub use markers::java_feature_version;
-pub use one_bash::BashDefaults;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 

@@ -14,7 +14,6 @@ use records::{ContainerId, NodeId};
 use sched::ContainerSpec;
 use thiserror::Error;
 
-use super::one_bash::BashDefaults;
 use crate::isolation::Isolation;
 
 /// The launch script, in the work directory and, for people, in the log directory.
@@ -162,10 +161,9 @@ pub struct LaunchConfig {
     /// Maximum number of threads that prepare and spawn guaranteed containers; opportunistic ones
     /// have half as many.
     pub launch_threads_max: usize,
-    /// Bash's own values, with which the agent starts a container's command itself where it can
-    /// compute what the script would set (`yarn.nodemanager.agent.launch.one-bash`). `None`: each
-    /// container's script runs.
-    pub one_bash: Option<&'static BashDefaults>,
+    /// Starts a container's command without its script where the agent can compute what the script
+    /// would set (`yarn.nodemanager.agent.launch.one-bash`).
+    pub one_bash: bool,
     /// Makes containers' cgroups; `None`: they have process groups only.
     pub isolation: Option<Isolation>,
 }
@@ -189,7 +187,7 @@ impl LaunchConfig {
             stderr_pattern: "{*stderr*,*STDERR*}".to_owned(),
             stderr_tail_bytes: 4096,
             launch_threads_max: launch_threads_max(),
-            one_bash: None,
+            one_bash: false,
             isolation: None,
         }
     }
@@ -214,7 +212,7 @@ impl fmt::Debug for LaunchConfig {
             .field("stderr_pattern", &self.stderr_pattern)
             .field("stderr_tail_bytes", &self.stderr_tail_bytes)
             .field("launch_threads_max", &self.launch_threads_max)
-            .field("one_bash", &self.one_bash.is_some())
+            .field("one_bash", &self.one_bash)
             .field("in_cgroups", &self.isolation.is_some())
             .finish_non_exhaustive()
     }

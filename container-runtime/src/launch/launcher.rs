@@ -28,7 +28,7 @@ use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::{Lane, Lanes};
 use super::links::{ResolvedLink, make_links, resolve_links};
-use super::one_bash::one_bash;
+use super::one_bash::{BashDefaults, one_bash};
 use super::process_tree::adopts_orphans;
 use super::registry::{Order, Registry, RunningProcess};
 use super::scanner::Scanner;
@@ -396,8 +396,10 @@ impl Worker {
         let script = launch_script(&self.config, plan, &environment, &links, made, &command)?;
         work_dir.create(LAUNCH_SCRIPT, 0o700, script.as_bytes())?;
         let log_path = text(plan.dirs.log_dir.path())?;
-        let bash = self.config.one_bash.filter(|_| made == links.len());
-        let one_bash = bash.and_then(|bash| one_bash(bash, &environment, log_path, &command));
+        let one_bash = (self.config.one_bash && made == links.len())
+            .then(BashDefaults::of_this_machine)
+            .flatten()
+            .and_then(|defaults| one_bash(defaults, &environment, log_path, &command));
         let script_environment = environment.process_environment()?;
         Ok(Prepared {
             work_dir,

@@ -21,7 +21,7 @@ use super::environment::{
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT};
 use super::spawn::Bash;
 
-pub use defaults::BashDefaults;
+pub(super) use defaults::BashDefaults;
 
 mod defaults;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::isolation;
-use container_runtime::launch::{BashDefaults, LaunchConfig, java_feature_version};
+use container_runtime::launch::{LaunchConfig, java_feature_version};
 use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
 use localize::NodeDirs;
 use node_web::admin::AdminOptions;
@@ -133,7 +133,7 @@ pub(super) fn launch(
         sigkill_delay: Duration::from_millis(launch.sigkill_delay_ms),
         stderr_pattern: launch.stderr_pattern.clone(),
         stderr_tail_bytes: launch.stderr_tail_bytes,
-        one_bash: BashDefaults::of_this_machine().filter(|_| launch.one_bash),
+        one_bash: launch.one_bash,
         agent_environment: environment,
         ..LaunchConfig::new(address.node_id.clone(), address.http_port)
     }

@@ -13,16 +13,17 @@ const ASK: &str = "set -o pipefail -e; export PATH; exec env -0";
 
 /// Values that bash adds to the environment of the program that it executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BashDefaults {
+pub(in crate::launch) struct BashDefaults {
     /// `PATH` of a bash that is started without one. Compiled into bash.
     pub(super) path: String,
 }
 
 impl BashDefaults {
-    /// Returns the values of this machine's bash, which is asked once, before the first launch.
+    /// Returns the values of this machine's bash, which is asked once, by the first launch
+    /// that needs them.
     /// `None` if it cannot be asked, or adds variables that are not expected: then each container's
     /// script runs.
-    pub fn of_this_machine() -> Option<&'static Self> {
+    pub(in crate::launch) fn of_this_machine() -> Option<&'static Self> {
         static DEFAULTS: OnceLock<Option<BashDefaults>> = OnceLock::new();
         let ask = || match Self::ask() {
             Ok(defaults) => Some(defaults),

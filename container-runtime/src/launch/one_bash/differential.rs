@@ -294,7 +294,7 @@ async fn a_container_cannot_tell_one_bash_from_two() {
         }
         short += 1;
         let mut config = context.config();
-        config.one_bash = Some(defaults);
+        config.one_bash = true;
         // A pid may be longer than the other, or like another number: such a difference goes away.
         for attempt in 1..=ATTEMPTS {
             let script = observe(context.config(), &plan, root.path()).await;
