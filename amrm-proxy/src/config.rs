@@ -231,6 +231,17 @@ pub struct RelabelRule {
     pub promote_after_ms: Option<u64>,
 }
 
+/// Returns whether a rule for this user and tag, each if set, applies to an application.
+pub(crate) fn applies(
+    rule_user: Option<&str>,
+    rule_tag: Option<&str>,
+    user: &str,
+    tags: &[String],
+) -> bool {
+    rule_user.is_none_or(|wanted| wanted == user)
+        && rule_tag.is_none_or(|wanted| tags.iter().any(|tag| tag == wanted))
+}
+
 /// Role histories of the services whose AMs run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryConfig {

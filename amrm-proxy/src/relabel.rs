@@ -38,7 +38,7 @@ use self::lines::{Level, Line, Share, SharedLine};
 use self::promotions::{Answer, Granted, Promotions};
 use self::shares::{AskKey, Shares, Verdict, apportion};
 use crate::calls::Calls;
-use crate::config::RelabelRule;
+use crate::config::{RelabelRule, applies};
 use crate::fields::{
     allocate_request, allocate_response, container_status, update_container_request,
 };
@@ -70,10 +70,8 @@ impl Relabel {
     /// Makes the interceptor of an attempt, or `None` if no rule applies to it.
     #[must_use]
     pub fn new(rules: &[RelabelRule], user: &str, tags: &[String]) -> Option<Self> {
-        let applies = |rule: &&RelabelRule| {
-            rule.user.as_ref().is_none_or(|wanted| wanted == user)
-                && rule.tag.as_ref().is_none_or(|wanted| tags.contains(wanted))
-        };
+        let applies =
+            |rule: &&RelabelRule| applies(rule.user.as_deref(), rule.tag.as_deref(), user, tags);
         let rules: Vec<_> = rules.iter().filter(applies).cloned().collect();
         (!rules.is_empty()).then(|| Self {
             rules,

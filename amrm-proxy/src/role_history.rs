@@ -212,22 +212,19 @@ impl ServiceHistory {
         self.calls.begin(id.unwrap_or(0));
         let escalated = self.service.tick(now);
         observe(actions, HistoryEvent::Escalated, escalated);
-        let is_stated = !self.asks.state_all(&request.message).is_empty();
-        if is_stated {
+        let stated = self.asks.state_all(&request.message);
+        if stated.is_taken {
             self.set_wanted(now);
             self.is_unpersisted = true;
         }
         let plans = self.plans_by_ask(now.mono);
         request.preferences = self.preferences(&plans);
         let named = plans.into_iter().filter(|(key, _)| key.is_guaranteed());
-        let racks = &self.racks;
-        let rack_of = |host: &str| {
-            let known = racks.get(host).map(Arc::clone);
-            known.unwrap_or_else(|| DEFAULT_RACK.into())
-        };
-        let is_changed = self
-            .asks
-            .name_nodes(&mut request.message, &named.collect(), rack_of);
+        let is_changed =
+            self.asks
+                .name_nodes(&mut request.message, &stated, &named.collect(), |host| {
+                    rack_of(&self.racks, host)
+                });
         self.is_unpersisted |= is_changed && self.opt_in.is_guaranteed;
         let releases = self.to_release.iter().map(|id| received::encode_id(*id));
         request
@@ -258,8 +255,7 @@ impl ServiceHistory {
         self.service.report(&answer.reports(), now);
         let mut received = Vec::new();
         for (container, host, key) in answer.allocated() {
-            let rack = self.racks.get(&host).map(Arc::clone);
-            let rack = rack.unwrap_or_else(|| DEFAULT_RACK.into());
+            let rack = rack_of(&self.racks, &host);
             let is_surplus = self.asks.receive(key, &host, &rack);
             if is_surplus && self.surplus.len() < SURPLUS_MAX {
                 self.surplus.insert(container);
@@ -330,6 +326,11 @@ impl ServiceHistory {
         self.service.history.set_saved(snapshot);
         self.view.saved_at = Some(snapshot.history.saved);
     }
+}
+
+fn rack_of(racks: &BTreeMap<String, Arc<str>>, host: &str) -> Arc<str> {
+    let known = racks.get(host).map(Arc::clone);
+    known.unwrap_or_else(|| DEFAULT_RACK.into())
 }
 
 fn observe(actions: &mut Vec<Action>, event: HistoryEvent, times: u64) {

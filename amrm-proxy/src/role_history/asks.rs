@@ -34,6 +34,9 @@ use crate::fields::{allocate_request, resource_request};
 /// Maximum of asks of one attempt. Further ones pass unchanged.
 const ASKS_MAX: usize = 1_000;
 
+/// Resource name of a line for any node (Hadoop: `ResourceRequest.ANY`).
+const ANY: &str = "*";
+
 /// Longest line that is kept and repeated, in bytes.
 const LINE_BYTES_MAX: usize = 4_096;
 
@@ -129,31 +132,48 @@ impl Asks {
 
     /// Adds an ask from before a restart.
     pub(super) fn restore(&mut self, any: &Bytes, wanted: u32, named: Named) {
-        if let Some(key) = self.state(any) {
-            let ask = self.0.entry(key).or_default();
+        let Ok(read) = ResourceRequestProto::decode(any.clone()) else {
+            return;
+        };
+        if let Some(ask) = self.state(AskKey::of(&read), &read, any) {
             ask.wanted = wanted;
             ask.named = named;
         }
     }
 
-    /// Takes the lines of a request. Returns the keys of the asks that they state.
-    pub(super) fn state_all(&mut self, message: &RawMessage) -> BTreeSet<AskKey> {
-        let lines = message.all(allocate_request::ASK);
-        lines.filter_map(|line| self.state(&line)).collect()
+    /// Takes the lines of a request, and returns what they state.
+    pub(super) fn state_all(&mut self, message: &RawMessage) -> Stated {
+        let mut stated = Stated::default();
+        for line in message.all(allocate_request::ASK) {
+            let Ok(read) = ResourceRequestProto::decode(line.clone()) else {
+                continue;
+            };
+            let key = AskKey::of(&read);
+            match read.resource_name() {
+                ANY => stated.any.insert(key),
+                name => stated.places.insert((key, name.to_owned())),
+            };
+            stated.is_taken |= self.state(key, &read, &line).is_some();
+        }
+        stated
     }
 
-    fn state(&mut self, line: &Bytes) -> Option<AskKey> {
-        let stated = ResourceRequestProto::decode(line.clone()).ok()?;
-        let key = AskKey::of(&stated);
+    /// Takes a line. Returns its ask; `None` for one beyond the maximum.
+    fn state(
+        &mut self,
+        key: AskKey,
+        stated: &ResourceRequestProto,
+        line: &Bytes,
+    ) -> Option<&mut Ask> {
         if !self.0.contains_key(&key) && self.0.len() >= ASKS_MAX {
             return None;
         }
         let ask = self.0.entry(key).or_default();
         let wanted = u32::try_from(stated.num_containers()).unwrap_or(0);
         let has_label = !stated.node_label_expression().is_empty();
-        if stated.resource_name() != "*" {
+        if stated.resource_name() != ANY {
             ask.is_left_to_am |= wanted > 0;
-            return Some(key);
+            return Some(ask);
         }
         ask.is_left_to_am |= has_label || !stated.relax_locality() || line.len() > LINE_BYTES_MAX;
         if line.len() <= LINE_BYTES_MAX {
@@ -162,7 +182,7 @@ impl Asks {
         ask.wanted = wanted;
         ask.is_resent = false;
         ask.is_count_stale = false;
-        Some(key)
+        Some(ask)
     }
 
     /// Counts a container of an answer. Returns whether it is surplus because this node sent its
@@ -204,15 +224,15 @@ impl Asks {
         });
     }
 
-    /// Edits the lines of a request so that asks name the nodes of their plans. Returns whether a
-    /// line was changed or added.
+    /// Edits the lines of a request, which state this, so that asks name the nodes of their plans.
+    /// Returns whether a line was changed or added.
     pub(super) fn name_nodes(
         &mut self,
         message: &mut RawMessage,
+        stated: &Stated,
         plans: &BTreeMap<AskKey, Plan>,
         rack_of: impl Fn(&str) -> Arc<str>,
     ) -> bool {
-        let stated = Stated::of(message);
         let mut added = Vec::new();
         let nothing = Plan::default();
         for (&key, ask) in &mut self.0 {
@@ -230,7 +250,7 @@ impl Asks {
                 place_line(&ask.any, name, count, relaxes)
             }));
             if !is_any_stated && (is_flipped || ask.is_count_stale) {
-                added.extend(place_line(&ask.any, "*", ask.wanted, !target.is_strict));
+                added.extend(place_line(&ask.any, ANY, ask.wanted, !target.is_strict));
                 ask.is_resent = true;
                 ask.is_resent_now = true;
                 ask.is_count_stale = false;
@@ -247,7 +267,7 @@ impl Asks {
         let mut is_edited = false;
         message.edit(allocate_request::ASK, |line| {
             let read = ResourceRequestProto::decode(line.clone()).ok()?;
-            if read.resource_name() != "*" || !is_strict(&AskKey::of(&read)) {
+            if read.resource_name() != ANY || !is_strict(&AskKey::of(&read)) {
                 return None;
             }
             let mut raw = RawMessage::parse(line.clone()).ok()?;
@@ -263,26 +283,11 @@ impl Asks {
 
 /// Keys and places of the lines in a request.
 #[derive(Debug, Default)]
-struct Stated {
+pub(super) struct Stated {
     any: BTreeSet<AskKey>,
     places: BTreeSet<(AskKey, String)>,
-}
-
-impl Stated {
-    fn of(message: &RawMessage) -> Self {
-        let mut stated = Self::default();
-        for line in message.all(allocate_request::ASK) {
-            let Ok(line) = ResourceRequestProto::decode(line) else {
-                continue;
-            };
-            let key = AskKey::of(&line);
-            match line.resource_name() {
-                "*" => stated.any.insert(key),
-                name => stated.places.insert((key, name.to_owned())),
-            };
-        }
-        stated
-    }
+    /// Whether a line was taken as an ask.
+    pub(super) is_taken: bool,
 }
 
 impl Named {

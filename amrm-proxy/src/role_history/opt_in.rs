@@ -3,6 +3,7 @@
 use role_history::opt_in::{GUARANTEED_VARIABLE, POLICY_VARIABLE, SERVICE_VARIABLE};
 
 use super::policy::{Policies, PolicyError};
+use crate::config::applies;
 
 /// Longest text of policies, in bytes.
 const POLICY_BYTES_MAX: usize = 16_384;
@@ -68,10 +69,7 @@ impl HistoryRule {
         user: &str,
         tags: &[String],
     ) -> Option<OptIn> {
-        let applies = |rule: &&Self| {
-            rule.user.as_ref().is_none_or(|wanted| wanted == user)
-                && rule.tag.as_ref().is_none_or(|wanted| tags.contains(wanted))
-        };
+        let applies = |rule: &&Self| applies(rule.user.as_deref(), rule.tag.as_deref(), user, tags);
         let by_rule = || rules.iter().find(applies).map(|rule| &rule.opt_in);
         own.or_else(by_rule).cloned()
     }
