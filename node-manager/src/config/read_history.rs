@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use amrm_proxy::config::{FilesConfig, HistoryConfig, HistoryRule, OptIn};
+use hadoop_conf::site_xml::local_path;
 use hadoop_conf::{Expected, PropertyReader};
 
-use super::read_node::{is_service_name, service_names};
-
-/// Limit on the rules of one node; each AM that starts is compared with every rule.
-const RULES_MAX: usize = 64;
+use super::read_node::rule_names;
 
 const DIRECTORY: &str = "yarn.nodemanager.agent.role-history.dir";
 const USER_MB: &str = "yarn.nodemanager.agent.role-history.user-mb";
@@ -34,16 +32,13 @@ pub(super) fn role_history(reader: &mut PropertyReader<'_>) -> Option<HistoryCon
 /// Reads the directory: a `file:` URI or an absolute path.
 fn directory(reader: &mut PropertyReader<'_>) -> Option<PathBuf> {
     let text = reader.text(DIRECTORY)?;
+    let path = local_path(&text).filter(|path| path.is_absolute());
+    if path.is_some() {
+        return path;
+    }
     let rule = if text.starts_with("hdfs:") {
         "is in HDFS, which needs the HDFS support that this version does not have; use a file: URI of a directory that all nodes share"
     } else {
-        let path = text.strip_prefix("file:").unwrap_or(&text);
-        // file:/path and file:///path; a host between the slashes would be another machine.
-        let path = path.strip_prefix("//").unwrap_or(path);
-        let path = PathBuf::from(path);
-        if path.is_absolute() {
-            return Some(path);
-        }
         "must be a file: URI or an absolute path of a directory that all nodes share"
     };
     reader.problem(DIRECTORY, Expected::Rule(rule.into()));
@@ -51,17 +46,8 @@ fn directory(reader: &mut PropertyReader<'_>) -> Option<PathBuf> {
 }
 
 fn rules(reader: &mut PropertyReader<'_>) -> Vec<HistoryRule> {
-    let names = reader.list(RULES);
-    if names.len() > RULES_MAX {
-        reader.problem(RULES, Expected::AtMost(RULES_MAX));
-        return Vec::new();
-    }
     let mut rules = Vec::new();
-    for name in names {
-        if !is_service_name(&name) {
-            reader.problem(RULES, service_names());
-            return Vec::new();
-        }
+    for name in rule_names(reader, RULES) {
         let of = |what: &str| format!("yarn.nodemanager.agent.role-history.rule.{name}.{what}");
         let opt_in = OptIn {
             service: reader.text(&of("service")).unwrap_or_else(|| name.clone()),

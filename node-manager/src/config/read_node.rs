@@ -280,6 +280,24 @@ pub(super) fn recovery(reader: &mut PropertyReader<'_>) -> RecoveryConfig {
     }
 }
 
+/// Limit on the rules of one kind; each AM that starts is compared with every rule, and each of its
+/// asks with every rule that applies.
+const RULES_MAX: usize = 64;
+
+/// Reads the names of an operator's rules. A wrong list is a problem, and names none.
+pub(super) fn rule_names(reader: &mut PropertyReader<'_>, property: &'static str) -> Vec<String> {
+    let names = reader.list(property);
+    let expected = if names.len() > RULES_MAX {
+        Expected::AtMost(RULES_MAX)
+    } else if names.iter().all(|name| is_service_name(name)) {
+        return names;
+    } else {
+        service_names()
+    };
+    reader.problem(property, expected);
+    Vec::new()
+}
+
 /// Returns the expected form of names of services.
 pub(super) fn service_names() -> Expected {
     Expected::Rule(

@@ -11,11 +11,8 @@ use sched::{DistributedAllocatorConfig, Placement};
 use wire::secrets::RollTimes;
 
 use super::read_history::role_history;
-use super::read_node::{is_service_name, own_or_general, service_names};
+use super::read_node::{own_or_general, rule_names};
 use super::sections::{AmrmProxyConfig, ResourceManagerConfig};
-
-/// Limit on the rules of one node; every ask of an attempt is compared with each rule that applies.
-const RULES_MAX: usize = 64;
 
 const ENABLED: &str = "yarn.nodemanager.amrmproxy.enabled";
 const DISTRIBUTED: &str = "yarn.nodemanager.distributed-scheduling.enabled";
@@ -156,17 +153,8 @@ fn throttle(reader: &mut PropertyReader<'_>) -> ThrottleConfig {
 }
 
 fn rules(reader: &mut PropertyReader<'_>) -> Vec<RelabelRule> {
-    let names = reader.list(RULES);
-    if names.len() > RULES_MAX {
-        reader.problem(RULES, Expected::AtMost(RULES_MAX));
-        return Vec::new();
-    }
     let mut rules = Vec::new();
-    for name in names {
-        if !is_service_name(&name) {
-            reader.problem(RULES, service_names());
-            return Vec::new();
-        }
+    for name in rule_names(reader, RULES) {
         let of = |what: &str| format!("yarn.nodemanager.agent.amrmproxy.relabel.{name}.{what}");
         let (priority_min, priority_max) = priorities(reader, &of("priorities"));
         let percent = reader
