@@ -16,6 +16,17 @@ async fn until_one_waits(server: &Running) {
     }
 }
 
+/// Makes a call of `wait` on a connection that is lost while it runs.
+async fn leave_one_waiting(server: &Running) {
+    let mut raw = Raw::ready(server.address).await;
+    raw.send(&call_frame(1, "wait", b"")).await;
+    until_one_waits(server).await;
+    drop(raw);
+    // Once the server has served another connection, it has seen the end of the first.
+    let client = connect(server, simple()).await.unwrap();
+    assert_eq!(call(&client, "yield", b"").await.unwrap(), "");
+}
+
 #[tokio::test]
 async fn connection_over_the_bound_waits_for_a_place() {
     let limits = ServerLimits {
@@ -115,14 +126,7 @@ fn patient() -> ServerLimits {
 #[tokio::test]
 async fn shutdown_waits_for_a_call_whose_connection_is_lost() {
     let mut server = start_with(ServerAuth::Simple, patient()).await;
-    let mut raw = Raw::ready(server.address).await;
-    raw.send(&call_frame(1, "wait", b"")).await;
-    until_one_waits(&server).await;
-    drop(raw);
-    // Once the server has served another connection, it has seen the end of the first.
-    let client = connect(&server, simple()).await.unwrap();
-    assert_eq!(call(&client, "yield", b"").await.unwrap(), "");
-    drop(client);
+    leave_one_waiting(&server).await;
     server.shutdown.cancel();
     while TcpStream::connect(server.address).await.is_ok() {}
     for _ in 0..1_000 {
@@ -234,13 +238,7 @@ async fn lost_connection_fails_every_waiting_call_with_the_same_reason() {
 #[tokio::test]
 async fn call_outlives_its_connection() {
     let server = start(ServerAuth::Simple).await;
-    let mut raw = Raw::ready(server.address).await;
-    raw.send(&call_frame(1, "wait", b"")).await;
-    until_one_waits(&server).await;
-    drop(raw);
-    // Once the server has served another connection, it has seen the end of the first.
-    let client = connect(&server, simple()).await.unwrap();
-    assert_eq!(call(&client, "yield", b"").await.unwrap(), "");
+    leave_one_waiting(&server).await;
     assert_eq!(server.echo.waited.load(Ordering::Relaxed), 0);
     server.echo.gate.notify_one();
     while server.echo.waited.load(Ordering::Relaxed) == 0 {
