@@ -230,7 +230,6 @@ mod tests {
             containers_outstanding: 4,
             nodes_at: Some(MonoMillis(9)),
             containers_live: 6,
-            ..Gauges::default()
         };
         numbers.record_call(MonoMillis(10), took(500, 300), Gauges::default());
         numbers.record_call(MonoMillis(20), took(1_500, 700), gauges);

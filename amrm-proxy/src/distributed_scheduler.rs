@@ -486,7 +486,6 @@ impl Interceptor for DistributedScheduler {
             containers_outstanding: self.allocator.asks().containers(),
             nodes_at: self.allocator.nodes_received(),
             containers_live: u64::try_from(self.live.len()).unwrap_or(u64::MAX),
-            ..Gauges::default()
         }
     }
 }

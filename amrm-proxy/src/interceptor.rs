@@ -147,9 +147,6 @@ pub struct Gauges {
     pub nodes_at: Option<MonoMillis>,
     /// Containers allocated here whose completion has not been reported to the AM.
     pub containers_live: u64,
-    /// Nodes that role histories leave out of asks because containers failed there too often,
-    /// counted for each role.
-    pub history_nodes_excluded: u64,
 }
 
 impl Gauges {
@@ -163,7 +160,6 @@ impl Gauges {
                 (one, another) => one.or(another),
             },
             containers_live: self.containers_live + other.containers_live,
-            history_nodes_excluded: self.history_nodes_excluded + other.history_nodes_excluded,
         }
     }
 }
@@ -238,7 +234,6 @@ mod tests {
             containers_outstanding: count,
             nodes_at: at,
             containers_live: 10 * count,
-            history_nodes_excluded: 100 * count,
         };
         let (early, late) = (Some(MonoMillis(1)), Some(MonoMillis(2)));
         for (one, other, oldest) in [

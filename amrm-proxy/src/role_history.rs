@@ -47,7 +47,7 @@ use self::view::{HistorySource, RoleHistoryView};
 use crate::calls::Calls;
 use crate::config::HistoryConfig;
 use crate::fields::allocate_request;
-use crate::interceptor::{Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request};
+use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
 use crate::observe::{HistoryEvent, Observation};
 use crate::store::Part;
 
@@ -432,14 +432,6 @@ impl Interceptor for ServiceHistory {
                 tracing::warn!(%attempt, "a stored record of the role history cannot be read");
             }
             self.set_wanted(now);
-        }
-    }
-
-    fn gauges(&self) -> Gauges {
-        let excluded = self.service.history.nodes().excluded();
-        Gauges {
-            history_nodes_excluded: u64::try_from(excluded).unwrap_or(u64::MAX),
-            ..Gauges::default()
         }
     }
 }

@@ -151,14 +151,6 @@ impl NodeMap {
         }
     }
 
-    /// Returns the number of nodes that recent failures rule out, counted for each role.
-    #[must_use]
-    pub fn excluded(&self) -> usize {
-        let failed = self.recently_failed.iter();
-        let excluded = failed.filter(|(node, role)| self.is_unreliable(self.node(*node), *role));
-        excluded.count()
-    }
-
     pub(crate) fn find(&self, host: &str) -> Option<NodeIndex> {
         self.by_host.get(host).copied()
     }

@@ -97,7 +97,6 @@ pub(crate) fn master(id: i32) -> AttemptActivity {
                 containers_outstanding: 20,
                 nodes_at: Some(MonoMillis(118_000)),
                 containers_live: 12,
-                ..Gauges::default()
             },
         },
     }

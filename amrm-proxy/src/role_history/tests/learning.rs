@@ -1,6 +1,7 @@
 //! What the history learns, and opportunistic asks that follow it.
 
 use super::*;
+use crate::role_history::publish::fill;
 
 fn saves(talk: &Talk) -> Vec<&Snapshot> {
     let saves = talk.actions.iter().filter_map(|action| {
@@ -133,7 +134,10 @@ fn nodes_that_fail_too_often_are_left_out() {
     talk.pass(120_000);
     talk.ask(vec![line("*", 0)]);
     talk.answer(&completed(&[(2, 1)]));
-    assert_eq!(talk.interceptor.gauges().history_nodes_excluded, 1);
+    let history = &mut talk.interceptor;
+    fill(&mut history.view, &history.service);
+    let roles = history.view.roles.iter();
+    assert_eq!(roles.map(|role| role.nodes_excluded).sum::<usize>(), 1);
     let asked = talk.ask(vec![line("*", 1)]);
     assert!(asked.contains(&"n3 1".to_owned()), "{asked:?}");
 }
