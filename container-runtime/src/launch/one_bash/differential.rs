@@ -49,10 +49,13 @@ const LINKS: [&str; 6] = [
 /// Sourced by a container's bash: describes that bash and its process.
 const DESCRIBE: &str = include_str!("describe.bash");
 
-/// Beginnings of lines that differ from launch to launch.
-const VOLATILE: [&str; 11] = [
+/// Beginnings of lines that differ from launch to launch. `FDSize` is the size of the kernel's
+/// table of open files: 256 once a bash has read a script (its descriptor is 255), otherwise what
+/// the highest descriptor of the agent makes it.
+const VOLATILE: [&str; 12] = [
     "EPOCHREALTIME=",
     "EPOCHSECONDS=",
+    "FDSize:",
     "Hugetlb",
     "RANDOM=",
     "Rss",
