@@ -16,10 +16,12 @@ use wire::proto::hadoop_yarn::{
 use super::*;
 use crate::testing::{ATTEMPT, allocate, answer, context, raw};
 
+mod failed;
 mod ids;
 mod memory;
 mod model;
 mod outstanding;
+mod stored;
 
 /// A field that no message of Hadoop has: number 3000 with the text `new`.
 const UNKNOWN: &[u8] = &[0xc2, 0xbb, 0x01, 3, b'n', b'e', b'w'];

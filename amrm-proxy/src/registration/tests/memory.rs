@@ -1,5 +1,7 @@
 //! Bounds of what is remembered, and its restoration after a restart of the agent.
 
+use wire::proto::hadoop_yarn::FinishApplicationMasterRequestProto;
+
 use super::*;
 use crate::registration::outstanding::RememberError;
 
@@ -39,6 +41,59 @@ fn an_am_that_says_too_much_is_told_to_register_by_itself() {
             1
         );
     }
+}
+
+#[test]
+fn nothing_is_remembered_for_an_am_that_cannot_be_registered_again() {
+    let mut attempt = Attempt::new();
+    attempt.register(&RegisterApplicationMasterRequestProto {
+        tracking_url: Some("u".repeat(REGISTER_REQUEST_MAX)),
+        ..register_request()
+    });
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
+    assert!(attempt.registration.outstanding.is_none());
+    assert!(!attempt.persisted.contains_key(&Part::Outstanding));
+}
+
+#[test]
+fn a_tracking_url_too_long_to_remember_leaves_the_earlier_one() {
+    let mut attempt = Attempt::registered();
+    let moved = AllocateRequestProto {
+        tracking_url: Some("u".repeat(REGISTER_REQUEST_MAX)),
+        ..allocate_with(0, vec![])
+    };
+    attempt.call(&moved, &answer_with(1, vec![]));
+    let mut request = attempt.begin(&allocate_with(1, vec![]));
+    let Step::Register(again) = attempt.outcome(&mut request, not_registered()) else {
+        panic!("the attempt can be registered again");
+    };
+    assert_eq!(again.message.encode(), register_request().encode_to_vec());
+}
+
+#[test]
+fn an_attempt_that_has_finished_leaves_nothing_outstanding() {
+    let mut attempt = Attempt::registered();
+    attempt.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
+    let mut finish = request(
+        AmMethod::Finish,
+        &FinishApplicationMasterRequestProto::default(),
+    );
+    let _ = attempt.registration.on_request(&mut finish);
+    let unregistered = Response {
+        message: raw(&FinishApplicationMasterResponseProto {
+            is_unregistered: Some(true),
+        }),
+        scheduling: RawMessage::default(),
+    };
+    let _ = attempt.outcome(&mut finish, Ok(unregistered));
+    assert!(attempt.registration.outstanding.is_none());
+    assert_eq!(attempt.persisted[&Part::Outstanding], None);
 }
 
 #[test]
