@@ -280,6 +280,20 @@ mod tests {
     }
 
     #[test]
+    fn a_container_that_is_forgotten_before_its_request_leaves_nothing() {
+        let mut promotions = watching(1);
+        promotions.forget(id(0));
+        assert!(promotions.is_empty(), "{promotions:?}");
+        // Due again, at a ResourceManager that does not know the first request.
+        let mut promotions = watching(1);
+        assert_eq!(promotions.next_requests(T0).len(), 1);
+        promotions.mark_asked();
+        promotions.reset_requests(T0);
+        promotions.forget(id(0));
+        assert!(promotions.is_empty(), "{promotions:?}");
+    }
+
+    #[test]
     fn requests_whose_call_is_not_repeated_are_made_again() {
         let mut promotions = watching(2);
         let first = promotions.next_requests(T0);

@@ -184,6 +184,44 @@ fn places_are_shared_out_so_that_their_sums_match_the_whole() {
 }
 
 #[test]
+fn hosts_and_racks_are_shared_out_each_by_themselves() {
+    let asks = vec![ask(1, "a", 1), ask(1, "/r", 1), ask(1, "*", 2)];
+    let lines = passed(&mut relabel(50), asks);
+    let opportunistic = ["a", "/r", "*"].map(|name| (name.to_owned(), 1, Opportunistic));
+    assert_eq!(lines[3..], opportunistic);
+}
+
+#[test]
+fn of_two_lines_for_any_place_the_last_counts() {
+    let lines = passed(&mut relabel(50), vec![ask(1, "*", 10), ask(1, "*", 4)]);
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[1], ("*".to_owned(), 2, Guaranteed));
+    assert_eq!(lines[3], ("*".to_owned(), 2, Opportunistic));
+}
+
+#[test]
+fn the_first_rule_for_a_priority_counts() {
+    let mut relabel = Relabel::new(&[rule(100), rule(50)], "alice", &[]).unwrap();
+    let lines = passed(&mut relabel, vec![ask(1, "*", 4)]);
+    assert_eq!(lines, [("*".to_owned(), 4, Opportunistic)]);
+}
+
+#[test]
+fn a_line_that_no_rule_concerns_is_ignored_whatever_its_type() {
+    let opportunistic = ResourceRequestProto {
+        execution_type_request: Some(ExecutionTypeRequestProto {
+            execution_type: Some(Opportunistic.into()),
+            enforce_execution_type: None,
+        }),
+        ..ask(1, "*", 5)
+    };
+    for line in [ask(1, "*", 5), opportunistic] {
+        let read = lines::read(line.encode_to_vec().into(), |_| false);
+        assert!(matches!(read, Line::Ignored), "{read:?}");
+    }
+}
+
+#[test]
 fn asks_that_insist_on_a_place_are_taken_whole_or_not_at_all() {
     let strict = |name: &str| ResourceRequestProto {
         relax_locality: Some(false),

@@ -109,6 +109,110 @@ fn what_the_master_asks_for_itself_and_what_must_be_somewhere_is_not_shared_out(
 }
 
 #[test]
+fn a_container_is_counted_for_the_largest_ask_that_fits_into_it() {
+    let ask = |memory, vcores| ResourceRequestProto {
+        capability: Some(ResourceProto {
+            memory: Some(memory),
+            virtual_cores: Some(vcores),
+            ..ResourceProto::default()
+        }),
+        ..ResourceRequestProto::default()
+    };
+    let mut shares = Shares::default();
+    for (memory, vcores) in [(1_000, 1), (2_000, 1), (2_000, 8)] {
+        shares.decide(AskKey::of(&ask(memory, vcores)), 50, Some(2), false);
+    }
+    let got = ContainerProto {
+        resource: ask(2_048, 1).capability,
+        ..container(ExecutionTypeProto::Opportunistic)
+    };
+    shares.count_arrival(&got);
+    let counted = shares.asks[&AskKey::of(&ask(2_000, 1))];
+    assert_eq!(counted.got_opportunistic, 1, "{shares:?}");
+}
+
+#[test]
+fn an_opportunistic_container_of_an_ask_left_as_it_was_is_not_of_a_rule() {
+    let mut shares = Shares::default();
+    assert_eq!(shares.decide(key(), 50, Some(10), true), Verdict::Untouched);
+    assert!(!shares.count_arrival(&container(ExecutionTypeProto::Opportunistic)));
+}
+
+#[test]
+fn locations_with_the_largest_remainder_get_one_more() {
+    let part = Part {
+        opportunistic: 1,
+        whole: 4,
+    };
+    assert_eq!(apportion(&[1, 3], part), [0, 1]);
+}
+
+/// Makes one of many keys.
+fn numbered(id: usize) -> AskKey {
+    AskKey {
+        allocation_request_id: i64::try_from(id).unwrap(),
+        ..key()
+    }
+}
+
+#[test]
+fn split_asks_that_are_over_make_room_for_others() {
+    let mut shares = Shares::default();
+    for id in 0..ASKS_MAX {
+        shares.decide(numbered(id), 50, Some(1), false);
+    }
+    let further = numbered(ASKS_MAX);
+    assert_eq!(
+        shares.decide(further, 50, Some(1), false),
+        Verdict::Untouched
+    );
+    shares.decide(numbered(7), 50, Some(0), false);
+    let part = Part {
+        opportunistic: 1,
+        whole: 1,
+    };
+    assert_eq!(
+        shares.decide(further, 50, Some(1), false),
+        Verdict::Shared(part)
+    );
+}
+
+#[test]
+fn an_ask_that_is_live_again_makes_no_room() {
+    let mut shares = Shares::default();
+    for id in 0..ASKS_MAX {
+        shares.decide(numbered(id), 100, Some(1), false);
+    }
+    shares.decide(numbered(7), 100, Some(0), false);
+    shares.decide(numbered(7), 100, Some(1), false);
+    assert_eq!(
+        shares.decide(numbered(ASKS_MAX), 100, Some(1), false),
+        Verdict::Untouched
+    );
+    assert_eq!(shares.asks.len(), ASKS_MAX);
+}
+
+#[test]
+fn asks_never_split_make_room_and_asks_left_to_the_master_stay() {
+    let mut shares = Shares::default();
+    shares.leave_to_am(numbered(0));
+    for id in 1..ASKS_MAX {
+        shares.decide(numbered(id), 50, Some(1), true);
+    }
+    shares.decide(numbered(7), 100, Some(0), false);
+    for id in [ASKS_MAX, ASKS_MAX + 1] {
+        assert_eq!(
+            shares.decide(numbered(id), 100, Some(1), false),
+            Verdict::Whole
+        );
+    }
+    assert_eq!(
+        shares.decide(numbered(0), 100, Some(1), false),
+        Verdict::Untouched
+    );
+}
+
+#[test]
 fn asks_that_are_over_make_room_for_others_and_live_ones_do_not() {
     let key = |id| AskKey {
         allocation_request_id: id,

@@ -56,6 +56,18 @@ impl Conversation {
         self.response_id -= 1;
     }
 
+    /// Registers the AM by itself, whose response ids then begin at 0.
+    fn register(&mut self, at_ms: u64) {
+        let mut register = Request {
+            method: AmMethod::Register,
+            ..allocate(&AllocateRequestProto::default())
+        };
+        self.relabel
+            .on_request(&mut register, &context(at_ms), &mut self.actions)
+            .unwrap();
+        self.response_id = 0;
+    }
+
     /// Returns the promotions that a heartbeat requests, without answering it.
     fn promotions(&mut self, at_ms: u64) -> Vec<UpdateContainerRequestProto> {
         self.send(at_ms, AllocateRequestProto::default())
@@ -265,15 +277,148 @@ fn a_resource_manager_that_has_forgotten_is_asked_again() {
     talk.heartbeat(0, &with_containers(&[7]));
     assert_eq!(talk.promotions(1000).len(), 1);
     talk.answer(1000, &AllocateResponseProto::default());
-    let mut register = Request {
-        method: AmMethod::Register,
-        ..allocate(&AllocateRequestProto::default())
-    };
-    talk.relabel
-        .on_request(&mut register, &context(2000), &mut Vec::new())
-        .unwrap();
-    talk.response_id = 0;
+    talk.register(2000);
     assert_eq!(talk.promotions(2000).len(), 1);
+}
+
+#[test]
+fn the_first_call_after_a_registration_repeats_none() {
+    let mut talk = Conversation::begin();
+    talk.register(0);
+    talk.heartbeat(0, &with_containers(&[7]));
+    assert_eq!(talk.promotions(1000).len(), 1);
+}
+
+#[test]
+fn a_repeated_call_is_new_to_a_resource_manager_that_has_forgotten() {
+    let mut talk = Conversation::begin();
+    talk.lose_answer();
+    talk.send(0, AllocateRequestProto::default());
+    talk.relabel.on_reregistered(
+        None,
+        &mut allocate(&AllocateRequestProto::default()),
+        &context(0),
+        &mut Vec::new(),
+    );
+    talk.answer(0, &with_containers(&[7]));
+    assert_eq!(talk.promotions(1000).len(), 1);
+}
+
+#[test]
+fn a_call_that_may_have_arrived_is_made_again_with_the_same_promotions_counted_once() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    talk.heartbeat(500, &with_containers(&[8]));
+    talk.actions.clear();
+    let asked = talk.promotions(1000);
+    assert_eq!(asked.len(), 1);
+    // The second container is due, too.
+    assert_eq!(talk.promotions(2000), asked);
+    assert_eq!(talk.actions, [Action::Observe(Observation::PromotionAsked)]);
+    talk.answer(2000, &AllocateResponseProto::default());
+    let next = talk.promotions(2000);
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].container_id, container_id(8));
+}
+
+#[test]
+fn a_repeated_call_asks_for_no_promotion() {
+    let mut talk = Conversation::begin();
+    let response = with_containers(&[7]);
+    talk.heartbeat(0, &response);
+    talk.lose_answer();
+    assert_eq!(talk.promotions(1000), []);
+    talk.answer(1000, &response);
+    assert_eq!(talk.promotions(1000).len(), 1);
+}
+
+#[test]
+fn a_newer_grant_goes_to_the_node_too() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    talk.promotions(1000);
+    for version in [1, 2] {
+        let answer = talk.heartbeat(1000, &with_promoted(&[promoted(7, version)]));
+        assert_eq!(answer.updated_containers, []);
+        assert_eq!(talk.node_updates().len(), 1, "version {version}");
+    }
+}
+
+#[test]
+fn a_promotion_that_is_refused_for_good_is_not_asked_for_again() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    let asked = talk.promotions(1000);
+    // The version in the request: another try would be refused, too.
+    talk.answer(
+        1000,
+        &refusal(&asked[0], "INCORRECT_CONTAINER_VERSION_ERROR", 0),
+    );
+    assert_eq!(talk.promotions(2000), []);
+    talk.register(3000);
+    assert_eq!(talk.promotions(3000), []);
+}
+
+#[test]
+fn errors_of_requests_that_this_node_did_not_make_go_to_the_master() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    let promotion = UpdateContainerRequestProto {
+        container_version: 0,
+        container_id: container_id(7),
+        update_type: ContainerUpdateTypeProto::PromoteExecutionType.into(),
+        capability: None,
+        execution_type: Some(Guaranteed.into()),
+    };
+    let increase = UpdateContainerRequestProto {
+        update_type: ContainerUpdateTypeProto::IncreaseResource.into(),
+        ..promotion.clone()
+    };
+    let mut response = refusal(&promotion, "INVALID_CONTAINER_ID", -1);
+    let of_increase = refusal(&increase, "INVALID_CONTAINER_ID", -1);
+    response.update_errors.extend(of_increase.update_errors);
+    let mut without_request = response.update_errors[0].clone();
+    without_request.update_request = None;
+    response.update_errors.push(without_request);
+    assert_eq!(talk.heartbeat(1, &response), response);
+}
+
+#[test]
+fn an_update_that_cannot_be_read_is_left_to_the_master() {
+    let mut talk = Conversation::begin();
+    talk.send(0, AllocateRequestProto::default());
+    let mut response = answer(&AllocateResponseProto::default());
+    for field in [
+        allocate_response::UPDATED_CONTAINERS,
+        allocate_response::UPDATE_ERRORS,
+    ] {
+        response.message.push(field, b"\xff");
+    }
+    let received = response.message.encode();
+    let mut outcome = Ok(response);
+    let method = AmMethod::Allocate;
+    talk.relabel
+        .on_response(method, &mut outcome, &context(0), &mut talk.actions);
+    assert_eq!(outcome.unwrap().message.encode(), received);
+}
+
+#[test]
+fn an_end_that_is_reported_again_is_remembered_once() {
+    let mut talk = Conversation::begin();
+    talk.heartbeat(0, &with_containers(&[7]));
+    for _ in 0..3 {
+        assert_eq!(talk.heartbeat(1, &with_end(7, -108)), with_end(7, -102));
+        talk.lose_answer();
+    }
+    assert_eq!(talk.relabel.ended, [known_as(7)]);
+}
+
+#[test]
+fn containers_known_to_be_relabelled_are_bounded() {
+    let mut talk = Conversation::begin();
+    let ids: Vec<i64> = (1..).take(RELABELLED_MAX + 1).collect();
+    talk.heartbeat(0, &with_containers(&ids));
+    assert_eq!(talk.relabel.relabelled.len(), RELABELLED_MAX);
 }
 
 #[test]
