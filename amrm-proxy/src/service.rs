@@ -97,3 +97,15 @@ impl Service for AmrmProxyService {
         Box::pin(self.run(caller, method, request))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_thousand_calls_may_wait_for_the_resource_manager() {
+        let limits = server_limits();
+        let calls = limits.answers_bytes_max / limits.answer_bytes_reserved;
+        assert_eq!(calls, 2_048);
+    }
+}

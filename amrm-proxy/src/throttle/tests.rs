@@ -161,6 +161,52 @@ fn containers_that_came_are_outstanding_no_more() {
 }
 
 #[test]
+fn asks_that_are_withdrawn_are_outstanding_no_more() {
+    let mut throttle = Throttle::new(CONFIG);
+    assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
+    assert!(call(&mut throttle, 0, vec![ask(1, 0)]).is_ok());
+    assert!(throttle.outstanding.is_empty(), "{throttle:?}");
+    assert!(call(&mut throttle, 0, vec![ask(2, 100)]).is_ok());
+}
+
+#[test]
+fn a_line_for_a_host_does_not_replace_its_asks_total() {
+    let mut throttle = Throttle::new(CONFIG);
+    let on_host = ResourceRequestProto {
+        resource_name: Some("h1".to_owned()),
+        ..ask(1, 1)
+    };
+    assert!(call(&mut throttle, 0, vec![ask(1, 100), on_host]).is_ok());
+    assert!(call(&mut throttle, 0, vec![ask(2, 1)]).is_err());
+}
+
+#[test]
+fn the_table_of_asks_is_bounded() {
+    let mut throttle = Throttle::new(ThrottleConfig {
+        asks_per_call_max: ASKS_COUNTED_MAX + 1,
+        containers_outstanding_max: 1_000_000,
+        ..CONFIG
+    });
+    let asks = (0_i32..).map(|priority| ask(priority, 1));
+    call(&mut throttle, 0, asks.take(ASKS_COUNTED_MAX + 1).collect()).unwrap();
+    assert_eq!(throttle.outstanding.len(), ASKS_COUNTED_MAX);
+}
+
+#[test]
+fn a_call_that_is_delayed_is_counted_and_no_other() {
+    let mut throttle = Throttle::new(CONFIG);
+    let mut actions = Vec::new();
+    for call_number in 1..=CONFIG.calls_burst + 1 {
+        assert!(actions.is_empty(), "before call {call_number}");
+        throttle
+            .on_request(&mut with_asks(Vec::new()), &context(0), &mut actions)
+            .unwrap();
+    }
+    let delayed = Observation::Throttled(ThrottleReason::CallRate);
+    assert_eq!(actions, [Action::Observe(delayed)]);
+}
+
+#[test]
 fn who_is_over_the_limit_may_still_ask_for_less() {
     let mut throttle = Throttle::new(CONFIG);
     assert!(call(&mut throttle, 0, vec![ask(1, 100)]).is_ok());
@@ -181,6 +227,8 @@ fn a_master_that_registers_again_begins_anew() {
         .on_request(&mut register, &context(0), &mut Vec::new())
         .unwrap();
     assert!(call(&mut throttle, 0, vec![ask(2, 100)]).is_ok());
+    // The asks from before count neither for nor against later ones.
+    assert!(call(&mut throttle, 0, vec![ask(1, 1)]).is_err());
 }
 
 proptest! {

@@ -340,3 +340,19 @@ async fn a_request_longer_than_any_master_needs_ends_its_connection_and_no_other
     let am = node.connect(local).await.unwrap();
     assert!(am.call("allocate", Bytes::new()).await.is_ok());
 }
+
+#[tokio::test]
+async fn a_request_that_takes_too_much_memory_once_it_is_split_is_refused_before_that() {
+    let rm = start_scheduler(always(Bytes::new())).await;
+    let node = Node::start(config(&[rm.address])).await;
+    let local = node.admit(attempt(1), rm.token(attempt(1)));
+    let am = node.connect(local).await.unwrap();
+    // Two million empty fields: four megabytes, of which each field takes dozens of bytes.
+    let fields = Bytes::from([0x0a_u8, 0x00].repeat(2_000_000));
+    for method in AmMethod::ALL {
+        let refusal = am.call(method.as_str(), fields.clone()).await.unwrap_err();
+        assert!(refusal.is(HadoopException::RpcServer), "{refusal}");
+    }
+    assert_eq!(rm.calls().len(), 0);
+    assert!(am.call("allocate", Bytes::new()).await.is_ok());
+}

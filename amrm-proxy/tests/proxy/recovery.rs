@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use amrm_proxy::config::InterceptorKind;
-use amrm_proxy::store::{KEY_SPACE, StoredState};
+use amrm_proxy::store::{KEY_SPACE, StoredState, remove_attempts};
 use bytes::Bytes;
 use prost::Message as _;
 use records::Resource;
@@ -143,4 +143,24 @@ async fn a_masters_asks_and_its_registration_outlive_the_agent() {
     let answer = am.call("allocate", heartbeat(1, vec![])).await.unwrap();
     let answer = AllocateResponseProto::decode(answer).unwrap();
     assert_eq!(answer.response_id, Some(2));
+}
+
+#[test]
+fn the_records_of_all_attempts_are_removed_and_the_keys_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    {
+        let (store, _) = open(&path).unwrap();
+        let records = store.key_space(KEY_SPACE);
+        records.put("keys", vec![1]);
+        records.put(&format!("attempt/{}/master", attempt(1)), vec![1]);
+        records.put(&format!("attempt/{}/asks", attempt(2)), vec![1]);
+    }
+    {
+        let (store, found) = open(&path).unwrap();
+        assert_eq!(found.attempts.len(), 2);
+        remove_attempts(&store.key_space(KEY_SPACE));
+    }
+    let (_store, found) = open(&path).unwrap();
+    assert_eq!((found.keys, found.attempts.len()), (Some(vec![1]), 0));
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use amrm_proxy::observe::Observation;
 use bytes::Bytes;
 use prost::Message;
 use records::Resource;
@@ -223,7 +224,7 @@ async fn allocate(
 #[tokio::test]
 async fn a_master_sees_nothing_but_ordinary_answers_and_its_asks_are_said_once_more() {
     let rm = Rm::start().await;
-    let (_node, am) = rm.with_am().await;
+    let (node, am) = rm.with_am().await;
     allocate(&am, 0, vec![ask(1, 5), ask(2, 1)]).await.unwrap();
     rm.set_containers(vec![container(1)]);
     allocate(&am, 1, Vec::new()).await.unwrap();
@@ -248,6 +249,9 @@ async fn a_master_sees_nothing_but_ordinary_answers_and_its_asks_are_said_once_m
         let said = rm.last_said();
         assert_eq!((said.response_id, said.ask), (Some(at_rm), Vec::new()));
     }
+    let observed = node.seen.all().into_iter();
+    let again = observed.filter(|seen| matches!(seen, Observation::RegisteredAgain));
+    assert_eq!(again.count(), 1);
 }
 
 #[tokio::test]
