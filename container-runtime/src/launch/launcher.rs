@@ -30,7 +30,7 @@ use super::lanes::{Lane, Lanes};
 use super::links::{ResolvedLink, make_links, resolve_links};
 use super::one_bash::{BashDefaults, one_bash};
 use super::process_tree::adopts_orphans;
-use super::registry::{Order, Registry, RunningProcess};
+use super::registry::{Order, Registry, RunningProcess, SignalRequest};
 use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command, launch_script};
 use super::spawn::{BASH, Bash, Command, Leader, spawn};
@@ -204,17 +204,13 @@ impl Launcher {
     }
 
     /// Signals a container's process group. Returns the line for the container's diagnostics, or
-    /// `None` when it has no process and nothing is sent (Hadoop:
-    /// `ContainerLaunch.signalContainer`).
+    /// `None` where nothing is sent: the container is unknown, or its process is not known yet. In
+    /// the second case the signal is sent as soon as it is, and the line comes with
+    /// [`LaunchEvent::Launched`] (Hadoop: `ContainerLaunch.signalContainer`, which waits for the pid).
     #[must_use]
     pub fn signal(&self, id: ContainerId, user: &str, command: ContainerSignal) -> Option<String> {
-        let (number, name) = command.signal();
-        let (pid, sent) = self.registry.signal(id, number)?;
-        let result = if sent { "success" } else { "failed" };
-        Some(format!(
-            "Sent signal {} ({name}) to pid {pid} as user {user} for container {id}, result={result}",
-            command.as_str()
-        ))
+        let user = user.to_owned();
+        self.registry.signal(id, SignalRequest { user, command })
     }
 
     /// Returns all containers with a process, ordered by id.
@@ -344,7 +340,7 @@ impl Worker {
             let _runtime = self.runtime.enter();
             watchable(leader).map_err(|(pid, source)| LaunchError::Watch { pid, source })?
         };
-        self.shared.registry.started(id, pid);
+        let signals = self.shared.registry.started(id, pid);
         let launched = LaunchEvent::Launched {
             id,
             pid,
@@ -353,6 +349,7 @@ impl Worker {
                 prepare_us: micros(taken, ready),
                 spawn_us: micros(ready, spawned),
             },
+            signals,
         };
         let watch = self.watch(plan, orders, prepared, leader);
         self.runtime

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use records::ContainerId;
 use tokio::sync::watch;
 
+use super::context::ContainerSignal;
 use super::process::signal_group;
 
 /// The scheduler's order for a container. Orders only get stronger.
@@ -36,10 +37,47 @@ pub struct RunningProcess {
     pub pid: i32,
 }
 
+/// A signal that somebody asked for, with the user whose container it is for.
+pub(super) struct SignalRequest {
+    pub(super) user: String,
+    pub(super) command: ContainerSignal,
+}
+
+impl SignalRequest {
+    /// Signals the group of `leader`, and returns the line for the container's diagnostics (Hadoop:
+    /// `ContainerLaunch.signalContainer`).
+    fn send(&self, id: ContainerId, leader: i32) -> String {
+        let Self { user, command } = self;
+        let (number, name) = command.signal();
+        let sent = signal_group(leader, number);
+        let result = if sent { "success" } else { "failed" };
+        let command = command.as_str();
+        format!(
+            "Sent signal {command} ({name}) to pid {leader} as user {user} for container {id}, result={result}"
+        )
+    }
+}
+
 struct Entry {
     order: watch::Sender<Order>,
+    process: Process,
+}
+
+enum Process {
+    /// Not known yet: the launch waits, or the process runs already and its number is on the way.
+    /// Keeps the signals that were asked for meanwhile, at most one of each kind.
+    Awaited(Vec<SignalRequest>),
     /// The session leader while it exists, even as a zombie.
-    leader: Option<i32>,
+    Leader(i32),
+}
+
+impl Entry {
+    fn leader(&self) -> Option<i32> {
+        match self.process {
+            Process::Awaited(_) => None,
+            Process::Leader(leader) => Some(leader),
+        }
+    }
 }
 
 /// The table. Its size is bounded by the scheduler, which knows at most so many containers.
@@ -63,18 +101,26 @@ impl Registry {
                 let (order, orders) = watch::channel(Order::Run);
                 vacant.insert(Entry {
                     order,
-                    leader: None,
+                    process: Process::Awaited(Vec::new()),
                 });
                 Some(orders)
             }
         }
     }
 
-    /// Records that the container's session leader exists.
-    pub(super) fn started(&self, id: ContainerId, leader: i32) {
-        if let Some(entry) = self.lock().get_mut(&id) {
-            entry.leader = Some(leader);
-        }
+    /// Records that the container's session leader exists, and sends it the signals that were
+    /// asked for before. Returns their lines for the container's diagnostics.
+    pub(super) fn started(&self, id: ContainerId, leader: i32) -> Vec<String> {
+        let mut entries = self.lock();
+        let Some(entry) = entries.get_mut(&id) else {
+            return Vec::new();
+        };
+        let lines = match &entry.process {
+            Process::Awaited(kept) => kept.iter().map(|kept| kept.send(id, leader)).collect(),
+            Process::Leader(_) => Vec::new(),
+        };
+        entry.process = Process::Leader(leader);
+        lines
     }
 
     /// Forgets a container. Must come before its leader is reaped.
@@ -99,18 +145,26 @@ impl Registry {
 
     /// Terminates what has no process yet, so that it is never launched.
     pub(super) fn terminate_waiting(&self) {
-        for entry in self.lock().values().filter(|e| e.leader.is_none()) {
+        for entry in self.lock().values().filter(|e| e.leader().is_none()) {
             entry
                 .order
                 .send_modify(|order| *order = (*order).max(Order::Terminate));
         }
     }
 
-    /// Signals the process group. `None`: there is no process. `Some(false)`: the kernel refused.
-    pub(super) fn signal(&self, id: ContainerId, signal: i32) -> Option<(i32, bool)> {
-        let entries = self.lock();
-        let leader = entries.get(&id)?.leader?;
-        Some((leader, signal_group(leader, signal)))
+    /// Signals the process group and returns the line for the container's diagnostics. `None` where
+    /// nothing is sent: the container is not in here, or its process is still awaited and will be
+    /// signalled when it is known.
+    pub(super) fn signal(&self, id: ContainerId, request: SignalRequest) -> Option<String> {
+        match &mut self.lock().get_mut(&id)?.process {
+            Process::Leader(leader) => Some(request.send(id, *leader)),
+            Process::Awaited(kept) => {
+                if kept.iter().all(|kept| kept.command != request.command) {
+                    kept.push(request);
+                }
+                None
+            }
+        }
     }
 
     /// Returns all containers with a process, ordered by id.
@@ -118,7 +172,7 @@ impl Registry {
         self.lock()
             .iter()
             .filter_map(|(id, entry)| {
-                entry.leader.map(|pid| RunningProcess {
+                entry.leader().map(|pid| RunningProcess {
                     container_id: *id,
                     pid,
                 })
@@ -166,13 +220,37 @@ mod tests {
         assert!(registry.insert(id).is_some());
     }
 
+    fn thread_dump() -> SignalRequest {
+        SignalRequest {
+            user: "alice".to_owned(),
+            command: ContainerSignal::OutputThreadDump,
+        }
+    }
+
     #[test]
     fn nothing_is_signalled_without_a_process() {
         let registry = Registry::default();
         let id = container_id();
-        assert_eq!(registry.signal(id, 0), None);
+        assert_eq!(registry.signal(id, thread_dump()), None);
         let _orders = registry.insert(id).unwrap();
-        assert_eq!(registry.signal(id, 0), None);
+        assert_eq!(registry.signal(id, thread_dump()), None);
         assert!(!registry.order(container_id(), Order::Terminate));
+    }
+
+    #[test]
+    fn signals_of_an_awaited_process_are_sent_once_when_it_is_known() {
+        let registry = Registry::default();
+        let id = container_id();
+        let _orders = registry.insert(id).unwrap();
+        for _ in 0..100 {
+            assert_eq!(registry.signal(id, thread_dump()), None);
+        }
+        // No process group has this number, so that the kernel refuses.
+        let leader = i32::MAX;
+        let line = format!(
+            "Sent signal OUTPUT_THREAD_DUMP (SIGQUIT) to pid {leader} as user alice for container {id}, result=failed"
+        );
+        assert_eq!(registry.started(id, leader), std::slice::from_ref(&line));
+        assert_eq!(registry.signal(id, thread_dump()), Some(line));
     }
 }

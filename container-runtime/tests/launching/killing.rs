@@ -125,3 +125,15 @@ async fn a_thread_dump_reaches_a_trap_of_the_group() {
     let signal = ContainerSignal::GracefulShutdown;
     assert_eq!(node.launcher.signal(id, "alice", signal), None);
 }
+
+#[tokio::test]
+async fn a_signal_is_not_lost_while_the_process_is_awaited() {
+    let mut node = Node::start();
+    let plan = node.plan("exec sleep 1000");
+    let id = node.launch(plan);
+    let signal = ContainerSignal::ForcefulShutdown;
+    // Sent at once, or as soon as the launch thread knows the process.
+    let _line = node.launcher.signal(id, "alice", signal);
+    node.launched().await;
+    assert_eq!(node.exited().await.0, 137);
+}

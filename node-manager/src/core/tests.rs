@@ -207,10 +207,15 @@ impl Node {
     }
 
     fn launched(&mut self, n: i64) {
+        self.launched_and_signalled(n, Vec::new());
+    }
+
+    fn launched_and_signalled(&mut self, n: i64, signals: Vec<String>) {
         self.handle(LaunchEvent::Launched {
             id: container_id(n),
             pid: 4711,
             timings: LaunchTimings::default(),
+            signals,
         });
     }
 

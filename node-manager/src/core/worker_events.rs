@@ -50,8 +50,17 @@ impl Core {
 
     fn handle_launch(&mut self, event: LaunchEvent, now: Now, now_us: u64) {
         let event = match event {
-            LaunchEvent::Launched { id, pid, timings } => {
-                return self.launched(id, pid, timings, now, now_us);
+            LaunchEvent::Launched {
+                id,
+                pid,
+                timings,
+                signals,
+            } => {
+                self.launched(id, pid, timings, now, now_us);
+                for diagnostics in signals {
+                    self.must_feed(Event::Annotate { id, diagnostics }, now);
+                }
+                return;
             }
             LaunchEvent::LaunchFailed {
                 id,

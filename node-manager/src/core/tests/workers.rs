@@ -33,6 +33,18 @@ fn a_signal_is_sent_and_noted_in_the_diagnostics() {
 }
 
 #[test]
+fn a_signal_that_waited_for_the_process_is_noted_in_the_diagnostics() {
+    let mut node = Node::new();
+    node.start(1);
+    node.launched_and_signalled(1, vec!["Sent signal GRACEFUL_SHUTDOWN".to_owned()]);
+    let diagnostics = node.diagnostics(1);
+    assert!(
+        diagnostics.contains("Sent signal GRACEFUL_SHUTDOWN"),
+        "{diagnostics}"
+    );
+}
+
+#[test]
 fn a_refused_launch_completes_the_container_and_counts_no_failed_launch() {
     let mut node = Node::new();
     node.start(1);
