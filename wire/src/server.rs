@@ -18,6 +18,7 @@ mod budget;
 mod calls;
 mod connection;
 mod handshake;
+mod refusals;
 mod running;
 mod strangers;
 
@@ -29,13 +30,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::budget::Budgets;
+use self::refusals::RefusalLog;
 use self::running::ServiceCall;
 use self::strangers::{StrangerPlace, Strangers};
 use crate::exception::{HadoopException, RemoteException};
@@ -43,6 +45,11 @@ use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTI
 use crate::proto::hadoop_common::RequestHeaderProto;
 use crate::rpc::{Caller, Service};
 pub use crate::sasl::ServerAuth;
+
+/// Connections that the kernel queues for the accept loop, at most as many as
+/// `net.core.somaxconn` says (4,096 by default). When the queue is full, the kernel drops a
+/// newcomer's SYN, and the newcomer tries again after a second.
+const BACKLOG: u32 = 4_096;
 
 /// Pause after a failed accept. Failures that do not concern a single connection mean a shortage of
 /// descriptors or memory, and would repeat at once.
@@ -69,11 +76,10 @@ pub struct ServerLimits {
     /// Connections of callers at a time; further ones wait for a place while they have the time
     /// to authenticate. A user who has proved a token gets half.
     pub connections_max: usize,
-    /// Connections of peers that have not authenticated themselves. A further one evicts one that
-    /// is silent or takes too long, or waits in the kernel's backlog until there is such a one.
+    /// Connections of peers that have not authenticated themselves. A further one evicts one of an
+    /// address that holds more than a sixteenth, or one that is silent or takes too long, and waits
+    /// until there is such a one.
     pub strangers_max: usize,
-    /// The same limit per address: a further one evicts the oldest of the same address at once.
-    pub strangers_per_address_max: usize,
     /// Calls in flight on one connection; its further calls are not read.
     pub calls_per_connection_max: usize,
     /// Longest frame of an authenticated peer, in bytes.
@@ -113,7 +119,6 @@ impl Default for ServerLimits {
         Self {
             connections_max: 4096,
             strangers_max: 2048,
-            strangers_per_address_max: 2048,
             calls_per_connection_max: 256,
             frame_length_max: FRAME_LENGTH_MAX,
             requests_bytes_max: 4 * FRAME_LENGTH_MAX,
@@ -132,7 +137,7 @@ impl Default for ServerLimits {
 
 impl ServerLimits {
     /// Returns these limits for a port that may have this many descriptors: half for peers that
-    /// have not authenticated themselves, of which one address gets half, and the rest for callers.
+    /// have not authenticated themselves, and the rest for callers.
     #[must_use]
     pub fn within_descriptors(self, descriptors: usize) -> Self {
         let strangers = (descriptors / 2).clamp(1, self.strangers_max);
@@ -140,7 +145,6 @@ impl ServerLimits {
         Self {
             connections_max: callers.clamp(1, self.connections_max),
             strangers_max: strangers,
-            strangers_per_address_max: strangers.div_ceil(2),
             ..self
         }
     }
@@ -193,7 +197,7 @@ impl RpcServerBuilder {
     /// # Errors
     /// Those of the operating system, for example that the port is in use.
     pub async fn bind(self, address: SocketAddr) -> io::Result<(RpcServer, SocketAddr)> {
-        let listener = TcpListener::bind(address).await?;
+        let listener = listen(address)?;
         let address = listener.local_addr()?;
         let Self {
             auth,
@@ -227,6 +231,7 @@ struct Shared {
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     strangers: Arc<Strangers>,
+    refusals: RefusalLog,
     /// Places of callers.
     connections: Arc<Semaphore>,
     budgets: Budgets,
@@ -316,7 +321,8 @@ impl RpcServer {
         let shared = Arc::new(Shared {
             auth,
             services,
-            strangers: Arc::new(Strangers::new(&limits)),
+            strangers: Arc::new(Strangers::new(limits.strangers_max)),
+            refusals: RefusalLog::default(),
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             budgets: Budgets::new(&limits),
             heavy: Arc::new(Semaphore::new(HEAVY_MAX)),
@@ -358,15 +364,25 @@ impl RpcServer {
     }
 }
 
-/// Waits for the next connection.
+/// Listens as [`TcpListener::bind`] does, with a longer queue.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Waits for the next connection, and for its place.
 async fn accept(
     listener: &TcpListener,
     strangers: &Arc<Strangers>,
 ) -> (TcpStream, SocketAddr, StrangerPlace) {
     loop {
-        strangers.place_free().await;
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, strangers.admit(peer.ip())),
+            Ok((stream, peer)) => return (stream, peer, strangers.admit(peer.ip()).await),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 // Frees a descriptor, if that is what is missing.
@@ -390,8 +406,8 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         // Every accept fails from now on.
         SockRef::from(&listener).shutdown(Shutdown::Both).unwrap();
-        let strangers = Arc::new(Strangers::new(&ServerLimits::default()));
-        let silent = strangers.admit(Ipv4Addr::LOCALHOST.into());
+        let strangers = Arc::new(Strangers::new(1));
+        let silent = strangers.admit(Ipv4Addr::LOCALHOST.into()).await;
         let accepted = timeout(Duration::from_secs(1), accept(&listener, &strangers)).await;
         assert!(accepted.is_err());
         assert!(silent.evicted.is_cancelled());

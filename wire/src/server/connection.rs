@@ -77,9 +77,7 @@ pub(super) async fn serve(
 ) {
     let ended = run(&shared, stream, peer, place).await;
     match ended {
-        Ended::Refused(refused) => {
-            tracing::info!(%peer, reason = %refused, "RPC connection refused")
-        }
+        Ended::Refused(refused) => shared.refusals.log(peer, &refused),
         Ended::ByPeer
         | Ended::Shutdown
         | Ended::HandshakeTimeout

@@ -1,11 +1,15 @@
 //! Peers that have not authenticated themselves yet: their places, apart from those of callers.
 //!
-//! Honest peers send at once and are through in some milliseconds. So a newcomer evicts a peer that
-//! has sent nothing for a moment, or one that has taken very long, the oldest first. If there is
-//! none, it waits in the kernel's queue until there is. A newcomer from an address that has its
-//! share evicts the oldest peer of that address at once: a handshake survives as long as fewer
-//! newcomers than the share arrive meanwhile, and whoever holds many places holds up itself alone.
+//! A newcomer always gets a place while there is one. When all are taken, an address that holds
+//! more than its share loses one at once, so peers at a few addresses delay nobody, however many
+//! connections they open. A handshake beside them survives as long as fewer newcomers than the
+//! share arrive from its own address meanwhile. When no address holds so many, all may be honest.
+//! Then a newcomer evicts a peer that has sent nothing for a moment, or one that has taken very
+//! long, and waits until there is one: honest peers send at once and are through in some
+//! milliseconds.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +17,6 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-
-use super::ServerLimits;
 
 /// Age at which a peer that has sent nothing may be evicted. Longer than a round trip, and than a
 /// busy machine takes to read what has arrived.
@@ -24,21 +26,26 @@ const SILENT_AGE: Duration = Duration::from_millis(250);
 /// less, also beside hundreds of others.
 const UNFINISHED_AGE: Duration = Duration::from_secs(5);
 
-/// Pause before the next look for a place. The kernel queues newcomers meanwhile.
+/// Pause before the next look for a place. The kernel queues further newcomers meanwhile.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// Share of an address: one in so many places. Peers at as many addresses have to cooperate before
+/// a newcomer from elsewhere waits.
+const SHARES: usize = 16;
 
 /// Places of one server.
 #[derive(Debug)]
 pub(super) struct Strangers {
     table: Mutex<Table>,
     total_max: usize,
-    per_address_max: usize,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     /// In the order of their arrival.
     present: Vec<Stranger>,
+    /// Number of those per address, without zeros.
+    held: HashMap<IpAddr, usize>,
     next_id: u64,
 }
 
@@ -63,11 +70,10 @@ pub(super) struct StrangerPlace {
 }
 
 impl Strangers {
-    pub(super) fn new(limits: &ServerLimits) -> Self {
+    pub(super) fn new(total_max: usize) -> Self {
         Self {
             table: Mutex::default(),
-            total_max: limits.strangers_max.max(1),
-            per_address_max: limits.strangers_per_address_max.max(1),
+            total_max: total_max.max(1),
         }
     }
 
@@ -77,40 +83,49 @@ impl Strangers {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is a place for one more peer, after an eviction if none is free.
-    pub(super) async fn place_free(&self) {
-        while !self.has_place() {
+    /// Gives a place to a peer with this address, after an eviction if none is free; waits until
+    /// there is one that may be evicted.
+    pub(super) async fn admit(self: &Arc<Self>, peer: IpAddr) -> StrangerPlace {
+        loop {
+            if let Some(place) = self.try_admit(peer) {
+                return place;
+            }
             sleep(FULL_PAUSE).await;
         }
     }
 
-    fn has_place(&self) -> bool {
+    fn try_admit(self: &Arc<Self>, peer: IpAddr) -> Option<StrangerPlace> {
+        let address = network_of(peer);
         let mut table = self.table();
-        table.present.len() < self.total_max || table.evict()
+        if table.present.len() >= self.total_max && !table.evict(self.share(), Some(address)) {
+            return None;
+        }
+        Some(table.insert(address, self))
     }
 
-    /// Gives a place to a peer with this address; evicts the oldest peer of the address if that has
-    /// its share.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> StrangerPlace {
-        let address = network_of(peer);
-        let own = |stranger: &Stranger| stranger.address == address;
-        let mut table = self.table();
-        let present = table.present.iter().filter(|stranger| own(stranger));
-        if present.count() >= self.per_address_max
-            && let Some(oldest) = table.present.iter().position(own)
-        {
-            table.evict_at(oldest);
-        }
-        let id = table.next_id;
-        table.next_id += 1;
+    /// Returns the number of places above which an address loses them when all are taken.
+    fn share(&self) -> usize {
+        self.total_max.div_ceil(SHARES)
+    }
+
+    /// Evicts a peer for its descriptor, if one may be evicted.
+    pub(super) fn evict_one(&self) {
+        self.table().evict(self.share(), None);
+    }
+}
+
+impl Table {
+    fn insert(&mut self, address: IpAddr, strangers: &Arc<Strangers>) -> StrangerPlace {
         let place = StrangerPlace {
-            id,
+            id: self.next_id,
             has_sent: Arc::default(),
             evicted: CancellationToken::new(),
-            strangers: Arc::clone(self),
+            strangers: Arc::clone(strangers),
         };
-        table.present.push(Stranger {
-            id,
+        self.next_id += 1;
+        *self.held.entry(address).or_default() += 1;
+        self.present.push(Stranger {
+            id: place.id,
             address,
             since: Instant::now(),
             has_sent: Arc::clone(&place.has_sent),
@@ -119,32 +134,53 @@ impl Strangers {
         place
     }
 
-    /// Evicts a peer for its descriptor, if one may be evicted.
-    pub(super) fn evict_one(&self) {
-        self.table().evict();
-    }
-}
-
-impl Table {
-    /// Evicts the oldest peer that has been silent for a moment, or else the oldest one that has
-    /// taken very long. Returns whether there was one.
-    fn evict(&mut self) -> bool {
-        let silent = self.present.iter().position(|each| {
-            let has_sent = each.has_sent.load(Ordering::Relaxed);
-            !has_sent && each.since.elapsed() >= SILENT_AGE
-        });
-        // The first is the oldest.
-        let first = self.present.first();
-        let unfinished = || (first?.since.elapsed() >= UNFINISHED_AGE).then_some(0);
-        let Some(at) = silent.or_else(unfinished) else {
+    /// Evicts a peer of the address that holds most, the newcomer counted, if that is more than
+    /// `share`. Otherwise evicts a peer of any address that has had its time. Returns whether there
+    /// was one.
+    fn evict(&mut self, share: usize, newcomer: Option<IpAddr>) -> bool {
+        let with_newcomer = |(address, held): (&IpAddr, &usize)| {
+            (held + usize::from(newcomer == Some(*address)), *address)
+        };
+        let most = self.held.iter().map(with_newcomer).max();
+        let victim = match most {
+            Some((held, address)) if held > share => {
+                let own = |each: &Stranger| each.address == address;
+                let silent = self.oldest(|each| own(each) && each.is_silent());
+                silent.or_else(|| self.oldest(own))
+            }
+            Some(_) | None => {
+                let unfinished = |each: &Stranger| each.since.elapsed() >= UNFINISHED_AGE;
+                let silent = self.oldest(Stranger::is_silent);
+                silent.or_else(|| self.oldest(unfinished))
+            }
+        };
+        let Some(at) = victim else {
             return false;
         };
-        self.evict_at(at);
+        self.remove(at).evicted.cancel();
         true
     }
 
-    fn evict_at(&mut self, at: usize) {
-        self.present.remove(at).evicted.cancel();
+    fn oldest(&self, may_go: impl Fn(&Stranger) -> bool) -> Option<usize> {
+        self.present.iter().position(may_go)
+    }
+
+    fn remove(&mut self, at: usize) -> Stranger {
+        let removed = self.present.remove(at);
+        if let Entry::Occupied(mut held) = self.held.entry(removed.address) {
+            *held.get_mut() -= 1;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
+        removed
+    }
+}
+
+impl Stranger {
+    /// Returns whether the peer has sent nothing for a moment.
+    fn is_silent(&self) -> bool {
+        !self.has_sent.load(Ordering::Relaxed) && self.since.elapsed() >= SILENT_AGE
     }
 }
 
@@ -154,7 +190,7 @@ impl Drop for StrangerPlace {
         // The ids ascend. An evicted one is gone already.
         let at = table.present.binary_search_by_key(&self.id, |each| each.id);
         if let Ok(at) = at {
-            table.present.remove(at);
+            table.remove(at);
         }
     }
 }
@@ -174,78 +210,112 @@ mod tests {
 
     use super::*;
 
-    fn strangers(total: usize, per_address: usize) -> Arc<Strangers> {
-        Arc::new(Strangers::new(&ServerLimits {
-            strangers_max: total,
-            strangers_per_address_max: per_address,
-            ..ServerLimits::default()
-        }))
+    const SHARE: usize = 2;
+
+    /// Returns places of which an address may hold [`SHARE`] when all are taken.
+    fn strangers(total: usize) -> Arc<Strangers> {
+        let strangers = Strangers::new(total);
+        assert_eq!(strangers.share(), SHARE, "of {total} places");
+        Arc::new(strangers)
     }
 
-    fn admit(strangers: &Arc<Strangers>, address: &str) -> StrangerPlace {
-        strangers.admit(address.parse().unwrap())
+    fn try_admit(strangers: &Arc<Strangers>, address: &str) -> Option<StrangerPlace> {
+        strangers.try_admit(address.parse().unwrap())
     }
 
-    fn evicted(places: &[StrangerPlace]) -> Vec<bool> {
-        let is_evicted = |place: &StrangerPlace| place.evicted.is_cancelled();
-        places.iter().map(is_evicted).collect()
+    /// Fills all places, two for each address.
+    fn filled(strangers: &Arc<Strangers>) -> Vec<StrangerPlace> {
+        let peers = (0..strangers.total_max).map(|n| format!("10.0.1.{}", n / SHARE));
+        peers
+            .map(|address| try_admit(strangers, &address).unwrap())
+            .collect()
+    }
+
+    /// Returns the numbers of those that are evicted.
+    fn evicted(places: &[StrangerPlace]) -> Vec<usize> {
+        let is_evicted = |at: &usize| places[*at].evicted.is_cancelled();
+        (0..places.len()).filter(is_evicted).collect()
+    }
+
+    fn sent(place: &StrangerPlace) {
+        place.has_sent.store(true, Ordering::Relaxed);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_silent_peer_goes_first_and_none_before_its_time() {
-        let strangers = strangers(3, 3);
-        let addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
-        let places = addresses.map(|address| admit(&strangers, address));
-        places[0].has_sent.store(true, Ordering::Relaxed);
-        assert!(!strangers.has_place());
+        let strangers = strangers(20);
+        let places = filled(&strangers);
+        sent(&places[0]);
+        assert!(try_admit(&strangers, "10.0.0.1").is_none());
         advance(SILENT_AGE).await;
-        assert!(strangers.has_place());
-        assert_eq!(evicted(&places), [false, true, false]);
-        let newcomer = admit(&strangers, "10.0.0.4");
-        advance(SILENT_AGE).await;
-        assert!(strangers.has_place());
-        assert_eq!(evicted(&places), [false, true, true]);
+        let newcomer = try_admit(&strangers, "10.0.0.1").unwrap();
+        assert_eq!(evicted(&places), [1]);
+        let _second = try_admit(&strangers, "10.0.0.2").unwrap();
+        assert_eq!(evicted(&places), [1, 2]);
         drop(newcomer);
-        assert!(strangers.has_place());
+        let _third = try_admit(&strangers, "10.0.0.3").unwrap();
+        assert_eq!(evicted(&places), [1, 2]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_has_sent_something_goes_when_it_takes_too_long() {
-        let strangers = strangers(1, 1);
-        let place = admit(&strangers, "10.0.0.1");
-        place.has_sent.store(true, Ordering::Relaxed);
+        let strangers = strangers(20);
+        let places = filled(&strangers);
+        places.iter().for_each(sent);
         advance(SILENT_AGE).await;
-        assert!(!strangers.has_place());
-        strangers.place_free().await;
-        assert!(place.evicted.is_cancelled());
+        assert!(try_admit(&strangers, "10.0.0.1").is_none());
+        strangers.admit("10.0.0.1".parse().unwrap()).await;
+        assert_eq!(evicted(&places), [0]);
+    }
+
+    /// Whatever the attackers have sent, and however young their connections are.
+    #[tokio::test(start_paused = true)]
+    async fn peers_at_a_few_addresses_delay_nobody() {
+        let strangers = strangers(20);
+        let attackers = ["10.0.0.1", "10.0.0.2", "::ffff:10.0.0.3"];
+        let take = |n: usize| try_admit(&strangers, attackers[n % attackers.len()]).unwrap();
+        let places: Vec<StrangerPlace> = (0..20).map(take).collect();
+        places.iter().for_each(sent);
+        let others: Vec<StrangerPlace> = (0..10)
+            .map(|n| try_admit(&strangers, &format!("10.0.1.{n}")).unwrap())
+            .collect();
+        assert_eq!(evicted(&places).len(), 10);
+        // Those lose none to further attackers, at old addresses or at new ones.
+        let _more: Vec<StrangerPlace> = (0..40).map(take).collect();
+        assert_eq!(evicted(&others), Vec::<usize>::new());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_with_its_share_evicts_its_own_oldest_at_once() {
-        let strangers = strangers(10, 2);
-        let addresses = ["10.0.0.1", "10.0.0.2", "::ffff:10.0.0.2"];
-        let places = addresses.map(|address| admit(&strangers, address));
-        places[1].has_sent.store(true, Ordering::Relaxed);
-        let first = admit(&strangers, "10.0.0.2");
-        assert_eq!(evicted(&places), [false, true, false]);
-        let _second = admit(&strangers, "10.0.0.2");
-        assert_eq!(evicted(&places), [false, true, true]);
-        assert!(!first.evicted.is_cancelled());
+    async fn a_newcomer_of_an_address_that_holds_most_evicts_its_own() {
+        let strangers = strangers(20);
+        let ten = |address| -> Vec<StrangerPlace> {
+            let admit = |_| try_admit(&strangers, address).unwrap();
+            (0..10).map(admit).collect()
+        };
+        let (first, second) = (ten("10.0.0.1"), ten("10.0.0.2"));
+        sent(&first[0]);
+        let newcomer = try_admit(&strangers, "10.0.0.1").unwrap();
+        assert_eq!((evicted(&first), evicted(&second)), (vec![0], vec![]));
+        advance(SILENT_AGE).await;
+        sent(&first[1]);
+        let _another = try_admit(&strangers, "10.0.0.1").unwrap();
+        assert_eq!((evicted(&first), evicted(&second)), (vec![0, 2], vec![]));
+        assert!(!newcomer.evicted.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_leaves_gives_its_place_back_at_once() {
-        let strangers = strangers(1, 1);
-        let place = admit(&strangers, "10.0.0.1");
-        assert!(!strangers.has_place());
-        drop(place);
-        assert!(strangers.has_place());
+        let strangers = strangers(20);
+        let mut places = filled(&strangers);
+        assert!(try_admit(&strangers, "10.0.0.1").is_none());
+        places.pop();
+        assert!(try_admit(&strangers, "10.0.0.1").is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_descriptor_is_taken_from_a_silent_peer_though_places_are_free() {
-        let strangers = strangers(10, 10);
-        let place = admit(&strangers, "10.0.0.1");
+        let strangers = strangers(20);
+        let place = try_admit(&strangers, "10.0.0.1").unwrap();
         strangers.evict_one();
         assert!(!place.evicted.is_cancelled());
         advance(SILENT_AGE).await;
