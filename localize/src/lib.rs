@@ -42,6 +42,7 @@ pub use deletion::{Deletion, DeletionService};
 pub use dirs::{ContainerDirs, ContainerFolder, NodeDirs, StartedDirs};
 pub use error::{DirsError, FetchError, LocalizeError, UnpackError, UnusableDir};
 pub use localizer::{Localizer, LocalizerThreads, Statuses};
+pub use remove_tree::remove_folder;
 pub use resource::{
     LocalizationState, LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec,
     ResourceStatus, ResourceUrl, Visibility,

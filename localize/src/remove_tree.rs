@@ -11,7 +11,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dir_handle::{DirHandle, FileKind};
 
@@ -44,6 +44,21 @@ impl From<io::Error> for Incomplete {
         let mounts = Vec::new();
         Self { error, mounts }
     }
+}
+
+/// Removes a folder with all contents, except mounts. A missing folder is no error.
+///
+/// # Errors
+/// The first one; the rest is removed all the same. Of a mount `EXDEV` or `EBUSY`.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = match DirHandle::open_ambient(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    remove_tree(&parent, name, &|| false).map_err(|incomplete| incomplete.error)
 }
 
 /// Removes `name` from `parent` with all contents, except mounts. A missing name is no error.

@@ -1,12 +1,10 @@
 //! The one temporary folder of a quick start, and its removal.
 
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use tempfile::TempDir;
 
 use super::error::QuickstartError;
 
@@ -17,9 +15,10 @@ const REMOVE_TRIES: u32 = 20;
 /// Between two tries.
 const REMOVE_PAUSE: Duration = Duration::from_millis(50);
 
-/// A temporary folder that only this user may enter.
+/// A temporary folder that only this user may enter. Stays when dropped: what a container has
+/// mounted in it is not to be emptied.
 #[derive(Debug)]
-pub(super) struct Folder(TempDir);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
     /// Makes it in `base`, made absolute: containers are told of it in their own working folders.
@@ -33,12 +32,12 @@ impl Folder {
             .prefix("nm-agent-quickstart-")
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(base);
-        Ok(Self(folder.map_err(failed)?))
+        Ok(Self(folder.map_err(failed)?.keep()))
     }
 
     /// Path of the folder.
     pub(super) fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 
     /// Path of this process's log file.
@@ -56,26 +55,24 @@ impl Folder {
         self.path().join(format!("node-{}", index + 1))
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the folder with all that is in it, except mounts.
     pub(super) async fn remove(self) -> io::Result<()> {
-        let mut tries = REMOVE_TRIES;
-        loop {
-            match fs::remove_dir_all(self.path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tries -= 1;
-                    if tries == 0 {
-                        return Err(error);
-                    }
-                }
-                Ok(()) | Err(_) => return Ok(()),
+        for _ in 1..REMOVE_TRIES {
+            if localize::remove_folder(self.path()).is_ok() {
+                return Ok(());
             }
             tokio::time::sleep(REMOVE_PAUSE).await;
         }
+        localize::remove_folder(self.path())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use test_support::mounts::{bind, unmount, with_own_mounts};
+
     use super::*;
 
     #[tokio::test]
@@ -88,6 +85,28 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         folder.remove().await.unwrap();
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_container_has_mounted_in_it_is_not_emptied() {
+        with_own_mounts("what_a_container_has_mounted_in_it_is_not_emptied", || {
+            let base = tempfile::tempdir().unwrap().keep();
+            let outside = tempfile::tempdir().unwrap().keep();
+            fs::write(outside.join("precious"), "x").unwrap();
+            let folder = Folder::make(&base).unwrap();
+            let mount = folder.node(0).join("mount");
+            fs::create_dir_all(&mount).unwrap();
+            bind(&outside, &mount);
+            fs::write(folder.gate(), "").unwrap();
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+            let (gate, removed) = (folder.gate(), runtime.block_on(folder.remove()));
+            assert!(removed.is_err() && !gate.exists());
+            assert!(outside.join("precious").exists());
+            unmount(&mount);
+            localize::remove_folder(&base).unwrap();
+            localize::remove_folder(&outside).unwrap();
+        });
     }
 
     #[test]

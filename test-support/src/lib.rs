@@ -8,6 +8,7 @@
 //! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
 //!   processes.
 //! - [`folders`]: folders of a container, for a launch without localization.
+//! - [`mounts`]: mounts that only one test sees.
 //! - [`HeldPort`]: a port whose server may be down without losing it.
 //! - [`skip`]: the end of a test that this machine cannot run.
 //!
@@ -16,7 +17,7 @@
 //! and the folders of `localize` only: no scheduling, no node, no processes. Unit tests of `wire`
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
-//! [`HeldPort`] needs the feature `net`, [`folders`] the one of its name; all others but [`ids`]
+//! [`HeldPort`] needs the feature `net`, [`folders`] and [`mounts`] those of their names; all others but [`ids`]
 //! and [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
@@ -24,6 +25,8 @@
 #[cfg(feature = "folders")]
 pub mod folders;
 pub mod ids;
+#[cfg(feature = "mounts")]
+pub mod mounts;
 #[cfg(feature = "rpc")]
 pub mod scripted;
 #[cfg(feature = "rpc")]

@@ -3,10 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
 
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
+use test_support::mounts::{bind, with_own_mounts};
 
 use super::*;
 
@@ -111,34 +110,6 @@ fn removal_ends_when_told_to_stop() {
     let error = remove_tree(&parent, OsStr::new("work"), &|| true).unwrap_err();
     assert_eq!(error.error.kind(), io::ErrorKind::Interrupted);
     assert!(base.path().join("work/inner").exists());
-}
-
-/// Runs `test` in a thread with a mount namespace of its own, so that nothing has to be unmounted.
-/// The threads and processes that `test` starts are in that namespace too.
-pub(in super::super) fn with_own_mounts(name: &str, test: impl FnOnce() + Send) {
-    std::thread::scope(|scope| {
-        let run = || match unshare(CloneFlags::CLONE_NEWNS) {
-            Ok(()) => {
-                mount(&["--make-rprivate", "/"]);
-                test();
-            }
-            Err(error) => test_support::skip::skip(name, &format!("no mount namespace: {error}")),
-        };
-        if let Err(panic) = scope.spawn(run).join() {
-            std::panic::resume_unwind(panic);
-        }
-    });
-}
-
-fn mount(arguments: &[&str]) {
-    let status = Command::new("mount").args(arguments).status().unwrap();
-    assert!(status.success(), "mount {arguments:?}: {status}");
-}
-
-/// Mounts `source` on `target`, which must exist.
-pub(in super::super) fn bind(source: &Path, target: &Path) {
-    let (source, target) = (source.to_str().unwrap(), target.to_str().unwrap());
-    mount(&["--bind", source, target]);
 }
 
 #[test]

@@ -1,0 +1,52 @@
+//! Mounts that only one test sees.
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
+
+/// Runs `test` in a thread with a mount namespace of its own, so that nothing has to be unmounted.
+/// The threads and processes that `test` starts are in that namespace too.
+///
+/// # Panics
+/// When `test` does.
+pub fn with_own_mounts(name: &str, test: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        let run = || match unshare(CloneFlags::CLONE_NEWNS) {
+            Ok(()) => {
+                mount(&["--make-rprivate", "/"]);
+                test();
+            }
+            Err(error) => crate::skip::skip(name, &format!("no mount namespace: {error}")),
+        };
+        if let Err(panic) = scope.spawn(run).join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+fn mount(arguments: &[&str]) {
+    run("mount", arguments);
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}: {status}");
+}
+
+/// Mounts `source` on `target`.
+///
+/// # Panics
+/// When one of them does not exist.
+pub fn bind(source: &Path, target: &Path) {
+    let (source, target) = (source.to_str().unwrap(), target.to_str().unwrap());
+    mount(&["--bind", source, target]);
+}
+
+/// Takes away what is mounted on `target`.
+///
+/// # Panics
+/// When nothing is.
+pub fn unmount(target: &Path) {
+    run("umount", &[target.to_str().unwrap()]);
+}
