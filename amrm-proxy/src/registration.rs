@@ -94,8 +94,8 @@ pub struct Registration {
     /// none.
     outstanding: Option<Box<Outstanding>>,
     /// Fields of the last answer, with their contents, that complete requests once the AM has the
-    /// answer.
-    unconfirmed: Vec<(u32, Bytes)>,
+    /// answer. `None` when the AM has shown that it does.
+    unconfirmed: Option<Vec<(u32, Bytes)>>,
     /// NMTokens from the answer to the registration, until the AM has them. Bounded by the length
     /// of that answer.
     nm_tokens: Vec<Bytes>,
@@ -221,10 +221,12 @@ impl Registration {
         Ok(grant)
     }
 
-    /// Applies the last answer, which the AM has received.
+    /// Applies the last answer, which the AM has received, unless an earlier call did so.
     fn confirm_last_answer(&mut self) {
+        let Some(unconfirmed) = self.unconfirmed.take() else {
+            return;
+        };
         self.nm_tokens = Vec::new();
-        let unconfirmed = std::mem::take(&mut self.unconfirmed);
         let Some(outstanding) = &mut self.outstanding else {
             return;
         };
@@ -299,6 +301,7 @@ impl Registration {
         let request = message.encode();
         let is_kept = request.len() <= REGISTER_REQUEST_MAX;
         self.forget_outstanding(actions);
+        self.nm_tokens = Vec::new();
         self.request = is_kept.then(|| Box::from(&request[..]));
         self.ids = ResponseIds::registered();
         self.must_restate = false;
@@ -314,8 +317,7 @@ impl Registration {
 
     fn forget_outstanding(&mut self, actions: &mut Vec<Action>) {
         self.outstanding = None;
-        self.unconfirmed = Vec::new();
-        self.nm_tokens = Vec::new();
+        self.unconfirmed = None;
         self.save_state.is_unsaved = false;
         if std::mem::take(&mut self.save_state.is_stored) {
             actions.push(Action::Persist(Part::Outstanding, None));
@@ -373,12 +375,9 @@ impl Registration {
         if !self.ids.is_plain() {
             message.set_varint(allocate_response::RESPONSE_ID, encoded(id));
         }
-        self.unconfirmed.clear();
-        if self.outstanding.is_some() {
-            let fields = REMOVING.iter();
-            let contents = fields.flat_map(|field| message.all(*field).map(|all| (*field, all)));
-            self.unconfirmed.extend(contents);
-        }
+        let fields = REMOVING.iter().filter(|_| self.outstanding.is_some());
+        let contents = fields.flat_map(|field| message.all(*field).map(|all| (*field, all)));
+        self.unconfirmed = Some(contents.collect());
         if !self.nm_tokens.is_empty() {
             message.extend(allocate_response::NM_TOKENS, &self.nm_tokens);
         }
@@ -411,8 +410,8 @@ impl Registration {
         actions.push(Action::Persist(Part::Outstanding, stored));
     }
 
-    /// Restores a part that was stored before a restart of the agent. Parts of the interceptors are
-    /// ignored.
+    /// Restores a part that was stored before a restart of the agent, in the order of [`Part`].
+    /// Parts of the interceptors are ignored.
     pub fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8]) {
         let is_read = match part {
             Part::Registration => RegistrationRecord::from_stored(value).map(|record| {
@@ -420,14 +419,14 @@ impl Registration {
                 self.ids = ResponseIds::restored(record.response_id_base);
                 self.must_restate = record.must_restate;
             }),
-            Part::Outstanding => OutstandingRecord::from_stored(value).and_then(|record| {
-                let message = RawMessage::parse(record.request.into()).ok()?;
-                let mut outstanding = Box::<Outstanding>::default();
-                outstanding.apply_request(&message).ok()?;
-                self.outstanding = Some(outstanding);
+            Part::Outstanding => {
                 self.save_state.is_stored = true;
-                Some(())
-            }),
+                OutstandingRecord::from_stored(value).and_then(|record| {
+                    let message = RawMessage::parse(record.request.into()).ok()?;
+                    let outstanding = self.outstanding.get_or_insert_default();
+                    outstanding.apply_request(&message).ok()
+                })
+            }
             Part::Identity
             | Part::Limits
             | Part::NextId
@@ -438,6 +437,8 @@ impl Registration {
         if is_read.is_none() {
             tracing::warn!(%attempt, ?part, "a stored record of the registration cannot be read");
             self.request = None;
+        }
+        if self.request.is_none() {
             self.outstanding = None;
         }
     }

@@ -7,10 +7,9 @@ use records::{ContainerId, NodeId, Resource};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerStatusProto,
     ContainerUpdateTypeProto, ExecutionTypeProto, FinishApplicationMasterResponseProto,
-    NmTokenProto, RegisterApplicationMasterRequestProto, RegisterApplicationMasterResponseProto,
-    ResourceBlacklistRequestProto, ResourceRequestProto, ResourceSizingProto,
-    SchedulingRequestProto, UpdateContainerErrorProto, UpdateContainerRequestProto,
-    UpdatedContainerProto,
+    RegisterApplicationMasterRequestProto, ResourceBlacklistRequestProto, ResourceRequestProto,
+    ResourceSizingProto, SchedulingRequestProto, UpdateContainerErrorProto,
+    UpdateContainerRequestProto, UpdatedContainerProto,
 };
 
 use super::*;
@@ -20,6 +19,7 @@ mod failed;
 mod ids;
 mod memory;
 mod model;
+mod nm_tokens;
 mod outstanding;
 mod stored;
 
@@ -442,34 +442,6 @@ fn finishing_registers_again_until_it_is_on_record() {
         Step::Done(Err(_))
     ));
     assert_eq!(attempt.persisted[&Part::Registration], None);
-}
-
-#[test]
-fn nm_tokens_of_the_registration_come_with_every_answer_until_the_am_has_one() {
-    let mut attempt = Attempt::registered();
-    let token = NmTokenProto {
-        node_id: container(1, 1, "h").node_id,
-        token: None,
-    };
-    let grant = RegisterApplicationMasterResponseProto {
-        nm_tokens_from_previous_attempts: vec![token.clone()],
-        ..RegisterApplicationMasterResponseProto::default()
-    };
-    let mut request = attempt.begin(&allocate_with(0, vec![]));
-    let _ = attempt.outcome(&mut request, not_registered());
-    let grant = Response {
-        message: raw(&grant),
-        scheduling: RawMessage::default(),
-    };
-    attempt.admit(&mut request, Ok(grant)).unwrap();
-    let told = attempt
-        .done(&mut request, Ok(answer(&answer_with(1, vec![]))))
-        .unwrap();
-    assert_eq!(told.nm_tokens, vec![token.clone()]);
-    let repeated = attempt.call(&allocate_with(0, vec![]), &answer_with(1, vec![]));
-    assert_eq!(repeated.nm_tokens, vec![token]);
-    let next = attempt.call(&allocate_with(1, vec![]), &answer_with(2, vec![]));
-    assert!(next.nm_tokens.is_empty());
 }
 
 #[test]

@@ -123,3 +123,27 @@ fn a_restarted_agent_does_not_register_an_am_that_said_too_much() {
     let refusal = attempt.done(&mut request, not_registered()).unwrap_err();
     assert!(refusal.is(HadoopException::ApplicationMasterNotRegistered));
 }
+
+#[test]
+fn a_record_that_cannot_be_read_is_removed_once_the_am_has_registered_by_itself() {
+    let mut before = Attempt::registered();
+    before
+        .persisted
+        .insert(Part::Outstanding, Some(b"junk".to_vec()));
+    let mut attempt = before.restarted();
+    attempt.register(&register_request());
+    assert_eq!(attempt.persisted[&Part::Outstanding], None);
+}
+
+#[test]
+fn nothing_outstanding_is_restored_for_an_am_that_cannot_be_registered_again() {
+    let mut before = Attempt::registered();
+    before.call(
+        &allocate_with(0, vec![ask(1, "*", 5)]),
+        &answer_with(1, vec![]),
+    );
+    before
+        .persisted
+        .insert(Part::Registration, Some(b"junk".to_vec()));
+    assert!(before.restarted().registration.outstanding.is_none());
+}
