@@ -93,15 +93,14 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Adds the containers of an order. A newer token replaces one that waits.
+    /// Adds the containers of an order, of which there is at least one. A newer token replaces one
+    /// that waits. An attempt that has started again has a new queue.
     pub(super) fn add(&mut self, order: Order, now: Instant) {
-        if order.update.containers.is_empty() {
-            return;
-        }
         let key = Key {
             attempt: order.attempt,
             node: order.update.node,
         };
+        self.remove_ended(&key);
         let queue = self.queues.entry(key.clone()).or_insert_with(|| {
             self.due.insert((now, key));
             Queue {
@@ -149,6 +148,14 @@ impl Queues {
         }
     }
 
+    /// Removes a queue whose attempt has ended.
+    fn remove_ended(&mut self, key: &Key) {
+        let queue = self.queues.get(key);
+        if queue.is_some_and(|queue| queue.ended.is_cancelled()) {
+            self.remove(key);
+        }
+    }
+
     /// Returns the time of the next call.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
@@ -159,12 +166,8 @@ impl Queues {
         while let Some((at, key)) = self.due.first().cloned()
             && at <= now
         {
-            let queue = self
-                .queues
-                .get_mut(&key)
-                .filter(|q| !q.ended.is_cancelled());
-            let Some(queue) = queue else {
-                self.remove(&key);
+            self.remove_ended(&key);
+            let Some(queue) = self.queues.get_mut(&key) else {
                 continue;
             };
             queue.due = None;
@@ -182,8 +185,13 @@ impl Queues {
         None
     }
 
-    /// Handles the answer to a call; `None`: the node was not reached, or the attempt has ended.
+    /// Handles the answer to a call; `None`: the node was not reached, or the attempt has ended. An
+    /// answer to an ended attempt changes nothing, not even if the attempt has started again.
     pub(super) fn answered(&mut self, call: &Call, answer: Option<Answer>, now: Instant) -> Ended {
+        if call.ended.is_cancelled() {
+            self.remove_ended(&call.key);
+            return Ended::default();
+        }
         let Some(queue) = self.queues.get_mut(&call.key) else {
             return Ended::default();
         };
@@ -224,7 +232,7 @@ impl Queues {
         };
         queue.due = Some(due);
         self.due.insert((due, call.key.clone()));
-        if queue.waiting.is_empty() || queue.ended.is_cancelled() {
+        if queue.waiting.is_empty() {
             self.remove(&call.key);
         }
         ended
@@ -439,5 +447,34 @@ mod tests {
         ended.cancel();
         assert!(queues.next(now).is_none());
         assert!(queues.is_empty());
+    }
+    #[test]
+    fn promotions_of_an_attempt_that_has_started_again_do_not_end_with_its_former_start() {
+        let (mut queues, now) = (Queues::default(), Instant::now());
+        let former = order("node", 1..2, 1);
+        let ended = former.ended.clone();
+        queues.add(former, now);
+        ended.cancel();
+        queues.add(order("node", 2..3, 2), now);
+        let call = queues.next(now).unwrap();
+        assert_eq!(call.containers, [(id(2), token(2))]);
+        queues.answered(&call, reached(&call), now);
+        assert!(queues.is_empty());
+    }
+
+    #[test]
+    fn a_call_of_an_attempts_former_start_says_nothing_about_later_promotions() {
+        let (mut queues, now) = (Queues::default(), Instant::now());
+        let former = order("node", 1..2, 1);
+        let ended = former.ended.clone();
+        queues.add(former, now);
+        let call = queues.next(now).unwrap();
+        ended.cancel();
+        queues.add(order("node", 2..3, 2), now);
+        queues.answered(&call, None, now);
+        let call = queues.next(now).unwrap();
+        assert_eq!(call.containers, [(id(2), token(2))]);
+        queues.answered(&call, None, now);
+        assert_eq!(queues.next_due(), Some(now + FIRST_PAUSE));
     }
 }
