@@ -89,7 +89,7 @@ impl<P> Admissions<P> {
     }
 
     /// Marks the AM of this pipeline as started. Removes and returns the pipelines that end by
-    /// that: those of earlier attempts, or its own if a later attempt has started before.
+    /// that: those of earlier attempts.
     pub(crate) fn mark_started(
         &mut self,
         attempt: ApplicationAttemptId,
@@ -99,9 +99,8 @@ impl<P> Admissions<P> {
             return Vec::new();
         };
         entry.has_started = true;
-        let last = self.later_started(attempt).unwrap_or(attempt);
         let earlier = attempts_of(attempt.application_id);
-        let ended = self.by_attempt.range(*earlier.start()..last);
+        let ended = self.by_attempt.range(*earlier.start()..attempt);
         let ended: Vec<_> = ended.map(|(attempt, _)| *attempt).collect();
         self.remove(ended)
     }
@@ -143,11 +142,13 @@ impl<P> Admissions<P> {
         Arc::ptr_eq(&entry.pipeline, pipeline).then_some(entry)
     }
 
+    /// Returns the later attempt of the application whose AM has started, for an attempt that has
+    /// no pipeline. There is one at most: its start has ended the earlier ones.
     fn later_started(&self, attempt: ApplicationAttemptId) -> Option<ApplicationAttemptId> {
         let all = attempts_of(attempt.application_id);
-        let mut latest_first = self.by_attempt.range(attempt..=*all.end()).rev();
-        let (latest, _) = latest_first.find(|(_, entry)| entry.has_started)?;
-        (*latest != attempt).then_some(*latest)
+        let mut later = self.by_attempt.range(attempt..=*all.end());
+        let (later, _) = later.find(|(_, entry)| entry.has_started)?;
+        Some(*later)
     }
 
     fn remove(&mut self, attempts: Vec<ApplicationAttemptId>) -> Vec<Arc<P>> {
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_started_too_late_ends_itself() {
+    fn an_attempt_that_started_too_late_ends_no_other() {
         let mut admissions = Names::new(10);
         let first = begin(&mut admissions, 1);
         let second = begin(&mut admissions, 2);

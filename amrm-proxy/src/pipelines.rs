@@ -369,7 +369,6 @@ impl AmrmProxy {
                 .begin_start(attempt, || Arc::clone(&pipeline))
                 .is_err()
             {
-                drop(pipelines);
                 tracing::warn!(%attempt, "{PIPELINES_MAX} pipelines are restored; this one is not");
                 pipeline.end();
                 continue;
@@ -382,7 +381,6 @@ impl AmrmProxy {
             for older in older {
                 self.end(&older);
             }
-            drop(pipelines);
             tracing::info!(%attempt, "the pipeline is restored");
         }
     }

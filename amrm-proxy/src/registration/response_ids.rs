@@ -85,7 +85,7 @@ impl ResponseIds {
 
     pub(super) fn classify(&self, id: i32) -> IdOrder {
         match self.answered {
-            Some(expected) if id != expected && next(id) == expected => IdOrder::Repeat,
+            Some(expected) if next(id) == expected => IdOrder::Repeat,
             Some(expected) if id != expected => IdOrder::Unexpected { expected },
             Some(_) | None => IdOrder::Next,
         }

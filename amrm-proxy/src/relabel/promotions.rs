@@ -110,7 +110,6 @@ impl Promotions {
 
     /// Returns the requests for the AM's next call.
     pub(super) fn next_requests(&mut self, now: MonoMillis) -> Vec<UpdateContainerRequestProto> {
-        self.put_back_unanswered(now);
         while self.asking.len() < PER_CALL_MAX
             && let Some((at, id)) = self.due.first().copied()
             && at <= now
@@ -138,13 +137,6 @@ impl Promotions {
         requests.collect()
     }
 
-    /// Reschedules the requests of an unanswered call that is not repeated.
-    fn put_back_unanswered(&mut self, now: MonoMillis) {
-        for id in std::mem::take(&mut self.asking) {
-            self.put_back(id, now);
-        }
-    }
-
     /// Marks the requests of an answered call as received.
     pub(super) fn mark_asked(&mut self) {
         for id in std::mem::take(&mut self.asking) {
@@ -155,9 +147,10 @@ impl Promotions {
     /// Reschedules all requests. Called when the AM registers with a ResourceManager that knows
     /// none of them.
     pub(super) fn reset_requests(&mut self, now: MonoMillis) {
-        self.put_back_unanswered(now);
+        self.asking.clear();
         let asked = self.watched.iter();
-        let asked = asked.filter(|(_, watched)| watched.stage == Stage::Asked);
+        let asked =
+            asked.filter(|(_, watched)| matches!(watched.stage, Stage::Asking | Stage::Asked));
         let asked: Vec<_> = asked.map(|(id, _)| *id).collect();
         for id in asked {
             self.put_back(id, now);
@@ -166,9 +159,7 @@ impl Promotions {
 
     fn put_back(&mut self, id: ContainerId, now: MonoMillis) {
         self.set(id, Stage::Due(now));
-        if self.watched.contains_key(&id) {
-            self.due.insert((now, id));
-        }
+        self.due.insert((now, id));
     }
 
     fn set(&mut self, id: ContainerId, stage: Stage) {
@@ -224,17 +215,14 @@ impl Promotions {
         let current = error.current_container_version();
         match (watched.stage, error.reason()) {
             (Stage::Due(_), _) => return false,
-            (Stage::Settled, _) | (Stage::Asking | Stage::Asked, OUTSTANDING) => {}
-            (Stage::Asking | Stage::Asked, OTHER_VERSION)
-                if error.current_container_version.is_some() && current > watched.version =>
-            {
+            // An error for a request under way repeats the answer to an earlier one.
+            (Stage::Asking | Stage::Settled, _) | (Stage::Asked, OUTSTANDING) => {}
+            (Stage::Asked, OTHER_VERSION) if current > watched.version => {
                 watched.version = current;
-                self.asking.retain(|asking| *asking != id);
                 self.put_back(id, now);
             }
-            (Stage::Asking | Stage::Asked, reason) => {
+            (Stage::Asked, reason) => {
                 tracing::info!(container = %id, reason, "a promotion is refused");
-                self.asking.retain(|asking| *asking != id);
                 self.set(id, Stage::Settled);
             }
         }
