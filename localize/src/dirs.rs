@@ -210,6 +210,16 @@ impl NodeDirs {
         on_each(&self.inner.logs, &[application.to_string()])
     }
 
+    /// Opens the log folders of an application, those that exist, sorted by their paths.
+    #[must_use]
+    pub fn open_log_folders(&self, application: ApplicationId) -> Vec<DirHandle> {
+        let name = application.to_string();
+        let mut disks: Vec<_> = self.inner.logs.iter().collect();
+        disks.sort_by_key(|disk| &disk.path);
+        let opened = disks.into_iter().map(|disk| disk.root.open(&name));
+        opened.filter_map(Result::ok).collect()
+    }
+
     /// Returns the usable log directories, in the configured order.
     pub fn log_dirs(&self) -> impl Iterator<Item = &Path> {
         self.inner.logs.iter().map(|disk| disk.path.as_path())

@@ -47,6 +47,7 @@ pub use resource::{
     LocalizationState, LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec,
     ResourceStatus, ResourceUrl, Visibility,
 };
+pub use turns::Turns;
 pub use user_name::{InvalidUserName, UserName};
 
 use records::error_chain;

@@ -15,7 +15,7 @@ use super::user_name::UserName;
 
 /// Queues of work by user. A user's own work starts in the order of `W`.
 #[derive(Debug)]
-pub(super) struct Turns<W> {
+pub struct Turns<W> {
     /// Users with work that is queued or under way.
     users: BTreeMap<UserName, UserTurns<W>>,
     /// Users with queued work by [`UserTurns::rank`]; the first has the next turn.
@@ -41,32 +41,34 @@ impl<W> UserTurns<W> {
     }
 }
 
-impl<W: Ord + Clone> Turns<W> {
-    pub(super) fn new() -> Self {
+impl<W> Default for Turns<W> {
+    fn default() -> Self {
         Self {
             users: BTreeMap::new(),
             order: BTreeMap::new(),
             tick: 0,
         }
     }
+}
 
+impl<W: Ord + Clone> Turns<W> {
     /// Returns whether no work is queued.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// Queues a user's work, once however often it is queued.
-    pub(super) fn queue(&mut self, user: &UserName, work: W) {
+    pub fn queue(&mut self, user: &UserName, work: W) {
         self.change(user, |turns, _| turns.queued.insert(work));
     }
 
     /// Removes a user's work from the queue, if it is there.
-    pub(super) fn withdraw(&mut self, user: &UserName, work: &W) {
+    pub fn withdraw(&mut self, user: &UserName, work: &W) {
         self.change(user, |turns, _| turns.queued.remove(work));
     }
 
     /// Starts the next work, if its user may start another beside the number under way.
-    pub(super) fn next(&mut self, may_start: impl FnOnce(usize) -> bool) -> Option<(UserName, W)> {
+    pub fn next(&mut self, may_start: impl FnOnce(usize) -> bool) -> Option<(UserName, W)> {
         let ((under_way, _), user) = self.order.first_key_value()?;
         // Everyone else has as many under way or more.
         if !may_start(*under_way) {
@@ -82,7 +84,7 @@ impl<W: Ord + Clone> Turns<W> {
     }
 
     /// Records the end of a user's work.
-    pub(super) fn ended(&mut self, user: &UserName) {
+    pub fn ended(&mut self, user: &UserName) {
         self.change(user, |turns, _| {
             turns.under_way = turns.under_way.saturating_sub(1);
         });
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn users_alternate_whatever_the_length_of_their_queues() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         (0..100).for_each(|work| turns.queue(&user(0), work));
         (100..103).for_each(|work| turns.queue(&user(1), work));
         assert_eq!(starts(&mut turns, 7), [0, 100, 1, 101, 2, 102, 3]);
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_user_whose_work_is_long_does_not_collect_the_threads() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         (0..9).for_each(|work| turns.queue(&user(0), work));
         (10..19).for_each(|work| turns.queue(&user(1), work));
         assert_eq!(starts(&mut turns, 4), [0, 10, 1, 11]);
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_user_that_may_start_no_more_holds_back_nobody_with_less() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::default();
         (0..3).for_each(|work| turns.queue(&user(0), work));
         assert!(turns.next(|under_way| under_way < 1).is_some());
         assert!(turns.next(|under_way| under_way < 1).is_none());
@@ -185,7 +187,7 @@ mod tests {
         fn nobody_waits_for_more_than_a_turn_of_each_other_and_nothing_is_lost(
             steps in prop::collection::vec(step(), 0..400)
         ) {
-            let mut turns = Turns::new();
+            let mut turns = Turns::default();
             let mut queued: Vec<(usize, u32)> = Vec::new();
             let mut running: Vec<usize> = Vec::new();
             let mut passed_over = [0; USERS];

@@ -77,7 +77,7 @@ struct LaneTurns {
 impl LaneTurns {
     fn new(shared_threads: usize) -> Self {
         Self {
-            turns: Turns::new(),
+            turns: Turns::default(),
             shared_threads: shared_threads.max(1),
             under_way: 0,
             stalled: 0,

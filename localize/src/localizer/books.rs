@@ -28,7 +28,7 @@ impl Shared {
         let interval = (self.source_timeout / CHECKS_PER_TIMEOUT).max(CHECK_INTERVAL_MIN);
         let begin = Instant::now();
         let mut next_check = begin + interval;
-        let mut to_begin = Turns::new();
+        let mut to_begin = Turns::default();
         loop {
             let pause = if to_begin.is_empty() {
                 next_check.saturating_duration_since(Instant::now())

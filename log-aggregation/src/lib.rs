@@ -1,0 +1,36 @@
+//! Log aggregation: the logs of an application's containers, in one file for each node on a
+//! common file system.
+//!
+//! ```text
+//!  orders ─► schedule ──► upload ──► aggregated_log ──► tfile ──► Destination
+//!              ▲  which next  │  files of containers    blocks, indexes
+//!              └── outcome ◄──┘
+//! ```
+//!
+//! Owns what is pending of each application, the threads that upload, and the format of the files.
+//! In: applications, their containers' ends, log folders by [`localize::NodeDirs`]. Out: files that
+//! `yarn logs` reads, and an [`Outcome`] for each upload. May not know RPC, the node's state or
+//! Hadoop's property names.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`tfile`], [`aggregated_log`] | the format; pure over `Write` |
+//! | [`policy`], [`selection`], [`remote`] | which containers, which files, which names; pure |
+//! | `schedule` | which upload is next; pure |
+//! | [`upload`], [`destination`] | one upload, and where it goes |
+//! | `service` | the threads |
+
+pub mod aggregated_log;
+pub mod destination;
+pub mod policy;
+pub mod remote;
+mod schedule;
+pub mod selection;
+mod service;
+pub mod tfile;
+#[cfg(test)]
+mod tfile_reader;
+pub mod upload;
+
+pub use schedule::{Application, Outcome};
+pub use service::{Listener, LogAggregation, ServiceConfig};

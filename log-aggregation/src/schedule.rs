@@ -1,0 +1,297 @@
+//! Which application's logs are uploaded next, and when. Pure: orders, results and the time in;
+//! uploads and events out.
+//!
+//! ```text
+//!  begin        container_ended …         finish          upload succeeded, or failed for good
+//!  ──────► collecting ──────────────────► finished ─────► forgotten
+//!            │  ▲                           │  ▲
+//!  interval  ▼  │ uploaded or failed        ▼  │ failed: again after a pause
+//!          uploading                      uploading
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use localize::{Turns, UserName};
+use records::{ApplicationId, ContainerExitStatus, ContainerId};
+
+use crate::aggregated_log::Acls;
+use crate::policy::{ContainerEnd, ContainerRole};
+use crate::selection::{Phase, Selection};
+use crate::upload::{Upload, UploadError, Uploaded, UploadedFile};
+
+/// Pauses before the last upload of an application is tried again. Hadoop does not try again; its
+/// file systems do that themselves for minutes.
+const PAUSES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
+
+/// Result of one upload, for reports to the ResourceManager.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Id of the application.
+    pub application: ApplicationId,
+    /// Files and bytes, or the reason of the failure.
+    pub result: Result<Uploaded, UploadError>,
+    /// Whether the aggregation of the application is over.
+    pub is_last: bool,
+}
+
+/// What begins the aggregation of an application's logs.
+#[derive(Debug)]
+pub struct Application {
+    /// Id of the application.
+    pub id: ApplicationId,
+    /// User of the application.
+    pub user: UserName,
+    /// Access control lists of the application.
+    pub acls: Acls,
+    /// Containers and files to take.
+    pub selection: Selection,
+}
+
+#[derive(Debug)]
+struct Entry {
+    user: UserName,
+    acls: Arc<Acls>,
+    selection: Arc<Selection>,
+    /// Whether files are uploaded while the application runs.
+    is_rolling: bool,
+    /// Containers that have ended and whose logs the policy takes.
+    ended: BTreeSet<ContainerId>,
+    /// Containers that run; empty unless the application is rolling.
+    running: BTreeMap<ContainerId, ContainerRole>,
+    /// Files of running containers that an upload took.
+    uploaded: BTreeSet<UploadedFile>,
+    is_finished: bool,
+    is_uploading: bool,
+    /// Failures in a row of the last upload.
+    failures: usize,
+}
+
+/// Applications whose logs are aggregated.
+pub(crate) struct Schedule {
+    applications: BTreeMap<ApplicationId, Entry>,
+    /// Applications whose upload is due.
+    turns: Turns<ApplicationId>,
+    /// Times at which uploads become due.
+    timers: BTreeSet<(Instant, ApplicationId)>,
+    /// Interval of the uploads of rolling applications; `None`: there are none.
+    roll_interval: Option<Duration>,
+    /// Uploads of one user at once.
+    per_user_max: usize,
+    is_stopping: bool,
+}
+
+impl Schedule {
+    pub(crate) fn new(roll_interval: Option<Duration>, per_user_max: usize) -> Self {
+        Self {
+            applications: BTreeMap::new(),
+            turns: Turns::default(),
+            timers: BTreeSet::new(),
+            roll_interval,
+            per_user_max,
+            is_stopping: false,
+        }
+    }
+
+    /// Begins the aggregation of an application. Without effect for a known one.
+    pub(crate) fn begin(&mut self, application: Application, now: Instant) {
+        let id = application.id;
+        let interval = self
+            .roll_interval
+            .filter(|_| application.selection.has_rolled());
+        let entry = self.applications.entry(id);
+        if let std::collections::btree_map::Entry::Vacant(entry) = entry {
+            entry.insert(Entry {
+                user: application.user,
+                acls: Arc::new(application.acls),
+                selection: Arc::new(application.selection),
+                is_rolling: interval.is_some(),
+                ended: BTreeSet::new(),
+                running: BTreeMap::new(),
+                uploaded: BTreeSet::new(),
+                is_finished: false,
+                is_uploading: false,
+                failures: 0,
+            });
+            self.set_timer(id, interval, now);
+        }
+    }
+
+    pub(crate) fn container_started(&mut self, id: ContainerId, role: ContainerRole) {
+        if let Some(entry) = self.applications.get_mut(&id.application_id())
+            && entry.is_rolling
+        {
+            entry.running.insert(id, role);
+        }
+    }
+
+    pub(crate) fn container_ended(&mut self, end: &ContainerEnd) {
+        if let Some(entry) = self.applications.get_mut(&end.id.application_id()) {
+            entry.running.remove(&end.id);
+            if entry.selection.policy().takes(end) {
+                entry.ended.insert(end.id);
+            }
+        }
+    }
+
+    /// Orders the last upload of an application. Returns the outcome for one that is not known:
+    /// there is nothing to upload.
+    pub(crate) fn finish(&mut self, id: ApplicationId) -> Option<Outcome> {
+        let Some(entry) = self.applications.get_mut(&id) else {
+            return Some(Outcome {
+                application: id,
+                result: Ok(Uploaded::default()),
+                is_last: true,
+            });
+        };
+        entry.is_finished = true;
+        self.queue(id);
+        None
+    }
+
+    /// From now on no failed upload is tried again, and no rolling one begins.
+    pub(crate) fn stop(&mut self) {
+        self.is_stopping = true;
+        for (_, id) in std::mem::take(&mut self.timers) {
+            if self.applications.get(&id).is_some_and(|it| it.is_finished) {
+                self.queue(id);
+            }
+        }
+    }
+
+    /// Returns whether an upload of a finished application is due or under way.
+    pub(crate) fn has_last_uploads(&self) -> bool {
+        self.applications.values().any(|entry| entry.is_finished)
+    }
+
+    /// Returns when the next upload becomes due.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Returns whether another upload waits for a thread, or for another of its user to end.
+    pub(crate) fn has_due(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// Begins the next upload, if one is due and its user has not too many under way.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Upload> {
+        while let Some((at, id)) = self.timers.first().copied()
+            && at <= now
+        {
+            self.timers.pop_first();
+            self.queue(id);
+        }
+        let per_user_max = self.per_user_max;
+        let (_, id) = self.turns.next(|under_way| under_way < per_user_max)?;
+        let entry = self.applications.get_mut(&id)?;
+        entry.is_uploading = true;
+        Some(entry.upload(id))
+    }
+
+    /// Records the result of an upload and returns it as an outcome.
+    pub(crate) fn uploaded(
+        &mut self,
+        upload: &Upload,
+        result: Result<Uploaded, UploadError>,
+        now: Instant,
+    ) -> Option<Outcome> {
+        let id = upload.application;
+        let entry = self.applications.get_mut(&id)?;
+        entry.is_uploading = false;
+        let user = entry.user.clone();
+        let mut pause = None;
+        match &result {
+            Ok(uploaded) => {
+                entry.failures = 0;
+                entry.forget(upload, uploaded);
+            }
+            Err(_) => {
+                entry.failures += 1;
+                pause = PAUSES.get(entry.failures - 1).copied();
+            }
+        }
+        let gives_up = pause.is_none() || self.is_stopping;
+        let is_last = upload.is_last && (result.is_ok() || gives_up);
+        let (is_finished, is_rolling) = (entry.is_finished, entry.is_rolling);
+        self.turns.ended(&user);
+        if is_last {
+            self.applications.remove(&id);
+        } else if is_finished && !upload.is_last {
+            self.queue(id);
+        } else if is_finished {
+            self.set_timer(id, pause, now);
+        } else if is_rolling && !self.is_stopping {
+            self.set_timer(id, self.roll_interval, now);
+        }
+        Some(Outcome {
+            application: id,
+            result,
+            is_last,
+        })
+    }
+
+    fn queue(&mut self, id: ApplicationId) {
+        if let Some(entry) = self.applications.get(&id)
+            && !entry.is_uploading
+        {
+            self.turns.queue(&entry.user, id);
+        }
+    }
+
+    fn set_timer(&mut self, id: ApplicationId, pause: Option<Duration>, now: Instant) {
+        // A pause beyond the clock's range never ends.
+        if let Some(at) = pause.and_then(|pause| now.checked_add(pause)) {
+            self.timers.insert((at, id));
+        }
+    }
+}
+
+impl Entry {
+    fn upload(&self, application: ApplicationId) -> Upload {
+        let ended_phase = if self.is_finished {
+            Phase::ApplicationFinished
+        } else {
+            Phase::ContainerEnded
+        };
+        let ended = self.ended.iter().map(|id| (*id, ended_phase));
+        let policy = self.selection.policy();
+        let running = self.running.iter().filter(|(id, role)| {
+            policy.takes(&ContainerEnd {
+                id: **id,
+                role: **role,
+                exit_status: ContainerExitStatus::SUCCESS,
+            })
+        });
+        let running = running.map(|(id, _)| (*id, Phase::Running));
+        Upload {
+            application,
+            user: self.user.as_str().to_owned(),
+            acls: Arc::clone(&self.acls),
+            selection: Arc::clone(&self.selection),
+            containers: ended.chain(running).collect(),
+            uploaded: self.uploaded.clone(),
+            is_last: self.is_finished,
+            is_rolling: self.is_rolling,
+        }
+    }
+
+    /// Remembers what a rolling upload took. The logs of an ended container are complete with it.
+    fn forget(&mut self, upload: &Upload, uploaded: &Uploaded) {
+        for (id, phase) in &upload.containers {
+            if *phase != Phase::Running {
+                self.ended.remove(id);
+                self.uploaded.retain(|file| file.container != *id);
+            }
+        }
+        let taken = uploaded.files.iter();
+        let alive = taken.filter(|file| {
+            self.running.contains_key(&file.container) || self.ended.contains(&file.container)
+        });
+        self.uploaded.extend(alive.cloned());
+    }
+}
+
+#[cfg(test)]
+mod tests;
