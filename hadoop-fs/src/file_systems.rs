@@ -1,0 +1,155 @@
+//! Choice of the file system of a URI.
+
+use std::time::Duration;
+
+use crate::error::FsError;
+use crate::file_system::FileSystem;
+#[cfg(feature = "hdfs")]
+use crate::hdfs::Cluster;
+use crate::local::Local;
+use crate::uri::Uri;
+
+/// Configuration of the file systems.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FsConfig {
+    /// File system of URIs without a scheme (`fs.defaultFS`).
+    pub default_fs: Uri,
+    /// Properties of the HDFS client by name, as in `core-site.xml` and `hdfs-site.xml`: name
+    /// services, time limits, `dfs.client.*`. Others are ignored.
+    pub client_properties: Vec<(String, String)>,
+    /// Limit on the time of one step: a call, or some of a file's content.
+    pub step_limit: Duration,
+}
+
+impl Default for FsConfig {
+    /// Returns Hadoop's defaults: the local file system, and a minute as in `ipc.client.timeout`.
+    fn default() -> Self {
+        Self {
+            default_fs: Uri {
+                scheme: Some("file".to_owned()),
+                path: "/".to_owned(),
+                ..Uri::default()
+            },
+            client_properties: Vec::new(),
+            step_limit: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The file systems that a program can use. Cheap to share behind an [`Arc`](std::sync::Arc).
+#[derive(Debug)]
+pub struct FileSystems {
+    default_fs: Uri,
+    #[cfg(feature = "hdfs")]
+    cluster: Cluster,
+}
+
+impl FileSystems {
+    /// Returns the file systems of a configuration. Connects to nothing.
+    #[must_use]
+    pub fn new(config: FsConfig) -> Self {
+        Self {
+            #[cfg(feature = "hdfs")]
+            cluster: Cluster::new(config.client_properties, config.step_limit),
+            default_fs: config.default_fs,
+        }
+    }
+
+    /// Completes a URI with what it takes from the default file system (Hadoop:
+    /// `Path.makeQualified`).
+    #[must_use]
+    pub fn resolve(&self, uri: &Uri) -> Uri {
+        let default = &self.default_fs;
+        let is_default = match &uri.scheme {
+            None => uri.host.is_none(),
+            Some(_) if uri.has_scheme("file") => false,
+            Some(scheme) => uri.host.is_none() && default.has_scheme(scheme),
+        };
+        if is_default {
+            default.with_path(&uri.path)
+        } else {
+            let mut uri = uri.clone();
+            if uri.scheme.is_none() {
+                uri.scheme.clone_from(&default.scheme);
+            }
+            uri
+        }
+    }
+
+    /// Opens the file system of a URI with the identity of `user`. For `file:` the identity is the
+    /// process's own: the kernel knows no other. Connections end with the returned value.
+    ///
+    /// # Errors
+    /// The scheme is not supported, or the cluster wants more than simple authentication.
+    pub fn open(&self, uri: &Uri, user: &str) -> Result<Box<dyn FileSystem>, FsError> {
+        let uri = self.resolve(uri);
+        if uri.has_scheme("file") {
+            return Ok(Box::new(Local));
+        }
+        if uri.has_scheme("hdfs") {
+            return self.open_hdfs(&uri, user);
+        }
+        Err(FsError::UnsupportedScheme {
+            scheme: uri.scheme.clone().unwrap_or_default(),
+            uri: uri.to_string(),
+        })
+    }
+
+    #[cfg(feature = "hdfs")]
+    fn open_hdfs(&self, uri: &Uri, user: &str) -> Result<Box<dyn FileSystem>, FsError> {
+        Ok(Box::new(self.cluster.open(uri, user)?))
+    }
+
+    #[cfg(not(feature = "hdfs"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    fn open_hdfs(&self, uri: &Uri, _user: &str) -> Result<Box<dyn FileSystem>, FsError> {
+        let uri = uri.to_string();
+        Err(FsError::WithoutHdfs { uri })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn systems(default_fs: &str) -> FileSystems {
+        FileSystems::new(FsConfig {
+            default_fs: default_fs.parse().unwrap(),
+            ..FsConfig::default()
+        })
+    }
+
+    fn resolved(default_fs: &str, uri: &str) -> String {
+        let uri = uri.parse().unwrap();
+        systems(default_fs).resolve(&uri).to_string()
+    }
+
+    #[test]
+    fn missing_parts_come_from_the_default_file_system() {
+        for (default_fs, uri, expected) in [
+            ("hdfs://nn:9000", "/a", "hdfs://nn:9000/a"),
+            ("hdfs://nn:9000", "hdfs:/a", "hdfs://nn:9000/a"),
+            ("hdfs://nn:9000", "hdfs://other/a", "hdfs://other/a"),
+            ("hdfs://nn:9000", "file:/a", "file:/a"),
+            ("file:///", "/a", "file:/a"),
+            ("file:///", "hdfs:/a", "hdfs:/a"),
+        ] {
+            assert_eq!(resolved(default_fs, uri), expected);
+        }
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_refused_with_hadoops_text() {
+        let uri = "s3a://bucket/a".parse().unwrap();
+        let error = systems("file:///").open(&uri, "joe").err().unwrap();
+        assert_eq!(error.to_string(), "No FileSystem for scheme \"s3a\"");
+    }
+
+    #[cfg(not(feature = "hdfs"))]
+    #[test]
+    fn hdfs_is_refused_with_the_name_of_the_feature() {
+        let uri = "hdfs://nn/a".parse().unwrap();
+        let error = systems("file:///").open(&uri, "joe").err().unwrap();
+        assert!(error.to_string().contains("feature `hdfs`"), "{error}");
+    }
+}
