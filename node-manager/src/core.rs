@@ -80,6 +80,8 @@ struct ContainerRecord {
     user: Arc<str>,
     /// Launch context until the launch or the end of the container; it may hold kilobytes.
     context: Option<Box<HeldContext>>,
+    /// Set once a localization has been ordered, whose resources must be released.
+    has_resources: bool,
     localized: Vec<LocalizedResource>,
     /// Duration of the localization; zero for a container without resources.
     localized_in: Duration,

@@ -95,6 +95,7 @@ impl Performer {
                 tracing::info!(container = %id, result, "{}", signal.as_str());
                 return result.map(|diagnostics| WorkerEvent::Signalled { id, diagnostics });
             }
+            Effect::ReleaseResources(id) => self.localizer.release(id),
             Effect::CleanUp { id, user } => self.clean_up(id, &user),
             Effect::FinishApplication { id, user } => self.finish_application(id, &user),
             Effect::EndPipelines(id) => {
@@ -193,7 +194,6 @@ impl Performer {
 
     fn clean_up(&self, id: ContainerId, user: &str) {
         self.limits.remove(&id);
-        self.localizer.release(id);
         if let Ok(user) = user.parse::<UserName>() {
             self.deletion
                 .delete(self.dirs.container_deletions(&id, &user));

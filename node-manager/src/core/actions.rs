@@ -75,6 +75,7 @@ impl Core {
         if resources.is_empty() {
             followups.push_back(Event::Localized(id));
         } else {
+            record.has_resources = true;
             let user = Arc::clone(&record.user);
             self.effects.push(Effect::Localize {
                 id,
@@ -111,6 +112,9 @@ impl Core {
         if let Some(record) = self.containers.get_mut(&id) {
             record.context = None;
             record.localized = Vec::new();
+            if record.has_resources {
+                self.effects.push(Effect::ReleaseResources(id));
+            }
             let user = Arc::clone(&record.user);
             self.effects.push(Effect::CleanUp { id, user });
         }

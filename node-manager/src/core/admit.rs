@@ -240,6 +240,7 @@ impl Core {
                 token,
                 user,
                 context: Some(Box::new(context)),
+                has_resources: false,
                 localized: Vec::new(),
                 localized_in: Duration::ZERO,
                 accepted_us: received_us,

@@ -53,8 +53,9 @@ pub enum Effect {
         /// Signal to send.
         signal: ContainerSignal,
     },
-    /// Release the resources of a container: references to the cache at once, directories in the
-    /// background.
+    /// Release the cached resources of a container whose localization was ordered.
+    ReleaseResources(ContainerId),
+    /// Delete the directories of a container that has ended, in the background.
     CleanUp {
         /// Id of the container.
         id: ContainerId,

@@ -134,9 +134,8 @@ fn an_evicted_container_is_frozen_and_thawed_by_effects() {
     assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
 }
 
-#[test]
-fn what_resources_cost_is_counted_by_whether_they_were_there() {
-    let mut node = Node::new();
+/// A container with one resource.
+fn request_with_resource(n: i64) -> StartRequest {
     let spec = ResourceSpec {
         url: ResourceUrl {
             scheme: None,
@@ -150,11 +149,34 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
         kind: ResourceKind::File,
         visibility: Visibility::Public,
     };
-    let mut request = request(1);
+    let mut request = request(n);
     if let Ok(context) = &mut request.context {
         context.resources = vec![("l".to_owned(), spec)];
     }
-    node.core.start(asker(), request, node.now);
+    request
+}
+
+#[test]
+fn only_a_container_that_had_resources_releases_some() {
+    let mut node = Node::new();
+    node.core.start(asker(), request_with_resource(1), node.now);
+    let (first, second) = (container_id(1), container_id(2));
+    assert_eq!(node.work(), [Work::Localize(first)]);
+    let failed = WorkerEvent::LocalizationFailed {
+        id: first,
+        diagnostics: "the source is gone".to_owned(),
+    };
+    node.core.handle(failed, node.now, 0);
+    assert_eq!(node.work(), [Work::Release(first), Work::CleanUp(first)]);
+    node.run(2);
+    node.exit(2, 0);
+    assert_eq!(node.work(), [Work::Launch(second), Work::CleanUp(second)]);
+}
+
+#[test]
+fn what_resources_cost_is_counted_by_whether_they_were_there() {
+    let mut node = Node::new();
+    node.core.start(asker(), request_with_resource(1), node.now);
     let resource = |bytes, was_cached| LocalizedResource {
         link: "l".to_owned(),
         path: "/r".into(),
