@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
 
 use records::ContainerId;
 
@@ -160,16 +161,31 @@ impl ProcessTable {
     }
 }
 
-/// Returns the first thread's children, to which the kernel adds adopted orphans, as text. The
+/// Returns the kernel's list of the first thread's children, to which it adds adopted orphans. The
 /// thread starts no containers, so the list is short.
-fn adopting_threads_children(agent: i32) -> io::Result<String> {
-    std::fs::read_to_string(format!("/proc/{agent}/task/{agent}/children"))
+fn adopting_threads_children(agent: i32) -> io::Result<File> {
+    File::open(format!("/proc/{agent}/task/{agent}/children"))
 }
 
-/// Returns whether the agent has no adopted child, alive or dead; `false` if the kernel does not
-/// list children.
-pub(super) fn adopted_none(agent: i32) -> bool {
-    adopting_threads_children(agent).is_ok_and(|list| list.is_empty())
+/// The list of the agent's adopted children, kept open: to look for them costs one system call.
+pub(super) struct AdoptedChildren {
+    /// `None` if the kernel does not list children.
+    list: Option<File>,
+}
+
+impl AdoptedChildren {
+    pub(super) fn of(agent: i32) -> Self {
+        let list = adopting_threads_children(agent).ok();
+        Self { list }
+    }
+
+    /// Returns whether the agent has no adopted child, alive or dead; `false` if the kernel does
+    /// not list children.
+    pub(super) fn is_empty(&self) -> bool {
+        let list = self.list.as_ref();
+        // Read from its beginning, the list is made anew.
+        list.is_some_and(|list| list.read_at(&mut [0], 0).is_ok_and(|read| read == 0))
+    }
 }
 
 /// Children of the agent that it did not start: orphans that it adopted. Those that have ended are
@@ -178,7 +194,7 @@ pub(super) fn adopted_none(agent: i32) -> bool {
 /// `is_leader` tells the session leaders that others watch and reap; children in the agent's own
 /// session were started by the agent for other purposes, and whoever started them reaps them.
 pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Vec<Process>> {
-    let list = adopting_threads_children(agent)?;
+    let list = io::read_to_string(adopting_threads_children(agent)?)?;
     let own_session = Process::read(agent).map(|process| process.session);
     let pids = list
         .split_ascii_whitespace()

@@ -12,7 +12,7 @@ use records::ContainerId;
 use tokio::sync::{mpsc, oneshot};
 
 use super::process_tree::{
-    Process, ProcessTable, adopted, adopted_none, adopts_orphans, container_of, shares_session,
+    AdoptedChildren, Process, ProcessTable, adopted, adopts_orphans, container_of, shares_session,
 };
 use super::registry::Registry;
 
@@ -47,7 +47,7 @@ struct Question {
 #[derive(Clone)]
 pub(super) struct Scanner {
     requests: mpsc::Sender<Request>,
-    agent: i32,
+    children: Arc<AdoptedChildren>,
 }
 
 impl Scanner {
@@ -63,13 +63,14 @@ impl Scanner {
         thread::Builder::new()
             .name("process-scan".to_owned())
             .spawn(move || scan.serve(asked))?;
-        Ok(Self { requests, agent })
+        let children = Arc::new(AdoptedChildren::of(agent));
+        Ok(Self { requests, children })
     }
 
     /// The living processes of a container without its leader. Empty when the scanner has gone.
     pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Vec<Process> {
         // Most containers leave nothing behind: one small read here saves two thread switches.
-        if scope == Scope::LeftOvers && adopts_orphans() && adopted_none(self.agent) {
+        if scope == Scope::LeftOvers && adopts_orphans() && self.children.is_empty() {
             return Vec::new();
         }
         let (answer, answered) = oneshot::channel();
@@ -92,7 +93,7 @@ impl Scanner {
 
     /// Reaps adopted orphans that have ended, soon.
     pub(super) async fn reap(&self) {
-        if adopted_none(self.agent) {
+        if self.children.is_empty() {
             return;
         }
         if self.requests.send(Request::Reap).await.is_err() {
