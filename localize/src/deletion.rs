@@ -8,7 +8,7 @@ use std::cmp::Ordering as Order;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use crate::config::DeletionConfig;
 
 use super::dirs::Disk;
-use super::remove_tree::{Incomplete, open_for_removal, remove_tree};
+use super::remove_tree::{Incomplete, OWNER_ALL, open_for_removal, remove_tree};
+use dir_handle::DirHandle;
 
 /// Limit on queued deletions. One is about 400 bytes, so a full queue is 100 MB; only a long debug
 /// delay fills it, at hundreds of containers a second. Folders beyond the limit stay on the disk
@@ -87,14 +88,25 @@ impl Deletion {
         let Some((last, parents)) = self.names.split_last() else {
             return Ok(());
         };
-        let mut folder = self.disk.root.try_clone()?;
-        for name in parents {
-            folder = match open_for_removal(&folder, name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                opened => opened?,
-            };
-        }
+        let folder = match self.open_parent(parents) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
         remove_tree(&folder, last.as_ref(), is_stopping)
+    }
+
+    /// Opens the folder at the end of `parents`; restores permissions that its owner has removed on
+    /// the way.
+    fn open_parent(&self, parents: &[String]) -> io::Result<DirHandle> {
+        let root = &self.disk.root;
+        let path = Path::new(".").join(parents.iter().collect::<PathBuf>());
+        match root.open_beneath(&path) {
+            Ok(folder) if folder.mode_bits()? & OWNER_ALL == OWNER_ALL => Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+            Ok(_) | Err(_) => parents.iter().try_fold(root.try_clone()?, |folder, name| {
+                open_for_removal(&folder, name)
+            }),
+        }
     }
 }
 
@@ -322,10 +334,8 @@ impl Eq for Queued {}
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
-    use std::path::Path;
 
     use super::*;
-    use dir_handle::DirHandle;
 
     fn service(debug_delay_sec: Option<u64>) -> DeletionService {
         let config = DeletionConfig {

@@ -28,7 +28,7 @@ const ROUNDS_MAX: usize = 1 << 16;
 const MOUNTS_NAMED_MAX: usize = 16;
 
 /// Permission bits with which the owner can empty a folder.
-const OWNER_ALL: u32 = 0o700;
+pub(super) const OWNER_ALL: u32 = 0o700;
 
 /// Reason for which a tree, or a part of it, is still there.
 #[derive(Debug)]
@@ -185,28 +185,34 @@ impl Round<'_> {
     }
 
     fn remove(&mut self, folder: &DirHandle, name: &OsStr, depth: usize) -> io::Result<()> {
-        match folder.kind(name)? {
-            None => return Ok(()),
-            Some(FileKind::File | FileKind::Link | FileKind::Special) => {
-                ignore_missing(folder.unlink(name))?
-            }
-            Some(FileKind::Directory) if depth < DEPTH_MAX => {
-                let inner = open_for_removal(folder, name)?;
-                self.path.push(name);
-                self.empty(&inner, depth + 1);
-                self.path.pop();
-                ignore_missing(folder.remove_dir(name))?;
-            }
-            Some(FileKind::Directory) => {
-                // A move of a folder writes to it, since its `..` changes.
-                open_for_removal(folder, name)?;
-                // Random, so that the owner cannot have created that name.
-                let unguessed = format!(".deep-{:032x}", rand::random::<u128>());
-                ignore_missing(folder.rename(name, self.top, unguessed))?;
+        // Most names are files, and most folders of a container are empty: trying costs one system
+        // call where looking first would cost one more for each name.
+        if let Err(error) = ignore_missing(folder.unlink(name)) {
+            match folder.kind(name)? {
+                None => {}
+                Some(FileKind::File | FileKind::Link | FileKind::Special) => return Err(error),
+                Some(FileKind::Directory) => self.remove_folder(folder, name, depth)?,
             }
         }
         self.removed += 1;
         Ok(())
+    }
+
+    fn remove_folder(&mut self, parent: &DirHandle, name: &OsStr, depth: usize) -> io::Result<()> {
+        if ignore_missing(parent.remove_dir(name)).is_ok() {
+            return Ok(());
+        }
+        let inner = open_for_removal(parent, name)?;
+        if depth < DEPTH_MAX {
+            self.path.push(name);
+            self.empty(&inner, depth + 1);
+            self.path.pop();
+            return ignore_missing(parent.remove_dir(name));
+        }
+        // A move of a folder writes to it, since its `..` changes: it was opened for its permissions.
+        // Random, so that the owner cannot have created that name.
+        let unguessed = format!(".deep-{:032x}", rand::random::<u128>());
+        ignore_missing(parent.rename(name, self.top, unguessed))
     }
 
     fn note(&mut self, result: io::Result<()>) {
