@@ -13,14 +13,17 @@
 //! path. May not know any other crate of the workspace.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
+use nix::fcntl::{
+    AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat, renameat,
+};
 use nix::sys::stat::{
     FchmodatFlags, FileStat, Mode, SFlag, fchmod, fchmodat, fstat, fstatat, mkdirat,
 };
@@ -32,6 +35,9 @@ const DIRECTORY_FLAGS: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
+
+/// Bits of a file's mode that are permissions.
+const MODE_BITS: u32 = 0o7777;
 
 /// Limits of a walk from a handle: no link, no mount, nothing above the handle.
 const STAYING_INSIDE: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
@@ -57,11 +63,23 @@ pub enum FileKind {
     Special,
 }
 
-/// Kind, length and time of a file.
+/// Facts that the file system keeps about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStatus {
     /// Kind of the file.
     pub kind: FileKind,
+    /// Number of the inode on its file system.
+    pub inode: u64,
+    /// Disk space of the file, in units of 512 bytes.
+    pub blocks: u64,
+    /// Permission bits, without the kind.
+    pub mode_bits: u32,
+    /// Number of names of the file.
+    pub links: u64,
+    /// User id of the owner.
+    pub owner: u32,
+    /// Group id of the file.
+    pub group: u32,
     /// Length of the file, in bytes.
     pub length: u64,
     /// Time of the last modification, in seconds since the epoch.
@@ -83,12 +101,44 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
     Ok(name)
 }
 
-fn kind_of(stat: &FileStat) -> FileKind {
-    match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
+fn kind_of(mode: u32) -> FileKind {
+    match SFlag::from_bits_truncate(mode & SFlag::S_IFMT.bits()) {
         SFlag::S_IFREG => FileKind::File,
         SFlag::S_IFDIR => FileKind::Directory,
         SFlag::S_IFLNK => FileKind::Link,
         _ => FileKind::Special,
+    }
+}
+
+impl From<&FileStat> for FileStatus {
+    fn from(stat: &FileStat) -> Self {
+        Self {
+            kind: kind_of(stat.st_mode),
+            inode: stat.st_ino,
+            blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
+            mode_bits: stat.st_mode & MODE_BITS,
+            links: stat.st_nlink,
+            owner: stat.st_uid,
+            group: stat.st_gid,
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+            modified_s: stat.st_mtime,
+        }
+    }
+}
+
+impl From<&Metadata> for FileStatus {
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            kind: kind_of(metadata.mode()),
+            inode: metadata.ino(),
+            blocks: metadata.blocks(),
+            mode_bits: metadata.mode() & MODE_BITS,
+            links: metadata.nlink(),
+            owner: metadata.uid(),
+            group: metadata.gid(),
+            length: metadata.size(),
+            modified_s: metadata.mtime(),
+        }
     }
 }
 
@@ -269,15 +319,16 @@ impl DirHandle {
         }
     }
 
-    /// Returns kind, length and time of `name`; a link itself rather than its target.
+    /// Returns the facts about `name`; a link itself rather than its target.
     pub fn status(&self, name: impl AsRef<OsStr>) -> io::Result<FileStatus> {
         let name = single(name.as_ref())?;
         let stat = fstatat(&self.fd, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-        Ok(FileStatus {
-            kind: kind_of(&stat),
-            length: u64::try_from(stat.st_size).unwrap_or(0),
-            modified_s: stat.st_mtime,
-        })
+        Ok(FileStatus::from(&stat))
+    }
+
+    /// Returns the target of the symbolic link `name`.
+    pub fn read_link(&self, name: impl AsRef<OsStr>) -> io::Result<OsString> {
+        Ok(readlinkat(&self.fd, single(name.as_ref())?)?)
     }
 
     /// Moves `name` to `new_name` in `new`, replacing a file or an empty directory there.
@@ -320,7 +371,7 @@ impl DirHandle {
 
     /// Returns the permission bits of the directory itself.
     pub fn mode_bits(&self) -> io::Result<u32> {
-        Ok(fstat(&self.fd)?.st_mode & 0o7777)
+        Ok(fstat(&self.fd)?.st_mode & MODE_BITS)
     }
 
     /// Sets the permission bits of `name`; a link there is an error.

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use dir_handle::{DirHandle, FileKind};
@@ -107,11 +107,6 @@ impl Directory {
             }),
             Err(source) => Err(file_error("open directory", below, source)),
         }
-    }
-
-    /// Returns a path to the open directory itself, wherever it has been moved to.
-    pub(super) fn handle_path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.as_fd().as_raw_fd()))
     }
 
     /// Creates an empty file for the script's output until it redirects itself. `None` on a

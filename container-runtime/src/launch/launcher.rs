@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cgroup::Cgroup;
+use localize::ContainerFolder;
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
+use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -19,7 +21,7 @@ use super::LINKS_MAX;
 use super::context::{
     ContainerSignal, LAUNCH_SCRIPT, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, PlanError,
 };
-use super::debug_info::{DebugInfo, DebugJob};
+use super::debug_info::{DebugInfo, DebugJob, DebugTicket, Undescribed};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
 use super::error::LaunchError;
@@ -281,6 +283,18 @@ struct Prepared {
     links: Vec<ResolvedLink>,
 }
 
+impl Prepared {
+    /// Returns the description to make once the process exists.
+    fn into_description(self) -> (DebugTicket, Undescribed) {
+        DebugTicket::of(DebugJob {
+            script: self.script,
+            work_dir: self.work_dir,
+            log_dir: self.log_dir,
+            links: self.links,
+        })
+    }
+}
+
 impl Worker {
     fn start_missing_thread(self: &Arc<Self>, lane: &Arc<Lane<Job>>) -> io::Result<()> {
         let Some(number) = lane.missing_thread() else {
@@ -351,9 +365,18 @@ impl Worker {
             },
             signals,
         };
-        let watch = self.watch(plan, orders, prepared, leader);
+        let log_dir = plan.dirs.log_dir;
+        let (ticket, undescribed) = self
+            .debug_info
+            .as_ref()
+            .map(|_| prepared.into_description())
+            .unzip();
+        let watch = self.watch(id, log_dir, orders, ticket, leader);
         self.runtime
             .spawn(watch.run(Arc::clone(&self.shared), launched));
+        if let Some((debug_info, undescribed)) = self.debug_info.as_ref().zip(undescribed) {
+            debug_info.describe(undescribed);
+        }
         Ok(())
     }
 
@@ -433,33 +456,23 @@ impl Worker {
 
     fn watch(
         &self,
-        plan: LaunchPlan,
+        id: ContainerId,
+        log_dir: ContainerFolder,
         orders: watch::Receiver<Order>,
-        prepared: Prepared,
-        leader: tokio::io::unix::AsyncFd<Leader>,
+        debug_info: Option<DebugTicket>,
+        leader: AsyncFd<Leader>,
     ) -> Watch {
-        let LaunchPlan {
-            container_id, dirs, ..
-        } = plan;
-        let debug_info = self.debug_info.as_ref().and_then(|debug_info| {
-            debug_info.describe(DebugJob {
-                script: prepared.script,
-                work_dir: prepared.work_dir,
-                log_dir: dirs.log_dir.clone(),
-                links: prepared.links,
-            })
-        });
         Watch {
-            id: container_id,
+            id,
             leader,
             orders,
-            log_dir: dirs.log_dir,
+            log_dir,
             debug_info,
             confined: self
                 .config
                 .isolation
                 .as_ref()
-                .map(|isolation| isolation.confined(container_id)),
+                .map(|isolation| isolation.confined(id)),
             seen: Vec::new(),
             foreseen: None,
         }
