@@ -172,10 +172,10 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
     let null = dev_null().map_err(SpawnError::Prepare)?;
     let stdio = command
         .stdio
-        .map(|file| duplicate_above_stdio(file.unwrap_or_else(|| null.as_fd())));
+        .map(|file| AboveStdio::of(file.unwrap_or_else(|| null.as_fd())));
     let [input, output, error] = stdio;
     let stdio = [input?, output?, error?];
-    let directory = duplicate_above_stdio(command.directory)?;
+    let directory = AboveStdio::of(command.directory)?;
     let arguments = pointers(command.arguments.iter().copied());
     let mut environment = pointers(command.environment.iter().map(CString::as_c_str));
     let pid_entry = command.pid_entry.and_then(|index| {
@@ -228,13 +228,34 @@ fn dev_null() -> io::Result<&'static File> {
     Ok(NULL.get_or_init(|| null))
 }
 
-/// Duplicates a descriptor to a number above 2: the child replaces 0 to 2 and must not lose it.
-fn duplicate_above_stdio(file: BorrowedFd<'_>) -> Result<OwnedFd, SpawnError> {
-    let copy = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(3));
-    let copy = copy.map_err(|errno| SpawnError::Prepare(errno.into()))?;
-    #[expect(unsafe_code, reason = "nix gives the new descriptor as a number")]
-    // SAFETY: the kernel has just created this descriptor, and no other code knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+/// A descriptor whose number is above 2: the child replaces 0 to 2 and must not lose it.
+enum AboveStdio<'a> {
+    Itself(BorrowedFd<'a>),
+    Duplicate(OwnedFd),
+}
+
+impl<'a> AboveStdio<'a> {
+    /// Duplicates a descriptor whose own number is too low.
+    fn of(file: BorrowedFd<'a>) -> Result<Self, SpawnError> {
+        if file.as_raw_fd() > libc::STDERR_FILENO {
+            return Ok(Self::Itself(file));
+        }
+        let copy = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(libc::STDERR_FILENO + 1));
+        let copy = copy.map_err(|errno| SpawnError::Prepare(errno.into()))?;
+        #[expect(unsafe_code, reason = "nix gives the new descriptor as a number")]
+        // SAFETY: the kernel has just created this descriptor, and no other code knows it.
+        let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+        Ok(Self::Duplicate(copy))
+    }
+}
+
+impl AsRawFd for AboveStdio<'_> {
+    fn as_raw_fd(&self) -> c_int {
+        match self {
+            Self::Itself(file) => file.as_raw_fd(),
+            Self::Duplicate(copy) => copy.as_raw_fd(),
+        }
+    }
 }
 
 /// Returns the addresses of the strings, ended by a null pointer, as `execve` requires.
