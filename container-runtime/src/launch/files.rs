@@ -63,19 +63,23 @@ impl Directory {
     /// Creates a file of exactly this mode, after removing an existing one (of a first launch in
     /// the same directory).
     pub(super) fn create(&self, name: &str, mode: u32, content: &[u8]) -> Result<(), LaunchError> {
-        let mut file = match self.handle.create_file(name, mode) {
+        let mut file = self.create_empty(name, mode)?;
+        file.write_all(content).map_err(self.error("write", name))
+    }
+
+    fn create_empty(&self, name: &str, mode: u32) -> Result<File, LaunchError> {
+        let created = match self.handle.create_file(name, mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.remove(name)?;
                 self.handle.create_file(name, mode)
             }
             created => created,
-        }
-        .map_err(self.error("create", name))?;
-        file.write_all(content).map_err(self.error("write", name))
+        };
+        created.map_err(self.error("create", name))
     }
 
     /// Removes a file; no error if it does not exist.
-    pub(super) fn remove(&self, name: &str) -> Result<(), LaunchError> {
+    fn remove(&self, name: &str) -> Result<(), LaunchError> {
         match self.handle.unlink(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(self.error("remove", name)(error))
@@ -86,9 +90,16 @@ impl Directory {
 
     /// Creates a directory, or sets the mode of an existing one. A link there is an error.
     fn make_directory(&self, name: &str, mode: u32) -> Result<(), LaunchError> {
-        let made = self.handle.ensure(name, mode);
-        made.map_err(self.error("create directory", name))?
-            .set_mode(mode)
+        let existing = match self.handle.create(name, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.handle.open(name),
+            created => {
+                return created
+                    .map(drop)
+                    .map_err(self.error("create directory", name));
+            }
+        };
+        existing
+            .and_then(|existing| existing.set_mode(mode))
             .map_err(self.error("set the mode of", name))
     }
 
@@ -112,8 +123,7 @@ impl Directory {
     /// Creates an empty file for the script's output until it redirects itself. `None` on a
     /// failure: then the output is lost, but the container runs.
     pub(super) fn output(&self, name: &str) -> Option<File> {
-        self.remove(name).ok()?;
-        self.handle.create_file(name, 0o640).ok()
+        self.create_empty(name, 0o640).ok()
     }
 
     /// Returns the names in the directory.
