@@ -123,7 +123,7 @@ impl Launcher {
             broken: Arc::clone(&broken),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
-        let (lanes, ends) = Lanes::new(config.launch_threads_max);
+        let lanes = Lanes::new(config.launch_threads_max);
         let isolation = config.isolation.clone();
         let worker = Arc::new(Worker {
             config,
@@ -131,8 +131,8 @@ impl Launcher {
             debug_info,
             runtime,
         });
-        for lane in ends {
-            worker.start_missing_thread(&Arc::new(lane))?;
+        for lane in lanes.all() {
+            worker.start_missing_thread(lane)?;
         }
         Ok(Self {
             registry,
