@@ -209,8 +209,8 @@ impl Round<'_> {
             self.path.pop();
             return ignore_missing(parent.remove_dir(name));
         }
-        // A move of a folder writes to it, since its `..` changes: it was opened for its permissions.
-        // Random, so that the owner cannot have created that name.
+        // A move of a folder writes to it, since its `..` changes: opening has restored its
+        // permissions. The name is random, so that the owner cannot have created it.
         let unguessed = format!(".deep-{:032x}", rand::random::<u128>());
         ignore_missing(parent.rename(name, self.top, unguessed))
     }
