@@ -66,6 +66,8 @@ pub struct RoleHistoryOptIn {
     pub service: String,
     /// Whether guaranteed containers, too, are asked for on the nodes of the history.
     pub guaranteed: bool,
+    /// Placement policies of the roles, as the AMRMProxy reads them; `None` for the defaults.
+    pub policy: Option<String>,
 }
 
 /// Reason for which no cluster can run a job.
@@ -295,6 +297,7 @@ mod tests {
             job.role_history = Some(RoleHistoryOptIn {
                 service: "../other".to_owned(),
                 guaranteed: false,
+                policy: None,
             });
         };
         assert_eq!(with(&escaping), JobError::ServiceName);

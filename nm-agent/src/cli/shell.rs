@@ -65,6 +65,10 @@ pub(super) struct ShellArguments {
     /// unless the node sets another, and then accepts any node
     #[arg(long, requires = "role_history")]
     role_history_guaranteed: bool,
+    /// Placement policies of the history's roles, such as `*=timeout:10` or `*=strict`. A node that
+    /// cannot read them keeps to the defaults
+    #[arg(long, value_name = "POLICIES", requires = "role_history")]
+    role_history_policy: Option<String>,
     /// A variable of the command's environment; may be given again
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, String)>,
@@ -118,6 +122,7 @@ impl ShellArguments {
             role_history: self.role_history.clone().map(|service| RoleHistoryOptIn {
                 service,
                 guaranteed: self.role_history_guaranteed,
+                policy: self.role_history_policy.clone(),
             }),
             ..Job::new(self.command.clone())
         };

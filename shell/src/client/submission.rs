@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use records::{ApplicationId, Resource};
-use role_history::opt_in::{GUARANTEED_VARIABLE, SERVICE_VARIABLE};
+use role_history::opt_in::{GUARANTEED_VARIABLE, POLICY_VARIABLE, SERVICE_VARIABLE};
 use wire::proto::hadoop_yarn::{ApplicationSubmissionContextProto, ContainerLaunchContextProto};
 
 use crate::job::JobError;
@@ -42,6 +42,8 @@ pub(super) fn context(
         if history.guaranteed {
             environment.push((GUARANTEED_VARIABLE, "true".to_owned()).into());
         }
+        let policy = history.policy.iter().cloned();
+        environment.extend(policy.map(|policy| (POLICY_VARIABLE, policy).into()));
     }
     let master = ContainerLaunchContextProto {
         environment,
@@ -105,19 +107,22 @@ mod tests {
                 .filter(|(name, _)| name != VARIABLE)
                 .collect::<Vec<_>>()
         };
-        let opt_in = |guaranteed| {
+        let opt_in = |guaranteed, policy: Option<&str>| {
             Some(RoleHistoryOptIn {
                 service: "search".to_owned(),
                 guaranteed,
+                policy: policy.map(str::to_owned),
             })
         };
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let service = variable("NM_AGENT_ROLE_HISTORY", "search");
         let guaranteed = variable("NM_AGENT_ROLE_HISTORY_GUARANTEED", "true");
         assert_eq!(variables(None), []);
-        let both = [service, guaranteed];
-        assert_eq!(variables(opt_in(false)), both[..1]);
-        assert_eq!(variables(opt_in(true)), both);
+        let policy = variable("NM_AGENT_ROLE_HISTORY_POLICY", "1=strict");
+        let all = [service, guaranteed, policy];
+        assert_eq!(variables(opt_in(false, None)), all[..1]);
+        assert_eq!(variables(opt_in(true, None)), all[..2]);
+        assert_eq!(variables(opt_in(true, Some("1=strict"))), all);
     }
 
     #[test]
