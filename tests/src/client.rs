@@ -7,7 +7,7 @@ use records::{ApplicationId, Resource};
 use tokio::runtime::Runtime;
 use wire::proto::hadoop_yarn::{
     ApplicationReportProto, ApplicationSubmissionContextProto, GetApplicationReportRequestProto,
-    GetNewApplicationRequestProto, SubmitApplicationRequestProto,
+    GetNewApplicationRequestProto, ResourceRequestProto, SubmitApplicationRequestProto,
 };
 use wire::protocol::application_client::{
     self, GetApplicationReport, GetNewApplication, SubmitApplication,
@@ -32,6 +32,15 @@ impl Client {
     /// When nothing listens there.
     #[must_use]
     pub fn connect(port: u16) -> Self {
+        Self::connect_to((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// Connects to the client port of a ResourceManager.
+    ///
+    /// # Panics
+    /// When nothing listens there.
+    #[must_use]
+    pub fn connect_to(address: SocketAddr) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -40,7 +49,6 @@ impl Client {
         let auth = ClientAuth::Simple {
             user: current_user(),
         };
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let options = ClientOptions::default();
         let connecting = RpcClient::connect(address, application_client::PROTOCOL, auth, &options);
         let rpc = runtime
@@ -114,7 +122,30 @@ impl ShellApplication<'_> {
     #[must_use]
     #[track_caller]
     pub fn submit(&self, lab: &Lab) -> String {
-        let client = Client::connect(lab.rm_ports().client);
+        self.submit_asking(lab, Vec::new())
+    }
+
+    /// Submits the application for a container on this host, which no other is to run.
+    ///
+    /// # Panics
+    /// When the ResourceManager refuses.
+    #[must_use]
+    #[track_caller]
+    pub fn submit_on(&self, lab: &Lab, host: &str) -> String {
+        let line = |name: &str| ResourceRequestProto {
+            priority: Some(0.into()),
+            resource_name: Some(name.to_owned()),
+            capability: Some(Resource::new(u64::from(self.memory_mb), 1).into()),
+            num_containers: Some(1),
+            relax_locality: Some(name == host),
+            ..ResourceRequestProto::default()
+        };
+        self.submit_asking(lab, [host, "/default-rack", "*"].map(line).into())
+    }
+
+    #[track_caller]
+    fn submit_asking(&self, lab: &Lab, asks: Vec<ResourceRequestProto>) -> String {
+        let client = Client::connect_to(lab.rm_client_address());
         let id = client.new_application();
         let command = format!("{} 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr", self.command);
         let submission = ApplicationSubmissionContextProto {
@@ -124,6 +155,7 @@ impl ShellApplication<'_> {
             am_container_spec: Some(LaunchContext::command(&command).into_proto()),
             max_app_attempts: Some(1),
             resource: Some(Resource::new(u64::from(self.memory_mb), 1).into()),
+            am_container_resource_request: asks,
             ..ApplicationSubmissionContextProto::default()
         };
         client

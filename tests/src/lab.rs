@@ -2,6 +2,7 @@
 //! written from them.
 
 use std::fs::{self, File};
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -178,6 +179,20 @@ impl Lab {
             let name = format!("yarn.resourcemanager.{service}address");
             self.set(&name, format!("{host}:{port}"));
         }
+    }
+
+    /// Returns the address at which the ResourceManager listens for clients.
+    ///
+    /// # Panics
+    /// When the configured host has no address.
+    #[must_use]
+    pub fn rm_client_address(&self) -> SocketAddr {
+        let address = self.yarn_site.get("yarn.resourcemanager.address");
+        let addresses = address.and_then(|address| address.to_socket_addrs().ok());
+        let mut addresses = addresses.into_iter().flatten();
+        // Hadoop's servers listen by IPv4 only.
+        let found = addresses.find(SocketAddr::is_ipv4);
+        found.unwrap_or_else(|| panic!("{address:?} is no address"))
     }
 
     fn node_site_at(

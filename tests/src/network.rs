@@ -17,6 +17,9 @@ use nix::sched::{CloneFlags, unshare};
 /// Address of the test and its ResourceManager.
 pub const HUB: &str = "10.213.0.1";
 
+/// Hardware address of the test in its network.
+const HUB_MAC: &str = "02:00:0a:d5:00:01";
+
 /// Highest number of a node of one test: nodes' addresses follow the hub's.
 const NODES_MAX: u8 = 100;
 
@@ -33,7 +36,9 @@ pub fn isolated(body: impl FnOnce() + Send) {
             unshare(CloneFlags::CLONE_NEWNET)
                 .unwrap_or_else(|error| panic!("no network namespace: {error}"));
             ip("link set lo up");
-            ip("link add hub type bridge");
+            // A bridge without an address of its own takes the lowest of its ports'. A further port
+            // may change it, and what nodes send to the one before is lost until they ask again.
+            ip(&format!("link add hub address {HUB_MAC} type bridge"));
             ip(&format!("addr add {HUB}/24 dev hub"));
             ip("link set hub up");
             body();

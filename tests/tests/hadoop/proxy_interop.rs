@@ -8,8 +8,10 @@
 
 mod cluster;
 mod golden;
+mod networked_cluster;
 mod networks;
 mod restart;
+mod role_history;
 mod tokens;
 
 use tests::cluster::SLOT_MB;

@@ -3,16 +3,14 @@
 
 use records::ContainerId;
 use tests::cluster::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
-use tests::conf::Options;
 use tests::distributed_shell::{self, ContainerType, Job};
 use tests::gate::Gate;
-use tests::lab::Lab;
 use tests::map_reduce;
-use tests::network::{HUB, NodeNetwork, isolated};
-use tests::node::{Node, NodeKind};
-use tests::rm::{ResourceManager, RmKind};
+use tests::network::isolated;
+use tests::node::NodeKind;
 use tests::{require, wait};
 
+use crate::proxy_interop::networked_cluster::NetworkedCluster;
 use crate::proxy_interop::{agent, distributed};
 
 /// Number of containers of a job of several.
@@ -22,42 +20,7 @@ const CONTAINERS: usize = 10;
 /// count down from where the epoch begins.
 const NODE_IDS_END: i64 = 1 << 40;
 
-/// A node and its network. Fields are dropped in this order.
-struct Place {
-    node: Node,
-    _network: NodeNetwork,
-}
-
-/// A ResourceManager and its nodes. Fields are dropped in this order.
-struct Cluster {
-    places: Vec<Place>,
-    rm: ResourceManager,
-    lab: Lab,
-}
-
-impl Cluster {
-    /// Starts a ResourceManager and no node. For use in [`isolated`].
-    fn start(options: Options) -> Self {
-        let mut lab = Lab::new(&RmKind::Hadoop, options);
-        lab.set_rm_host(HUB);
-        Self {
-            rm: ResourceManager::start(&lab, &RmKind::Hadoop),
-            places: Vec::new(),
-            lab,
-        }
-    }
-
-    fn add_node(&mut self, kind: &NodeKind) {
-        let number = u8::try_from(self.places.len() + 1).unwrap();
-        let network = NodeNetwork::connect(number);
-        let name = format!("node{number}");
-        let node = Node::start_registered_in(&network, &self.lab, kind, &name, &self.rm);
-        self.places.push(Place {
-            node,
-            _network: network,
-        });
-    }
-
+impl NetworkedCluster {
     fn job(&self, name: &str, command: &str, containers: usize, kind: ContainerType) -> String {
         let job = Job {
             command,
@@ -93,21 +56,6 @@ impl Cluster {
             .sum()
     }
 
-    /// Returns, by node, the printed numbers of containers that wrote something, without the
-    /// masters.
-    fn used(&self, application_id: &str) -> Vec<Vec<i64>> {
-        let number = |id: &String| id.rsplit('_').next()?.parse::<i64>().ok();
-        let of = |place: &Place| {
-            let files = place.node.logs(application_id).files("stdout");
-            files
-                .keys()
-                .filter_map(number)
-                .filter(|id| *id > 1)
-                .collect()
-        };
-        self.places.iter().map(of).collect()
-    }
-
     /// Asserts that all containers ran once, each numbered by a node, and some on every node.
     #[track_caller]
     fn assert_given_out_by_nodes(&self, application_id: &str) {
@@ -126,7 +74,7 @@ impl Cluster {
 fn masters_on_any_node_reach_their_own_nodes_proxy_and_use_both_nodes() {
     require!(java, hadoop, network_namespaces);
     isolated(|| {
-        let mut cluster = Cluster::start(distributed());
+        let mut cluster = NetworkedCluster::start(distributed());
         cluster.add_node(&agent());
         cluster.add_node(&agent());
         // From here on this is the configuration of clients, and a job of MapReduce carries its
@@ -172,7 +120,7 @@ fn masters_on_any_node_reach_their_own_nodes_proxy_and_use_both_nodes() {
     });
 }
 
-impl Cluster {
+impl NetworkedCluster {
     /// Returns the present containers of an application's first attempt, without its master.
     fn containers(&self, application_id: &str) -> Result<Vec<String>, String> {
         let attempts = self.rm.attempts(application_id)?;
@@ -196,7 +144,7 @@ impl Cluster {
 fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
     require!(java, hadoop, network_namespaces);
     isolated(|| {
-        let mut cluster = Cluster::start(distributed());
+        let mut cluster = NetworkedCluster::start(distributed());
         cluster.add_node(&agent());
         // The gate keeps the master on the agent's node until the other is there.
         let gate = Gate::at(cluster.lab.folder().join("gate"));
