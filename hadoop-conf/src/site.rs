@@ -34,6 +34,7 @@ impl Site {
         let core = table.defaults(DefaultSource::CoreDefault);
         site.properties.add_defaults(core);
         site.add(conf_dirs, "core-site.xml");
+        site.add(conf_dirs, "hdfs-site.xml");
         let yarn = table.defaults(DefaultSource::YarnDefault);
         site.properties.add_defaults(yarn);
         if !site.add(conf_dirs, YARN_SITE) {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hadoop_fs::FsError;
 use thiserror::Error;
 
 use super::user_name::InvalidUserName;
@@ -107,14 +108,9 @@ fn list(causes: &[UnusableDir]) -> String {
 /// search.
 #[derive(Debug, Error)]
 pub enum FetchError {
-    /// URL of a file system that this build does not read.
-    #[error("No FileSystem for scheme \"{scheme}\"")]
-    UnsupportedScheme {
-        /// URL of the resource.
-        url: String,
-        /// Scheme of the URL.
-        scheme: String,
-    },
+    /// Failure of a file system other than the node's own, or a scheme that none has.
+    #[error(transparent)]
+    FileSystem(#[from] FsError),
     /// Source that does not exist (Hadoop: `RawLocalFileSystem.getFileStatus`).
     #[error("File {url} does not exist")]
     Missing {
@@ -214,11 +210,9 @@ pub enum FetchError {
 
 impl FetchError {
     /// Returns the class of Hadoop's exception with this text; `None` for a text of our own.
-    const fn java_class(&self) -> Option<&'static str> {
+    fn java_class(&self) -> Option<&str> {
         match self {
-            Self::UnsupportedScheme { .. } => {
-                Some("org.apache.hadoop.fs.UnsupportedFileSystemException")
-            }
+            Self::FileSystem(error) => java_class(error),
             Self::Missing { .. } => Some("java.io.FileNotFoundException"),
             Self::Changed { .. } | Self::NotPublic { .. } => Some("java.io.IOException"),
             Self::Source { .. }
@@ -237,11 +231,31 @@ impl FetchError {
 
     /// Returns what Hadoop's text does not tell; often empty. Stands where Java has its stack.
     fn note(&self) -> String {
-        if let Self::UnsupportedScheme { url, .. } = self {
-            format!("cannot read {url}: this build reads only file: resources")
+        if let Self::FileSystem(FsError::UnsupportedScheme { uri, .. }) = self {
+            format!("cannot read {uri}: only file: and hdfs: resources are read")
         } else {
             String::new()
         }
+    }
+}
+
+/// Returns the class of Hadoop's exception with the text of a file system's error.
+fn java_class(error: &FsError) -> Option<&str> {
+    match error {
+        FsError::UnsupportedScheme { .. } => {
+            Some("org.apache.hadoop.fs.UnsupportedFileSystemException")
+        }
+        FsError::NotFound { .. } => Some("java.io.FileNotFoundException"),
+        FsError::WithoutHdfs { .. }
+        | FsError::Authentication { .. }
+        | FsError::NoHost { .. }
+        | FsError::Exists { .. }
+        | FsError::Denied { .. }
+        | FsError::Remote { .. }
+        | FsError::TimedOut { .. }
+        | FsError::TooMany { .. }
+        | FsError::Io { .. }
+        | FsError::Client { .. } => None,
     }
 }
 

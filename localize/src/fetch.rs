@@ -7,26 +7,29 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
+use hadoop_fs::{FileSystems, FsError};
 use records::EpochMillis;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::budget::{Budget, CopyError, Exhausted};
 use super::error::FetchError;
-use super::layout::CacheModes;
+use super::layout::{CacheModes, Scope};
 use super::local_source::LocalSource;
 use super::progress::Progress;
+use super::remote_source::RemoteSource;
 use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::unpack::{self, Packing};
+use super::user_name::UserName;
 use dir_handle::DirHandle;
 
 /// Deepest folder of a source that is copied. Each level is one recursion, so a link to its own
 /// parent ends here.
 const SOURCE_DEPTH_MAX: usize = 64;
 
-/// A file system that resources are read from. Another scheme is another implementation, chosen in
-/// [`source_of`].
+/// A file system that resources are read from, chosen by [`sources`].
 pub(super) trait Source {
     /// Opens a file or reads a folder. With `public`, refuses with
     /// [`io::ErrorKind::PermissionDenied`] a file that other users may not read, or may not reach
@@ -64,35 +67,37 @@ pub(super) struct Fetch<'a> {
     pub(super) modes: CacheModes,
     pub(super) wall_clock: fn() -> EpochMillis,
     pub(super) progress: &'a Progress,
-    /// Chooses the file system of a URL: [`source_of`].
-    pub(super) source_of: SourceOf,
+    /// File system of the resource.
+    pub(super) source: &'a dyn Source,
 }
 
-/// Function that chooses the file system of a URL.
-pub(super) type SourceOf = fn(&ResourceUrl) -> Result<Box<dyn Source>, FetchError>;
+/// Function that opens the file system of a URL for the downloads of a cache.
+pub(super) type SourceOf =
+    Arc<dyn Fn(&ResourceUrl, &Scope) -> Result<Box<dyn Source>, FetchError> + Send + Sync>;
 
 /// Downloads the resource into the folder and returns its size in bytes.
 pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
-    let source = (job.source_of)(&job.spec.url)?;
     let mut copy = Copy {
         job,
-        source: source.as_ref(),
         budget: Budget::new(job.target, job.progress),
     };
     copy.resource()?;
     Ok(copy.budget.written_bytes())
 }
 
-/// Returns the file system that holds a resource.
-pub(super) fn source_of(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
-    match url.scheme.as_deref() {
-        None => Ok(Box::new(LocalSource)),
-        Some(scheme) if scheme.eq_ignore_ascii_case("file") => Ok(Box::new(LocalSource)),
-        Some(scheme) => Err(FetchError::UnsupportedScheme {
-            url: url.to_string(),
-            scheme: scheme.to_owned(),
-        }),
-    }
+/// Returns the function that opens these file systems: with the identity of the cache's user, or of
+/// `own_user` for public resources (Hadoop: `ResourceLocalizationService`, whose public localizer
+/// runs as the NodeManager).
+pub(super) fn sources(file_systems: Arc<FileSystems>, own_user: String) -> SourceOf {
+    Arc::new(move |url, scope| {
+        let uri = file_systems.resolve(&url.to_uri());
+        if uri.has_scheme("file") {
+            return Ok(Box::new(LocalSource));
+        }
+        let user = scope.user().map_or(own_user.as_str(), UserName::as_str);
+        let file_system = file_systems.open(&uri, user)?;
+        Ok(Box::new(RemoteSource::new(file_system)))
+    })
 }
 
 /// Content whose every read counts as a step: archives are read by foreign code, which may read for
@@ -124,7 +129,6 @@ impl Content for Counted<'_> {
 
 struct Copy<'a> {
     job: &'a Fetch<'a>,
-    source: &'a dyn Source,
     budget: Budget<'a>,
 }
 
@@ -159,11 +163,13 @@ impl Copy<'_> {
     }
 
     fn open(&self, path: &Path) -> Result<Opened, FetchError> {
-        let opened = self.source.open(path, self.job.public);
+        let opened = self.job.source.open(path, self.job.public);
         opened.map_err(|source| {
             let (url, kind) = (&self.job.spec.url, source.kind());
             let resource = url.to_string();
-            if self.job.public && kind == io::ErrorKind::PermissionDenied {
+            if source.get_ref().is_some_and(|error| error.is::<FsError>()) {
+                read_error(path, source)
+            } else if self.job.public && kind == io::ErrorKind::PermissionDenied {
                 FetchError::NotPublic { url: resource }
             } else if kind == io::ErrorKind::NotFound && path == Path::new(&url.path) {
                 FetchError::Missing { url: resource }
@@ -262,10 +268,13 @@ fn special(path: &Path) -> FetchError {
 }
 
 fn read_error(path: &Path, source: io::Error) -> FetchError {
-    FetchError::Source {
-        action: "read",
-        path: path.display().to_string(),
-        source,
+    match source.downcast() {
+        Ok(error) => FetchError::FileSystem(error),
+        Err(source) => FetchError::Source {
+            action: "read",
+            path: path.display().to_string(),
+            source,
+        },
     }
 }
 

@@ -61,6 +61,14 @@ impl Scope {
         }
     }
 
+    /// Returns the user whose containers share the cache; `None` for the public one.
+    pub(super) fn user(&self) -> Option<&UserName> {
+        match self {
+            Self::Public => None,
+            Self::Private(user) | Self::Application(user, _) => Some(user),
+        }
+    }
+
     /// Returns whether every user of the node may read the cache.
     pub(super) fn is_public(&self) -> bool {
         matches!(self, Self::Public)

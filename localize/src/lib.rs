@@ -30,6 +30,7 @@ mod layout;
 mod local_source;
 mod localizer;
 mod progress;
+mod remote_source;
 mod remove_tree;
 mod resource;
 mod shard;

@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, unbounded};
+use hadoop_fs::FileSystems;
 use records::{ApplicationId, ContainerId, EpochMillis};
 
 use crate::config::LocalizerConfig;
@@ -31,7 +32,7 @@ use super::cache::{Cache, CachedResource, Complete, Failure, RequestId};
 use super::deletion::DeletionService;
 use super::dirs::NodeDirs;
 use super::error::LocalizeError;
-use super::fetch::{SourceOf, source_of};
+use super::fetch::{SourceOf, sources};
 use super::resource::{LocalizeRequest, LocalizedResource, ResourceStatus};
 use super::user_name::UserName;
 
@@ -110,8 +111,9 @@ struct State {
 }
 
 impl Localizer {
-    /// Starts the thread `localize-books`; downloads go to `dirs`, evicted resources to `deletion`.
-    /// `wall_clock` dates messages about resources that changed.
+    /// Starts the thread `localize-books`; downloads come from `file_systems`, public ones
+    /// with the identity of `own_user`, and go to `dirs`, evicted
+    /// resources to `deletion`. `wall_clock` dates messages about resources that changed.
     ///
     /// # Errors
     /// The system cannot start another thread.
@@ -119,9 +121,12 @@ impl Localizer {
         config: &LocalizerConfig,
         dirs: NodeDirs,
         deletion: DeletionService,
+        file_systems: Arc<FileSystems>,
+        own_user: String,
         wall_clock: fn() -> EpochMillis,
     ) -> io::Result<(Self, LocalizerThreads)> {
-        Self::start_with(config, dirs, deletion, wall_clock, source_of)
+        let sources = sources(file_systems, own_user);
+        Self::start_with(config, dirs, deletion, wall_clock, sources)
     }
 
     fn start_with(

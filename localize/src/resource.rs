@@ -22,6 +22,17 @@ pub struct ResourceUrl {
 }
 
 impl ResourceUrl {
+    /// Returns the URL as the URI of a file, without user information.
+    #[must_use]
+    pub fn to_uri(&self) -> hadoop_fs::Uri {
+        hadoop_fs::Uri {
+            scheme: self.scheme.clone(),
+            host: self.host.clone(),
+            port: self.port,
+            path: self.path.clone(),
+        }
+    }
+
     /// Returns the last part of the path, which names the file in the cache. `None` if the path
     /// does not end in a file name (`/`, `..`).
     #[must_use]
@@ -36,16 +47,7 @@ impl fmt::Display for ResourceUrl {
     /// Formats the URL as Hadoop's `Path` does: `file:/a/b`, `hdfs://host:8020/a/b`. Omits user
     /// information, which may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(scheme) = &self.scheme {
-            write!(f, "{scheme}:")?;
-        }
-        if let Some(host) = &self.host {
-            write!(f, "//{host}")?;
-            if let Some(port) = self.port {
-                write!(f, ":{port}")?;
-            }
-        }
-        f.write_str(&self.path)
+        self.to_uri().fmt(f)
     }
 }
 

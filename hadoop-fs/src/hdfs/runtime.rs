@@ -10,9 +10,9 @@ use tokio::runtime::{Builder, Handle};
 /// Runtime that all open file systems share. Exists while there is one: an idle program has no
 /// thread for it.
 ///
-/// A call that exceeds its limit may leave a task with a socket inside the client. So the runtime is
-/// then retired: file systems that are opened later get another, and the tasks and sockets end with
-/// the last file system of this one.
+/// A call that exceeds its limit may leave a task with a socket inside the client. So the runtime
+/// is then retired: file systems that are opened later get another, and the tasks and sockets end
+/// with the last file system of this one.
 #[derive(Default)]
 pub(super) struct Runtimes(Mutex<Weak<Runtime>>);
 

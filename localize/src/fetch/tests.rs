@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hadoop_fs::FsConfig;
 use nix::sys::stat::Mode;
 
 use super::super::error::LocalizeError;
@@ -73,15 +74,17 @@ impl Place {
     }
 
     fn fetch(&self, spec: &ResourceSpec, scope: &Scope) -> Result<u64, FetchError> {
+        let file_systems = FileSystems::new(FsConfig::default());
+        let source = sources(Arc::new(file_systems), "agent".to_owned());
         fetch(&Fetch {
             spec,
+            source: source(&spec.url, scope)?.as_ref(),
             name: spec.url.name().unwrap(),
             target: &self.target,
             public: scope.is_public(),
             modes: scope.modes(),
             wall_clock: || EpochMillis(0),
             progress: &Progress::default(),
-            source_of,
         })
     }
 
@@ -239,16 +242,16 @@ fn a_missing_source_and_a_foreign_scheme_are_named() {
     let error = place.fetch_file("missing", &private()).unwrap_err();
     assert!(matches!(error, FetchError::Missing { .. }), "{error:?}");
     let mut spec = place.spec("f", ResourceKind::File);
-    spec.url.scheme = Some("hdfs".to_owned());
-    spec.url.host = Some("nn".to_owned());
+    spec.url.scheme = Some("s3a".to_owned());
+    spec.url.host = Some("bucket".to_owned());
     let url = spec.url.to_string();
     let source = Arc::new(place.fetch(&spec, &private()).unwrap_err());
     let link = "f".to_owned();
     let text = LocalizeError::Resource { link, url, source }.diagnostics();
     let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[0], "No FileSystem for scheme \"hdfs\"");
+    assert_eq!(lines[0], "No FileSystem for scheme \"s3a\"");
     assert!(
-        lines[2].starts_with("cannot read hdfs://nn/") && lines[2].ends_with("file: resources"),
+        lines[2].starts_with("cannot read s3a://bucket/") && lines[2].ends_with("are read"),
         "{text}"
     );
 }
@@ -287,7 +290,7 @@ fn a_download_that_nobody_waits_for_is_given_up() {
         modes: private().modes(),
         wall_clock: || EpochMillis(0),
         progress: &given_up,
-        source_of,
+        source: &LocalSource,
     });
     assert!(matches!(error, Err(FetchError::GivenUp)), "{error:?}");
 }

@@ -139,6 +139,7 @@ impl Shared {
         let disk = self
             .dirs
             .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
+        let source = (self.source_of)(&download.spec.url, &download.scope)?;
         let (place, parent, folder) = self.create_folder(download, disk)?;
         let job = Fetch {
             spec: &download.spec,
@@ -148,7 +149,7 @@ impl Shared {
             modes: download.scope.modes(),
             wall_clock: self.wall_clock,
             progress: &download.progress,
-            source_of: self.source_of,
+            source: source.as_ref(),
         };
         // The archive readers are foreign code on foreign input: a panic in them must fail this
         // resource, and the turns must learn that the thread is free. None of their state is used

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use hadoop_fs::FsConfig;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::Mode;
 
 use crate::config::{DeletionConfig, DirsConfig};
 
-use super::super::error::FetchError;
 use super::super::fetch::{Content, Opened, Source};
 use super::super::resource::{
     LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
@@ -45,11 +45,15 @@ impl Source for FifoSource {
     }
 }
 
-fn source_or_fifo(url: &ResourceUrl) -> Result<Box<dyn Source>, FetchError> {
-    match url.scheme.as_deref() {
+fn source_or_fifo() -> SourceOf {
+    let sources = sources(
+        Arc::new(FileSystems::new(FsConfig::default())),
+        String::new(),
+    );
+    Arc::new(move |url, scope| match url.scheme.as_deref() {
         Some("fifo") => Ok(Box::new(FifoSource)),
-        _ => source_of(url),
-    }
+        _ => sources(url, scope),
+    })
 }
 
 impl Node {
@@ -88,7 +92,7 @@ impl Node {
             dirs.clone(),
             deletion.clone(),
             clock,
-            source_or_fifo,
+            source_or_fifo(),
         );
         let (localizer, threads) = started.unwrap();
         Self {

@@ -85,6 +85,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         launch: read_work::launch(reader),
         contexts: read_work::contexts(reader),
         dirs: read_node::dirs(reader),
+        file_systems: read_work::file_systems(reader),
         localizer: read_work::localizer(reader),
         deletion: read_work::deletion(reader),
         logs: read_work::logs(reader),

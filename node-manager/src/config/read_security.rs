@@ -81,8 +81,6 @@ pub(super) fn security(reader: &mut PropertyReader<'_>) {
     if reader.flag(AUTHORIZATION.name) {
         unprotected(reader, &AUTHORIZATION);
     }
-    // Only localized resources have a file system; theirs stands in their own URLs.
-    let _ = reader.text("fs.defaultFS");
     let _ = reader.list("hadoop.security.sensitive-config-keys");
 }
 

@@ -1,7 +1,10 @@
 //! Properties to sections: what happens to containers, their logs and pages.
 
+use std::time::Duration;
+
 use hadoop_conf::site_xml::Origin;
 use hadoop_conf::{Expected, PropertyReader, Warning, parse};
+use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
@@ -164,6 +167,34 @@ pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
         max_files_per_directory: reader
             .u32("yarn.nodemanager.local-cache.max-files-per-directory", 37),
     }
+}
+
+/// Reads the default file system, and what the HDFS client may want to know: it looks for names
+/// that contain those of name services.
+pub(super) fn file_systems(reader: &mut PropertyReader<'_>) -> FsConfig {
+    const DEFAULT_FS: &str = "fs.defaultFS";
+    const CLIENT_PREFIXES: [&str; 2] = ["dfs.", "hadoop.security.authentication"];
+    let mut config = FsConfig::default();
+    match reader.text(DEFAULT_FS).map(|text| text.parse()) {
+        Some(Ok(uri)) => config.default_fs = uri,
+        Some(Err(_)) => reader.problem(
+            DEFAULT_FS,
+            Expected::Rule("must be the URI of a file system, such as hdfs://host:8020".into()),
+        ),
+        None => {}
+    }
+    let properties = reader.properties();
+    let names = CLIENT_PREFIXES
+        .into_iter()
+        .flat_map(|prefix| properties.names_under(prefix));
+    for name in names {
+        if let Some(value) = reader.text(name) {
+            config.client_properties.push((name.to_owned(), value));
+        }
+    }
+    let limit_ms = reader.u64("ipc.client.rpc-timeout.ms", 1);
+    config.step_limit = Duration::from_millis(limit_ms);
+    config
 }
 
 /// Reads a number of threads. The default is Hadoop's, or one for each processor where that is

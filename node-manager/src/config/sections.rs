@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
+use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
@@ -31,6 +32,8 @@ pub struct Config {
     pub contexts: ContextLimits,
     /// Folders of the node.
     pub dirs: DirsConfig,
+    /// File systems of resources, and the default one.
+    pub file_systems: FsConfig,
     /// Localization and its cache.
     pub localizer: LocalizerConfig,
     /// Threads and delay of the removal of files.

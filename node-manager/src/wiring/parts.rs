@@ -8,6 +8,7 @@ use std::time::Duration;
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
+use hadoop_fs::FileSystems;
 use localize::config::LocalizerConfig;
 use localize::{self, NodeDirs};
 use node_web::metrics::Metrics;
@@ -194,10 +195,14 @@ pub(super) fn make_performer(
     shared: &Shared,
     senders: &WorkerSenders,
 ) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
+    // Hadoop: `UserGroupInformation` with simple authentication.
+    let named = environment.get("HADOOP_USER_NAME").cloned();
     let (localizer, localizer_threads) = localize::Localizer::start(
         &config.localizer,
         folders.dirs.clone(),
         folders.deletion.clone(),
+        Arc::new(FileSystems::new(config.file_systems.clone())),
+        named.unwrap_or_else(node_identity::own_user),
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;

@@ -2,7 +2,7 @@
 
 use hadoop_conf::DefaultSource::{CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::{Honoured, Later};
-use hadoop_conf::Unit::{Flag, List, Text};
+use hadoop_conf::Unit::{Flag, List, Millis, Text};
 use hadoop_conf::{Key, key};
 
 /// Of `core-default.xml` and the rest of `yarn-default.xml`, those that are read.
@@ -13,6 +13,7 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, CoreDefault, "hadoop.rpc.protection", Some("authentication"), List),
     key(Honoured, CoreDefault, "hadoop.http.authentication.type", Some("simple"), Text),
     key(Honoured, CoreDefault, "fs.defaultFS", Some("file:///"), Text),
+    key(Honoured, CoreDefault, "ipc.client.rpc-timeout.ms", Some("120000"), Millis),
     key(Honoured, YarnDefault, "yarn.resourcemanager.work-preserving-recovery.enabled", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.log-aggregation-enable", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.log.server.url", None, Text),
