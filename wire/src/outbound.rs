@@ -27,7 +27,8 @@ const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
 /// A thing that a frame holds until it is sent.
 pub(crate) trait Held {
-    /// Adapts it to the length of its frame, in bytes, when the frame has to wait.
+    /// Adapts it to the length of its frame, in bytes. Called whenever the frame has to wait, each
+    /// time with the same length.
     fn resize(&mut self, bytes: usize);
 }
 
@@ -50,8 +51,6 @@ struct Pending<H> {
     buffer: BytesMut,
     /// Holds of the frames in the buffer, in the frames' order.
     holds: VecDeque<Hold<H>>,
-    /// Number of holds at the front that are adapted to their frames.
-    resized: usize,
     /// Bytes that the socket has taken so far.
     sent: u64,
     /// Time since which the socket takes nothing although the buffer is not empty.
@@ -74,17 +73,14 @@ impl<H: Held> Pending<H> {
     fn release_sent(&mut self) {
         let sent = self.holds.partition_point(|hold| hold.until <= self.sent);
         self.holds.drain(..sent);
-        self.resized = self.resized.saturating_sub(sent);
-        for hold in self.holds.iter_mut().skip(self.resized) {
+        for hold in &mut self.holds {
             hold.held.resize(hold.length);
         }
-        self.resized = self.holds.len();
     }
 
     /// Drops what all frames held, and the buffer's memory if it is large. The buffer is empty.
     fn clear(&mut self) {
         self.holds.clear();
-        self.resized = 0;
         // Not by `capacity()`: that of a buffer that was sent counts only what is left behind it.
         if self.buffer.try_reclaim(BUFFER_KEPT_MAX + 1) {
             self.buffer = BytesMut::new();
@@ -99,7 +95,6 @@ impl<H: Held> Outbound<H> {
             pending: Mutex::new(Pending {
                 buffer: BytesMut::new(),
                 holds: VecDeque::new(),
-                resized: 0,
                 sent: 0,
                 stalled_since: None,
                 failure: None,
@@ -224,12 +219,7 @@ impl<H: Held> Outbound<H> {
         loop {
             {
                 let mut pending = self.pending();
-                if let Some(kind) = pending.failure {
-                    return Err(kind.into());
-                }
-                if pending.buffer.len() > limit {
-                    self.write(&mut pending);
-                }
+                self.write(&mut pending);
                 if let Some(kind) = pending.failure {
                     return Err(kind.into());
                 }

@@ -57,7 +57,6 @@ fn pending() -> Pending<Recorder> {
     Pending {
         buffer: BytesMut::new(),
         holds: VecDeque::new(),
-        resized: 0,
         sent: 0,
         stalled_since: None,
         failure: None,
@@ -83,7 +82,7 @@ async fn connection() -> (Outbound<Recorder>, TcpStream) {
 }
 
 #[test]
-fn what_is_sent_is_released_and_what_waits_is_adapted_once() {
+fn what_is_sent_is_released_and_what_waits_is_adapted() {
     let mut pending = pending();
     let (hold_of_first, first) = hold(10, 10);
     let (hold_of_second, second) = hold(20, 30);
@@ -97,7 +96,9 @@ fn what_is_sent_is_released_and_what_waits_is_adapted_once() {
     pending.release_sent();
     assert!(first.is_released());
     assert!(!second.is_released() && !third.is_released());
-    assert_eq!((second.lengths(), third.lengths()), (vec![20], vec![5]));
+    // Again: it may have found too little memory before.
+    assert_eq!(second.lengths(), [20, 20]);
+    assert_eq!(third.lengths(), [5]);
 }
 
 #[test]

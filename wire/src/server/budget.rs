@@ -7,14 +7,17 @@
 //!   would wait for the rest. Callers of one owner do not share their turns: one that stops in the
 //!   middle of a request holds up no other.
 //! - *answers*: reserved before a call starts, corrected once the answer's length is known, and
-//!   released when the socket has taken the answer. Also bounds the calls in flight.
+//!   released when the socket has taken the answer. Also bounds the calls in flight. An answer that
+//!   is longer than the memory left queues for the rest like a call.
 //!
 //! A user who has proved a token gets half of each budget, for all attempts of all applications
 //! together. Without proof a name is no identity: all
 //! nodes of a cluster may claim the same. Such callers share the whole.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,11 +27,6 @@ use crate::rpc::Caller;
 
 /// Unit of the budgets, in bytes; a semaphore cannot count that many single bytes.
 const UNIT: usize = 1024;
-
-/// Returns the units that this many bytes take, rounded up.
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
-}
 
 /// The budgets of one server.
 #[derive(Debug)]
@@ -65,18 +63,23 @@ struct Shares {
 }
 
 /// A user's share of a budget, and the whole.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Budget {
     own: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
 /// Memory that one request or answer has. Released on drop.
-#[derive(Debug)]
 pub(super) struct Share {
     own: OwnedSemaphorePermit,
     all: OwnedSemaphorePermit,
+    /// What an answer lacks that was encoded while memory was short. In the queue of the user's
+    /// calls: what is released completes it before any of the calls behind it starts.
+    lacking: Option<Reservation>,
 }
+
+/// A wait for memory.
+type Reservation = Pin<Box<dyn Future<Output = Share> + Send + Sync>>;
 
 impl Budgets {
     pub(super) fn new(limits: &ServerLimits) -> Self {
@@ -161,25 +164,29 @@ impl Account {
 
     /// Waits for memory for a request.
     pub(super) async fn reserve_request(&self, bytes: usize) -> Share {
-        self.shares.requests.reserve(bytes).await
+        self.shares.requests.reserve(bytes.div_ceil(UNIT)).await
     }
 
     /// Waits for memory for an answer.
     pub(super) async fn reserve_answer(&self, bytes: usize) -> Share {
-        self.shares.answers.reserve(bytes).await
+        self.shares.answers.reserve(bytes.div_ceil(UNIT)).await
     }
 }
 
 impl Budget {
     /// Waits for the user's own share, then for the whole: a request that waits for the first takes
     /// nothing from other users.
-    async fn reserve(&self, bytes: usize) -> Share {
-        let units = units(bytes);
-        let own = Arc::clone(&self.own).acquire_many_owned(units).await;
-        let all = Arc::clone(&self.all).acquire_many_owned(units).await;
-        Share {
-            own: own.expect("the semaphore is never closed"),
-            all: all.expect("the semaphore is never closed"),
+    fn reserve(&self, units: usize) -> impl Future<Output = Share> + use<> {
+        let Self { own, all } = self.clone();
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        async move {
+            let own = own.acquire_many_owned(units).await;
+            let all = all.acquire_many_owned(units).await;
+            Share {
+                own: own.expect("the semaphore is never closed"),
+                all: all.expect("the semaphore is never closed"),
+                lacking: None,
+            }
         }
     }
 }
@@ -195,29 +202,39 @@ impl Share {
         self.own.merge(more.own);
         self.all.merge(more.all);
     }
+
+    /// Adds what is reserved, or keeps the place in the queue for it.
+    fn add(&mut self, mut more: Reservation) {
+        match more.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(more) => self.merge(more),
+            Poll::Pending => self.lacking = Some(more),
+        }
+    }
 }
 
 impl Held for Share {
-    /// Keeps as much as an answer of this length takes. What exceeds the reservation is added as
-    /// far as there is memory left: the answer exists already, but no further call starts.
+    /// Keeps as much as an answer of this length takes. What exceeds the reservation is added at
+    /// once as far as there is memory left, and the rest as memory is released: the answer exists
+    /// already, but no further call starts.
     fn resize(&mut self, bytes: usize) {
-        let wanted = usize::try_from(units(bytes)).unwrap_or(usize::MAX);
+        let wanted = bytes.div_ceil(UNIT);
         let held = self.own.num_permits();
         if let Some(surplus) = held.checked_sub(wanted) {
             drop((self.own.split(surplus), self.all.split(surplus)));
             return;
         }
-        let left = |permit: &OwnedSemaphorePermit| permit.semaphore().available_permits();
-        let more = (wanted - held).min(left(&self.own)).min(left(&self.all));
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
-        let take = |permit: &OwnedSemaphorePermit| {
-            Arc::clone(permit.semaphore())
-                .try_acquire_many_owned(more)
-                .ok()
-        };
-        if let (Some(own), Some(all)) = (take(&self.own), take(&self.all)) {
-            self.merge(Self { own, all });
-        }
+        let lacking = self.lacking.take().unwrap_or_else(|| {
+            let budget = Budget {
+                own: Arc::clone(self.own.semaphore()),
+                all: Arc::clone(self.all.semaphore()),
+            };
+            let left = |semaphore: &Semaphore| semaphore.available_permits();
+            let left = left(&budget.own).min(left(&budget.all));
+            let at_once = left.min(wanted - held);
+            self.add(Box::pin(budget.reserve(at_once)));
+            Box::pin(budget.reserve(wanted - held - at_once))
+        });
+        self.add(lacking);
     }
 }
 
@@ -225,7 +242,6 @@ impl Held for Share {
 mod tests {
     use std::net::Ipv4Addr;
     use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
 
     use bytes::Bytes;
 
@@ -252,7 +268,6 @@ mod tests {
         Caller {
             user: user.to_owned(),
             owner: user.to_owned(),
-            real_user: None,
             token_identifier: token.map(Bytes::from_static),
             token_kind: None,
             peer: (Ipv4Addr::LOCALHOST, 1).into(),
@@ -341,5 +356,22 @@ mod tests {
         assert!(now(account.reserve_answer(1)).is_none());
         drop(long);
         assert!(now(account.reserve_answer(31 * UNIT)).is_some());
+    }
+    #[test]
+    fn an_answer_that_found_too_little_memory_takes_what_is_released_before_any_call() {
+        let budgets = budgets();
+        let account = proven(&budgets, "one");
+        let sent = now(account.reserve_answer(24 * UNIT)).unwrap();
+        let mut waiting = now(account.reserve_answer(8 * UNIT)).unwrap();
+        waiting.resize(20 * UNIT);
+        drop(sent);
+        assert!(now(account.reserve_answer(13 * UNIT)).is_none());
+        waiting.resize(20 * UNIT);
+        assert_eq!(waiting.bytes(), 20 * UNIT);
+        let other = proven(&budgets, "other");
+        assert!(now(other.reserve_answer(32 * UNIT)).is_some());
+        let rest = now(account.reserve_answer(12 * UNIT)).unwrap();
+        drop((waiting, rest));
+        assert!(now(account.reserve_answer(32 * UNIT)).is_some());
     }
 }
