@@ -64,9 +64,6 @@ pub struct ClientOptions {
     pub ping_interval: Duration,
     /// Most calls in flight; further ones wait.
     pub calls_in_flight_max: usize,
-    /// User to name when a server does not accept the token but requires none, as the ports of a
-    /// simple cluster do. `None`: such a server is an error.
-    pub fallback_user: Option<String>,
     /// Opens the TCP connection.
     pub dialer: Dialer,
 }
@@ -80,7 +77,6 @@ impl Default for ClientOptions {
             call_timeout: Duration::from_secs(120),
             ping_interval: Duration::from_secs(60),
             calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
-            fallback_user: None,
             dialer: Dialer::default(),
         }
     }
@@ -167,9 +163,7 @@ impl RpcClient {
             .set_nodelay(true)
             .map_err(|source| DialError::Connect { address, source })?;
         let mut decoder = FrameDecoder::new(crate::frame::FRAME_LENGTH_MAX_UNAUTHENTICATED);
-        let fallback_user = options.fallback_user.as_deref();
-        let opening =
-            handshake::run(&mut stream, &mut decoder, address, auth, fallback_user).await?;
+        let opening = handshake::run(&mut stream, &mut decoder, address, auth).await?;
         decoder.set_length_max(FRAME_LENGTH_MAX);
 
         let (read, write) = stream.into_split();
@@ -305,7 +299,6 @@ impl Task {
     }
 
     async fn drive(&mut self) -> Result<std::convert::Infallible, LossReason> {
-        self.connection.outbound.flush_now();
         let mut last_read = Instant::now();
         let ping = sleep_until(last_read + self.ping_interval);
         tokio::pin!(ping);
@@ -341,6 +334,7 @@ impl Task {
         }
     }
 
+    /// Appends a ping, which is sent with the leftovers.
     fn ping(&self) -> Result<(), LossReason> {
         let outbound = &self.connection.outbound;
         if outbound.stalled_for() > self.connection.call_timeout {
@@ -352,7 +346,6 @@ impl Task {
                 Ok::<(), std::convert::Infallible>(())
             })
             .unwrap_or_else(|never| match never {});
-        outbound.flush_now();
         Ok(())
     }
 }

@@ -165,11 +165,9 @@ impl Credentials {
         self.tokens.values().find(|token| token.kind == kind)
     }
 
-    /// Removes every token of this kind; returns how many there were.
-    pub fn remove_kind(&mut self, kind: &str) -> usize {
-        let before = self.tokens.len();
+    /// Removes every token of this kind.
+    pub fn remove_kind(&mut self, kind: &str) {
         self.tokens.retain(|_, token| token.kind != kind);
-        before - self.tokens.len()
     }
 }
 
@@ -451,7 +449,7 @@ mod tests {
         credentials.tokens.insert("a".to_owned(), local_token());
         let first = credentials.token_of_kind(kind::AM_RM_TOKEN);
         assert_eq!(first, Some(&local_token()));
-        assert_eq!(credentials.remove_kind(kind::AM_RM_TOKEN), 2);
+        credentials.remove_kind(kind::AM_RM_TOKEN);
         assert!(credentials.token_of_kind(kind::AM_RM_TOKEN).is_none());
     }
 

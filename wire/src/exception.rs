@@ -98,7 +98,7 @@ impl From<RpcErrorCodeProto> for RpcErrorCode {
     }
 }
 
-/// Defines the enum and both directions of the table from one list, so that they cannot disagree.
+/// Defines the enum and its table from one list, so that they cannot disagree.
 macro_rules! hadoop_exceptions {
     ($($(#[$doc:meta])* $variant:ident = $class:literal => $code:ident,)+) => {
         /// A Hadoop exception class that this project throws or handles.
@@ -115,13 +115,6 @@ macro_rules! hadoop_exceptions {
             #[must_use]
             pub const fn as_class_name(self) -> &'static str {
                 match self { $(Self::$variant => $class,)+ }
-            }
-
-            /// Returns the exception with this Java class name; `None` if the table does not have
-            /// it.
-            #[must_use]
-            pub fn from_class_name(class_name: &str) -> Option<Self> {
-                match class_name { $($class => Some(Self::$variant),)+ _ => None }
             }
 
             /// Returns the code that a Hadoop server sends with this class when a call fails with
@@ -251,12 +244,6 @@ impl RemoteException {
         }
     }
 
-    /// Returns the exception's class, if the table has it.
-    #[must_use]
-    pub fn exception(&self) -> Option<HadoopException> {
-        HadoopException::from_class_name(&self.class_name)
-    }
-
     /// Returns whether the failure is of this class.
     #[must_use]
     pub fn is(&self, exception: HadoopException) -> bool {
@@ -276,16 +263,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_name_leads_back_to_its_exception() {
-        for &exception in HadoopException::ALL {
-            assert_eq!(
-                HadoopException::from_class_name(exception.as_class_name()),
-                Some(exception)
-            );
-        }
-    }
-
-    #[test]
     fn class_names_are_distinct() {
         let names: BTreeSet<_> = HadoopException::ALL
             .iter()
@@ -301,7 +278,6 @@ mod tests {
             message: "why\n\tat com.example.Main".to_owned(),
             code: RpcErrorCode::Application,
         };
-        assert_eq!(error.exception(), None);
         assert_eq!(error.to_string(), "com.example.Odd: why");
     }
 

@@ -40,8 +40,6 @@ pub struct Caller {
     /// text of an application attempt; otherwise the name that the client claims, unproven. May be
     /// empty if a simple client claims none.
     pub user: String,
-    /// User who connected, if acting for another.
-    pub real_user: Option<String>,
     /// User whose share of the server's memory and connections this caller takes
     /// ([`Verified::owner`]); equal to `user` unless a token says more.
     pub owner: String,
@@ -58,7 +56,6 @@ impl fmt::Debug for Caller {
         // The identifier is not secret, but long and unreadable.
         f.debug_struct("Caller")
             .field("user", &self.user)
-            .field("real_user", &self.real_user)
             .field("token_kind", &self.token_kind)
             .field("peer", &self.peer)
             .finish_non_exhaustive()

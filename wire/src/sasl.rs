@@ -335,7 +335,7 @@ fn printable(text: &str) -> String {
 /// Reason why a client ends its authentication.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SaslError {
-    /// The server does not take tokens, and the caller did not allow continuing without proof.
+    /// The server does not take tokens.
     #[error("the server offers no authentication by token: {offered:?}")]
     NoToken {
         /// Methods that the server offers; empty if it wants no proof.
@@ -358,8 +358,6 @@ pub enum SaslError {
 pub enum ClientStep {
     /// Sends this and waits for more.
     Send(RpcSaslProto),
-    /// Ends without proof: the context claims the name. The message, if any, is sent first.
-    SwitchToSimple(Option<RpcSaslProto>),
     /// Ends with both sides proven.
     Done,
 }
@@ -376,19 +374,16 @@ enum ClientState {
 pub struct SaslClient {
     token: Token,
     cnonce: String,
-    simple_allowed: bool,
     state: ClientState,
 }
 
 impl SaslClient {
-    /// Starts a negotiation for the holder of this token. With `simple_allowed` the client
-    /// continues without proof if the server does not take tokens.
+    /// Starts a negotiation for the holder of this token.
     #[must_use]
-    pub const fn new(token: Token, cnonce: String, simple_allowed: bool) -> Self {
+    pub const fn new(token: Token, cnonce: String) -> Self {
         Self {
             token,
             cnonce,
-            simple_allowed,
             state: ClientState::Negotiating,
         }
     }
@@ -415,7 +410,7 @@ impl SaslClient {
             state,
         ) {
             (ClientState::Negotiating, SaslState::Negotiate) => self.choose(&received.auths),
-            (ClientState::Negotiating, SaslState::Success) => self.simple(None, &received.auths),
+            (ClientState::Negotiating, SaslState::Success) => Err(no_token(&received.auths)),
             (ClientState::Initiated(response), SaslState::Success) => {
                 response.verify(received.token.as_deref().unwrap_or_default())?;
                 Ok(ClientStep::Done)
@@ -436,16 +431,7 @@ impl SaslClient {
             .find(|auth| auth.method == METHOD_TOKEN && auth.mechanism == digest_md5::MECHANISM);
         let Some((auth, challenge)) = token.and_then(|auth| Some((auth, auth.challenge.as_ref()?)))
         else {
-            let simple = offered.iter().any(|auth| auth.method == METHOD_SIMPLE);
-            let chosen = RpcSaslProto {
-                auths: vec![simple_auth()],
-                ..message(SaslState::Initiate)
-            };
-            return if simple {
-                self.simple(Some(chosen), offered)
-            } else {
-                Err(no_token(offered))
-            };
+            return Err(no_token(offered));
         };
         let response = ClientResponse::new(
             challenge,
@@ -464,18 +450,6 @@ impl SaslClient {
         };
         self.state = ClientState::Initiated(response);
         Ok(ClientStep::Send(reply))
-    }
-
-    fn simple(
-        &self,
-        chosen: Option<RpcSaslProto>,
-        offered: &[SaslAuth],
-    ) -> Result<ClientStep, SaslError> {
-        if self.simple_allowed {
-            Ok(ClientStep::SwitchToSimple(chosen))
-        } else {
-            Err(no_token(offered))
-        }
     }
 }
 

@@ -31,7 +31,6 @@ pub(super) async fn run(
     decoder: &mut FrameDecoder,
     address: SocketAddr,
     auth: ClientAuth,
-    fallback_user: Option<&str>,
 ) -> Result<Opening, RpcError> {
     match auth {
         ClientAuth::Simple { user } => {
@@ -41,7 +40,7 @@ pub(super) async fn run(
                 unsent: BytesMut::from(&preamble[..]),
             })
         }
-        ClientAuth::Token(token) => prove(stream, decoder, address, token, fallback_user).await,
+        ClientAuth::Token(token) => prove(stream, decoder, address, token).await,
     }
 }
 
@@ -50,13 +49,8 @@ async fn prove(
     decoder: &mut FrameDecoder,
     address: SocketAddr,
     token: Token,
-    fallback_user: Option<&str>,
 ) -> Result<Opening, RpcError> {
-    let mut sasl = SaslClient::new(
-        token,
-        digest_md5::nonce(rand::random()),
-        fallback_user.is_some(),
-    );
+    let mut sasl = SaslClient::new(token, digest_md5::nonce(rand::random()));
     let mut out = BytesMut::from(&Preamble::new(AuthProtocol::Sasl).encode()[..]);
     let mut next = sasl.start();
     loop {
@@ -72,16 +66,6 @@ async fn prove(
             ClientStep::Done => {
                 return Ok(Opening {
                     user: None,
-                    unsent: out,
-                });
-            }
-            ClientStep::SwitchToSimple(choice) => {
-                if let Some(choice) = choice {
-                    header::put_sasl_request(&mut out, &choice)
-                        .map_err(RpcError::RequestTooLong)?;
-                }
-                return Ok(Opening {
-                    user: fallback_user.map(str::to_owned),
                     unsent: out,
                 });
             }

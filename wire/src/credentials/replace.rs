@@ -99,25 +99,19 @@ fn replace_protobuf(
     let message = take_delimited_bytes(&mut Bytes::copy_from_slice(body))?;
     let mut message = RawMessage::parse(message).map_err(|_| DelimitedError::Length)?;
     let mut removed = Vec::new();
-    let mut broken = None;
     message.retain(TOKENS, |entry| {
-        match CredentialsKvProto::decode(entry.clone()) {
-            Ok(entry) => match entry.token {
-                Some(found) if found.kind == token.kind => {
-                    removed.push(found.into());
-                    false
-                }
-                Some(_) | None => entry.alias != alias,
-            },
-            Err(error) => {
-                broken = Some(error);
-                true
+        // Every entry has been read before.
+        let Ok(entry) = CredentialsKvProto::decode(entry.clone()) else {
+            return true;
+        };
+        match entry.token {
+            Some(found) if found.kind == token.kind => {
+                removed.push(found.into());
+                false
             }
+            Some(_) | None => entry.alias != alias,
         }
     });
-    if let Some(error) = broken {
-        return Err(DelimitedError::from(error).into());
-    }
     let entry = CredentialsKvProto {
         alias: alias.to_owned(),
         token: Some(token.clone().into()),

@@ -37,7 +37,6 @@ fn caller(user: &str) -> Caller {
     Caller {
         user: user.to_owned(),
         owner: user.to_owned(),
-        real_user: None,
         token_identifier: None,
         token_kind: None,
         peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),

@@ -16,8 +16,8 @@ fn token_only() -> ServerAuth {
     ServerAuth::Token(Arc::new(Keys))
 }
 
-fn client(simple_allowed: bool) -> SaslClient {
-    SaslClient::new(am_token(), CNONCE.to_owned(), simple_allowed)
+fn client() -> SaslClient {
+    SaslClient::new(am_token(), CNONCE.to_owned())
 }
 
 fn reply(server: &mut SaslServer, received: &RpcSaslProto) -> RpcSaslProto {
@@ -40,7 +40,7 @@ fn refusal(server: &mut SaslServer, received: &RpcSaslProto) -> RemoteException 
 
 #[test]
 fn token_proves_its_holder_and_the_server() {
-    let (mut server, mut client) = (server(token_only()), client(false));
+    let (mut server, mut client) = (server(token_only()), client());
     let offer = reply(&mut server, &client.start());
     assert_eq!(
         offer.encode_to_vec(),
@@ -99,7 +99,7 @@ fn challenge_and_response_work_without_negotiation() {
 #[test]
 fn server_without_tokens_answers_success_and_asks_for_a_name() {
     let mut server = server(ServerAuth::Simple);
-    let step = server.handle(&client(true).start());
+    let step = server.handle(&client().start());
     assert_eq!(
         step,
         Ok(ServerStep::SwitchToSimple(Some(message(
@@ -108,11 +108,7 @@ fn server_without_tokens_answers_success_and_asks_for_a_name() {
     );
     let success = message(SaslState::Success);
     assert_eq!(
-        client(true).handle(&success),
-        Ok(ClientStep::SwitchToSimple(None))
-    );
-    assert_eq!(
-        client(false).handle(&success),
+        client().handle(&success),
         Err(SaslError::NoToken { offered: vec![] })
     );
 }
@@ -148,7 +144,7 @@ fn choice_of_a_token_without_one_is_refused() {
 #[test]
 fn simple_choice_on_a_mixed_server_is_not_answered() {
     let mut server = server(ServerAuth::TokenOrSimple(Arc::new(Keys)));
-    let offer = reply(&mut server, &client(true).start());
+    let offer = reply(&mut server, &client().start());
     assert_eq!(offer.auths[1].encode_to_vec(), hex("0a0653494d504c45 1200"));
     let choice = RpcSaslProto {
         auths: vec![simple_auth()],
@@ -164,7 +160,7 @@ fn simple_choice_on_a_mixed_server_is_not_answered() {
 #[test]
 fn client_prefers_its_token_on_a_mixed_server() {
     let mut server = server(ServerAuth::TokenOrSimple(Arc::new(Keys)));
-    let mut client = client(true);
+    let mut client = client();
     let offer = reply(&mut server, &client.start());
     let initiate = sent(&mut client, &offer);
     assert!(matches!(server.handle(&initiate), Ok(ServerStep::Done(..))));
@@ -192,18 +188,14 @@ fn client_finds_its_method_among_others() {
         auths,
         ..message(SaslState::Negotiate)
     };
-    let with_token = reply(&mut server(token_only()), &client(false).start()).auths;
+    let with_token = reply(&mut server(token_only()), &client().start()).auths;
     let mixed = [vec![kerberos.clone()], halves.to_vec(), with_token].concat();
-    let initiate = sent(&mut client(false), &offer(mixed));
+    let initiate = sent(&mut client(), &offer(mixed));
     assert_eq!(initiate.auths, [token_auth()]);
-    let simple = offer(vec![kerberos.clone(), simple_auth()]);
-    assert!(matches!(
-        client(true).handle(&simple),
-        Ok(ClientStep::SwitchToSimple(Some(_)))
-    ));
-    let neither = client(true).handle(&offer(vec![kerberos]));
-    let offered = vec!["KERBEROS".to_owned()];
-    assert_eq!(neither, Err(SaslError::NoToken { offered }));
+    let simple = offer(vec![kerberos, simple_auth()]);
+    let offered = vec!["KERBEROS".to_owned(), "SIMPLE".to_owned()];
+    let refusal = client().handle(&simple);
+    assert_eq!(refusal, Err(SaslError::NoToken { offered }));
 }
 
 #[test]
@@ -315,7 +307,7 @@ fn identifier_that_the_manager_refuses_is_an_invalid_token() {
         }
     }
     let mut server = server(ServerAuth::Token(Arc::new(Refusing)));
-    let mut client = client(false);
+    let mut client = client();
     let offer = reply(&mut server, &client.start());
     let error = refusal(&mut server, &sent(&mut client, &offer));
     assert!(error.is(HadoopException::InvalidToken));
@@ -324,14 +316,14 @@ fn identifier_that_the_manager_refuses_is_an_invalid_token() {
 
 fn refused_token(token: Token) -> RemoteException {
     let mut server = server(token_only());
-    let mut client = SaslClient::new(token, CNONCE.to_owned(), false);
+    let mut client = SaslClient::new(token, CNONCE.to_owned());
     let offer = reply(&mut server, &client.start());
     refusal(&mut server, &sent(&mut client, &offer))
 }
 
 #[test]
 fn server_that_does_not_know_the_password_is_found_out() {
-    let mut client = client(true);
+    let mut client = client();
     let offer = reply(&mut server(token_only()), &client.start());
     let _ = sent(&mut client, &offer);
     let fake = RpcSaslProto {
@@ -342,7 +334,7 @@ fn server_that_does_not_know_the_password_is_found_out() {
         client.handle(&fake),
         Err(SaslError::Digest(DigestError::Mismatch))
     );
-    let mut client = self::client(true);
+    let mut client = self::client();
     let _ = sent(&mut client, &offer);
     assert!(client.handle(&message(SaslState::Success)).is_err());
 }
@@ -354,7 +346,7 @@ proptest! {
         token in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..60)),
         advertised in any::<bool>(),
     ) {
-        let (mut server, mut client) = (server(token_only()), client(true));
+        let (mut server, mut client) = (server(token_only()), client());
         let auths = if advertised { vec![token_auth()] } else { vec![] };
         for state in states {
             let message =

@@ -135,7 +135,7 @@ impl Connection {
             let text = format!("the request would take {cost} bytes of memory, limit {limit}");
             return Ok(Err(RemoteException::new(HadoopException::RpcServer, text)));
         }
-        let share = if reserved.is_some() || cost > SMALL_REQUEST_BYTES {
+        let share = if cost > SMALL_REQUEST_BYTES {
             match self.reserve(reserved, cost).await {
                 Ok(reserved) => Some(reserved.share),
                 Err(NoMemory::Ended(ended)) => return Err(ended),

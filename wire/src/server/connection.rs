@@ -173,10 +173,8 @@ async fn handshake_to_context(
                 }
             }
             Decoded::Incomplete => {
-                if !out.is_empty() {
-                    stream.write_all(out).await?;
-                    out.clear();
-                }
+                stream.write_all(out).await?;
+                out.clear();
                 fill(stream, decoder).await?;
             }
         }

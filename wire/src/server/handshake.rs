@@ -190,7 +190,6 @@ impl Handshake {
             take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
         let names = context.user_info.unwrap_or_default();
         let effective_user = names.effective_user.filter(|user| !user.is_empty());
-        let real_user = names.real_user.filter(|user| !user.is_empty());
         match &self.phase {
             Phase::Proven(authenticated) => {
                 if let Some(claimed) = effective_user
@@ -209,7 +208,6 @@ impl Handshake {
                 Ok(Caller {
                     user: authenticated.user.clone(),
                     owner: authenticated.owner.clone(),
-                    real_user: None,
                     token_identifier: Some(authenticated.identifier.clone()),
                     token_kind: Some(authenticated.kind),
                     peer: self.peer,
@@ -220,7 +218,6 @@ impl Handshake {
                 Ok(Caller {
                     owner: user.clone(),
                     user,
-                    real_user,
                     token_identifier: None,
                     token_kind: None,
                     peer: self.peer,

@@ -154,7 +154,6 @@ mod tests {
     async fn an_answer_that_waits_counts_with_its_length() {
         let caller = Caller {
             user: "bob".to_owned(),
-            real_user: None,
             owner: "bob".to_owned(),
             token_identifier: None,
             token_kind: None,

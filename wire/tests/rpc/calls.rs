@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use wire::exception::{HadoopException, RemoteException, RpcErrorCode};
 use wire::header::Outcome;
-use wire::rpc::{ClientAuth, ClientOptions, RpcClient, RpcError, ServerAuth};
+use wire::rpc::{ClientAuth, RpcError, ServerAuth};
 use wire::token::Token;
 
 use super::*;
@@ -62,7 +62,7 @@ async fn token_caller_may_call_before_its_proof_is_answered() {
     use prost::Message as _;
     let server = start(token_only()).await;
     let mut raw = Raw::connect(server.address).await;
-    let mut client = wire::sasl::SaslClient::new(token(), "cnonce".to_owned(), false);
+    let mut client = wire::sasl::SaslClient::new(token(), "cnonce".to_owned());
     let mut out = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
     header::put_sasl_request(&mut out, &client.start()).unwrap();
     raw.send(&out).await;
@@ -90,21 +90,10 @@ async fn simple_caller_is_let_in_beside_tokens() {
 }
 
 #[tokio::test]
-async fn token_on_a_simple_server_falls_back_only_when_allowed() {
+async fn token_is_of_no_use_on_a_server_without_tokens() {
     let server = start(ServerAuth::Simple).await;
-    let auth = ClientAuth::Token(token());
-    assert!(matches!(
-        connect(&server, auth.clone()).await,
-        Err(RpcError::Sasl { .. })
-    ));
-    let options = ClientOptions {
-        fallback_user: Some("alice".to_owned()),
-        ..ClientOptions::default()
-    };
-    let client = RpcClient::connect(server.address, PROTOCOL, auth, &options)
-        .await
-        .unwrap();
-    assert_eq!(call(&client, "whoami", b"").await.unwrap(), "alice None");
+    let refused = connect(&server, ClientAuth::Token(token())).await;
+    assert!(matches!(refused, Err(RpcError::Sasl { .. })));
 }
 
 #[tokio::test]

@@ -302,7 +302,7 @@ impl Raw {
     /// Proves the token by hand, up to the context.
     async fn authenticate(&mut self, token: Token) {
         use prost::Message as _;
-        let mut client = wire::sasl::SaslClient::new(token, "cnonce".to_owned(), false);
+        let mut client = wire::sasl::SaslClient::new(token, "cnonce".to_owned());
         let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
         header::put_sasl_request(&mut next, &client.start()).unwrap();
         loop {
@@ -319,7 +319,6 @@ impl Raw {
                     header::put_sasl_request(&mut next, &message).unwrap();
                 }
                 wire::sasl::ClientStep::Done => return,
-                wire::sasl::ClientStep::SwitchToSimple(_) => panic!("not proven"),
             }
         }
     }

@@ -78,7 +78,7 @@ fn connect(cluster: &ScriptedCluster) -> TcpStream {
 /// When the node refuses, or closes the connection.
 pub(super) fn prove(mut stream: TcpStream, token: Token) -> io::Result<TcpStream> {
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
-    let mut client = SaslClient::new(token, "cnonce".to_owned(), false);
+    let mut client = SaslClient::new(token, "cnonce".to_owned());
     let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
     header::put_sasl_request(&mut next, &client.start()).unwrap();
     loop {
@@ -104,7 +104,6 @@ pub(super) fn prove(mut stream: TcpStream, token: Token) -> io::Result<TcpStream
         {
             ClientStep::Send(message) => header::put_sasl_request(&mut next, &message).unwrap(),
             ClientStep::Done => break,
-            ClientStep::SwitchToSimple(_) => panic!("not proven"),
         }
     }
     header::put_context(&mut next, &CLIENT_ID, None, PROTOCOL).unwrap();
