@@ -30,8 +30,13 @@ fn mount(arguments: &[&str]) {
 }
 
 fn run(program: &str, arguments: &[&str]) {
-    let status = Command::new(program).args(arguments).status().unwrap();
+    let status = Command::new(program).args(arguments).status();
+    let status = status.unwrap_or_else(|error| panic!("{program}: {error}"));
     assert!(status.success(), "{program} {arguments:?}: {status}");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("folders of tests have names in UTF-8")
 }
 
 /// Mounts `source` on `target`.
@@ -39,8 +44,7 @@ fn run(program: &str, arguments: &[&str]) {
 /// # Panics
 /// When one of them does not exist.
 pub fn bind(source: &Path, target: &Path) {
-    let (source, target) = (source.to_str().unwrap(), target.to_str().unwrap());
-    mount(&["--bind", source, target]);
+    mount(&["--bind", text(source), text(target)]);
 }
 
 /// Takes away what is mounted on `target`.
@@ -48,5 +52,5 @@ pub fn bind(source: &Path, target: &Path) {
 /// # Panics
 /// When nothing is.
 pub fn unmount(target: &Path) {
-    run("umount", &[target.to_str().unwrap()]);
+    run("umount", &[text(target)]);
 }
