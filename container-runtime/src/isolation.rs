@@ -36,7 +36,6 @@ mod state;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cgroup::{
@@ -117,10 +116,7 @@ impl Isolation {
             processors: offer.processors,
         };
         let mailbox = owner::start(rules.clone(), &places, events)?;
-        let (leftovers, retried) = Leftovers::new();
-        thread::Builder::new()
-            .name("cgroup-leftover".to_owned())
-            .spawn(move || leftovers::serve(&retried))?;
+        let leftovers = Leftovers::start()?;
         // No container has been announced yet: those that exist are of an earlier run, and were not
         // gone in time.
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {

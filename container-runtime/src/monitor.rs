@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use records::PerExecutionType;
+use threads::ThreadOwner;
 use tokio::sync::watch;
 
 use crate::launch::{Launcher, RunningProcess};
@@ -94,6 +95,7 @@ pub struct MonitorOptions {
 /// The thread that measures.
 #[derive(Debug)]
 pub struct Monitor {
+    owner: ThreadOwner,
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -142,14 +144,19 @@ impl Monitor {
         let (samples, latest) = watch::channel(first);
         let (stop, stopped) = bounded(1);
         let measure = move || work.run(&samples, &stopped, &listener);
-        let thread = std::thread::Builder::new()
-            .name("monitor".to_owned())
-            .spawn(measure)?;
-        Ok((Self { stop, thread }, latest))
+        let owner = ThreadOwner::default();
+        let thread = owner.start("monitor", measure)?;
+        let monitor = Self {
+            owner,
+            stop,
+            thread,
+        };
+        Ok((monitor, latest))
     }
 
     /// Ends the thread and waits for it.
     pub fn stop(self) {
+        self.owner.end();
         drop(self.stop);
         if self.thread.join().is_err() {
             tracing::error!("the monitor's thread panicked");

@@ -9,10 +9,11 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use threads::ThreadOwner;
 
 use crate::config::DeletionConfig;
 
@@ -47,8 +48,9 @@ struct Shared {
     idle: Condvar,
     /// Limit on the threads.
     threads_max: usize,
-    /// Checked between two files of a tree, so that a stop does not wait for a large tree.
-    stop: AtomicBool,
+    /// Whether the threads must end is checked between two files of a tree, so that a stop does not
+    /// wait for a large tree.
+    owner: ThreadOwner,
     /// Delay added to each deletion; `None`: nothing is ever deleted.
     debug_delay: Option<Duration>,
 }
@@ -128,7 +130,7 @@ impl DeletionService {
             queued: Condvar::new(),
             idle: Condvar::new(),
             threads_max: usize::try_from(config.thread_count).unwrap_or(usize::MAX),
-            stop: AtomicBool::new(false),
+            owner: ThreadOwner::default(),
             debug_delay: config.debug_delay_sec.map(Duration::from_secs),
         });
         shared.start_thread(&mut shared.queue())?;
@@ -178,8 +180,8 @@ impl DeletionService {
     /// until each thread has removed its current file. Deletions that are not due stay on the disk.
     pub fn stop(&self, patience: Duration) {
         self.finish_due(patience);
-        self.shared.stop.store(true, Ordering::Relaxed);
-        // The lock also means that no thread is between its check of `stop` and its wait.
+        self.shared.owner.end();
+        // The lock also means that no thread is between its check of the end and its wait.
         let threads = std::mem::take(&mut self.shared.queue().threads);
         self.shared.queued.notify_all();
         for thread in threads {
@@ -240,16 +242,15 @@ impl Shared {
 
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
         let shared = Arc::clone(self);
-        let thread = std::thread::Builder::new()
-            .name(format!("delete-{}", queue.threads.len()))
-            .spawn(move || shared.work())?;
+        let name = format!("delete-{}", queue.threads.len());
+        let thread = self.owner.start(&name, move || shared.work())?;
         queue.threads.push(thread);
         Ok(())
     }
 
     fn work(&self) {
         while let Some(deletion) = self.next() {
-            let is_stopping = || self.stop.load(Ordering::Relaxed);
+            let is_stopping = || self.owner.has_ended();
             if let Err(incomplete) = deletion.perform(&is_stopping)
                 && !is_stopping()
             {
@@ -267,7 +268,7 @@ impl Shared {
     fn next(&self) -> Option<Deletion> {
         let mut queue = self.queue();
         loop {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.owner.has_ended() {
                 return None;
             }
             let wait = queue

@@ -25,6 +25,7 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, unbounded};
 use hadoop_fs::FileSystems;
 use records::{ApplicationId, ContainerId, EpochMillis};
+use threads::ThreadOwner;
 
 use crate::config::LocalizerConfig;
 
@@ -52,6 +53,7 @@ pub struct Localizer {
 /// Threads of a [`Localizer`], to be stopped with [`LocalizerThreads::stop`].
 #[must_use]
 pub struct LocalizerThreads {
+    owner: ThreadOwner,
     shared: Arc<Shared>,
     commands: Sender<Command>,
     books: JoinHandle<()>,
@@ -153,10 +155,10 @@ impl Localizer {
         });
         let (commands, to_do) = unbounded();
         let keeper = shared.clone();
-        let books = std::thread::Builder::new()
-            .name("localize-books".to_owned())
-            .spawn(move || keeper.keep_books(&to_do))?;
+        let owner = ThreadOwner::default();
+        let books = owner.start("localize-books", move || keeper.keep_books(&to_do))?;
         let threads = LocalizerThreads {
+            owner,
             shared: shared.clone(),
             commands: commands.clone(),
             books,
@@ -221,6 +223,7 @@ impl LocalizerThreads {
     /// Aborts downloads at their next read, answers open requests with [`LocalizeError::Stopping`],
     /// and waits for the threads: briefly for those that hang in a source, which then are left.
     pub fn stop(self) {
+        self.owner.end();
         drop(self.commands.send(Command::Stop));
         if self.books.join().is_err() {
             tracing::error!("the thread of the localization's books panicked");

@@ -6,12 +6,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use redb::{
     Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableHandle as _,
 };
 use thiserror::Error;
+use threads::ThreadOwner;
 
 use crate::pending::{Batch, Pending, Space};
 
@@ -42,12 +43,14 @@ pub struct StateStore {
 /// The thread that writes, and the changes that wait for it.
 #[derive(Debug)]
 struct Writer {
+    owner: ThreadOwner,
     pending: Arc<Pending>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        self.owner.end();
         self.pending.close();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -77,13 +80,19 @@ impl StateStore {
         let found = read_all(&database).map_err(|error| failed("reading", error))?;
         let pending = Arc::new(Pending::default());
         let of_thread = Arc::clone(&pending);
-        let thread = thread::Builder::new()
-            .name("state-store".to_owned())
-            .spawn(move || write_until_closed(&of_thread, &database))
+        let owner = ThreadOwner::default();
+        let thread = owner
+            .start("state-store", move || {
+                write_until_closed(&of_thread, &database)
+            })
             .map_err(|error| failed("starting the thread that writes", error.into()))?;
         let thread = Some(thread);
         Ok(Self {
-            writer: Arc::new(Writer { pending, thread }),
+            writer: Arc::new(Writer {
+                owner,
+                pending,
+                thread,
+            }),
             found,
         })
     }

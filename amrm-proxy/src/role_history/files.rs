@@ -24,6 +24,7 @@ use role_history::opt_in::SERVICE_BYTES_MAX;
 use role_history::{SavedHistory, Snapshot};
 use role_history_store::{HistoryDirectory, Loaded, StoreConfig, StoreError};
 use thiserror::Error;
+use threads::ThreadOwner;
 use tokio::sync::mpsc as channel;
 use tokio::time::timeout;
 
@@ -127,6 +128,7 @@ enum Job {
 /// Handle to the thread. The thread ends after the last handle and the jobs before it.
 #[derive(Debug)]
 pub(crate) struct HistoryFiles {
+    _thread: ThreadOwner,
     jobs: mpsc::Sender<Job>,
     /// Number of the next opening. An attempt may be opened again before its first opening has been
     /// closed.
@@ -138,17 +140,16 @@ impl HistoryFiles {
     pub(crate) fn start(config: FilesConfig) -> Self {
         let (sender, jobs) = mpsc::channel();
         let run = move || Files::new(config).run(&jobs);
-        let started = std::thread::Builder::new()
-            .name("role-history".to_owned())
-            .spawn(run);
-        if let Err(error) = started {
+        let thread = ThreadOwner::default();
+        if let Err(error) = thread.start("role-history", run) {
             tracing::error!(%error, "the thread for role histories cannot be started");
         }
-        Self::new(sender)
+        Self::new(thread, sender)
     }
 
-    const fn new(jobs: mpsc::Sender<Job>) -> Self {
+    const fn new(thread: ThreadOwner, jobs: mpsc::Sender<Job>) -> Self {
         Self {
+            _thread: thread,
             jobs,
             next: AtomicU64::new(0),
         }

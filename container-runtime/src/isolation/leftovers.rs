@@ -1,10 +1,13 @@
 //! Cgroups that could not be removed when their containers ended, or when the agent started: a
 //! process in them waits for a device and does not even die. Their removal is retried.
 
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cgroup::Cgroup;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use threads::ThreadOwner;
 
 /// Most cgroups to be retried. More than a few mean a device that hangs, and then no containers
 /// start any more.
@@ -14,18 +17,25 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Queue of cgroups whose removal is retried.
 #[derive(Clone, Debug)]
-pub(super) struct Leftovers(Sender<Cgroup>);
+pub(super) struct Leftovers {
+    _thread: Arc<ThreadOwner>,
+    left: Sender<Cgroup>,
+}
 
 impl Leftovers {
-    /// Makes the queue and its receiving end, for [`serve`].
-    pub(super) fn new() -> (Self, Receiver<Cgroup>) {
+    /// Starts the thread that retries; it ends when the last handle is dropped.
+    pub(super) fn start() -> io::Result<Self> {
         let (left, retried) = bounded(LEFT_MAX);
-        (Self(left), retried)
+        let thread = ThreadOwner::shared("cgroup-leftover", move || serve(&retried))?;
+        Ok(Self {
+            _thread: thread,
+            left,
+        })
     }
 
     /// Queues a cgroup.
     pub(super) fn leave(&self, group: Cgroup) {
-        match self.0.try_send(group) {
+        match self.left.try_send(group) {
             Ok(()) => {}
             Err(TrySendError::Full(group) | TrySendError::Disconnected(group)) => {
                 tracing::warn!(paths = ?group.paths(), "a cgroup stays until the next start");
@@ -35,7 +45,7 @@ impl Leftovers {
 }
 
 /// Retries until the last [`Leftovers`] is gone.
-pub(super) fn serve(retried: &Receiver<Cgroup>) {
+fn serve(retried: &Receiver<Cgroup>) {
     let mut left = Left::new();
     let mut next_try = Instant::now();
     loop {

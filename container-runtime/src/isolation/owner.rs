@@ -3,11 +3,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, at, bounded, never, select, unbounded};
 use records::ContainerId;
+use threads::ThreadOwner;
 use tokio::sync::mpsc;
 
 use super::executor::Places;
@@ -32,12 +32,15 @@ enum Message {
 /// Handle to the owner. Cheap to clone; the threads end with the last one. The queue is bounded by
 /// the containers: each sends a handful of messages.
 #[derive(Clone, Debug)]
-pub(super) struct Mailbox(Sender<Message>);
+pub(super) struct Mailbox {
+    _threads: Arc<ThreadOwner>,
+    messages: Sender<Message>,
+}
 
 impl Mailbox {
     /// Sends an event without waiting.
     pub(super) fn tell(&self, event: Event) {
-        if self.0.send(Message::Tell(event)).is_err() {
+        if self.messages.send(Message::Tell(event)).is_err() {
             tracing::error!("the thread that owns the cgroups' state has ended");
         }
     }
@@ -46,7 +49,7 @@ impl Mailbox {
     /// Takes microseconds: the owner never blocks. `None`: the owner has ended.
     pub(super) fn ask(&self, id: ContainerId, event: Option<Event>) -> Option<Groups> {
         let (answer, answered) = bounded(1);
-        let sent = self.0.send(Message::Ask { id, event, answer });
+        let sent = self.messages.send(Message::Ask { id, event, answer });
         sent.ok().and_then(|()| answered.recv().ok())
     }
 }
@@ -78,16 +81,19 @@ pub(super) fn start(
         reclaim,
     };
     owner.write_first_limits();
-    let start = |name: &str| thread::Builder::new().name(name.to_owned());
+    let threads = ThreadOwner::default();
     for (name, jobs) in [
         ("cgroup-limits", limit_jobs),
         ("cgroup-reclaim", reclaim_jobs),
     ] {
         let (places, results) = (Arc::clone(places), results.clone());
-        start(name).spawn(move || execute(&places, &jobs, &results))?;
+        threads.start(name, move || execute(&places, &jobs, &results))?;
     }
-    start("cgroup-owner").spawn(move || owner.serve(&messages, &done))?;
-    Ok(Mailbox(mailbox))
+    threads.start("cgroup-owner", move || owner.serve(&messages, &done))?;
+    Ok(Mailbox {
+        _threads: Arc::new(threads),
+        messages: mailbox,
+    })
 }
 
 /// Carries out slow jobs until the owner has ended.

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use threads::ThreadOwner;
 use tokio::sync::oneshot;
 
 use self::listing::listing;
@@ -86,16 +87,18 @@ impl DebugTicket {
 /// The handle. The thread ends when it is dropped.
 #[derive(Clone)]
 pub(super) struct DebugInfo {
+    _thread: Arc<ThreadOwner>,
     waiting: Sender<Undescribed>,
 }
 
 impl DebugInfo {
     pub(super) fn start() -> io::Result<Self> {
         let (waiting, undescribed) = bounded(JOBS_MAX);
-        thread::Builder::new()
-            .name("debug-info".to_owned())
-            .spawn(move || serve(&undescribed))?;
-        Ok(Self { waiting })
+        let thread = ThreadOwner::shared("debug-info", move || serve(&undescribed))?;
+        Ok(Self {
+            _thread: thread,
+            waiting,
+        })
     }
 
     /// Describes a launch on this thread, unless its links are still missing: then the thread

@@ -1,10 +1,10 @@
 //! The thin shell of the launcher: threads that prepare and spawn, tasks that watch, and the handle
 //! that gives them orders.
 
+use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -12,6 +12,7 @@ use cgroup::Cgroup;
 use localize::ContainerFolder;
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
+use threads::{ThreadOwner, ThreadStarter};
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
@@ -69,10 +70,12 @@ struct Job {
 /// Dropping it terminates launches that have no process yet. Containers that run are watched as
 /// long as the runtime lives.
 pub struct Launcher {
+    /// Owner of the launch threads, which end with `lanes`.
+    _threads: ThreadOwner,
     registry: Arc<Registry>,
     isolation: Option<Isolation>,
     lanes: Lanes<Job>,
-    reaper: Option<JoinHandle<()>>,
+    reaper: Option<JoinHandle<Infallible>>,
     broken: Arc<Notify>,
 }
 
@@ -125,8 +128,10 @@ impl Launcher {
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
         let lanes = Lanes::new(config.launch_threads_max);
         let isolation = config.isolation.clone();
+        let threads = ThreadOwner::default();
         let worker = Arc::new(Worker {
             config,
+            threads: threads.starter(),
             shared,
             debug_info,
             runtime,
@@ -135,6 +140,7 @@ impl Launcher {
             worker.start_missing_thread(lane)?;
         }
         Ok(Self {
+            _threads: threads,
             registry,
             isolation,
             lanes,
@@ -223,7 +229,7 @@ impl Launcher {
 }
 
 /// Reaps orphans that end while their container goes on, so that they do not pile up as zombies.
-async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) {
+async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) -> Infallible {
     loop {
         tokio::time::sleep(ORPHAN_REAP_INTERVAL).await;
         scanner.reap().await;
@@ -233,6 +239,7 @@ async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) {
 /// State shared by the launch threads.
 struct Worker {
     config: LaunchConfig,
+    threads: ThreadStarter,
     shared: Arc<Shared>,
     debug_info: Option<DebugInfo>,
     runtime: Handle,
@@ -301,9 +308,8 @@ impl Worker {
             return Ok(());
         };
         let (worker, served) = (Arc::clone(self), Arc::clone(lane));
-        let started = thread::Builder::new()
-            .name(format!("{}-{number}", lane.thread_name))
-            .spawn(move || worker.serve(&served));
+        let name = format!("{}-{number}", lane.thread_name);
+        let started = self.threads.start(&name, move || worker.serve(&served));
         if started.is_err() {
             lane.not_started();
         }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 
 use records::ContainerId;
+use threads::ThreadOwner;
 use tokio::sync::{mpsc, oneshot};
 
 use super::process_tree::{
@@ -46,6 +46,7 @@ struct Question {
 /// A handle to the scan thread.
 #[derive(Clone)]
 pub(super) struct Scanner {
+    _thread: Arc<ThreadOwner>,
     requests: mpsc::Sender<Request>,
     children: Arc<AdoptedChildren>,
 }
@@ -60,11 +61,13 @@ impl Scanner {
             registry,
             known: HashMap::new(),
         };
-        thread::Builder::new()
-            .name("process-scan".to_owned())
-            .spawn(move || scan.serve(asked))?;
+        let thread = ThreadOwner::shared("process-scan", move || scan.serve(asked))?;
         let children = Arc::new(AdoptedChildren::of(agent));
-        Ok(Self { requests, children })
+        Ok(Self {
+            _thread: thread,
+            requests,
+            children,
+        })
     }
 
     /// The living processes of a container without its leader. Empty when the scanner has gone.

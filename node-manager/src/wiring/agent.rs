@@ -246,3 +246,6 @@ async fn drain(handle: &Handle, patience: Duration) {
         Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),
     }
 }
+
+#[cfg(test)]
+mod tests;

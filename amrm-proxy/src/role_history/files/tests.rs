@@ -206,7 +206,7 @@ async fn a_user_has_a_bounded_number_of_bytes() {
 #[tokio::test(start_paused = true)]
 async fn a_registration_waits_for_a_slow_load_no_longer_than_the_limit() {
     let (jobs, received) = mpsc::channel();
-    let files = HistoryFiles::new(jobs);
+    let files = HistoryFiles::new(ThreadOwner::default(), jobs);
     let mut file = files.open(ATTEMPT, "alice", "store");
     let began = tokio::time::Instant::now();
     assert!(matches!(file.news(true).await[..], [HistoryNews::Late]));
