@@ -73,8 +73,8 @@ struct Budget {
 pub(super) struct Share {
     own: OwnedSemaphorePermit,
     all: OwnedSemaphorePermit,
-    /// What an answer lacks that was encoded while memory was short. In the queue of the user's
-    /// calls: what is released completes it before any of the calls behind it starts.
+    /// Reservation of what an answer lacks that was encoded while memory was short. Stands in the
+    /// queue of the user's calls: memory that is released completes it before those behind it.
     lacking: Option<Reservation>,
 }
 
