@@ -1,6 +1,7 @@
 //! What a connection is doing and since when: written by its task, read by the server's eviction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -9,7 +10,7 @@ const PHASE_BITS: u32 = 2;
 
 /// Phases of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// No request has begun to arrive.
     Idle,
     /// A part of a request's head has arrived.
@@ -20,7 +21,7 @@ pub(crate) enum Phase {
 
 /// Phase of one connection, and the time of its last progress.
 #[derive(Debug)]
-pub(crate) struct Activity {
+pub struct Activity {
     /// Start of the server, from which times are counted.
     epoch: Instant,
     /// Milliseconds since `epoch`, then the phase in [`PHASE_BITS`] bits.
@@ -28,7 +29,9 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    pub(crate) fn new(epoch: Instant) -> Self {
+    /// Returns the activity of a connection that was accepted now.
+    #[must_use]
+    pub fn new(epoch: Instant) -> Self {
         let activity = Self {
             epoch,
             state: AtomicU64::new(0),
@@ -38,7 +41,7 @@ impl Activity {
     }
 
     /// Begins a phase now; in the same phase, records progress.
-    pub(crate) fn enter(&self, phase: Phase) {
+    pub fn enter(&self, phase: Phase) {
         let bits = match phase {
             Phase::Idle => 0,
             Phase::Receiving => 1,
@@ -51,11 +54,18 @@ impl Activity {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        match self.state.load(Ordering::Relaxed) & ((1 << PHASE_BITS) - 1) {
-            0 => Phase::Idle,
-            1 => Phase::Receiving,
-            _ => Phase::Answering,
-        }
+        phase_of(self.state.load(Ordering::Relaxed))
+    }
+
+    /// Returns the phase and the time since its last progress.
+    #[must_use]
+    pub fn phase_and_time(&self) -> (Phase, Duration) {
+        let state = self.state.load(Ordering::Relaxed);
+        let progress = Duration::from_millis(state >> PHASE_BITS);
+        (
+            phase_of(state),
+            self.epoch.elapsed().saturating_sub(progress),
+        )
     }
 
     /// Returns the order of eviction: connections without a request come first, then those whose
@@ -64,5 +74,13 @@ impl Activity {
     pub(crate) fn eviction_rank(&self) -> (bool, u64) {
         let state = self.state.load(Ordering::Relaxed);
         (self.phase() == Phase::Answering, state >> PHASE_BITS)
+    }
+}
+
+fn phase_of(state: u64) -> Phase {
+    match state & ((1 << PHASE_BITS) - 1) {
+        0 => Phase::Idle,
+        1 => Phase::Receiving,
+        _ => Phase::Answering,
     }
 }

@@ -12,10 +12,12 @@ use crate::activity::Activity;
 
 /// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PeerKey(IpAddr);
+pub struct PeerKey(IpAddr);
 
 impl PeerKey {
-    pub(crate) fn of(address: IpAddr) -> Self {
+    /// Returns the key of a peer at this address.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let network = address.to_bits() & (u128::MAX << 64);

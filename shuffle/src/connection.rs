@@ -1,0 +1,267 @@
+//! One connection: its requests one after the other, and its end.
+
+use std::io;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_server::{Activity, Phase};
+use socket2::SockRef;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::fetch::{Fetch, Segment};
+use crate::head::{HEAD_BYTES_MAX, Head};
+use crate::reply::{self, Refusal, Status};
+use crate::sender::{CachePolicy, Sender};
+use crate::server::Shared;
+
+/// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure). The kernel's
+/// automatic size would let each slow reducer hold some megabytes. Enough for 500 MB/s over 1 ms.
+const SEND_BUFFER_BYTES: usize = 256 * 1024;
+
+/// Time for a refused peer to take the refusal. A connection that is closed while bytes of its
+/// peer are unread is reset, and the peer would lose the reply.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Bytes that a refused peer may still send.
+const LINGER_BYTES_MAX: usize = 256 * 1024;
+
+/// Refuses a connection beyond the limit, before its request is read.
+pub(crate) async fn refuse(mut stream: TcpStream, shared: Arc<Shared>) {
+    let activity = Activity::new(Instant::now());
+    let refusal = Refusal::new(Status::TooManyRequests, "");
+    let sent = send_refusal(&stream, &activity, &refusal, LINGER).await;
+    if sent.is_ok() {
+        linger(&mut stream).await;
+    }
+    tracing::debug!(
+        port = shared.port,
+        "a reducer was refused: too many connections"
+    );
+}
+
+/// Answers the requests of a connection until it closes.
+pub(crate) async fn run(
+    stream: TcpStream,
+    shared: Arc<Shared>,
+    activity: Arc<Activity>,
+    evicted: CancellationToken,
+) {
+    if let Err(error) = set_options(&stream, &shared) {
+        tracing::debug!(%error, "cannot set options of a reducer's connection");
+    }
+    let mut connection = Connection {
+        stream,
+        shared,
+        activity,
+        received: Vec::new(),
+    };
+    tokio::select! {
+        ended = connection.serve() => if let Err(error) = ended {
+            // Reducers go away and stall: no fault of this program.
+            tracing::debug!(%error, "a reducer's connection ended early");
+        },
+        () = evicted.cancelled() => {}
+    }
+}
+
+fn set_options(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    // Bounds what is left in the kernel after the last write too.
+    socket.set_tcp_user_timeout(Some(shared.config.stall_timeout))
+}
+
+struct Connection {
+    stream: TcpStream,
+    shared: Arc<Shared>,
+    activity: Arc<Activity>,
+    /// Bytes received and not used yet: the start of the next request.
+    received: Vec<u8>,
+}
+
+impl Connection {
+    async fn serve(&mut self) -> io::Result<()> {
+        let config = &self.shared.config;
+        let (mut patience, keep_alive_timeout) =
+            (config.request_timeout, config.keep_alive_timeout);
+        loop {
+            let request = self.receive(patience).await?;
+            let Some(request) = request else {
+                return Ok(());
+            };
+            self.activity.enter(Phase::Answering);
+            let kept = match request.and_then(|head| self.prepare(&head)) {
+                Ok(answer) => self.send(answer).await?,
+                Err(refusal) => {
+                    tracing::debug!(status = ?refusal.status, text = refusal.text, "refused");
+                    let stall = self.shared.config.stall_timeout;
+                    send_refusal(&self.stream, &self.activity, &refusal, stall).await?;
+                    false
+                }
+            };
+            if !kept {
+                linger(&mut self.stream).await;
+                return Ok(());
+            }
+            self.activity.enter(Phase::Idle);
+            patience = keep_alive_timeout;
+        }
+    }
+
+    /// Receives a request, whose first byte must come within `patience` and whose last within the
+    /// request's time. Returns `None` for a peer that sends none.
+    async fn receive(&mut self, patience: Duration) -> io::Result<Option<Result<Head, Refusal>>> {
+        let mut deadline = Instant::now() + patience;
+        let mut begun = false;
+        loop {
+            match Head::read(&self.received) {
+                Ok(Some((head, length))) => {
+                    self.received.drain(..length);
+                    let bytes = usize::try_from(head.body_bytes).unwrap_or(usize::MAX);
+                    return Ok(self.pass_over(bytes, deadline).await?.then_some(Ok(head)));
+                }
+                Ok(None) => {}
+                Err(refusal) => return Ok(Some(Err(refusal))),
+            }
+            if !begun && !self.received.is_empty() {
+                begun = true;
+                self.activity.enter(Phase::Receiving);
+                deadline = Instant::now() + self.shared.config.request_timeout;
+            }
+            if !self.read_more(deadline).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Passes over the body of a request. Returns whether it came whole.
+    async fn pass_over(&mut self, mut bytes: usize, deadline: Instant) -> io::Result<bool> {
+        loop {
+            let passed = bytes.min(self.received.len());
+            self.received.drain(..passed);
+            bytes -= passed;
+            if bytes == 0 {
+                return Ok(true);
+            }
+            if !self.read_more(deadline).await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Receives more bytes. Returns whether there are any: the peer may have closed, or be late.
+    async fn read_more(&mut self, deadline: Instant) -> io::Result<bool> {
+        let Self {
+            stream, received, ..
+        } = self;
+        received.reserve(1_024);
+        let mut limited = stream.take(HEAD_BYTES_MAX as u64);
+        match timeout_at(deadline, limited.read_buf(received)).await {
+            Ok(read) => Ok(read? > 0),
+            Err(_late) => Ok(false),
+        }
+    }
+
+    /// Checks a request and finds its map outputs. Waits for files: this thread serves nothing
+    /// else.
+    fn prepare(&self, head: &Head) -> Result<Answer, Refusal> {
+        let Shared {
+            config,
+            jobs,
+            indexes,
+            port,
+            counters,
+        } = &*self.shared;
+        let fetch = Fetch::check(head, jobs, *port)?;
+        let segments = fetch.locate(indexes);
+        let segments = segments.inspect_err(|_| counters.failed())?;
+        let keep_alive = fetch.keep_alive || config.keep_alive;
+        Ok(Answer {
+            fetch,
+            segments,
+            keep_alive,
+        })
+    }
+
+    /// Sends an answer. Returns whether the connection stays open.
+    async fn send(&self, answer: Answer) -> io::Result<bool> {
+        let Answer {
+            fetch,
+            mut segments,
+            keep_alive,
+        } = answer;
+        let Shared {
+            config, counters, ..
+        } = &*self.shared;
+        let policy = CachePolicy {
+            readahead_bytes: config.readahead_bytes,
+            drop_sent: config.manage_os_cache,
+        };
+        let content_length = segments.iter().map(Segment::bytes).sum();
+        let keep_alive_s = keep_alive.then_some(config.keep_alive_timeout.as_secs());
+        let head = reply::head(&fetch.reply_hash, keep_alive_s, content_length);
+        let mut sender = Sender::new(&self.stream, &self.activity, config.stall_timeout);
+        sender.write(head.as_bytes()).await?;
+        for segment in &mut segments {
+            let sent = send_segment(&mut sender, &fetch, segment, policy).await;
+            match sent {
+                Ok(()) => counters.sent(segment.bytes()),
+                Err(error) => {
+                    counters.failed();
+                    return Err(error);
+                }
+            }
+        }
+        sender.flush().await?;
+        Ok(keep_alive)
+    }
+}
+
+/// Answer that is ready to be sent.
+struct Answer {
+    fetch: Fetch,
+    segments: Vec<Segment>,
+    keep_alive: bool,
+}
+
+async fn send_segment(
+    sender: &mut Sender<'_>,
+    fetch: &Fetch,
+    segment: &mut Segment,
+    policy: CachePolicy,
+) -> io::Result<()> {
+    let file = fetch
+        .open(segment)
+        .map_err(|gone| io::Error::other(gone.to_string()))?;
+    sender.write(&segment.header).await?;
+    let partition = segment.partition;
+    let (start, length) = (partition.start, partition.part_length);
+    sender.send_range(&file, start, length, policy).await
+}
+
+async fn send_refusal(
+    stream: &TcpStream,
+    activity: &Activity,
+    refusal: &Refusal,
+    stall_timeout: Duration,
+) -> io::Result<()> {
+    let mut sender = Sender::new(stream, activity, stall_timeout);
+    sender.write(refusal.reply().as_bytes()).await?;
+    sender.flush().await
+}
+
+/// Closes the sending side, and reads what the peer still sends, so that it gets the reply.
+async fn linger(stream: &mut TcpStream) {
+    if SockRef::from(&*stream).shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let mut rest = stream.take(LINGER_BYTES_MAX as u64);
+    let mut bytes = [0; 1_024];
+    let read_rest = async { while matches!(rest.read(&mut bytes).await, Ok(1..)) {} };
+    let _closed_or_late = timeout(LINGER, read_rest).await;
+}

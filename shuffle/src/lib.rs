@@ -1,0 +1,41 @@
+//! Serves map outputs to reducers, as Hadoop's `ShuffleHandler` does.
+//!
+//! ```text
+//! Jobs: who may fetch what ──┐
+//! listener ─▶ server (table of connections) ─▶ connection ─▶ head ─▶ fetch (checks, in order)
+//!                                                 │                    └─▶ outputs, indexes (files)
+//!                                                 └─▶ sender: heads by write, outputs by sendfile
+//! ```
+//!
+//! Owns a port, threads of its own and the cache of indexes. In: jobs with their user's secret and
+//! the folders of their map outputs. Out: bytes of spill files on the wire, and counts. Knows HTTP,
+//! HMAC and spill files; may not know YARN, containers or Hadoop's property names.
+//!
+//! Reads of files block, so they happen on threads that serve nothing else: a disk that hangs
+//! delays fetches and no heartbeat. hyper, behind [`http_server`], owns the writes of its
+//! connections and cannot send a file by `sendfile`, and a shuffle request is a line and five
+//! headers; so the loop over requests is this crate's, with the same bounds.
+
+mod config;
+mod connection;
+mod connections;
+mod fetch;
+mod hash;
+mod head;
+mod indexes;
+mod jobs;
+mod outputs;
+mod reply;
+mod sender;
+mod server;
+mod spill;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use config::ShuffleConfig;
+pub use jobs::{JobSecret, Jobs};
+pub use outputs::OutputFolder;
+pub use server::{Counts, RunningShuffle, ShuffleServer};
+pub use spill::{Partition, SpillError, SpillIndex};
