@@ -42,6 +42,8 @@ impl Site {
         }
         site.add(conf_dirs, "resource-types.xml");
         site.add(conf_dirs, "node-resources.xml");
+        // Hadoop's NodeManager loads it with the class of its shuffle.
+        site.add(conf_dirs, "mapred-site.xml");
         let code = table.defaults(DefaultSource::Code);
         site.properties.add_fallbacks(code);
         site.take_notices();

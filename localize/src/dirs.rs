@@ -203,6 +203,20 @@ impl NodeDirs {
         on_each(&self.inner.local, &work)
     }
 
+    /// Returns the application's folder on each local directory: the directory's handle and the
+    /// path below it. The application may have put a link anywhere on the path.
+    #[must_use]
+    pub fn application_folders(
+        &self,
+        application: ApplicationId,
+        user: &UserName,
+    ) -> Vec<(Arc<DirHandle>, PathBuf)> {
+        let steps = layout::application_steps(user, application);
+        let below = layout::path_of(Path::new(""), &steps);
+        let on = |disk: &Arc<Disk>| (Arc::clone(&disk.root), below.clone());
+        self.inner.local.iter().map(on).collect()
+    }
+
     /// Returns the log folders of an application, to delete `yarn.nodemanager.log.retain-seconds`
     /// after its end.
     #[must_use]

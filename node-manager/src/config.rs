@@ -13,6 +13,7 @@ mod read_history;
 mod read_node;
 mod read_proxy;
 mod read_security;
+mod read_services;
 mod read_work;
 mod sections;
 mod values;
@@ -23,9 +24,9 @@ pub use capacity::{
 };
 pub use load::Loaded;
 pub use sections::{
-    AddressConfig, AmrmProxyConfig, AuxServiceConfig, Config, ContainerExecutor, DiskHealthConfig,
-    HealthConfig, HealthScript, LaunchConfig, LogConfig, MonitorConfig, RecoveryConfig,
-    ResourceManagerConfig, SchedulerConfig, WebConfig,
+    AddressConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config, ContainerExecutor,
+    DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LogConfig, MonitorConfig,
+    RecoveryConfig, ResourceManagerConfig, SchedulerConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

@@ -30,6 +30,7 @@ use wire::protocol::container_management::ContainerManagementProtocol;
 use wire::rpc::Caller;
 use wire::server::ServerLimits;
 
+use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
@@ -38,7 +39,9 @@ use crate::secrets::NodeSecrets;
 
 use self::proxied_starts::ProxiedStarts;
 pub use self::proxied_starts::TAGS_VARIABLE;
-use self::read::{bound, claimed_id, failure, last_of_each, read_asker, read_ids, stopping};
+use self::read::{
+    bound, claimed_id, failure, last_of_each, published, read_asker, read_ids, stopping,
+};
 pub(crate) use self::read::{read_signal, read_spec};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
@@ -88,11 +91,12 @@ pub struct ContainerManager {
     metrics: Arc<Metrics>,
     clock: Clock,
     proxied_starts: ProxiedStarts,
+    service_metadata: ServiceMetadata,
 }
 
 impl ContainerManager {
     /// Serves the agent behind `handle`; tokens are verified with `secrets`, AMs go through `proxy`
-    /// if there is one.
+    /// if there is one, and learn what auxiliary services publish.
     #[must_use]
     pub fn new(
         handle: Handle,
@@ -100,6 +104,7 @@ impl ContainerManager {
         metrics: Arc<Metrics>,
         clock: Clock,
         proxy: Option<Arc<AmrmProxy>>,
+        service_metadata: ServiceMetadata,
     ) -> Self {
         Self {
             handle,
@@ -107,6 +112,7 @@ impl ContainerManager {
             metrics,
             clock,
             proxied_starts: ProxiedStarts(proxy),
+            service_metadata,
         }
     }
 
@@ -178,7 +184,10 @@ impl ContainerManager {
         let start = move |core: &mut Core, now| core.start_all(asker, requests, now);
         let outcomes = self.handle.run(start).await;
         confirm_pipelines(proxied, &ids, outcomes.as_deref().unwrap_or_default());
-        let mut response = StartContainersResponseProto::default();
+        let mut response = StartContainersResponseProto {
+            services_meta_data: published(&self.service_metadata),
+            ..StartContainersResponseProto::default()
+        };
         for (id, outcome) in ids.into_iter().zip(outcomes.map_err(stopping)?) {
             match outcome {
                 StartOutcome::Started => response.succeeded_requests.push(id.into()),

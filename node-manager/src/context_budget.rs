@@ -194,7 +194,10 @@ impl Drop for ContextShare {
 fn memory_bytes(context: &LaunchContext) -> u64 {
     let text = |text: &String| text.len() + TEXT_OVERHEAD_BYTES;
     let commands: usize = context.commands.iter().map(text).sum();
-    let services: usize = context.service_names.iter().map(text).sum();
+    let services = context.service_data.iter();
+    let services: usize = services
+        .map(|(name, data)| text(name) + data.0.len() + TEXT_OVERHEAD_BYTES)
+        .sum();
     let environment = context.environment.iter();
     let environment: usize = environment
         .map(|(name, value)| text(name) + text(value))

@@ -49,6 +49,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use crate::applications::Applications;
+use crate::aux_services::ServiceMetadata;
 use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
 use crate::node_identity::Machine;
 use crate::secrets::NodeSecrets;
@@ -71,6 +72,8 @@ pub struct CoreConfig {
     pub can_freeze: bool,
     /// Limits on launch contexts.
     pub contexts: ContextLimits,
+    /// Auxiliary services of the node, with what they publish.
+    pub service_metadata: ServiceMetadata,
 }
 
 /// Record of a container, beside the scheduler's state of it.

@@ -18,23 +18,27 @@ pub struct Descriptors {
     pub amrm_proxy: usize,
     /// Connections at `yarn.nodemanager.webapp.address`.
     pub web: usize,
+    /// Connections at `mapreduce.shuffle.port`, each with an open file.
+    pub shuffle: usize,
     /// Descriptors that no peer can take.
     pub kept: usize,
 }
 
 impl Descriptors {
     /// Divides a limit of open files: a quarter for container management, an eighth for the proxy,
-    /// a sixteenth for web clients.
+    /// a sixteenth for web clients and one for reducers, whose connections take two each.
     #[must_use]
     pub fn divide(limit: u64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (container_management, amrm_proxy) = (limit / 4, limit / 8);
         let web = (limit / 16).clamp(1, WEB_MAX);
+        let shuffle = limit / 32;
         Self {
             container_management,
             amrm_proxy,
             web,
-            kept: limit.saturating_sub(container_management + amrm_proxy + web),
+            shuffle,
+            kept: limit.saturating_sub(container_management + amrm_proxy + web + 2 * shuffle),
         }
     }
 }
@@ -44,8 +48,8 @@ impl fmt::Display for Descriptors {
         write!(
             f,
             "open files: {} connections of containers' masters, {} of the AMRMProxy, {} of web \
-             clients, {} kept for containers",
-            self.container_management, self.amrm_proxy, self.web, self.kept
+             clients, {} of reducers, {} kept for containers",
+            self.container_management, self.amrm_proxy, self.web, self.shuffle, self.kept
         )
     }
 }
@@ -67,7 +71,8 @@ mod tests {
                 container_management: 1_024,
                 amrm_proxy: 512,
                 web: 256,
-                kept: 2_304,
+                shuffle: 128,
+                kept: 2_048,
             }
         );
     }

@@ -25,8 +25,18 @@ pub struct LaunchContext {
     pub resources: Vec<(String, ResourceSpec)>,
     /// A token storage stream for the container, or empty. Secret.
     pub credentials: Vec<u8>,
-    /// Auxiliary services that the container wants to use, by name.
-    pub service_names: Vec<String>,
+    /// Data for auxiliary services, by the service's name.
+    pub service_data: BTreeMap<String, ServiceData>,
+}
+
+/// Data that a container brings for an auxiliary service. Secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServiceData(pub Vec<u8>);
+
+impl std::fmt::Debug for ServiceData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ServiceData({} bytes)", self.0.len())
+    }
 }
 
 impl std::fmt::Debug for LaunchContext {
@@ -34,7 +44,7 @@ impl std::fmt::Debug for LaunchContext {
         // Environments and commands often carry passwords, credentials always do.
         f.debug_struct("LaunchContext")
             .field("resources", &self.resources.len())
-            .field("service_names", &self.service_names)
+            .field("service_data", &self.service_data)
             .finish_non_exhaustive()
     }
 }
@@ -70,10 +80,13 @@ impl LaunchContext {
                 .collect(),
             resources,
             credentials,
-            service_names: context
+            service_data: context
                 .service_data
                 .into_iter()
-                .map(|entry| entry.key.unwrap_or_default())
+                .map(|entry| {
+                    let data = ServiceData(entry.value.unwrap_or_default().into());
+                    (entry.key.unwrap_or_default(), data)
+                })
                 .collect(),
         })
     }

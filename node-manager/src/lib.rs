@@ -8,6 +8,7 @@
 //! - [`config`]: Hadoop's properties, read once into typed values
 //! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
 //!   core's effects on files and processes; [`worker_event`]: the results that come back
+//! - [`aux_services`]: services that containers of a job share on the node
 //! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what
 //!   they leave on the node; [`resource_manager`]: registration and heartbeats
 //! - [`descriptors`]: the division of open files among peers and containers
@@ -18,6 +19,7 @@
 
 pub mod applications;
 mod audit;
+pub mod aux_services;
 pub mod clock;
 pub mod config;
 pub mod container_manager;

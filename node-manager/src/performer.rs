@@ -22,6 +22,7 @@ use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
 use crate::audit;
+use crate::aux_services::AuxServices;
 use crate::context_budget::HeldContext;
 use crate::core::{Effect, LaunchOrder, LocalizationQuery, Record};
 use crate::worker_event::{LocalizationSender, WorkerEvent};
@@ -62,6 +63,8 @@ pub struct Performer {
     pub deletion: DeletionService,
     /// Limits of containers, which the monitor compares with their use.
     pub limits: Arc<ContainerLimits>,
+    /// Auxiliary services.
+    pub services: AuxServices,
     /// Channel for the results of localizations.
     pub localizations: LocalizationSender,
     /// Metrics of the node.
@@ -76,6 +79,16 @@ impl Performer {
     /// Performs one effect. Returns an event for the core if the result is known at once.
     pub fn perform(&mut self, effect: Effect) -> Option<WorkerEvent> {
         match effect {
+            Effect::InitializeApplication {
+                id,
+                user,
+                service_data,
+            } => {
+                if let Ok(user) = user.parse::<UserName>() {
+                    self.services
+                        .initialize_application(id, &user, &service_data);
+                }
+            }
             Effect::Localize {
                 id,
                 user,
@@ -154,6 +167,7 @@ impl Performer {
             .map_err(|error| format!("container {id}: {error}"))?;
         let dirs = self.dirs.clone();
         let user = user.to_string();
+        let services = Arc::clone(self.services.metadata());
         let link = |resource: LocalizedResource| Link {
             link: resource.link,
             target: resource.path,
@@ -169,6 +183,7 @@ impl Performer {
                 environment: context.environment,
                 credentials: context.credentials,
                 links: localized.into_iter().map(link).collect(),
+                service_metadata: services.as_ref().clone(),
                 localization_counters,
                 spec: Some(spec),
                 ..LaunchPlan::new(id, user, places)
@@ -204,6 +219,7 @@ impl Performer {
         if let Ok(user) = user.parse::<UserName>() {
             self.localizer.application_finished(id, &user);
         }
+        self.services.stop_application(id);
     }
 
     fn answer_localization(&self, query: LocalizationQuery) {

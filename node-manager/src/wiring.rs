@@ -36,6 +36,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::aux_services::ServiceFailed;
 use crate::config::Config;
 use crate::core_task::WeakHandle;
 use crate::node_identity::IdentityError;
@@ -77,6 +78,9 @@ pub enum AgentError {
     /// The node's state store cannot be opened.
     #[error(transparent)]
     StateStore(StoreError),
+    /// An auxiliary service cannot be started.
+    #[error(transparent)]
+    AuxService(#[from] ServiceFailed),
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {

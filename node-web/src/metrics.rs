@@ -14,6 +14,7 @@ mod labels;
 mod node;
 mod proxy;
 mod role_history;
+mod shuffle;
 mod usage;
 
 use std::sync::Arc;
@@ -38,6 +39,8 @@ use decisions::DecisionSeries;
 use family::Maker;
 use node::NodeGauges;
 use proxy::ProxySeries;
+pub use shuffle::ShuffleReading;
+use shuffle::ShuffleSeries;
 use usage::UsageSeries;
 
 /// State of the AMRMProxy at one moment, from which its gauges are computed.
@@ -62,6 +65,7 @@ pub struct Metrics {
     calls: CallSeries,
     proxy: ProxySeries,
     usage: UsageSeries,
+    shuffle: ShuffleSeries,
 }
 
 impl Metrics {
@@ -82,6 +86,7 @@ impl Metrics {
             calls: CallSeries::new(&maker),
             proxy: ProxySeries::new(&maker),
             usage: UsageSeries::new(&maker),
+            shuffle: ShuffleSeries::new(&maker),
             registry,
         }
     }
@@ -166,10 +171,17 @@ impl Metrics {
         self.proxy.watch(Box::new(read));
     }
 
+    /// Makes `read` the source of the shuffle's series, at each request for them. The first call
+    /// counts.
+    pub fn watch_shuffle(&self, read: impl Fn() -> ShuffleReading + Send + Sync + 'static) {
+        self.shuffle.watch(Box::new(read));
+    }
+
     /// Returns all series in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn encode(&self) -> String {
         self.proxy.refresh();
+        self.shuffle.refresh();
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("every family has a child and a string can always be written to")

@@ -1,10 +1,10 @@
 //! Serves map outputs to reducers, as Hadoop's `ShuffleHandler` does.
 //!
 //! ```text
-//! Jobs: who may fetch what ──┐
-//! listener ─▶ server (table of connections) ─▶ connection ─▶ head ─▶ fetch (checks, in order)
-//!                                                 │                    └─▶ outputs, indexes (files)
-//!                                                 └─▶ sender: heads by write, outputs by sendfile
+//! Jobs: who may fetch what ─────────────────────────────────┐
+//! listener ─▶ server (connections) ─▶ connection ─▶ head ─▶ fetch (checks, in order)
+//!                                         │                  └─▶ outputs, indexes (files)
+//!                                         └─▶ sender: heads by write, outputs by sendfile
 //! ```
 //!
 //! Owns a port, threads of its own and the cache of indexes. In: jobs with their user's secret and

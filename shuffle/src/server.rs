@@ -44,7 +44,7 @@ pub struct Counts {
     pub connections: u64,
 }
 
-/// What all connections share.
+/// State and settings that all connections share.
 pub(crate) struct Shared {
     pub(crate) config: ShuffleConfig,
     /// Port that listens, which is in every hash.

@@ -2,11 +2,21 @@
 
 use std::ffi::OsString;
 
+use crate::conf::Options;
 use crate::job_client::JobClient;
 use crate::lab::Lab;
 
 /// Class that runs an example by its name.
 const EXAMPLES: &str = "org.apache.hadoop.examples.ExampleDriver";
+
+/// Adds to the properties of nodes the service that reducers fetch map outputs from, on a port that
+/// the system chooses.
+#[must_use]
+pub fn with_shuffle(options: Options) -> Options {
+    options
+        .with("yarn.nodemanager.aux-services", "mapreduce_shuffle")
+        .with("mapreduce.shuffle.port", 0)
+}
 
 /// Starts the client of the example `pi` with this many maps of ten samples each. `name` names its
 /// log files.

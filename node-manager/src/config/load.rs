@@ -9,7 +9,7 @@ use hadoop_conf::{
 };
 
 use super::sections::Config;
-use super::{keys, read_cgroups, read_node, read_proxy, read_security, read_work};
+use super::{keys, read_cgroups, read_node, read_proxy, read_security, read_services, read_work};
 
 /// Suggestions take time, and nobody reads more.
 const SUGGESTIONS_MAX: usize = 50;
@@ -94,7 +94,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         cgroups: read_cgroups::cgroups(reader),
         monitor: read_node::monitor(reader),
         recovery: read_node::recovery(reader),
-        aux_services: read_work::aux_services(reader),
+        aux_services: read_services::aux_services(reader),
     }
 }
 

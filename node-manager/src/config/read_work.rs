@@ -3,20 +3,14 @@
 use std::time::Duration;
 
 use hadoop_conf::site_xml::Origin;
-use hadoop_conf::{Expected, PropertyReader, Warning, parse};
+use hadoop_conf::{Expected, PropertyReader, parse};
 use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
-use super::read_node::{is_service_name, service_names};
 use super::read_security::{ACCESS_CONTROL, CONTAINER_EXECUTOR, unprotected};
-use super::sections::{
-    AuxServiceConfig, ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig,
-};
+use super::sections::{ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig};
 use crate::context_budget::ContextLimits;
-
-/// Services of one node; each stands in the environment of every container.
-const AUX_SERVICES_MAX: usize = 32;
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
     use OpportunisticContainersQueuePolicy::{ByQueueLen, ByResources};
@@ -247,52 +241,6 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
         admin_acl: reader.text("yarn.admin.acl").unwrap_or_default(),
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
     }
-}
-
-pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceConfig> {
-    const NAME: &str = "yarn.nodemanager.aux-services";
-    let names = reader.list(NAME);
-    if !names.iter().all(|name| is_service_name(name)) {
-        reader.problem(NAME, service_names());
-        return Vec::new();
-    }
-    if names.len() > AUX_SERVICES_MAX {
-        reader.problem(NAME, Expected::AtMost(AUX_SERVICES_MAX));
-        return Vec::new();
-    }
-    let mut services = Vec::new();
-    for service in names {
-        let prefix = format!("{NAME}.{service}.");
-        let under: Vec<String> = reader
-            .properties()
-            .names_under(&prefix)
-            .map(str::to_owned)
-            .collect();
-        let properties = under.into_iter().filter_map(|name| {
-            let value = reader.text(&name)?;
-            Some((name[prefix.len()..].to_owned(), value))
-        });
-        let mut properties: std::collections::BTreeMap<String, String> = properties.collect();
-        let Some(class) = properties.remove("class") else {
-            reader.missing(
-                format!("{prefix}class"),
-                "yarn.nodemanager.aux-services names it",
-            );
-            continue;
-        };
-        let origin = reader.origin(NAME);
-        reader.warn(Warning::NoService {
-            service: service.clone(),
-            class: class.clone(),
-            origin,
-        });
-        services.push(AuxServiceConfig {
-            name: service,
-            class,
-            properties,
-        });
-    }
-    services
 }
 
 fn variable_names() -> Expected {

@@ -1,7 +1,6 @@
 //! The sections of the configuration, one per consumer. Plain values: no parsing, no defaults, no
 //! I/O.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use amrm_proxy::config::ProxyConfig;
@@ -10,6 +9,7 @@ use hadoop_conf::{HostPort, RmEndpoint};
 use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
+use shuffle::ShuffleConfig;
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
@@ -52,8 +52,7 @@ pub struct Config {
     pub recovery: RecoveryConfig,
     /// Proxy between AMs and the ResourceManager.
     pub amrm_proxy: AmrmProxyConfig,
-    /// Services that the configuration names, in its order. The agent runs none of them yet, and a
-    /// warning says so.
+    /// Services of the node, in the configured order.
     pub aux_services: Vec<AuxServiceConfig>,
 }
 
@@ -307,8 +306,13 @@ pub struct RecoveryConfig {
 pub struct AuxServiceConfig {
     /// Name of the auxiliary service.
     pub name: String,
-    /// Hadoop's class of the service.
-    pub class: String,
-    /// Other `yarn.nodemanager.aux-services.NAME.*` properties, by the text after the name.
-    pub properties: BTreeMap<String, String>,
+    /// Service that the configured class stands for, with its settings.
+    pub kind: AuxServiceKind,
+}
+
+/// Services that the agent has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuxServiceKind {
+    /// Map outputs for reducers (`org.apache.hadoop.mapred.ShuffleHandler`).
+    MapReduceShuffle(ShuffleConfig),
 }

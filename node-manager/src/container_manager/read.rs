@@ -12,10 +12,12 @@ use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerExceptionMapProto, ContainerIdProto, ContainerTokenIdentifierProto,
     NmTokenIdentifierProto, SerializedExceptionProto, SignalContainerCommandProto,
+    StringBytesMapProto,
 };
 use wire::rpc::Caller;
 
 use super::CONTAINERS_PER_CALL_MAX;
+use crate::aux_services::ServiceMetadata;
 use crate::core::Asker;
 use crate::core_task::Stopped;
 use crate::secrets::nm_token_attempt;
@@ -144,6 +146,15 @@ pub(super) fn failure(
         container_id,
         exception: Some(exception),
     }
+}
+
+/// Returns what auxiliary services publish, as every answer to `startContainers` has it.
+pub(super) fn published(metadata: &ServiceMetadata) -> Vec<StringBytesMapProto> {
+    let entries = metadata.iter().map(|(name, data)| StringBytesMapProto {
+        key: Some(name.clone()),
+        value: Some(data.clone().into()),
+    });
+    entries.collect()
 }
 
 /// Keeps the last failure of each container, as in Hadoop, whose answers have a map of failures

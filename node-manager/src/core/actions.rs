@@ -67,11 +67,19 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
-        let resources = record
-            .context
-            .as_mut()
-            .map(|held| std::mem::take(&mut held.context.resources))
-            .unwrap_or_default();
+        let held = record.context.as_mut().map(|held| {
+            let context = &mut held.context;
+            let service_data = std::mem::take(&mut context.service_data);
+            (service_data, std::mem::take(&mut context.resources))
+        });
+        let (service_data, resources) = held.unwrap_or_default();
+        if !service_data.is_empty() {
+            self.effects.push(Effect::InitializeApplication {
+                id: id.application_id(),
+                user: Arc::clone(&record.user),
+                service_data,
+            });
+        }
         if resources.is_empty() {
             followups.push_back(Event::Localized(id));
         } else {

@@ -143,10 +143,12 @@ impl Core {
         if let Err(invalid_token) = self.secrets.remember_attempt(asker.attempt, asker.key_id) {
             return Err(StartOutcome::CallFailed(invalid_token));
         }
-        // No auxiliary service runs in this agent yet: a job that needs one learns it here instead
-        // of hanging.
-        let context = request.context.as_ref().ok();
-        if let Some(name) = context.and_then(|context| context.service_names.first()) {
+        let mut names = request
+            .context
+            .iter()
+            .flat_map(|context| context.service_data.keys());
+        let services = &self.config.service_metadata;
+        if let Some(name) = names.find(|name| !services.contains_key(*name)) {
             return refused(RemoteException::new(
                 HadoopException::InvalidAuxService,
                 format!("The auxService:{name} does not exist"),

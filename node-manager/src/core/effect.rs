@@ -1,5 +1,6 @@
 //! Effects: the work that the core leaves to the task that owns it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,22 @@ use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
 use super::Asker;
 use crate::context_budget::HeldContext;
+use crate::launch_context::ServiceData;
 
 /// Work outside of the core. The task performs effects in the order in which the core returns them,
 /// before the caller whose call caused them gets its answer. None of them waits for a disk, a
 /// process or a peer.
 #[derive(Debug)]
 pub enum Effect {
+    /// Pass on what a container brings for auxiliary services.
+    InitializeApplication {
+        /// Id of the application.
+        id: ApplicationId,
+        /// User of the application.
+        user: Arc<str>,
+        /// Data by the service's name; not empty.
+        service_data: BTreeMap<String, ServiceData>,
+    },
     /// Localize the resources of a container. An event reports the result.
     Localize {
         /// Id of the container.

@@ -26,6 +26,7 @@ use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
+use crate::aux_services::ServiceMetadata;
 use crate::launch_context::LaunchContext;
 use crate::node_identity::Machine;
 use crate::performer::record_metrics;
@@ -73,6 +74,7 @@ impl Work {
             Effect::FinishApplication { id, .. } => Self::FinishApplication(*id),
             Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
             Effect::SetNodeResource(_)
+            | Effect::InitializeApplication { .. }
             | Effect::Signal { .. }
             | Effect::EndPipelines(_)
             | Effect::AnswerLocalization(_)
@@ -128,6 +130,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             track_stopped_ms: 60_000,
             can_freeze: true,
             contexts: CONTEXT_LIMITS,
+            service_metadata: ServiceMetadata::default(),
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
         secrets: Arc::clone(secrets),

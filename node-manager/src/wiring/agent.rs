@@ -60,8 +60,10 @@ impl Agent {
         let (senders, workers) = worker_event::channels();
         let (handle, inbox) = core_task::channel();
         let (shared, update_task) = make_shared(&config, handle)?;
-        let ports = Ports::listen(&config, process.utc_offset, &shared).await?;
+        let mut ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
+        let services = std::mem::take(&mut ports.services);
+        let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
         let scheduler = slices::scheduler(&config, capacity.physical.memory_mb, process.utc_offset);
         let (mut performer, localizer_threads) = parts::make_performer(
@@ -70,6 +72,7 @@ impl Agent {
             &folders,
             &ports.address,
             &shared,
+            services,
             &senders,
         )?;
         let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
@@ -84,6 +87,7 @@ impl Agent {
                 &folders.dirs,
                 shared.clock,
                 performer.isolation.is_some(),
+                Arc::clone(performer.services.metadata()),
             ),
             scheduler: ContainerScheduler::new(scheduler, capacity.offered),
             secrets: Arc::clone(&shared.secrets),
@@ -116,6 +120,7 @@ impl Agent {
             threads: Threads {
                 deletion: folders.deletion,
                 localizer: localizer_threads,
+                services: service_threads,
                 monitor,
             },
             stop_patience: slices::stop_patience(&config),

@@ -20,6 +20,7 @@ use wire::failover::Link;
 
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
+use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::node_identity;
@@ -37,12 +38,14 @@ const DELETION_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Threads {
     pub(super) deletion: localize::DeletionService,
     pub(super) localizer: localize::LocalizerThreads,
+    pub(super) services: ServiceThreads,
     pub(super) monitor: Monitor,
 }
 
 impl Threads {
     /// Stops the threads and waits for the work that each is doing, which may wait for a disk.
     pub(super) fn stop(self) {
+        self.services.stop();
         self.monitor.stop();
         self.localizer.stop();
         self.deletion.stop(DELETION_PATIENCE);
@@ -193,6 +196,7 @@ pub(super) fn make_performer(
     folders: &Folders,
     address: &NodeAddress,
     shared: &Shared,
+    services: AuxServices,
     senders: &WorkerSenders,
 ) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
     // Hadoop: `UserGroupInformation` with simple authentication.
@@ -225,6 +229,7 @@ pub(super) fn make_performer(
         dirs: folders.dirs.clone(),
         deletion: folders.deletion.clone(),
         limits: Arc::default(),
+        services,
         localizations: senders.localizations.clone(),
         metrics: Arc::clone(&shared.metrics),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),

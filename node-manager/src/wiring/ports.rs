@@ -15,6 +15,7 @@ use wire::server::{RpcServer, ServerAuth};
 use super::proxy::ProxyPort;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
+use crate::aux_services::ListeningServices;
 use crate::config::Config;
 use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
@@ -26,6 +27,7 @@ pub(super) struct Ports {
     rpc: RpcServer,
     web: AdminServer<Handle>,
     proxy: Option<ProxyPort>,
+    pub(super) services: ListeningServices,
     pub(super) address: NodeAddress,
 }
 
@@ -38,12 +40,14 @@ impl Ports {
         let limit = open_files::limit().map_err(starting("the ports: limit of open files"))?;
         let descriptors = Descriptors::divide(limit);
         tracing::info!("{descriptors}");
+        let services = ListeningServices::listen(&config.aux_services, descriptors.shuffle)?;
         let manager = ContainerManager::new(
             shared.handle.clone(),
             Arc::clone(&shared.secrets),
             Arc::clone(&shared.metrics),
             shared.clock,
             shared.proxy.clone(),
+            services.metadata(),
         );
         let secrets = Arc::clone(&shared.secrets);
         let (rpc, address) = RpcServer::builder(ServerAuth::Token(secrets))
@@ -79,10 +83,12 @@ impl Ports {
             rpc,
             web,
             proxy,
+            services,
             address: NodeAddress { node_id, http_port },
         })
     }
 
+    /// Serves all but the auxiliary services, which have threads of their own.
     pub(super) fn serve(self, stop: &CancellationToken) -> JoinSet<&'static str> {
         let mut servers = JoinSet::new();
         let (rpc_stop, web_stop) = (stop.clone(), stop.clone());

@@ -18,6 +18,7 @@ use wire::protocol::resource_tracker;
 
 use super::shared::NodeAddress;
 use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
+use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware};
 use crate::core::CoreConfig;
@@ -186,6 +187,7 @@ pub(super) fn core(
     dirs: &NodeDirs,
     clock: Clock,
     can_freeze: bool,
+    service_metadata: ServiceMetadata,
 ) -> CoreConfig {
     CoreConfig {
         about: about(config, address, dirs, clock),
@@ -194,6 +196,7 @@ pub(super) fn core(
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
         can_freeze,
         contexts: config.contexts,
+        service_metadata,
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.enabled", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.resource.memory.enforced", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.aux-services", None, List),
+    key(Honoured, YarnDefault, "yarn.nodemanager.aux-services.mapreduce_shuffle.class", Some("org.apache.hadoop.mapred.ShuffleHandler"), ClassName),
+    key(Honoured, Code, "yarn.nodemanager.agent.aux-services.skip-unavailable", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.sleep-delay-before-sigkill.ms", Some("250"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.process-kill-wait.ms", Some("5000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-diagnostics-maximum-size", Some("10000"), Characters),

@@ -83,7 +83,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.enable", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.period-ms", Some("-1"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.unregister-delay-ms", Some("10000"), Millis),
-    key(Later, YarnDefault, "yarn.nodemanager.aux-services.mapreduce_shuffle.class", Some("org.apache.hadoop.mapred.ShuffleHandler"), ClassName),
     key(Later, YarnDefault, "yarn.nodemanager.node-labels.provider", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.node-labels.provider.fetch-interval-ms", Some("600000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.node-labels.resync-interval-ms", Some("120000"), Millis),

@@ -1,0 +1,103 @@
+//! Properties to auxiliary services: which there are, and the settings of the shuffle.
+
+use std::time::Duration;
+
+use hadoop_conf::{Expected, PropertyReader, Warning};
+use shuffle::ShuffleConfig;
+
+use super::read_node::{is_service_name, service_names};
+use super::sections::{AuxServiceConfig, AuxServiceKind};
+
+/// Services of one node; each stands in the environment of every container.
+const AUX_SERVICES_MAX: usize = 32;
+
+const NAMES: &str = "yarn.nodemanager.aux-services";
+const SKIP: &str = "yarn.nodemanager.agent.aux-services.skip-unavailable";
+const SSL: &str = "mapreduce.shuffle.ssl.enabled";
+const MAX_CONNECTIONS: &str = "mapreduce.shuffle.max.connections";
+
+/// The only class that the agent has a service for.
+const SHUFFLE_HANDLER: &str = "org.apache.hadoop.mapred.ShuffleHandler";
+
+pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceConfig> {
+    let names = reader.list(NAMES);
+    if !names.iter().all(|name| is_service_name(name)) {
+        reader.problem(NAMES, service_names());
+        return Vec::new();
+    }
+    if names.len() > AUX_SERVICES_MAX {
+        reader.problem(NAMES, Expected::AtMost(AUX_SERVICES_MAX));
+        return Vec::new();
+    }
+    let skip = reader.flag(SKIP);
+    let mut services: Vec<AuxServiceConfig> = Vec::new();
+    for name in names {
+        if services.iter().any(|service| service.name == name) {
+            continue;
+        }
+        let property = format!("{NAMES}.{name}.class");
+        let Some(class) = reader.text(&property) else {
+            reader.missing(property, "yarn.nodemanager.aux-services names it");
+            continue;
+        };
+        if class == SHUFFLE_HANDLER {
+            let kind = AuxServiceKind::MapReduceShuffle(shuffle(reader));
+            services.push(AuxServiceConfig { name, kind });
+        } else if skip {
+            let origin = reader.origin(NAMES);
+            reader.warn(Warning::NoService {
+                service: name,
+                class,
+                origin,
+            });
+        } else {
+            reader.problem(&property, unavailable());
+        }
+    }
+    services
+}
+
+fn unavailable() -> Expected {
+    let text = format!(
+        "is no service of this agent, which has {SHUFFLE_HANDLER} only; with {SKIP} = true the \
+         agent runs without it, and refuses containers that need it"
+    );
+    Expected::Rule(text.into())
+}
+
+/// Reads the settings of a shuffle. Java counts connections in an `int`, and 0 stands for no limit.
+fn shuffle(reader: &mut PropertyReader<'_>) -> ShuffleConfig {
+    if reader.flag(SSL) {
+        let why = "map outputs are served over plain HTTP only";
+        reader.problem(SSL, Expected::Unsupported(why));
+    }
+    let port = reader.integer("mapreduce.shuffle.port", 0..=i64::from(u16::MAX));
+    let connections = reader.u32(MAX_CONNECTIONS, 0);
+    let threads = reader.u32("mapreduce.shuffle.max.threads", 0);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let timeout = reader.u32("mapreduce.shuffle.connection-keep-alive.timeout", 0);
+    let cache_mb = reader.u32("mapreduce.reduce.shuffle.indexcache.mb", 0);
+    ShuffleConfig {
+        port: u16::try_from(port).unwrap_or(0),
+        backlog: reader.u32("mapreduce.shuffle.listen.queue.size", 1),
+        connections_max: match connections {
+            0 => usize::MAX,
+            limit => limit as usize,
+        },
+        threads: match threads {
+            0 => 2 * processors,
+            threads => (threads as usize).min(THREADS_MAX),
+        },
+        keep_alive: reader.flag("mapreduce.shuffle.connection-keep-alive.enable"),
+        // A timeout below a second would close connections before the next request (Hadoop:
+        // `ShuffleHandler.serviceInit`).
+        keep_alive_timeout: Duration::from_secs(u64::from(timeout.max(1))),
+        index_cache_bytes: (cache_mb as usize) << 20,
+        manage_os_cache: reader.flag("mapreduce.shuffle.manage.os.cache"),
+        readahead_bytes: reader.u64("mapreduce.shuffle.readahead.bytes", 0),
+        ..ShuffleConfig::default()
+    }
+}
+
+/// Threads of a shuffle at most; more would not read disks faster.
+const THREADS_MAX: usize = 256;
