@@ -89,17 +89,7 @@ fn note(note: &Note) {
             };
             tracing::info!(container = %id, why, "rejected");
         }
-        Note::Shed { id, reason } => match reason {
-            ShedReason::QueueLength { limit } => {
-                tracing::info!(container = %id, limit, "shed: the ResourceManager allows a shorter queue");
-            }
-            ShedReason::WaitTime {
-                limit_ms,
-                estimated_ms,
-            } => {
-                tracing::info!(container = %id, limit_ms, estimated_ms, "shed: the ResourceManager allows a shorter wait");
-            }
-        },
+        Note::Shed { id, reason } => shed(*id, *reason),
         Note::Evicted {
             id,
             for_container,
@@ -120,7 +110,29 @@ fn note(note: &Note) {
             };
             tracing::info!(container = %id, why, paused_ms, ran_ms, "killed while paused");
         }
+        Note::Retried {
+            id,
+            status,
+            after_ms,
+            remaining,
+        } => {
+            tracing::info!(container = %id, %status, after_ms, ?remaining, "failed; launched again as its retry policy says");
+        }
         Note::Promoted(id) => tracing::info!(container = %id, "promoted to GUARANTEED"),
         Note::Demoted(id) => tracing::info!(container = %id, "demoted to OPPORTUNISTIC"),
+    }
+}
+
+fn shed(id: ContainerId, reason: ShedReason) {
+    match reason {
+        ShedReason::QueueLength { limit } => {
+            tracing::info!(container = %id, limit, "shed: the ResourceManager allows a shorter queue");
+        }
+        ShedReason::WaitTime {
+            limit_ms,
+            estimated_ms,
+        } => {
+            tracing::info!(container = %id, limit_ms, estimated_ms, "shed: the ResourceManager allows a shorter wait");
+        }
     }
 }

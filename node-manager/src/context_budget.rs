@@ -1,15 +1,17 @@
 //! Limits on launch contexts: of each, and of all together that wait on the node.
 //!
 //! A context waits from `startContainers` until a launch thread has read it, which for a queued
-//! container may be hours. A user may hold as many bytes as nobody holds: half of the budget alone,
-//! a third each as two, and the next user always finds some free. In: a user and a context. Out:
-//! the context with its share of the budget, which its drop returns, or the refusal for the AM.
+//! container may be hours; that of a container with a retry policy waits until its end. A user may
+//! hold as many bytes as nobody holds: half of the budget alone, a third each as two, and the next
+//! user always finds some free. In: a user and a context. Out: the context with its share of the
+//! budget, which its drop returns, or the refusal for the AM.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use localize::{ResourceKind, ResourceSpec};
+use sched::RetryOn;
 use thiserror::Error;
 use wire::exception::{HadoopException, RemoteException};
 
@@ -202,6 +204,10 @@ fn memory_bytes(context: &LaunchContext) -> u64 {
     let environment: usize = environment
         .map(|(name, value)| text(name) + text(value))
         .sum();
+    let codes = match &context.retry.on {
+        RetryOn::ErrorCodes(codes) => codes.len() * size_of::<i32>() * 2,
+        RetryOn::Never | RetryOn::AllErrors => 0,
+    };
     let resources = context.resources.iter();
     let resources: usize = resources
         .map(|(link, resource)| text(link) + resource_bytes(resource))
@@ -211,6 +217,7 @@ fn memory_bytes(context: &LaunchContext) -> u64 {
         + services
         + environment
         + resources
+        + codes
         + context.credentials.len();
     total as u64
 }

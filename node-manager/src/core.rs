@@ -36,10 +36,10 @@ pub use effect::{Effect, LaunchOrder, LocalizationAnswers, LocalizationQuery, Re
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use localize::LocalizedResource;
+use localize::{ContainerDirs, LocalizedResource};
 use node_web::snapshot::About;
 use records::{ContainerId, MonoMillis, Now};
 use sched::{ContainerScheduler, Event, Refusal};
@@ -81,11 +81,13 @@ pub struct CoreConfig {
 struct ContainerRecord {
     token: Arc<ContainerTokenIdentifierProto>,
     user: Arc<str>,
-    /// Launch context until the launch or the end of the container; it may hold kilobytes.
-    context: Option<Box<HeldContext>>,
+    /// Launch context until the last launch or the end of the container; it may hold kilobytes.
+    context: Option<Arc<HeldContext>>,
     /// Set once a localization has been ordered, whose resources must be released.
     has_resources: bool,
     localized: Vec<LocalizedResource>,
+    /// Folders that the first launch made, for the launches after it.
+    dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.
     localized_in: Duration,
     /// Time at which the `startContainers` call arrived, for the launch histogram.

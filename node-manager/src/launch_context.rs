@@ -4,15 +4,21 @@
 //! out.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use wire::credentials::Credentials;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
-    ContainerLaunchContextProto, LocalResourceProto, LocalResourceTypeProto,
-    LocalResourceVisibilityProto,
+    ContainerLaunchContextProto, ContainerRetryContextProto, ContainerRetryPolicyProto,
+    LocalResourceProto, LocalResourceTypeProto, LocalResourceVisibilityProto,
 };
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+use records::ContainerExitStatus;
+use sched::{ContainerRetryContext, RetryOn};
+
+/// Exit statuses that a container can have. Other codes of a retry policy match no end.
+const EXIT_STATUSES: RangeInclusive<i32> = ContainerExitStatus::INVALID.0..=255;
 
 /// Commands of a container, with the environment, files and credentials that they need.
 #[derive(Clone, Default)]
@@ -27,6 +33,8 @@ pub struct LaunchContext {
     pub credentials: Vec<u8>,
     /// Data for auxiliary services, by the service's name.
     pub service_data: BTreeMap<String, ServiceData>,
+    /// Failures after which the container is launched again.
+    pub retry: ContainerRetryContext,
 }
 
 /// Data that a container brings for an auxiliary service. Secret.
@@ -88,6 +96,10 @@ impl LaunchContext {
                     (entry.key.unwrap_or_default(), data)
                 })
                 .collect(),
+            retry: context
+                .container_retry_context
+                .map(read_retry)
+                .unwrap_or_default(),
         })
     }
 }
@@ -137,6 +149,27 @@ fn read_resource(
             visibility,
         },
     ))
+}
+
+/// Reads a retry policy. A negative limit other than -1 allows no retry, as in Hadoop.
+fn read_retry(context: ContainerRetryContextProto) -> ContainerRetryContext {
+    let max_retries = context.max_retries();
+    ContainerRetryContext {
+        on: match context.retry_policy() {
+            ContainerRetryPolicyProto::NeverRetry => RetryOn::Never,
+            ContainerRetryPolicyProto::RetryOnAllErrors => RetryOn::AllErrors,
+            ContainerRetryPolicyProto::RetryOnSpecificErrorCodes => {
+                let codes = context.error_codes.iter().copied();
+                let codes = codes.filter(|code| EXIT_STATUSES.contains(code));
+                RetryOn::ErrorCodes(codes.collect())
+            }
+        },
+        max_retries: (max_retries != -1).then(|| u32::try_from(max_retries).unwrap_or(0)),
+        interval_ms: u64::try_from(context.retry_interval()).unwrap_or(0),
+        failures_validity_ms: u64::try_from(context.failures_validity_interval())
+            .ok()
+            .filter(|validity_ms| *validity_ms > 0),
+    }
 }
 
 fn yarn_exception(message: String) -> RemoteException {

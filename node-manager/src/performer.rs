@@ -157,9 +157,10 @@ impl Performer {
         let LaunchOrder {
             spec,
             user,
-            context: HeldContext { context, share },
+            context,
             localized,
             localized_in,
+            dirs: known_dirs,
         } = order;
         let id = spec.id;
         let user_name: UserName = user
@@ -173,10 +174,20 @@ impl Performer {
             target: resource.path,
         };
         let make_plan = move || {
-            // Returned once a launch thread has the context: few of them do at a time.
-            let _share = share;
-            let places = dirs.create_container_dirs(&id, &user_name);
-            let places = places.map_err(|error| crate::error_chain(&error))?;
+            let places = match known_dirs.get() {
+                Some(places) => places.clone(),
+                None => {
+                    let made = dirs.create_container_dirs(&id, &user_name);
+                    let made = made.map_err(|error| crate::error_chain(&error))?;
+                    known_dirs.get_or_init(|| made).clone()
+                }
+            };
+            // The share is returned once a launch thread has the context, if this is the last
+            // launch: few threads have one at a time.
+            let context = match Arc::try_unwrap(context) {
+                Ok(HeldContext { context, share: _ }) => context,
+                Err(held) => held.context.clone(),
+            };
             let localization_counters = counters_of(&localized, localized_in);
             Ok(LaunchPlan {
                 commands: context.commands,
@@ -195,8 +206,8 @@ impl Performer {
             .launcher
             .launch_with(id, spec.execution_type, Box::new(make_plan));
         launched.map_err(|refused| {
-            // The scheduler launches a container once, so the launcher does not know it yet and has
-            // made nothing for it.
+            // The scheduler launches a container again only after its process has ended, so the
+            // launcher does not know it now and has made nothing for it.
             self.with_isolation(|isolation| isolation.withdraw(id));
             refused.to_string()
         })

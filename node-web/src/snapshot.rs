@@ -239,6 +239,7 @@ impl ContainerCounts {
                 }
                 ContainerState::Localizing
                 | ContainerState::Launching { .. }
+                | ContainerState::Relaunching { .. }
                 | ContainerState::Killing { holds_room: false }
                 | ContainerState::Gone { .. }
                 | ContainerState::Completing(_)

@@ -149,6 +149,7 @@ impl Tally {
             }
             Note::LargerThanNode { .. }
             | Note::PausedKilled { .. }
+            | Note::Retried { .. }
             | Note::Promoted(_)
             | Note::Demoted(_) => {}
         }

@@ -5,6 +5,8 @@ use records::{
 };
 use thiserror::Error;
 
+use crate::retry::ContainerRetryContext;
+
 /// Container as its token describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerSpec {
@@ -24,6 +26,14 @@ pub struct ContainerSpec {
 pub enum Event {
     /// `startContainers` accepted this container; its resources must be localized.
     Start(ContainerSpec),
+    /// The launch context of a container names a policy for retries, in place of none or an earlier
+    /// one. Failures before this event do not count.
+    RetryPolicy {
+        /// Container that the policy is for.
+        id: ContainerId,
+        /// Policy to follow from now on.
+        policy: ContainerRetryContext,
+    },
     /// Answer to [`Action::Localize`]: every resource of the container is on the local disk.
     Localized(ContainerId),
     /// Answer to [`Action::Localize`]: a resource of the container could not be fetched.
@@ -133,7 +143,7 @@ pub enum Action {
     /// `LocalizationFailed`.
     Localize(ContainerId),
     /// Start the container's process; answer `Launched` or `LaunchFailed`, later `ProcessesGone`
-    /// and `Exited`.
+    /// and `Exited`. Comes again after a failure that the container's retry policy covers.
     Launch(ContainerId),
     /// Freeze the container; answer `Paused` or `PauseFailed`. May follow `Resume` before that is
     /// answered: the answers for one container come in the order of its actions.
@@ -251,6 +261,17 @@ pub enum Note {
         paused_ms: u64,
         /// Milliseconds that the container has run, pauses excluded: the work that is discarded.
         ran_ms: u64,
+    },
+    /// A container failed and will be launched again in its allocation.
+    Retried {
+        /// Container that failed.
+        id: ContainerId,
+        /// Exit status of the failed process.
+        status: ContainerExitStatus,
+        /// Milliseconds until the next launch.
+        after_ms: u64,
+        /// Retries that the policy would still grant after this one; `None`: no limit.
+        remaining: Option<u32>,
     },
     /// The execution type of a container was raised to guaranteed.
     Promoted(ContainerId),

@@ -52,6 +52,9 @@ pub struct ContainerSchedulerConfig {
     /// `yarn.nodemanager.sleep-delay-before-sigkill.ms`: milliseconds from SIGTERM to SIGKILL. 0
     /// (Hadoop: 0 or less) sends SIGKILL at once.
     pub sigkill_delay_ms: u64,
+    /// `yarn.nodemanager.container-retry-minimum-interval-ms`: least milliseconds from a failure to
+    /// the next start of the container.
+    pub retry_minimum_interval_ms: u64,
     /// `yarn.nodemanager.container-diagnostics-maximum-size`, in characters.
     pub diagnostics_max_chars: usize,
     /// Offset of local time from UTC at the start, in seconds, positive east;
@@ -71,6 +74,7 @@ impl Default for ContainerSchedulerConfig {
             memory_ceiling_mb: 0,
             vmem_check: Some(VmemPmemRatio::DEFAULT),
             sigkill_delay_ms: 250,
+            retry_minimum_interval_ms: 1_000,
             diagnostics_max_chars: DIAGNOSTICS_CHARS_DEFAULT,
             utc_offset_s: 0,
         }

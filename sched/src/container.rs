@@ -5,6 +5,7 @@ use records::{ContainerExitStatus, MonoMillis};
 use crate::action::{ContainerSpec, ContainerSummary, ContainerView};
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
+use crate::retry::Retries;
 
 /// Estimated wait of a queued container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(crate) struct Container {
     pub(crate) estimate: Estimate,
     pub(crate) exit_status: ContainerExitStatus,
     pub(crate) diagnostics: Diagnostics,
+    /// Retry policy and the retries so far.
+    pub(crate) retries: Retries,
     /// Whether the record is dropped as soon as the container is done.
     pub(crate) forget_when_done: bool,
 }
@@ -52,6 +55,7 @@ impl Container {
             estimate: Estimate::Open,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
+            retries: Retries::default(),
             forget_when_done: false,
         }
     }

@@ -8,6 +8,7 @@
 //!
 //! - `lifecycle`: events of one container, from acceptance to clean-up
 //! - `killing`: kills, from request to SIGKILL
+//! - `retrying`: further starts of a container whose process failed
 //! - `room`: starts, evictions, sheds
 //! - `waits`: estimates of queue waits
 //! - `invariants`: conditions that hold between events
@@ -15,6 +16,7 @@
 mod invariants;
 mod killing;
 mod lifecycle;
+mod retrying;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -130,6 +132,7 @@ impl ContainerScheduler {
     fn apply(&mut self, event: Event, turn: &mut Turn<'_>) -> Result<Change, Refusal> {
         match event {
             Event::Start(spec) => self.start(spec, turn),
+            Event::RetryPolicy { id, policy } => self.set_retry_policy(id, policy),
             Event::Localized(id) => self.localized(id, turn),
             Event::LocalizationFailed { id, diagnostics } => {
                 self.localization_failed(id, &diagnostics, turn)
@@ -188,6 +191,7 @@ impl ContainerScheduler {
             match timer {
                 Timer::ForceKill(id) => turn.order(Action::ForceKill(id)),
                 Timer::PauseEnd(id) => self.end_pause(id, PauseEnd::TooLong, turn),
+                Timer::Retry(id) => self.relaunch(id, turn),
             }
         }
     }

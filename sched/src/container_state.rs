@@ -8,6 +8,8 @@ use records::{ContainerState as WireState, ContainerSubState};
 /// State of a container, from localization to completion.
 ///
 /// ```text
+///                               ┌──── Relaunching (failed; its retry policy starts it again)
+///                               ▼           ▲
 ///  Localizing ──▶ Queued ──▶ Launching ──▶ Running ──▶ Pausing ──▶ Paused
 ///      │            │            │          │   ▲         │        │   │
 ///      │            │            │          │   └─ Resuming ◀──────┘   │
@@ -22,7 +24,9 @@ use records::{ContainerState as WireState, ContainerSubState};
 ///                             (Gone ──▶) Completing ──▶ Done
 /// ```
 ///
-/// `Gone` applies only to containers that had a process, and is optional. `Resuming` may also lead
+/// `Gone` applies only to containers that had a process, and is optional. `Relaunching` is entered
+/// from every state with a process that is not being killed, and may be ended by a kill; a frozen
+/// container gets back to `Queued` instead. `Resuming` may also lead
 /// to `Pausing`, when the container becomes a victim again before the thaw is answered. `place` and
 /// `order` count up over all containers: a smaller number is an earlier container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,11 @@ pub enum ContainerState {
     },
     /// Being thawed. Holds an allocation again.
     Resuming {
+        /// Place in the order of starts.
+        order: u64,
+    },
+    /// The process failed, and the container waits for its next launch. Keeps its allocation.
+    Relaunching {
         /// Place in the order of starts.
         order: u64,
     },
@@ -95,6 +104,8 @@ pub(crate) enum Phase {
     Unstarted,
     /// Launch ordered and no end: has, or is about to have, processes.
     Active,
+    /// Failed and about to be launched again: has no process.
+    Relaunching,
     /// Kill ordered and processes not yet gone.
     Killing,
     /// Processes gone and exit status not yet known.
@@ -118,6 +129,12 @@ pub(crate) enum Step {
     Paused { place: u64, held_mb: u64 },
     /// The container is thawed.
     Resumed,
+    /// Failed, and is launched again later.
+    AwaitRetry { order: u64 },
+    /// Is launched again.
+    Relaunch,
+    /// Failed while it held no allocation, and waits for one to start again.
+    Requeue { place: u64 },
     /// Must end its processes.
     Kill,
     /// No process is left.
@@ -146,6 +163,7 @@ impl ContainerState {
             | Self::Pausing
             | Self::Paused { .. }
             | Self::Resuming { .. } => Phase::Active,
+            Self::Relaunching { .. } => Phase::Relaunching,
             Self::Killing { .. } => Phase::Killing,
             Self::Gone { .. } => Phase::Gone,
             Self::Completing(_) | Self::Done(_) => Phase::Ended,
@@ -164,13 +182,20 @@ impl ContainerState {
             (S::Running { .. } | S::Resuming { .. }, Step::Pause) => S::Pausing,
             (S::Pausing, Step::Paused { place, held_mb }) => S::Paused { place, held_mb },
             (S::Resuming { order }, Step::Resumed) => S::Running { order },
+            (S::Relaunching { order }, Step::Relaunch) => S::Launching { order },
+            (S::Paused { .. }, Step::Requeue { place }) => S::Queued { place },
+            (state, Step::AwaitRetry { order })
+                if state.phase() == Phase::Active && state.holds_room() =>
+            {
+                S::Relaunching { order }
+            }
             (state, Step::Kill) if state.phase() == Phase::Active => S::Killing {
                 holds_room: state.holds_room(),
             },
             (state, Step::Gone) if state.phase() == Phase::Active => S::Gone { killed: false },
             (S::Killing { .. }, Step::Gone) => S::Gone { killed: true },
             (S::Localizing, Step::End(ending @ (Ending::Killed | Ending::LocalizationFailed)))
-            | (S::Queued { .. }, Step::End(ending @ Ending::Killed))
+            | (S::Queued { .. } | S::Relaunching { .. }, Step::End(ending @ Ending::Killed))
             | (
                 S::Gone { killed: false },
                 Step::End(ending @ (Ending::Succeeded | Ending::Failed)),
@@ -194,6 +219,7 @@ impl ContainerState {
     pub const fn holds_room(self) -> bool {
         match self.phase() {
             Phase::Active => !matches!(self, Self::Paused { .. }),
+            Phase::Relaunching => true,
             Phase::Killing => matches!(self, Self::Killing { holds_room: true }),
             Phase::Unstarted | Phase::Gone | Phase::Ended => false,
         }
@@ -208,7 +234,10 @@ impl ContainerState {
     /// Returns the place in the order of starts, if the container can still be evicted.
     #[must_use]
     pub const fn can_evict(self) -> Option<u64> {
-        if let Self::Launching { order } | Self::Running { order } | Self::Resuming { order } = self
+        if let Self::Launching { order }
+        | Self::Running { order }
+        | Self::Resuming { order }
+        | Self::Relaunching { order } = self
         {
             Some(order)
         } else {
@@ -265,6 +294,7 @@ impl ContainerState {
             Self::Pausing => "PAUSING",
             Self::Paused { .. } => "PAUSED",
             Self::Resuming { .. } => "RESUMING",
+            Self::Relaunching { .. } => "RELAUNCHING",
             Self::Killing { .. } | Self::Gone { killed: true } => "KILLING",
             Self::Completing(Ending::Succeeded) => "EXITED_WITH_SUCCESS",
             Self::Completing(Ending::Failed) => "EXITED_WITH_FAILURE",
@@ -288,9 +318,10 @@ impl ContainerState {
     #[must_use]
     pub const fn sub_state(self) -> ContainerSubState {
         match self {
-            Self::Localizing | Self::Queued { .. } | Self::Launching { .. } => {
-                ContainerSubState::Scheduled
-            }
+            Self::Localizing
+            | Self::Queued { .. }
+            | Self::Launching { .. }
+            | Self::Relaunching { .. } => ContainerSubState::Scheduled,
             Self::Running { .. } | Self::Pausing | Self::Killing { .. } | Self::Gone { .. } => {
                 ContainerSubState::Running
             }

@@ -21,6 +21,7 @@
 //! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
 //! - `queue_policy`: admission to the queue, `victims`: choice of victims, `kill_cause`: exit
 //!   status and text of a kill
+//! - `retry`: starts after a failure, by the container's retry policy
 //! - `timers`: deadlines, `status`: numbers reported to the ResourceManager
 //! - `run_times`: observed run times, `wait_estimate`: simulation of waits
 //!
@@ -46,6 +47,7 @@ mod queue;
 mod queue_limit;
 mod queue_policy;
 mod random;
+mod retry;
 mod run_times;
 mod status;
 mod timers;
@@ -79,4 +81,5 @@ pub use node_load::{
 pub use queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 pub use queue_policy::OpportunisticContainersQueuePolicy;
 pub use random::{Draw, SplitMix64};
+pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, RetryOn};
 pub use utilization::VmemPmemRatio;

@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     ForceKill(ContainerId),
     /// The container has been frozen for the longest time allowed: kill it.
     PauseEnd(ContainerId),
+    /// The interval after a failure is over: launch the container again.
+    Retry(ContainerId),
 }
 
 /// Deadlines in ascending order. A container has at most one [`Timer`] at a time, so there are

@@ -198,7 +198,7 @@ pub struct LaunchConfig {
     /// Start a container's command without running its launch script, where that cannot be told
     /// apart.
     pub one_bash: bool,
-    /// Least time between two tries of a container with a retry policy. None is tried again yet.
+    /// Least milliseconds from a failure of a container with a retry policy to its next start.
     pub retry_minimum_interval_ms: u64,
 }
 

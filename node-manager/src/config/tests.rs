@@ -115,7 +115,6 @@ fn an_operator_is_warned_of_each_setting_without_effect() {
         ("disk-health-checker.enable", "false"),
         ("disk-health-checker.min-healthy-disks", "0.5"),
         ("resource-type.gpu", "2"),
-        ("container-retry-minimum-interval-ms", "5"),
         ("log.deletion-threads-count", "1"),
         ("log-container-debug-info-on-error.enabled", "true"),
     ] {

@@ -10,6 +10,7 @@ use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::{Effect, LaunchOrder, Record};
 use super::{Core, Followups};
+use crate::context_budget::HeldContext;
 
 /// Shortest and longest memory of a container that has ended, in milliseconds: the life of Hadoop's
 /// container tokens (`yarn.resourcemanager.rm.container-allocation.expiry-interval-ms`), and a day.
@@ -67,7 +68,8 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
-        let held = record.context.as_mut().map(|held| {
+        // Nobody else has the context before the launch.
+        let held = record.context.as_mut().and_then(Arc::get_mut).map(|held| {
             let context = &mut held.context;
             let service_data = std::mem::take(&mut context.service_data);
             (service_data, std::mem::take(&mut context.resources))
@@ -97,14 +99,20 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
-        let context = record.context.take();
+        let may_relaunch = |held: &Arc<HeldContext>| held.context.retry.can_retry();
+        let (context, localized) = if record.context.as_ref().is_some_and(may_relaunch) {
+            (record.context.clone(), record.localized.clone())
+        } else {
+            (record.context.take(), std::mem::take(&mut record.localized))
+        };
         let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
         if let Some((context, spec)) = context.zip(spec) {
             self.effects.push(Effect::Launch(Box::new(LaunchOrder {
                 spec,
                 user: Arc::clone(&record.user),
-                context: *context,
-                localized: std::mem::take(&mut record.localized),
+                context,
+                localized,
+                dirs: Arc::clone(&record.dirs),
                 localized_in: record.localized_in,
             })));
         } else {

@@ -5,12 +5,12 @@
 //! handled too, a container cannot slip between two of them.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use localize::UserName;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
-use sched::{ContainerSpec, Event, Refusal};
+use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
@@ -223,7 +223,8 @@ impl Core {
             return Err(refusal_to_exception(&refusal));
         }
         let user: Arc<str> = Arc::from(user.as_str());
-        let context = self.contexts.hold(&user, context)?;
+        let context = Arc::new(self.contexts.hold(&user, context)?);
+        let policy = context.context.retry.clone();
         let added = self.applications.add_container(id, &user);
         if added == Added::Refused {
             return Err(yarn_exception(format!(
@@ -241,9 +242,10 @@ impl Core {
             ContainerRecord {
                 token,
                 user,
-                context: Some(Box::new(context)),
+                context: Some(context),
                 has_resources: false,
                 localized: Vec::new(),
+                dirs: Arc::new(OnceLock::new()),
                 localized_in: Duration::ZERO,
                 accepted_us: received_us,
                 had_process: false,
@@ -256,6 +258,9 @@ impl Core {
             self.applications.container_forgotten(&id);
             self.finish_application_if_ready(&id.application_id(), now);
             return Err(refusal_to_exception(&refusal));
+        }
+        if policy != ContainerRetryContext::default() {
+            self.must_feed(Event::RetryPolicy { id, policy }, now);
         }
         Ok(())
     }

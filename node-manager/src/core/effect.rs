@@ -1,11 +1,11 @@
 //! Effects: the work that the core leaves to the task that owns it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use container_runtime::launch::{ContainerSignal, LaunchTimings};
-use localize::{LocalizedResource, ResourceSpec};
+use localize::{ContainerDirs, LocalizedResource, ResourceSpec};
 use node_web::metrics::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerSpec, Note};
@@ -102,9 +102,11 @@ pub struct LaunchOrder {
     /// User of the container's application.
     pub user: Arc<str>,
     /// Commands, environment and credentials.
-    pub context: HeldContext,
+    pub context: Arc<HeldContext>,
     /// Localized resources and the names of their links.
     pub localized: Vec<LocalizedResource>,
+    /// Folders of the container; empty until its first launch has made them.
+    pub dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.
     pub localized_in: Duration,
 }

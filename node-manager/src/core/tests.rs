@@ -12,7 +12,9 @@ use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
     NodeId, Now, Resource,
 };
-use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerSpec};
+use sched::{
+    ContainerRetryContext, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, RetryOn,
+};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerStateProto;
 use wire::token::MasterKey;

@@ -174,8 +174,10 @@ impl Core {
         now: Now,
         now_us: u64,
     ) {
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.had_process = true;
+        if let Some(record) = self.containers.get_mut(&id)
+            // A later launch did not begin when the container was accepted.
+            && !std::mem::replace(&mut record.had_process, true)
+        {
             let total_us = now_us.saturating_sub(record.accepted_us);
             tracing::debug!(container = %id, pid, total_us, ?timings, "launched");
             self.record(Record::Launched {

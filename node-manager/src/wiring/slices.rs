@@ -56,6 +56,7 @@ pub(super) fn scheduler(
         memory_ceiling_mb: memory_ceiling_mb(config, physical_memory_mb),
         vmem_check: ratio.filter(|_| config.monitor.vmem_check_enabled && config.monitor.polled),
         sigkill_delay_ms: config.launch.sigkill_delay_ms,
+        retry_minimum_interval_ms: config.launch.retry_minimum_interval_ms,
         diagnostics_max_chars: config.launch.diagnostics_max_chars,
         utc_offset_s: utc_offset.whole_seconds(),
     }

@@ -119,6 +119,7 @@ fn state_with_logs(state: ContainerRestState) -> Result<(), NoLogs> {
         | ContainerRestState::Pausing
         | ContainerRestState::Paused
         | ContainerRestState::Resuming
+        | ContainerRestState::Relaunching
         | ContainerRestState::Killing
         | ContainerRestState::ExitedWithSuccess
         | ContainerRestState::ExitedWithFailure

@@ -30,6 +30,7 @@ pub(super) struct DecisionSeries {
     starts: PerLabel<TypeLabel, IntCounter>,
     resumes: IntCounter,
     larger_than_node: IntCounter,
+    retries: IntCounter,
     queue_wait_seconds: PerLabel<TypeLabel, Histogram>,
     guaranteed_delay_seconds: Histogram,
     estimate_error_seconds: PerLabel<ErrorSide, Histogram>,
@@ -56,6 +57,10 @@ impl DecisionSeries {
             resumes: maker.counter(
                 "nm_agent_container_resumes_total",
                 "Times that a paused container was thawed.",
+            ),
+            retries: maker.counter(
+                "nm_agent_container_retries_total",
+                "Failures of containers that are started again by their retry policy.",
             ),
             larger_than_node: maker.counter(
                 "nm_agent_container_larger_than_node_starts_total",
@@ -151,6 +156,7 @@ impl DecisionSeries {
                 self.paused_kills.of(reason).inc();
                 self.lost_work_seconds.of(reason).inc_by(seconds(ran_ms));
             }
+            Note::Retried { .. } => self.retries.inc(),
             Note::Promoted(_) => self.type_changes.of(Direction::Promotion).inc(),
             Note::Demoted(_) => self.type_changes.of(Direction::Demotion).inc(),
         }

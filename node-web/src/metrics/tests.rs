@@ -135,6 +135,23 @@ fn every_note_moves_its_own_series_and_no_other() {
         },
         &["nm_agent_container_sheds_total{limit=\"queue_length\"}"],
     );
+}
+
+#[test]
+fn a_retry_is_counted() {
+    assert_note_raises(
+        Note::Retried {
+            id: ID,
+            status: ContainerExitStatus(1),
+            after_ms: 1_000,
+            remaining: None,
+        },
+        &["nm_agent_container_retries_total"],
+    );
+}
+
+#[test]
+fn changes_of_type_are_counted_by_direction() {
     assert_note_raises(
         Note::Promoted(ID),
         &["nm_agent_container_type_changes_total{direction=\"promotion\"}"],

@@ -90,6 +90,7 @@ impl Decision {
                 | Note::Shed { id, .. }
                 | Note::Evicted { id, .. }
                 | Note::PausedKilled { id, .. }
+                | Note::Retried { id, .. }
                 | Note::Promoted(id)
                 | Note::Demoted(id),
             ) => Some(*id),
@@ -111,6 +112,7 @@ impl Decision {
             Self::Note(Note::Rejected { .. }) => DecisionKind::Rejected,
             Self::Note(Note::Shed { .. }) => DecisionKind::Shed,
             Self::Note(Note::Evicted { .. } | Note::PausedKilled { .. }) => DecisionKind::Evicted,
+            Self::Note(Note::Retried { .. }) => DecisionKind::Failed,
             Self::Note(Note::Promoted(_)) => DecisionKind::Promoted,
             Self::Note(Note::Demoted(_)) => DecisionKind::Demoted,
             Self::Completed { completion, .. } => match completion.exit_status {
@@ -211,6 +213,16 @@ fn note_words(note: &Note) -> String {
             };
             let paused = duration(paused_ms);
             format!("Killed after a pause of {paused} because {why}")
+        }
+        Note::Retried {
+            status,
+            after_ms,
+            remaining,
+            ..
+        } => {
+            let after = duration(after_ms);
+            let left = remaining.map_or_else(String::new, |left| format!(", {left} retries left"));
+            format!("Failed with exit status {status}, starts again in {after}{left}")
         }
         Note::Promoted(_) => "Promoted to guaranteed".to_owned(),
         Note::Demoted(_) => "Demoted to opportunistic".to_owned(),

@@ -118,6 +118,7 @@ impl ListedContainer {
             ContainerState::Pausing => "pausing",
             ContainerState::Paused { .. } => "paused",
             ContainerState::Resuming { .. } => "resuming",
+            ContainerState::Relaunching { .. } => "relaunching",
             ContainerState::Killing { .. }
             | ContainerState::Gone { .. }
             | ContainerState::Completing(_) => "ending",

@@ -51,8 +51,8 @@ impl ApplicationState {
 }
 
 /// A container's life as REST names it: finer than heartbeats and status replies (Hadoop:
-/// `ContainerState` of the NodeManager). Without Hadoop's states of a container that is new, or
-/// that starts again: no container of this node is in one.
+/// `ContainerState` of the NodeManager). Without Hadoop's states of a container that is new or is
+/// re-initialized: no container of this node is in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerRestState {
     /// The container's resources are being brought to the local disk.
@@ -69,6 +69,8 @@ pub enum ContainerRestState {
     Paused,
     /// The process is being thawed.
     Resuming,
+    /// The process failed; the container waits for its next launch.
+    Relaunching,
     /// The process is being killed.
     Killing,
     /// The process ended with 0; its cgroup and files are being removed.
@@ -93,6 +95,7 @@ impl ContainerRestState {
             Self::Pausing => "PAUSING",
             Self::Paused => "PAUSED",
             Self::Resuming => "RESUMING",
+            Self::Relaunching => "RELAUNCHING",
             Self::Killing => "KILLING",
             Self::ExitedWithSuccess => "EXITED_WITH_SUCCESS",
             Self::ExitedWithFailure => "EXITED_WITH_FAILURE",
@@ -114,6 +117,7 @@ impl From<ContainerState> for ContainerRestState {
             ContainerState::Pausing => Self::Pausing,
             ContainerState::Paused { .. } => Self::Paused,
             ContainerState::Resuming { .. } => Self::Resuming,
+            ContainerState::Relaunching { .. } => Self::Relaunching,
             ContainerState::Killing { .. } | ContainerState::Gone { killed: true } => Self::Killing,
             ContainerState::Completing(Ending::Succeeded) => Self::ExitedWithSuccess,
             ContainerState::Completing(Ending::Failed) => Self::ExitedWithFailure,

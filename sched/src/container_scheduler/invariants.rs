@@ -37,6 +37,7 @@ impl ContainerScheduler {
             let (id, legal) = match timer {
                 Timer::ForceKill(id) => (id, matches!(self.state(id), Some(S::Killing { .. }))),
                 Timer::PauseEnd(id) => (id, matches!(self.state(id), Some(S::Paused { .. }))),
+                Timer::Retry(id) => (id, matches!(self.state(id), Some(S::Relaunching { .. }))),
             };
             assert!(
                 legal,
@@ -45,6 +46,7 @@ impl ContainerScheduler {
             );
         }
         self.assert_pauses_end();
+        self.assert_retries_come();
     }
 
     /// Asserts that each frozen opportunistic container, and no other, has a timer that ends its
@@ -58,6 +60,18 @@ impl ContainerScheduler {
                 has_timer(&waiting.id),
                 "{}: frozen without timer, or timer without pause",
                 waiting.id
+            );
+        }
+    }
+
+    /// Asserts that each container that waits for its next launch has a timer that orders it.
+    fn assert_retries_come(&self) {
+        let timers: BTreeSet<Timer> = self.timers.iter().collect();
+        for (id, container) in &self.containers {
+            let relaunching = matches!(container.state, S::Relaunching { .. });
+            assert!(
+                !relaunching || timers.contains(&Timer::Retry(*id)),
+                "{id} waits for a launch that nothing orders"
             );
         }
     }

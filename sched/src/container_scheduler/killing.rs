@@ -46,7 +46,7 @@ impl ContainerScheduler {
     pub(super) fn kill(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
         let Some(state) = self.state(id) else { return };
         match state.phase() {
-            Phase::Unstarted => {
+            Phase::Unstarted | Phase::Relaunching => {
                 self.apply_cause(id, cause, turn);
                 let localizing = state == S::Localizing;
                 self.add_diagnostics(id, cause.before_launch(localizing), turn.now);
@@ -86,6 +86,7 @@ impl ContainerScheduler {
     pub(super) fn end(&mut self, id: ContainerId, ending: Ending, turn: &mut Turn<'_>) {
         self.timers.cancel(Timer::ForceKill(id));
         self.timers.cancel(Timer::PauseEnd(id));
+        self.timers.cancel(Timer::Retry(id));
         self.step(id, Step::End(ending), turn.now);
         turn.order(Action::CleanUp(id));
     }

@@ -43,7 +43,11 @@ impl ContainerScheduler {
         match container.state.phase() {
             Phase::Unstarted if container.state == S::Localizing => {}
             Phase::Ended => return Ok(Change::Other),
-            Phase::Unstarted | Phase::Active | Phase::Killing | Phase::Gone => {
+            Phase::Unstarted
+            | Phase::Active
+            | Phase::Relaunching
+            | Phase::Killing
+            | Phase::Gone => {
                 return Err(unexpected(container, "Localized"));
             }
         }
@@ -77,7 +81,11 @@ impl ContainerScheduler {
         match container.state.phase() {
             Phase::Unstarted if container.state == S::Localizing => {}
             Phase::Ended => return Ok(Change::Other),
-            Phase::Unstarted | Phase::Active | Phase::Killing | Phase::Gone => {
+            Phase::Unstarted
+            | Phase::Active
+            | Phase::Relaunching
+            | Phase::Killing
+            | Phase::Gone => {
                 return Err(unexpected(container, "LocalizationFailed"));
             }
         }
@@ -98,7 +106,9 @@ impl ContainerScheduler {
                 self.step(id, Step::Launched, turn.now);
             }
             Phase::Killing | Phase::Gone | Phase::Ended => {}
-            Phase::Unstarted | Phase::Active => return Err(unexpected(container, "Launched")),
+            Phase::Unstarted | Phase::Active | Phase::Relaunching => {
+                return Err(unexpected(container, "Launched"));
+            }
         }
         Ok(Change::Other)
     }
@@ -114,16 +124,15 @@ impl ContainerScheduler {
         let killing = match container.state.phase() {
             Phase::Active if matches!(container.state, S::Launching { .. }) => false,
             Phase::Killing => true,
-            Phase::Unstarted | Phase::Active | Phase::Gone | Phase::Ended => {
+            Phase::Unstarted | Phase::Active | Phase::Relaunching | Phase::Gone | Phase::Ended => {
                 return Err(unexpected(container, "LaunchFailed"));
             }
         };
-        self.add_diagnostics(id, diagnostics, turn.now);
-        self.end_with_status(id, killing, status, turn);
-        Ok(Change::Other)
+        Ok(self.end_attempt(id, killing, status, diagnostics, turn))
     }
 
-    /// Frees the allocation of a container without processes, before its output has been read.
+    /// Frees the allocation of a container without processes, before its output has been read. A
+    /// container that may be retried keeps the allocation until its exit status is known.
     pub(super) fn processes_gone(
         &mut self,
         id: ContainerId,
@@ -131,9 +140,10 @@ impl ContainerScheduler {
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
         match container.state.phase() {
+            Phase::Active if container.retries.policy().can_retry() => return Ok(Change::Other),
             Phase::Active => self.record_run_time(id, turn.now.mono),
             Phase::Killing => {}
-            Phase::Unstarted | Phase::Gone | Phase::Ended => {
+            Phase::Unstarted | Phase::Relaunching | Phase::Gone | Phase::Ended => {
                 return Err(unexpected(container, "ProcessesGone"));
             }
         }
@@ -156,23 +166,24 @@ impl ContainerScheduler {
             Phase::Active => false,
             Phase::Killing => true,
             Phase::Gone => container.state == S::Gone { killed: true },
-            Phase::Unstarted | Phase::Ended => return Err(unexpected(container, "Exited")),
+            Phase::Unstarted | Phase::Relaunching | Phase::Ended => {
+                return Err(unexpected(container, "Exited"));
+            }
         };
-        self.add_diagnostics(id, diagnostics, turn.now);
         if phase == Phase::Active {
             self.record_run_time(id, turn.now.mono);
         }
+        let change = self.end_attempt(id, killing, status, diagnostics, turn);
         if !killing && status.is_signalled() {
             self.add_diagnostics(id, KILLED_BY_EXTERNAL_SIGNAL, turn.now);
         }
-        self.end_with_status(id, killing, status, turn);
-        Ok(Change::Other)
+        Ok(change)
     }
 
     /// Sets the final exit status and ends the container. The status of a process that ended by
     /// itself counts even after a kill was ordered: 0 is success. A process ended by SIGTERM or
     /// SIGKILL after such an order keeps the status of the order.
-    fn end_with_status(
+    pub(super) fn end_with_status(
         &mut self,
         id: ContainerId,
         killing: bool,
@@ -210,7 +221,7 @@ impl ContainerScheduler {
                 self.set_pause_timer(spec, turn.now.mono);
                 Ok(Change::Joined(id))
             }
-            Phase::Killing | Phase::Gone | Phase::Ended => Ok(Change::Other),
+            Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => Ok(Change::Other),
             Phase::Unstarted | Phase::Active => Err(unexpected(container, "Paused")),
         }
     }
@@ -255,7 +266,7 @@ impl ContainerScheduler {
             }
             // The container was chosen as a victim again before this answer.
             Phase::Active if container.state == S::Pausing => {}
-            Phase::Killing | Phase::Gone | Phase::Ended => {}
+            Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => {}
             Phase::Unstarted | Phase::Active => return Err(unexpected(container, "Resumed")),
         }
         Ok(Change::Other)
@@ -271,7 +282,7 @@ impl ContainerScheduler {
             Phase::Active if matches!(container.state, S::Pausing | S::Resuming { .. }) => {
                 self.kill(id, KillCause::PauseFailed, turn);
             }
-            Phase::Killing | Phase::Gone | Phase::Ended => {}
+            Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => {}
             Phase::Unstarted | Phase::Active => return Err(unexpected(container, "PauseFailed")),
         }
         Ok(Change::Other)

@@ -43,6 +43,8 @@ impl ContainerScheduler {
             self.note_queued(id, turn);
         }
         self.reclaim(change, turn);
+        // A victim that waited for its retry has no process: its resources are free already.
+        self.start_queued(turn);
         while self.reclaim_frozen_memory(turn) {
             // The frozen container that was killed may have held up others that fit.
             self.start_queued(turn);

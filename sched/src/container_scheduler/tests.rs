@@ -5,6 +5,7 @@ mod answers;
 mod kills;
 mod pausing;
 mod queueing;
+mod retrying;
 mod room;
 mod updates;
 mod waits;
@@ -29,6 +30,7 @@ const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     memory_ceiling_mb: 0,
     vmem_check: None,
     sigkill_delay_ms: 250,
+    retry_minimum_interval_ms: 1_000,
     diagnostics_max_chars: 10_000,
     utc_offset_s: 0,
 };

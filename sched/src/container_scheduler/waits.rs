@@ -95,12 +95,14 @@ impl ContainerScheduler {
                 Run::Ending { within_ms }
             }
             Phase::Active if container.state == S::Pausing => Run::Ending { within_ms: 0 },
-            Phase::Unstarted | Phase::Active | Phase::Gone | Phase::Ended => Run::Running {
-                known: self
-                    .run_times
-                    .expected(spec.id.application_id(), spec.resource),
-                ran_ms: container.ran_ms(now),
-            },
+            Phase::Unstarted | Phase::Active | Phase::Relaunching | Phase::Gone | Phase::Ended => {
+                Run::Running {
+                    known: self
+                        .run_times
+                        .expected(spec.id.application_id(), spec.resource),
+                    ran_ms: container.ran_ms(now),
+                }
+            }
         };
         Load {
             amount: self.index.amount(spec),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const STATES: [ContainerState; 19] = [
+const STATES: [ContainerState; 20] = [
     ContainerState::Localizing,
     ContainerState::Queued { place: 1 },
     ContainerState::Launching { order: 2 },
@@ -13,6 +13,7 @@ const STATES: [ContainerState; 19] = [
         held_mb: 5,
     },
     ContainerState::Resuming { order: 2 },
+    ContainerState::Relaunching { order: 2 },
     ContainerState::Killing { holds_room: true },
     ContainerState::Killing { holds_room: false },
     ContainerState::Gone { killed: true },
@@ -26,7 +27,7 @@ const STATES: [ContainerState; 19] = [
     ContainerState::Done(Ending::Killed),
     ContainerState::Done(Ending::LocalizationFailed),
 ];
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 16] = [
     Step::Enqueue { place: 3 },
     Step::Start { order: 3 },
     Step::Launched,
@@ -36,6 +37,9 @@ const STEPS: [Step; 13] = [
         held_mb: 5,
     },
     Step::Resumed,
+    Step::AwaitRetry { order: 3 },
+    Step::Relaunch,
+    Step::Requeue { place: 3 },
     Step::Kill,
     Step::Gone,
     Step::End(Ending::Succeeded),
@@ -134,11 +138,12 @@ fn no_container_both_waits_and_holds_room() {
 }
 
 #[test]
-fn hadoop_sees_queued_and_launching_containers_as_scheduled() {
+fn hadoop_sees_queued_launching_and_relaunching_containers_as_scheduled() {
     for state in [
         ContainerState::Localizing,
         ContainerState::Queued { place: 0 },
         ContainerState::Launching { order: 0 },
+        ContainerState::Relaunching { order: 0 },
     ] {
         assert_eq!(state.container_state(), WireState::Running);
         assert_eq!(state.sub_state(), ContainerSubState::Scheduled);

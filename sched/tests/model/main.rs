@@ -17,8 +17,8 @@ mod toy;
 use proptest::prelude::*;
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
-    Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
-    Event, KillReason, Note, ShedReason,
+    Action, ContainerQueuingLimit, ContainerRetryContext, ContainerScheduler,
+    ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note, RetryOn, ShedReason,
 };
 use test_support::ids::{self, container_of};
 
@@ -105,6 +105,11 @@ impl World {
                 let number = i64::try_from(self.accepted.len()).unwrap();
                 self.feed(Event::Start(spec_of(number, draw)));
             }
+            Op::RetryPolicy { which, retries } => {
+                let id = self.pick(which);
+                let policy = policy_of(retries);
+                self.feed(Event::RetryPolicy { id, policy });
+            }
             Op::StartAgain { which } => {
                 if let Some(container) = self.toy.get(self.pick(which)) {
                     self.feed(Event::Start(container.spec));
@@ -138,16 +143,10 @@ impl World {
                 self.feed(Event::NodeResource(Resource::new(memory_mb, vcores)));
             }
             Op::QueuingLimit(max_queue_length, max_queue_wait_time_ms) => {
-                let limit = ContainerQueuingLimit {
+                self.limit_twice(ContainerQueuingLimit {
                     max_queue_length,
                     max_queue_wait_time_ms,
-                };
-                self.feed(Event::QueuingLimit(limit));
-                // The remaining containers are within the limits.
-                self.feed(Event::QueuingLimit(limit));
-                let (_, _, again) = self.log.last().unwrap();
-                let shed = |action: &Action| matches!(action, Action::Note(Note::Shed { .. }));
-                assert!(!again.iter().any(shed), "{again:?}");
+                });
             }
             Op::EstimateWaits => self.feed(Event::EstimateWaits),
             Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),
@@ -167,6 +166,15 @@ impl World {
             }
             Op::Stray { which, kind } => self.stray(self.pick(which), kind),
         }
+    }
+
+    /// Applies a limit twice: after the first time the remaining containers are within it.
+    fn limit_twice(&mut self, limit: ContainerQueuingLimit) {
+        self.feed(Event::QueuingLimit(limit));
+        self.feed(Event::QueuingLimit(limit));
+        let (_, _, again) = self.log.last().unwrap();
+        let shed = |action: &Action| matches!(action, Action::Note(Note::Shed { .. }));
+        assert!(!again.iter().any(shed), "{again:?}");
     }
 
     /// Picks one of the known containers, or sometimes an unknown id.
@@ -209,7 +217,7 @@ impl World {
             (3, Phase::Running { .. }) => Event::Resumed(id),
             (4, Phase::Running { .. } | Phase::Launching { .. }) => Event::CleanedUp(id),
             (5, Phase::Running { .. } | Phase::Waiting { .. }) => Event::PauseFailed(id),
-            (6, Phase::Localizing | Phase::Done) => Event::Exited {
+            (6, Phase::Localizing | Phase::Relaunching { .. } | Phase::Done) => Event::Exited {
                 id,
                 status: records::ContainerExitStatus::SUCCESS,
                 diagnostics: String::new(),
@@ -434,6 +442,14 @@ impl World {
             let _refused = scheduler.handle(event.clone(), *now, &mut actions);
             assert_eq!(&actions, expected, "on replay of {event:?}");
         }
+    }
+}
+
+fn policy_of(retries: u32) -> ContainerRetryContext {
+    ContainerRetryContext {
+        on: RetryOn::AllErrors,
+        max_retries: Some(retries),
+        ..ContainerRetryContext::default()
     }
 }
 

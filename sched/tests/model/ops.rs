@@ -12,6 +12,10 @@ use crate::shell::Luck;
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Start(Draw),
+    RetryPolicy {
+        which: usize,
+        retries: u32,
+    },
     StartAgain {
         which: usize,
     },
@@ -106,6 +110,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let status = prop_oneof![4 => Just(0), 1 => Just(1), 1 => Just(137), 1 => Just(143)];
     prop_oneof![
         20 => draw().prop_map(Op::Start),
+        5 => (any(), 0_u32..4).prop_map(|(which, retries)| Op::RetryPolicy { which, retries }),
         1 => any().prop_map(|which| Op::StartAgain { which }),
         60 => (any(), luck()).prop_map(|(which, luck)| Op::Answer { which, luck }),
         5 => (any(), status).prop_map(|(which, status)| Op::Exit { which, status }),
@@ -152,6 +157,7 @@ pub(crate) fn config() -> impl Strategy<Value = ContainerSchedulerConfig> {
                 memory_ceiling_mb,
                 vmem_check,
                 sigkill_delay_ms: delay_ms,
+                retry_minimum_interval_ms: delay_ms / 2,
                 ..ContainerSchedulerConfig::default()
             }
         },

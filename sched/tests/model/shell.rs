@@ -92,7 +92,11 @@ impl Shell {
 
     fn launch(&mut self, id: ContainerId, luck: Luck) {
         let container = self.containers.entry(id).or_default();
-        assert_eq!(container.process, Process::None, "{id} is launched twice");
+        assert_ne!(
+            container.process,
+            Process::Alive,
+            "{id} is launched beside its process"
+        );
         container.process = Process::Alive;
         if luck == Luck::Bad {
             container.process = Process::Gone;

@@ -47,6 +47,7 @@ impl Toy {
         let grew_running = self.apply(event, now_ms)?;
         self.start_queued(now_ms);
         self.reclaim(grew_running, now_ms);
+        self.start_queued(now_ms);
         while self.reclaim_frozen_memory(now_ms) {
             self.start_queued(now_ms);
         }
@@ -122,6 +123,11 @@ impl Toy {
     fn apply(&mut self, event: &Event, now_ms: u64) -> Result<bool, Refused> {
         match event {
             Event::Start(spec) => self.start(*spec)?,
+            Event::RetryPolicy { id, policy } => {
+                let container = self.at(*id)?;
+                container.retries = policy.max_retries.unwrap();
+                container.retries_left = container.retries;
+            }
             Event::Kill { id, reason } => {
                 self.at(*id)?;
                 self.kill(*id, crate::status_of(*reason), now_ms);
@@ -176,37 +182,23 @@ impl Toy {
             | (Event::Resumed(_), Phase::Resuming { order }) => {
                 container.phase = Phase::Running { order };
             }
-            (
-                Event::ProcessesGone(_),
-                Phase::Launching { .. }
-                | Phase::Running { .. }
-                | Phase::Resuming { .. }
-                | Phase::Freezing
-                | Phase::Killing { .. }
-                | Phase::Waiting {
-                    frozen: Some(_), ..
-                },
-            ) => {
-                let killed = matches!(container.phase, Phase::Killing { .. });
-                container.phase = Phase::Gone { killed };
-                container.force_kill_at = None;
+            (Event::ProcessesGone(_), phase) if phase.has_process() => {
+                let killed = matches!(phase, Phase::Killing { .. });
+                if killed || container.retries == 0 {
+                    container.phase = Phase::Gone { killed };
+                    container.force_kill_at = None;
+                }
             }
             (
                 Event::LaunchFailed { status, .. },
                 Phase::Launching { .. } | Phase::Killing { .. },
             )
-            | (
-                Event::Exited { status, .. },
-                Phase::Launching { .. }
-                | Phase::Running { .. }
-                | Phase::Resuming { .. }
-                | Phase::Freezing
-                | Phase::Killing { .. }
-                | Phase::Gone { .. }
-                | Phase::Waiting {
-                    frozen: Some(_), ..
-                },
-            ) => self.gone(id, *status)?,
+            | (Event::Exited { status, .. }, Phase::Gone { .. }) => {
+                self.gone(id, *status, place, now_ms)?;
+            }
+            (Event::Exited { status, .. }, phase) if phase.has_process() => {
+                self.gone(id, *status, place, now_ms)?;
+            }
             (Event::Paused { held_mb, .. }, Phase::Freezing) => {
                 let held_mb = held_mb.unwrap_or(container.spec.resource.memory_mb);
                 let since = now_ms;
@@ -231,6 +223,10 @@ impl Toy {
                 | Event::Resumed(_)
                 | Event::PauseFailed(_),
                 Phase::Killing { .. } | Phase::Gone { .. } | Phase::Ended | Phase::Done,
+            )
+            | (
+                Event::Paused { .. } | Event::Resumed(_) | Event::PauseFailed(_),
+                Phase::Relaunching { .. },
             ) => {}
             _ => return Err(Refused),
         }
@@ -241,23 +237,35 @@ impl Toy {
         let mut overdue = Vec::new();
         for container in &mut self.containers {
             if container.force_kill_at.is_some_and(|at| at <= now_ms) {
-                overdue.push((container.force_kill_at.take(), false, container.spec.id));
+                overdue.push((container.force_kill_at.take(), 0, container.spec.id));
             }
             let pause_end = container
                 .frozen()
                 .filter(|_| container.is(ExecutionType::Opportunistic))
                 .map(|frozen| frozen.since + self.config.pause_max_ms);
             if pause_end.is_some_and(|at| at <= now_ms) {
-                overdue.push((pause_end, true, container.spec.id));
+                overdue.push((pause_end, 1, container.spec.id));
+            }
+            if let Phase::Relaunching { at, .. } = container.phase
+                && at <= now_ms
+            {
+                overdue.push((Some(at), 2, container.spec.id));
             }
         }
         overdue.sort();
-        for (_, is_pause_end, id) in overdue {
-            if is_pause_end {
-                self.decide(Decision::EndPause(id, PauseEnd::TooLong));
-                self.kill(id, -108, now_ms);
-            } else {
-                self.decide(Decision::ForceKill(id));
+        for (_, kind, id) in overdue {
+            match kind {
+                0 => self.decide(Decision::ForceKill(id)),
+                1 => {
+                    self.decide(Decision::EndPause(id, PauseEnd::TooLong));
+                    self.kill(id, -108, now_ms);
+                }
+                _ => {
+                    let container = self.at(id).unwrap();
+                    let order = container.order().unwrap();
+                    container.phase = Phase::Launching { order };
+                    self.decide(Decision::Launch(id));
+                }
             }
         }
     }
@@ -272,6 +280,8 @@ impl Toy {
             status: ContainerExitStatus::INVALID,
             forget: false,
             force_kill_at: None,
+            retries: 0,
+            retries_left: 0,
         });
         self.decide(Decision::Localize(spec.id));
         Ok(())
@@ -312,8 +322,32 @@ impl Toy {
         }
     }
 
-    fn gone(&mut self, id: ContainerId, status: ContainerExitStatus) -> Result<(), Refused> {
+    fn gone(
+        &mut self,
+        id: ContainerId,
+        status: ContainerExitStatus,
+        place: u64,
+        now_ms: u64,
+    ) -> Result<(), Refused> {
+        let at = now_ms + self.config.retry_minimum_interval_ms;
         let container = self.at(id)?;
+        let may_be_retried = !matches!(container.phase, Phase::Killing { .. } | Phase::Gone { .. })
+            && ![0, 137, 143].contains(&status.0);
+        if may_be_retried && container.retries_left > 0 {
+            container.retries_left -= 1;
+            container.status = status;
+            container.phase = if container.is_frozen() {
+                Phase::Waiting {
+                    place,
+                    frozen: None,
+                }
+            } else {
+                let order = container.order().unwrap_or(place);
+                Phase::Relaunching { order, at }
+            };
+            self.decide(Decision::Retry(id, status));
+            return Ok(());
+        }
         let killing = matches!(
             container.phase,
             Phase::Killing { .. } | Phase::Gone { killed: true }
@@ -355,7 +389,7 @@ impl Toy {
         let Ok(container) = self.at(id) else { return };
         let status = ContainerExitStatus(status);
         match container.phase {
-            Phase::Localizing | Phase::Waiting { frozen: None, .. } => {
+            Phase::Localizing | Phase::Relaunching { .. } | Phase::Waiting { frozen: None, .. } => {
                 container.status = status;
                 self.end(id);
             }
@@ -394,8 +428,10 @@ impl Toy {
         if type_changed && container.place().is_some() {
             container.phase = Phase::Waiting { place, frozen };
         }
-        let limited =
-            container.order().is_some() || container.phase == Phase::Freezing || frozen.is_some();
+        let relaunching = matches!(container.phase, Phase::Relaunching { .. });
+        let limited = container.order().is_some() && !relaunching
+            || container.phase == Phase::Freezing
+            || frozen.is_some();
         let grew_running = container.holds_room()
             && spec.execution_type == ExecutionType::Guaranteed
             && !spec.resource.fits_in(old.resource);

@@ -13,4 +13,5 @@ mod localization;
 mod mask;
 mod refusals;
 mod rest;
+mod retries;
 mod twins;

@@ -99,4 +99,5 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.user-mb", Some("64"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.placement-timeout-ms", Some("30000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.rules", None, List),
+    key(Honoured, YarnDefault, "yarn.nodemanager.container-retry-minimum-interval-ms", Some("1000"), Millis),
 ];

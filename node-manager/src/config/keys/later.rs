@@ -148,7 +148,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb", Some("0"), Mebibytes),
     key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-watermark-high-mb", Some("0"), Mebibytes),
     key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.enable", Some("true"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.container-retry-minimum-interval-ms", Some("1000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.log.deletion-threads-count", Some("4"), Count),
     key(Later, YarnDefault, "yarn.nodemanager.log-container-debug-info-on-error.enabled", Some("false"), Flag),
 ];

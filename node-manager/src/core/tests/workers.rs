@@ -66,6 +66,53 @@ fn a_refused_launch_completes_the_container_and_counts_no_failed_launch() {
 }
 
 #[test]
+fn a_failed_container_with_a_retry_policy_is_launched_again_with_its_context_and_folders() {
+    let mut node = Node::new();
+    let mut request = request(1);
+    if let Ok(context) = &mut request.context {
+        context.commands = vec!["run".to_owned()];
+        context.retry = ContainerRetryContext {
+            on: RetryOn::AllErrors,
+            max_retries: Some(1),
+            ..ContainerRetryContext::default()
+        };
+    }
+    node.core.start(asker(), request, node.now);
+    let first = launch_order(&mut node);
+    node.launched(1);
+    node.exit(1, 7);
+    assert_eq!(node.work(), []);
+    node.now.mono = node.core.next_deadline().unwrap();
+    node.core.tick(node.now);
+    let second = launch_order(&mut node);
+    assert_eq!(second.context.context.commands, ["run"]);
+    assert!(Arc::ptr_eq(&first.dirs, &second.dirs));
+    let id = container_id(1);
+    assert_eq!(second.spec.id, id);
+    node.launched(1);
+    node.exit(1, 8);
+    assert_eq!(node.work(), [Work::CleanUp(id)]);
+    drop(first);
+    assert!(
+        Arc::try_unwrap(second.context).is_ok(),
+        "a container that has ended holds no context"
+    );
+}
+
+/// Takes the effects, among which is one launch.
+fn launch_order(node: &mut Node) -> LaunchOrder {
+    let launch = |effect| {
+        if let Effect::Launch(order) = effect {
+            Some(*order)
+        } else {
+            None
+        }
+    };
+    let effects = node.core.take_effects();
+    effects.into_iter().find_map(launch).unwrap()
+}
+
+#[test]
 fn without_cgroups_an_evicted_container_is_killed_instead_of_frozen() {
     let mut node = Node::new();
     node.core.config.can_freeze = false;

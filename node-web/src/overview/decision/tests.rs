@@ -152,6 +152,26 @@ fn a_container_killed_while_paused_reads_with_the_reason() {
 }
 
 #[test]
+fn a_failure_that_is_retried_reads_with_the_time_of_the_next_start() {
+    let retried = |remaining| Note::Retried {
+        id: container_id(1),
+        status: ContainerExitStatus(7),
+        after_ms: 1_000,
+        remaining,
+    };
+    note_reads(
+        retried(Some(2)),
+        DecisionKind::Failed,
+        "Failed with exit status 7, starts again in 1 s, 2 retries left",
+    );
+    note_reads(
+        retried(None),
+        DecisionKind::Failed,
+        "Failed with exit status 7, starts again in 1 s",
+    );
+}
+
+#[test]
 fn a_change_of_type_reads_with_the_new_one() {
     let id = container_id(1);
     note_reads(

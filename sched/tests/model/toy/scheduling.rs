@@ -98,7 +98,11 @@ impl Toy {
             self.decide(Decision::Evict(id));
             let pause = self.config.use_pause_for_preemption;
             let container = self.at(id).unwrap();
-            if pause && !matches!(container.phase, Phase::Launching { .. }) {
+            let works = matches!(
+                container.phase,
+                Phase::Running { .. } | Phase::Resuming { .. }
+            );
+            if pause && works {
                 container.phase = Phase::Freezing;
                 self.decide(Decision::Pause(id));
             } else {

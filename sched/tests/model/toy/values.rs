@@ -19,6 +19,7 @@ pub(crate) enum Decision {
     Shed(ContainerId),
     Reject(ContainerId, RejectReason),
     EndPause(ContainerId, PauseEnd),
+    Retry(ContainerId, ContainerExitStatus),
 }
 
 impl Decision {
@@ -37,6 +38,7 @@ impl Decision {
             Action::Note(Note::Shed { id, .. }) => Self::Shed(*id),
             Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
             Action::Note(Note::PausedKilled { id, reason, .. }) => Self::EndPause(*id, *reason),
+            Action::Note(Note::Retried { id, status, .. }) => Self::Retry(*id, *status),
             Action::Note(
                 Note::Queued { .. }
                 | Note::Started { .. }
@@ -56,10 +58,30 @@ pub(crate) enum Phase {
     Running { order: u64 },
     Resuming { order: u64 },
     Freezing,
+    Relaunching { order: u64, at: u64 },
     Killing { frozen: bool },
     Gone { killed: bool },
     Ended,
     Done,
+}
+
+impl Phase {
+    /// Returns whether the container has a process, or is about to.
+    pub(super) fn has_process(self) -> bool {
+        match self {
+            Self::Launching { .. }
+            | Self::Running { .. }
+            | Self::Resuming { .. }
+            | Self::Freezing
+            | Self::Killing { .. } => true,
+            Self::Waiting { frozen, .. } => frozen.is_some(),
+            Self::Localizing
+            | Self::Relaunching { .. }
+            | Self::Gone { .. }
+            | Self::Ended
+            | Self::Done => false,
+        }
+    }
 }
 
 /// Start of a pause, and the memory held.
@@ -76,6 +98,9 @@ pub(crate) struct ToyContainer {
     pub(crate) status: ContainerExitStatus,
     pub(super) forget: bool,
     pub(super) force_kill_at: Option<u64>,
+    /// Retries that the policy grants, and those that it still grants.
+    pub(super) retries: u32,
+    pub(super) retries_left: u32,
 }
 
 impl ToyContainer {
@@ -89,6 +114,7 @@ impl ToyContainer {
             | Phase::Running { .. }
             | Phase::Resuming { .. }
             | Phase::Freezing
+            | Phase::Relaunching { .. }
             | Phase::Killing { frozen: false } => true,
             Phase::Localizing
             | Phase::Waiting { .. }
@@ -100,8 +126,10 @@ impl ToyContainer {
     }
 
     pub(super) fn order(&self) -> Option<u64> {
-        if let Phase::Launching { order } | Phase::Running { order } | Phase::Resuming { order } =
-            self.phase
+        if let Phase::Launching { order }
+        | Phase::Running { order }
+        | Phase::Resuming { order }
+        | Phase::Relaunching { order, .. } = self.phase
         {
             Some(order)
         } else {

@@ -3,13 +3,17 @@
 use test_support::LaunchContext;
 use tests::require;
 
+use super::retries::retries;
 use super::twins::{Twin, Twins, names_in, once, text_of_end};
 
 #[test]
 fn ends_are_told_in_hadoops_words() {
     require!(java, hadoop);
-    let mut twins = Twins::start(|_| {});
+    let mut twins = Twins::start(|site| {
+        site.set("yarn.nodemanager.container-retry-minimum-interval-ms", 100);
+    });
     exits(&mut twins);
+    retries(&mut twins);
     kills(&mut twins);
     files(&mut twins);
 }
