@@ -78,6 +78,14 @@ pub(crate) struct Waits {
     pub(crate) newcomer: u64,
 }
 
+impl Waits {
+    /// Waits where nothing waits and another container would start at once.
+    pub(crate) const NONE: Self = Self {
+        waiting: Vec::new(),
+        newcomer: 0,
+    };
+}
+
 impl Situation<'_> {
     /// Simulates as many paths as the bounds allow, and returns the mean waits.
     pub(crate) fn estimate(&self) -> Waits {

@@ -55,6 +55,23 @@ impl ContainerScheduler {
     /// Returns the wait of each waiting container, in the order of [`Self::queue`], and that of
     /// another opportunistic container.
     pub(super) fn waits(&self, now: MonoMillis) -> Waits {
+        if self.has_room_for_newcomer() {
+            // On most nodes at most times: a simulation would only be more expensive.
+            debug_assert_eq!(self.situation(now).estimate(), Waits::NONE);
+            return Waits::NONE;
+        }
+        self.situation(now).estimate()
+    }
+
+    /// Returns whether nothing waits and another container fits beside those that hold an
+    /// allocation.
+    fn has_room_for_newcomer(&self) -> bool {
+        let kinds = [ExecutionType::Guaranteed, ExecutionType::Opportunistic];
+        kinds.iter().all(|kind| self.queue_length(*kind) == 0)
+            && (self.index.allocated() + self.newcomer()).fits_in(self.node_amount())
+    }
+
+    fn situation(&self, now: MonoMillis) -> Situation<'_> {
         let holding = self
             .containers
             .values()
@@ -73,7 +90,6 @@ impl ContainerScheduler {
             waiting,
             newcomer: self.newcomer(),
         }
-        .estimate()
     }
 
     /// Returns the expected size of another container: that of the last one, clamped to the whole
