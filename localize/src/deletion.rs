@@ -42,7 +42,7 @@ pub struct DeletionService {
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Notified for each queued deletion, and for the stop.
+    /// Notified for each queued deletion that a waiting thread can take, and for the stop.
     queued: Condvar,
     /// Notified when no deletion is in progress.
     idle: Condvar,
@@ -60,6 +60,8 @@ struct Queue {
     heap: BinaryHeap<Queued>,
     /// Number of deletions in progress.
     active: usize,
+    /// Number of threads that wait for a deletion, or for one to be due.
+    waiting: usize,
     next_sequence: u64,
     /// The deletion threads, until the stop joins them.
     threads: Vec<JoinHandle<()>>,
@@ -154,10 +156,10 @@ impl DeletionService {
         };
         let mut left_out = 0_u64;
         let mut queue = self.shared.queue();
+        let before = queue.heap.len();
         for deletion in deletions {
             if queue.heap.len() < QUEUED_MAX {
                 queue.push(due, deletion);
-                self.shared.queued.notify_one();
             } else {
                 left_out += 1;
             }
@@ -167,7 +169,12 @@ impl DeletionService {
             // One that cannot be started is no loss: the others do its work.
             let _too_many = self.shared.start_thread(&mut queue);
         }
+        let woken = queue.waiting.min(queue.heap.len() - before);
+        // A thread that woke up under the lock would sleep again at once.
         drop(queue);
+        for _ in 0..woken {
+            self.shared.queued.notify_one();
+        }
         if left_out > 0 {
             tracing::warn!(
                 left_out,
@@ -275,20 +282,16 @@ impl Shared {
                 .heap
                 .peek()
                 .map(|first| first.due.saturating_duration_since(Instant::now()));
-            queue = match wait {
-                None => self
-                    .queued
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(Duration::ZERO) => {
-                    queue.active += 1;
-                    return queue.heap.pop().map(|queued| queued.deletion);
-                }
-                Some(wait) => {
-                    let waited = self.queued.wait_timeout(queue, wait);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            if wait == Some(Duration::ZERO) {
+                queue.active += 1;
+                return queue.heap.pop().map(|queued| queued.deletion);
+            }
+            queue.waiting += 1;
+            let waited = self
+                .queued
+                .wait_timeout(queue, wait.unwrap_or(Duration::MAX));
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            queue.waiting -= 1;
         }
     }
 }
