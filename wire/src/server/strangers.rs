@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(evicted(&places), [0]);
     }
 
-    /// Whatever the attackers have sent, and however young their connections are.
+    /// Neither what attackers have sent nor the age of their connections matters.
     #[tokio::test(start_paused = true)]
     async fn peers_at_a_few_addresses_delay_nobody() {
         let strangers = strangers(20);

@@ -326,6 +326,15 @@ async fn answers_that_are_not_read_hold_up_their_user_alone() {
     assert!(made <= 8 + 20 * 8, "{made} answers of 1 MiB made");
     let other = client(&server, OTHER).await;
     assert_eq!(call(&other, "big later", b"").await.unwrap().len(), MIB);
+    // Unread answers hold the places of their calls, so a further call of the user waits, while
+    // others are answered.
+    let further = client(&server, ONE).await;
+    let further = tokio::spawn(async move { call(&further, "big later", b"").await });
+    for _ in 0..10 {
+        assert_eq!(call(&other, "big later", b"").await.unwrap().len(), MIB);
+    }
+    assert!(!further.is_finished());
+    further.abort();
     // Once the peer reads, its calls go on.
     let answered = unread[0].answer().await;
     assert!(matches!(answered.outcome, Outcome::Success(_)));
