@@ -2,7 +2,7 @@
 //! open files keeps serving others.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
@@ -12,9 +12,11 @@ use nix::sys::socket::{setsockopt, sockopt};
 use prost::Message as _;
 use tempfile::TempDir;
 use test_support::current_user;
-use test_support::scripted::ScriptedAm;
+use test_support::scripted::{ScriptedAm, ScriptedRm};
 use tests::conf::Properties;
+use tests::http;
 use tests::scripted_cluster::ScriptedCluster;
+use tokio::net::TcpSocket;
 use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use wire::header::{self, ClientId, MethodName, Outcome};
 use wire::proto::hadoop_common::RpcSaslProto;
@@ -26,6 +28,12 @@ use wire::token::Token;
 use crate::AGENT;
 
 const CLIENT_ID: ClientId = *b"0123456789abcdef";
+
+/// Time that an attacker waits for an answer.
+const ANSWER_WAIT: Duration = Duration::from_millis(500);
+
+/// Buffer of an attacker's kernel: what is not read soon stays with the agent.
+const RECEIVE_BUFFER_BYTES: u32 = 4 * 1024;
 
 /// An agent with limits, and the folder of the script that sets them.
 pub(super) struct Limited {
@@ -70,6 +78,37 @@ fn assert_serves_another(cluster: &ScriptedCluster, application: i32) {
 
 fn connect(cluster: &ScriptedCluster) -> TcpStream {
     TcpStream::connect((Ipv4Addr::LOCALHOST, cluster.am.node().port)).unwrap()
+}
+
+/// Connects to a port of this machine from an address of this machine.
+///
+/// # Errors
+/// When the connection is refused.
+pub(super) fn connect_from(rm: &ScriptedRm, from: Ipv4Addr, port: u16) -> io::Result<TcpStream> {
+    let connecting = async {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+        socket.bind(SocketAddr::from((from, 0)))?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        socket.connect(address).await?.into_std()
+    };
+    let stream = rm.runtime().block_on(connecting)?;
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(ANSWER_WAIT))?;
+    Ok(stream)
+}
+
+/// Opens many connections from a few addresses that are not the masters', and sends these bytes on
+/// each. Those that are closed meanwhile are left out.
+fn connect_many(rm: &ScriptedRm, port: u16, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let addresses = [2, 3, 4, 5].map(|last| Ipv4Addr::new(127, 0, 0, last));
+    addresses
+        .into_iter()
+        .cycle()
+        .take(count)
+        .filter_map(|from| connect_from(rm, from, port).ok())
+        .filter(|mut stream| stream.write_all(bytes).is_ok())
+        .collect()
 }
 
 /// Authenticates a connection with this token; it is ready to call, and reads nothing afterwards.
@@ -185,4 +224,58 @@ fn thousands_of_silent_connections_keep_no_master_and_no_container_out() {
     assert_serves_another(&limited.cluster, 2);
     limited.cluster.assert_serves();
     drop(silent);
+}
+
+/// Strangers get 16 KiB for a frame, and nobody gets memory for a length that is only announced.
+#[test]
+fn frames_that_do_not_arrive_hold_up_no_other_users_long_call() {
+    allow_many_files();
+    let limited = limited();
+    let cluster = &limited.cluster;
+    let (am, rm) = (&cluster.am, &cluster.rm);
+    let unfinished = [
+        &b"hrpc\x09\x00\xdf"[..],
+        &16_000_u32.to_be_bytes(),
+        &[0; 8_000],
+    ];
+    let strangers = connect_many(rm, am.node().port, 4_000, &unfinished.concat());
+    let announced = [(); 4].map(|()| {
+        let token = rm
+            .secrets()
+            .nm_token(am.attempt(), am.node(), &current_user());
+        let mut stream = prove(connect(cluster), token).unwrap();
+        stream.write_all(&(15_u32 << 20).to_be_bytes()).unwrap();
+        stream
+    });
+    let other = ScriptedAm::connect_as("another", rm, 2);
+    // A field that no version knows, with 7 MiB.
+    let mut long = BytesMut::from(&[0x7a][..]);
+    prost::encoding::encode_varint(7 << 20, &mut long);
+    long.extend(std::iter::repeat_n(0, 7 << 20));
+    let call = other
+        .client()
+        .call_raw("getContainerStatuses", PROTOCOL, 1, long.freeze());
+    rm.runtime().block_on(call).unwrap();
+    cluster.assert_serves();
+    drop((strangers, announced));
+}
+
+/// More of both than there are places: 256, of which one address gets 64.
+#[test]
+fn idle_web_clients_and_readers_that_stop_keep_nobody_from_health_metrics_and_logs() {
+    allow_many_files();
+    let limited = limited();
+    let (am, rm) = (&limited.cluster.am, &limited.cluster.rm);
+    let port = u16::try_from(rm.wait_registrations(1).http_port()).unwrap();
+    let id = am.run("yes | head -c 8000000 > <LOG_DIR>/stdout; exit 0");
+    assert_eq!(rm.wait_completed(id).exit_status, 0);
+    let log = format!("/ws/v1/node/containers/{id}/logs/stdout");
+    let request = format!("GET {log} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let readers = connect_many(rm, port, 200, request.as_bytes());
+    let idle = connect_many(rm, port, 300, b"");
+    for path in ["/health", "/metrics", log.as_str()] {
+        let answer = http::get(&format!("http://127.0.0.1:{port}{path}")).unwrap();
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    drop((readers, idle));
 }

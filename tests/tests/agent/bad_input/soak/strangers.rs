@@ -1,18 +1,18 @@
 //! Attacks on the port of ApplicationMasters by peers without a token.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use test_support::RmSecrets;
 use test_support::scripted::ScriptedAm;
-use tokio::net::TcpSocket;
 use wire::header;
 use wire::proto::hadoop_common::RpcSaslProto;
 use wire::proto::hadoop_common::rpc_sasl_proto::{SaslAuth, SaslState};
 
 use super::{Attack, Field, TENANT, attack};
+use crate::bad_input::limits::connect_from;
 
 /// Address of strangers that is not the polite peers'.
 pub(super) const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -22,12 +22,6 @@ const PREAMBLE: &[u8] = b"hrpc\x09\x00\xdf";
 
 /// Time for which sockets of an attack stay open.
 const HOLD: Duration = Duration::from_secs(1);
-
-/// Time that an attacker waits for an answer.
-const ANSWER_WAIT: Duration = Duration::from_millis(500);
-
-/// Buffer of an attacker's kernel: what is not read soon stays with the agent.
-const RECEIVE_BUFFER_BYTES: u32 = 4 * 1024;
 
 pub(super) fn attacks() -> Vec<Attack> {
     vec![
@@ -47,17 +41,7 @@ pub(super) fn attacks() -> Vec<Attack> {
 
 /// Connects to a port of the node from this address.
 pub(super) fn connect(field: &Field<'_>, from: Ipv4Addr, port: u16) -> io::Result<TcpStream> {
-    let connecting = async {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
-        socket.bind(SocketAddr::from((from, 0)))?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        socket.connect(address).await?.into_std()
-    };
-    let stream = field.rm.runtime().block_on(connecting)?;
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(ANSWER_WAIT))?;
-    Ok(stream)
+    connect_from(field.rm, from, port)
 }
 
 /// Opens many connections, sends these bytes on each, and keeps them for a moment. Returns how many
