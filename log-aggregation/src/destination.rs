@@ -1,19 +1,20 @@
 //! File systems that receive aggregated logs.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+mod by_uri;
+mod local;
 
-use dir_handle::DirHandle;
+use std::io::{self, Write};
 
-use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
+pub use by_uri::UriDestination;
+pub use local::LocalDestination;
 
 /// Bytes gathered for a write. Contents of logs come in larger parts and pass by it.
 const WRITE_BYTES: usize = 16 * 1024;
 
 /// A file system below one root. Calls block, at most as long as the file system's own deadlines.
 ///
-/// A folder is named by the names from the root downwards.
+/// A folder is named by the names from the root downwards, of which the first is the user whose
+/// logs it holds.
 pub trait Destination: Send + Sync {
     /// Creates the folder if it is missing, and a file in it, which replaces one of that name.
     ///
@@ -47,73 +48,4 @@ pub trait RemoteFile: Write + Send {
     /// # Errors
     /// Those of the file system.
     fn close(self: Box<Self>) -> io::Result<()>;
-}
-
-/// A folder of this machine or of a mounted file system (`file:`).
-#[derive(Debug)]
-pub struct LocalDestination {
-    root: PathBuf,
-}
-
-impl LocalDestination {
-    /// Names the root, which is created when the first log needs it.
-    #[must_use]
-    pub fn new(root: PathBuf) -> Self {
-        Self { root }
-    }
-
-    /// Opens the root. It is opened for each log, since it may be mounted late.
-    fn open_root(&self) -> io::Result<DirHandle> {
-        match DirHandle::open_ambient(&self.root) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened,
-        }
-        let parent = self.root.parent().unwrap_or(Path::new("/"));
-        std::fs::create_dir_all(parent)?;
-        let name = self.root.file_name().unwrap_or_default();
-        DirHandle::open_ambient(parent)?.create_or_open(name, ROOT_MODE)
-    }
-
-    /// Opens a folder. The root is everybody's, so no link below it is followed.
-    fn open(&self, folder: &[String]) -> io::Result<DirHandle> {
-        self.open_root()?.open_all(folder)
-    }
-}
-
-impl Destination for LocalDestination {
-    fn create(&self, folder: &[String], name: &str) -> io::Result<Box<dyn RemoteFile>> {
-        let mut directory = self.open_root()?;
-        for name in folder {
-            directory = directory.ensure(name, FOLDER_MODE)?;
-        }
-        match directory.unlink(name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let file = directory.create_file(name, FILE_MODE)?;
-        Ok(Box::new(BufWriter::with_capacity(WRITE_BYTES, file)))
-    }
-
-    fn names(&self, folder: &[String]) -> io::Result<Vec<String>> {
-        let names = self.open(folder)?.names()?;
-        names
-            .map(|name| Ok(name?.to_string_lossy().into_owned()))
-            .collect()
-    }
-
-    fn rename(&self, folder: &[String], name: &str, new_name: &str) -> io::Result<()> {
-        let directory = self.open(folder)?;
-        directory.rename(name, &directory, new_name)
-    }
-
-    fn remove(&self, folder: &[String], name: &str) -> io::Result<()> {
-        self.open(folder)?.unlink(name)
-    }
-}
-
-impl RemoteFile for BufWriter<File> {
-    fn close(self: Box<Self>) -> io::Result<()> {
-        let file = self.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()
-    }
 }

@@ -1,7 +1,7 @@
 //! Policies: the containers whose logs are aggregated. Pure.
 //!
-//! Source: the classes of `org.apache.hadoop.yarn.server.nodemanager.containermanager.logaggregation`
-//! in Hadoop 3.4. They come as names of classes, from the configuration or from an application.
+//! They come as names of classes, from the configuration or from an application. Source: the
+//! classes of `server.nodemanager.containermanager.logaggregation` in Hadoop 3.4.
 
 use records::{ContainerExitStatus, ContainerId};
 
@@ -23,7 +23,7 @@ pub enum ContainerRole {
     Task,
 }
 
-/// What a policy may look at.
+/// Facts of a container that policies decide by.
 #[derive(Clone, Copy, Debug)]
 pub struct ContainerEnd {
     /// Id of the container.

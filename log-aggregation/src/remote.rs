@@ -1,8 +1,8 @@
 //! Names and modes of the folders that aggregated logs are in. Plain text, no I/O.
 //!
 //! ```text
-//! <root>/USER/bucket-SUFFIX/BUCKET/APP/NODE            one file for each node
-//! <root>/USER/bucket-SUFFIX/BUCKET/APP/NODE_MILLIS     one for each upload of a running application
+//! <root>/USER/bucket-SUFFIX/BUCKET/APP/NODE          one file for each node
+//! <root>/USER/bucket-SUFFIX/BUCKET/APP/NODE_MILLIS   one for each upload while it runs
 //! ```
 //! Source: `LogAggregationUtils` and `LogAggregationTFileController` of Hadoop 3.4. `yarn logs` and
 //! the history server search by these names.

@@ -36,7 +36,7 @@ pub struct Outcome {
     pub is_last: bool,
 }
 
-/// What begins the aggregation of an application's logs.
+/// Application whose logs are to be aggregated.
 #[derive(Debug)]
 pub struct Application {
     /// Id of the application.

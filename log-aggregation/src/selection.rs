@@ -1,5 +1,7 @@
 //! Selection of log files by an application's patterns. Pure.
 
+use std::sync::OnceLock;
+
 use regex::{Regex, RegexBuilder};
 
 use crate::policy::{Policy, UnknownPolicy};
@@ -7,7 +9,7 @@ use crate::policy::{Policy, UnknownPolicy};
 /// Memory of a compiled pattern, in bytes. A pattern comes from whoever submits an application.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
-/// What an application says about its logs (Hadoop: `LogAggregationContext`). Empty texts are
+/// Wishes of an application about its logs (Hadoop: `LogAggregationContext`). Empty texts are
 /// absent ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogAggregationContext {
@@ -25,18 +27,6 @@ pub struct LogAggregationContext {
     pub policy_parameters: String,
 }
 
-/// A pattern that this agent cannot use: it is none, too large, or has what only Java's patterns
-/// have, such as looking ahead.
-#[derive(Debug, thiserror::Error)]
-#[error("the pattern {pattern:?} of the application cannot be used")]
-pub struct BadPattern {
-    /// The pattern.
-    pub pattern: String,
-    /// Reason.
-    #[source]
-    pub source: Box<regex::Error>,
-}
-
 /// Names that one pair of patterns selects.
 #[derive(Debug, Default)]
 struct Pair {
@@ -45,7 +35,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn read(include: &str, exclude: &str) -> Result<Self, BadPattern> {
+    fn read(include: &str, exclude: &str) -> Result<Self, regex::Error> {
         Ok(Self {
             include: compile(include)?,
             exclude: compile(exclude)?,
@@ -59,18 +49,14 @@ impl Pair {
     }
 }
 
-fn compile(pattern: &str) -> Result<Option<Regex>, BadPattern> {
+fn compile(pattern: &str) -> Result<Option<Regex>, regex::Error> {
     if pattern.is_empty() {
         return Ok(None);
     }
-    let built = RegexBuilder::new(pattern)
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
-        .build();
-    built.map(Some).map_err(|error| BadPattern {
-        pattern: pattern.to_owned(),
-        source: Box::new(error),
-    })
+    let mut builder = RegexBuilder::new(pattern);
+    builder.size_limit(PATTERN_BYTES_MAX);
+    builder.dfa_size_limit(PATTERN_BYTES_MAX);
+    builder.build().map(Some)
 }
 
 /// When the files of a container are uploaded.
@@ -88,19 +74,18 @@ pub enum Phase {
 #[derive(Debug)]
 pub struct Selection {
     policy: Policy,
-    at_end: Pair,
-    /// `None`: nothing is uploaded while the application runs.
-    rolled: Option<Pair>,
+    context: LogAggregationContext,
+    /// Patterns for the end and for the time before. They are compiled when the first file asks,
+    /// which is on a thread of an upload: compiling may take milliseconds.
+    pairs: OnceLock<(Pair, Pair)>,
 }
 
 impl Selection {
-    /// Reads an application's context. `policy` is the node's, for an application without one; an
+    /// Takes an application's context. `policy` is the node's, for an application without one; an
     /// application whose policy is unknown gets the node's, too, as in Hadoop.
-    ///
-    /// # Errors
-    /// [`BadPattern`].
-    pub fn read(context: &LogAggregationContext, policy: Policy) -> Result<Self, BadPattern> {
-        let own = match context.policy_class.as_str() {
+    #[must_use]
+    pub fn new(context: LogAggregationContext, policy: Policy) -> Self {
+        let policy = match context.policy_class.as_str() {
             "" => policy,
             class => Policy::read(class, &context.policy_parameters).unwrap_or_else(
                 |error: UnknownPolicy| {
@@ -109,13 +94,11 @@ impl Selection {
                 },
             ),
         };
-        let rolled = (!context.rolled_include.is_empty())
-            .then(|| Pair::read(&context.rolled_include, &context.rolled_exclude));
-        Ok(Self {
-            policy: own,
-            at_end: Pair::read(&context.include, &context.exclude)?,
-            rolled: rolled.transpose()?,
-        })
+        Self {
+            policy,
+            context,
+            pairs: OnceLock::new(),
+        }
     }
 
     /// Returns the policy that chooses containers.
@@ -127,18 +110,35 @@ impl Selection {
     /// Returns whether some files are uploaded while the application runs.
     #[must_use]
     pub fn has_rolled(&self) -> bool {
-        self.rolled.is_some()
+        !self.context.rolled_include.is_empty()
     }
 
     /// Returns whether a file is uploaded (Hadoop: `LogValue.getPendingLogFilesToUpload`).
     #[must_use]
     pub fn selects(&self, phase: Phase, name: &str) -> bool {
-        let rolled = || self.rolled.as_ref().is_some_and(|pair| pair.selects(name));
+        let (at_end, rolled) = self.pairs.get_or_init(|| self.compile());
+        let is_rolled = || self.has_rolled() && rolled.selects(name);
         match phase {
-            Phase::Running => rolled(),
-            Phase::ContainerEnded => self.at_end.selects(name) || rolled(),
-            Phase::ApplicationFinished => self.at_end.selects(name),
+            Phase::Running => is_rolled(),
+            Phase::ContainerEnded => at_end.selects(name) || is_rolled(),
+            Phase::ApplicationFinished => at_end.selects(name),
         }
+    }
+
+    /// Compiles the patterns. A pair that is no expression, too large, or has what only Java's
+    /// expressions have, such as looking ahead, selects every file: a log too many is no loss.
+    fn compile(&self) -> (Pair, Pair) {
+        let context = &self.context;
+        let pair = |include: &str, exclude: &str| {
+            Pair::read(include, exclude).unwrap_or_else(|error| {
+                tracing::warn!(include, exclude, %error, "patterns for logs cannot be used; all are taken");
+                Pair::default()
+            })
+        };
+        (
+            pair(&context.include, &context.exclude),
+            pair(&context.rolled_include, &context.rolled_exclude),
+        )
     }
 }
 
@@ -146,13 +146,13 @@ impl Selection {
 mod tests {
     use super::*;
 
-    fn selection(context: &LogAggregationContext) -> Selection {
-        Selection::read(context, Policy::All).unwrap()
+    fn selection(context: LogAggregationContext) -> Selection {
+        Selection::new(context, Policy::All)
     }
 
     #[test]
     fn without_a_context_every_file_is_taken_at_the_end_and_none_before() {
-        let selection = selection(&LogAggregationContext::default());
+        let selection = selection(LogAggregationContext::default());
         assert!(selection.selects(Phase::ApplicationFinished, "stdout"));
         assert!(selection.selects(Phase::ContainerEnded, "stdout"));
         assert!(!selection.selects(Phase::Running, "stdout"));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn patterns_match_anywhere_and_exclusion_has_the_last_word() {
-        let selection = selection(&LogAggregationContext {
+        let selection = selection(LogAggregationContext {
             include: "std|sys".to_owned(),
             exclude: "err".to_owned(),
             rolled_include: r"\.log\.\d+$".to_owned(),
@@ -200,7 +200,7 @@ mod tests {
                 policy_class: class.to_owned(),
                 ..Default::default()
             };
-            selection(&context).policy()
+            selection(context).policy()
         };
         assert_eq!(read(""), Policy::All);
         assert_eq!(read("x.AMOnlyLogAggregationPolicy"), Policy::AmOnly);
@@ -208,16 +208,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_cannot_be_used_is_named() {
-        let read = |include: &str| {
-            let context = LogAggregationContext {
-                include: include.to_owned(),
-                ..Default::default()
-            };
-            Selection::read(&context, Policy::All)
-        };
+    fn patterns_that_cannot_be_used_select_every_file() {
         for pattern in ["(", "(?!x)", "(a{1000}){1000}"] {
-            assert_eq!(read(pattern).unwrap_err().pattern, pattern);
+            let selection = selection(LogAggregationContext {
+                include: pattern.to_owned(),
+                exclude: "stderr".to_owned(),
+                ..Default::default()
+            });
+            assert!(
+                selection.selects(Phase::ApplicationFinished, "stderr"),
+                "{pattern}"
+            );
         }
     }
 }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use records::{ApplicationId, ContainerId};
+use threads::ThreadOwner;
 
 use crate::policy::{ContainerEnd, ContainerRole};
 use crate::schedule::{Application, Outcome, Schedule};
@@ -21,7 +22,7 @@ pub struct ServiceConfig {
     pub roll_interval: Option<Duration>,
 }
 
-/// Receiver of outcomes, called on the threads of the service and by [`LogAggregation::finish`].
+/// Receiver of outcomes, called on the threads of the service. It may wait.
 pub type Listener = Box<dyn Fn(Outcome) + Send + Sync>;
 
 /// Handle of the service. Cheap to clone.
@@ -32,6 +33,8 @@ pub struct LogAggregation {
 
 struct Shared {
     state: Mutex<State>,
+    /// Owner of the threads.
+    owner: ThreadOwner,
     /// Notified when an upload becomes due, when one ends, and for the stop.
     changed: Condvar,
     threads_max: usize,
@@ -44,7 +47,6 @@ struct State {
     threads: Vec<JoinHandle<()>>,
     /// Threads that wait for work.
     idle: usize,
-    stop: bool,
 }
 
 impl LogAggregation {
@@ -58,8 +60,8 @@ impl LogAggregation {
                 schedule,
                 threads: Vec::new(),
                 idle: 0,
-                stop: false,
             }),
+            owner: ThreadOwner::default(),
             changed: Condvar::new(),
             threads_max,
             uploader,
@@ -88,15 +90,15 @@ impl LogAggregation {
     }
 
     /// Orders the last upload of an application, whose containers have ended. An outcome with
-    /// `is_last` follows, at once if nothing is to be done.
-    pub fn finish(&self, application: ApplicationId) {
+    /// `is_last` follows; it is returned if nothing is to be done.
+    #[must_use]
+    pub fn finish(&self, application: ApplicationId) -> Option<Outcome> {
         let mut state = self.shared.state();
         let outcome = state.schedule.finish(application);
-        self.shared.wake(&mut state);
-        drop(state);
-        if let Some(outcome) = outcome {
-            (self.shared.listener)(outcome);
+        if outcome.is_none() {
+            self.shared.wake(&mut state);
         }
+        outcome
     }
 
     /// Waits until the last uploads of finished applications are done, at most `patience`, and
@@ -114,7 +116,7 @@ impl LogAggregation {
             let waited = self.shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.stop = true;
+        self.shared.owner.end();
         let is_done = !state.schedule.has_last_uploads();
         let threads = std::mem::take(&mut state.threads);
         drop(state);
@@ -146,14 +148,13 @@ impl Shared {
 
     fn start_thread(self: &Arc<Self>, number: usize) -> io::Result<JoinHandle<()>> {
         let shared = Arc::clone(self);
-        std::thread::Builder::new()
-            .name(format!("logs-{number}"))
-            .spawn(move || shared.work())
+        self.owner
+            .start(&format!("logs-{number}"), move || shared.work())
     }
 
     fn work(self: &Arc<Self>) {
         let mut state = self.state();
-        while !state.stop {
+        while !self.owner.has_ended() {
             if let Some(upload) = state.schedule.next(Instant::now()) {
                 if state.schedule.has_due() {
                     self.wake(&mut state);

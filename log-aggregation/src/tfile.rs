@@ -5,7 +5,7 @@
 //!         └─ key length, key, chunks of the value; the next key; …
 //! ```
 //!
-//! A data block ends with the first value that fills it to [`BLOCK_BYTES_MIN`], so a value is
+//! A data block ends with the first value that fills it to 256 KiB, so a value is
 //! never divided between blocks. Source: `org.apache.hadoop.io.file.tfile` of Hadoop 3.4, `TFile`
 //! for the keys and `BCFile` for the blocks. `tests/tests/hadoop/aggregated_logs.rs` compares the
 //! bytes with what Hadoop's own writer makes.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use dir_handle::{DirHandle, FileKind, FileStatus};
+use dir_handle::{DirHandle, FileKind};
 use localize::NodeDirs;
 use records::{ApplicationId, ContainerId, EpochMillis};
 
@@ -288,17 +288,13 @@ fn candidates<'a>(
 }
 
 fn regular_file(folder: &DirHandle, container: ContainerId, name: String) -> Option<UploadedFile> {
-    let FileStatus {
-        kind,
-        length,
-        modified_s,
-    } = folder.status(&name).ok()?;
-    match kind {
+    let status = folder.status(&name).ok()?;
+    match status.kind {
         FileKind::File => Some(UploadedFile {
             container,
             name,
-            modified_s,
-            length,
+            modified_s: status.modified_s,
+            length: status.length,
         }),
         FileKind::Link => {
             tracing::warn!(%container, name, "a link among the logs is left out");

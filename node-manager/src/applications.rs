@@ -27,8 +27,8 @@ pub enum ApplicationState {
     Finishing,
     /// Directories of the application are gone; its logs are kept until they are old enough.
     Finished {
-        /// When the logs are to be deleted.
-        delete_logs_at: MonoMillis,
+        /// When the logs are to be deleted; `None` while they are being uploaded.
+        delete_logs_at: Option<MonoMillis>,
     },
 }
 
@@ -105,7 +105,9 @@ impl Applications {
             ApplicationState::Finishing => added = Added::ToEnding,
             ApplicationState::Finished { delete_logs_at } => {
                 // It finishes anew once this container has been killed.
-                self.log_deletions.remove(&(delete_logs_at, application_id));
+                if let Some(at) = delete_logs_at {
+                    self.log_deletions.remove(&(at, application_id));
+                }
                 application.state = ApplicationState::Finishing;
                 added = Added::ToEnding;
             }
@@ -179,12 +181,31 @@ impl Applications {
     }
 
     /// Marks an application as finished, whose directories are being deleted and whose logs follow
-    /// at `delete_logs_at`. Returns the application's user.
-    pub fn finished(&mut self, id: &ApplicationId, delete_logs_at: MonoMillis) -> Option<Arc<str>> {
+    /// at `delete_logs_at`, or when [`Self::logs_done`] says. Returns the application's user.
+    pub fn finished(
+        &mut self,
+        id: &ApplicationId,
+        delete_logs_at: Option<MonoMillis>,
+    ) -> Option<Arc<str>> {
         let application = self.by_id.get_mut(id)?;
         application.state = ApplicationState::Finished { delete_logs_at };
-        self.log_deletions.insert((delete_logs_at, *id));
+        if let Some(at) = delete_logs_at {
+            self.log_deletions.insert((at, *id));
+        }
         Some(Arc::clone(&application.user))
+    }
+
+    /// Sets when the logs of a finished application are deleted, which were being uploaded. One
+    /// that finishes anew will be uploaded anew.
+    pub fn logs_done(&mut self, id: &ApplicationId, delete_logs_at: MonoMillis) {
+        if let Some(application) = self.by_id.get_mut(id)
+            && let ApplicationState::Finished {
+                delete_logs_at: at @ None,
+            } = &mut application.state
+        {
+            *at = Some(delete_logs_at);
+            self.log_deletions.insert((delete_logs_at, *id));
+        }
     }
 
     /// When the next logs are due for deletion.
@@ -236,7 +257,7 @@ mod tests {
         assert!(applications.finish(&id));
         assert!(!applications.finish(&id), "only once");
         assert!(applications.is_ready_to_finish(&id));
-        applications.finished(&id, MonoMillis(10));
+        applications.finished(&id, Some(MonoMillis(10)));
         assert_eq!(applications.unfinished().count(), 0);
         assert_eq!(applications.take_log_deletion(MonoMillis(9)), None);
         assert_eq!(applications.take_log_deletion(MonoMillis(10)), Some(id));
@@ -250,7 +271,7 @@ mod tests {
         applications.add_container(container(1), &user());
         applications.finish(&id);
         applications.container_done(&container(1));
-        applications.finished(&id, MonoMillis(10));
+        applications.finished(&id, Some(MonoMillis(10)));
         assert_eq!(
             applications.add_container(container(2), &user()),
             Added::ToEnding

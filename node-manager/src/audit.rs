@@ -18,7 +18,10 @@ pub(crate) fn record(record: &Record) {
             }
         }
         Record::Note(decision) => note(decision),
-        Record::Localized { .. } | Record::Launched { .. } | Record::LaunchFailed => {}
+        Record::Localized { .. }
+        | Record::Launched { .. }
+        | Record::LogsUploaded { .. }
+        | Record::LaunchFailed => {}
     }
 }
 

@@ -10,6 +10,7 @@ pub mod keys;
 mod load;
 mod read_cgroups;
 mod read_history;
+mod read_logs;
 mod read_node;
 mod read_proxy;
 mod read_security;
@@ -25,8 +26,8 @@ pub use capacity::{
 pub use load::Loaded;
 pub use sections::{
     AddressConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config, ContainerExecutor,
-    DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LogConfig, MonitorConfig,
-    RecoveryConfig, ResourceManagerConfig, SchedulerConfig, WebConfig,
+    DiskHealthConfig, HealthConfig, HealthScript, LaunchConfig, LogAggregationConfig, LogConfig,
+    MonitorConfig, RecoveryConfig, ResourceManagerConfig, SchedulerConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

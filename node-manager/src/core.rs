@@ -14,6 +14,7 @@
 //! | `actions` | actions of the scheduler, turned into effects |
 //! | `effect` | the vocabulary of effects |
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
+//! | `logs` | aggregation of logs: orders and outcomes |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
 //! One table is shared: [`NodeSecrets`] also serves the RPC connections, which verify tokens with
@@ -25,6 +26,7 @@ mod calls;
 mod diagnostics_budget;
 mod effect;
 mod journal;
+mod logs;
 mod report;
 mod resource_manager;
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod worker_events;
 
 pub use admit::{Asker, StartOutcome, StartRequest};
 pub use effect::{Effect, LaunchOrder, LocalizationAnswers, LocalizationQuery, Record};
+pub use logs::{LogAggregation, LogOrder};
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -51,6 +54,7 @@ use wire::proto::hadoop_yarn::{
 use crate::applications::Applications;
 use crate::aux_services::ServiceMetadata;
 use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
+use crate::log_reports::LogReports;
 use crate::node_identity::Machine;
 use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
@@ -66,6 +70,8 @@ pub struct CoreConfig {
     pub machine: Machine,
     /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
     pub log_retain_ms: u64,
+    /// Aggregation of logs; `None`: they stay on the node.
+    pub log_aggregation: Option<LogAggregation>,
     /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
     pub track_stopped_ms: u64,
     /// Whether containers have cgroups that can be frozen.
@@ -125,6 +131,8 @@ pub struct Core {
     /// Budget of the launch contexts that wait here and in the launcher's queue.
     contexts: Arc<ContextBudget>,
     journal: journal::Journal,
+    /// Reports on uploaded logs.
+    log_reports: LogReports,
     /// Effects that the task has not taken yet, in order.
     effects: Vec<Effect>,
 }
@@ -159,6 +167,7 @@ impl Core {
             secrets: parts.secrets,
             contexts,
             journal: journal::Journal::default(),
+            log_reports: LogReports::default(),
             effects: Vec::new(),
         }
     }

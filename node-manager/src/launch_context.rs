@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use log_aggregation::aggregated_log::{AccessType, Acls};
 use wire::credentials::Credentials;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
-    ContainerLaunchContextProto, ContainerRetryContextProto, ContainerRetryPolicyProto,
-    LocalResourceProto, LocalResourceTypeProto, LocalResourceVisibilityProto,
+    ApplicationAccessTypeProto, ContainerLaunchContextProto, ContainerRetryContextProto,
+    ContainerRetryPolicyProto, LocalResourceProto, LocalResourceTypeProto,
+    LocalResourceVisibilityProto,
 };
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
@@ -31,6 +33,8 @@ pub struct LaunchContext {
     pub resources: Vec<(String, ResourceSpec)>,
     /// A token storage stream for the container, or empty. Secret.
     pub credentials: Vec<u8>,
+    /// Who may see and end the application, besides its user and the administrators.
+    pub acls: Acls,
     /// Data for auxiliary services, by the service's name.
     pub service_data: BTreeMap<String, ServiceData>,
     /// Failures after which the container is launched again.
@@ -88,6 +92,17 @@ impl LaunchContext {
                 .collect(),
             resources,
             credentials,
+            acls: context
+                .application_ac_ls
+                .into_iter()
+                .filter_map(|entry| {
+                    let access = match entry.access_type() {
+                        ApplicationAccessTypeProto::AppaccessViewApp => AccessType::ViewApp,
+                        ApplicationAccessTypeProto::AppaccessModifyApp => AccessType::ModifyApp,
+                    };
+                    Some((access, entry.acl?))
+                })
+                .collect(),
             service_data: context
                 .service_data
                 .into_iter()

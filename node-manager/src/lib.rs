@@ -28,6 +28,7 @@ pub mod core;
 pub mod core_task;
 pub mod descriptors;
 pub mod launch_context;
+mod log_reports;
 pub mod node_identity;
 pub mod performer;
 pub mod resource_manager;

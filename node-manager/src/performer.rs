@@ -13,6 +13,7 @@ use localize::{
     DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
     ResourceSpec, ResourceStatus, UserName,
 };
+use log_aggregation::LogAggregation;
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
 use records::{ApplicationId, ContainerId};
@@ -24,7 +25,7 @@ use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::context_budget::HeldContext;
-use crate::core::{Effect, LaunchOrder, LocalizationQuery, Record};
+use crate::core::{Effect, LaunchOrder, LocalizationQuery, LogOrder, Record};
 use crate::worker_event::{LocalizationSender, WorkerEvent};
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -61,6 +62,8 @@ pub struct Performer {
     pub dirs: NodeDirs,
     /// Service that deletes directories in the background.
     pub deletion: DeletionService,
+    /// Threads that upload logs; `None`: logs stay on the node.
+    pub logs: Option<LogAggregation>,
     /// Limits of containers, which the monitor compares with their use.
     pub limits: Arc<ContainerLimits>,
     /// Auxiliary services.
@@ -116,6 +119,7 @@ impl Performer {
                     proxy.application_ended(id);
                 }
             }
+            Effect::Logs(order) => return self.order_logs(order),
             Effect::DeleteLogs(id) => self.deletion.delete(self.dirs.log_deletions(id)),
             Effect::AnswerLocalization(query) => self.answer_localization(query),
             // The caller may have stopped waiting.
@@ -233,6 +237,17 @@ impl Performer {
         self.services.stop_application(id);
     }
 
+    fn order_logs(&self, order: LogOrder) -> Option<WorkerEvent> {
+        let logs = self.logs.as_ref()?;
+        match order {
+            LogOrder::Begin(application) => logs.begin(*application),
+            LogOrder::ContainerStarted(id, role) => logs.container_started(id, role),
+            LogOrder::ContainerEnded(end) => logs.container_ended(&end),
+            LogOrder::Finish(id) => return logs.finish(id).map(WorkerEvent::LogsUploaded),
+        }
+        None
+    }
+
     fn answer_localization(&self, query: LocalizationQuery) {
         self.localizer.read_statuses(move |statuses| {
             let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
@@ -314,6 +329,11 @@ pub(crate) fn record_metrics(metrics: &Metrics, record: &Record) {
             metrics.observe_launch(LaunchPhase::Spawn, spawn);
             metrics.observe_launch(LaunchPhase::Total, *total);
         }
+        Record::LogsUploaded {
+            outcome,
+            files,
+            bytes,
+        } => metrics.observe_log_upload(*outcome, *files, *bytes),
         Record::LaunchFailed => metrics.count_launch_failure(),
         Record::Accepted { .. } | Record::StopRequested { .. } => {}
     }

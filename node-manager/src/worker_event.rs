@@ -5,9 +5,10 @@
 //! | `launches` | launch threads, exit watches | [`EVENTS_MAX`] | launches and exit reports wait |
 //! | `isolation` | owner of the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
 //! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
+//! | `logs` | threads that upload logs | [`EVENTS_MAX`] | uploads wait |
 //! | `localizations` | localizer, core's task | unbounded | |
 //!
-//! No deadlock can arise: the core's task drains all four channels and never waits for a worker.
+//! No deadlock can arise: the core's task drains all channels and never waits for a worker.
 //! The queues in the other direction either refuse work (launches) or hold at most a few entries
 //! for each container (localizations, cgroups, deletion), of which the scheduler bounds the number.
 //! The owner of the cgroups does not wait either, since watches of containers wait for it; its
@@ -21,6 +22,7 @@ use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::MemoryExceeded;
 use localize::{LocalizeError, LocalizedResource};
+use log_aggregation::Outcome;
 use records::ContainerId;
 use tokio::sync::mpsc;
 
@@ -58,6 +60,8 @@ pub enum WorkerEvent {
     Isolation(IsolationEvent),
     /// Finding of the monitor, at most one for each container.
     MemoryExceeded(MemoryExceeded),
+    /// An upload of logs has ended.
+    LogsUploaded(Outcome),
     /// A signal was sent to a container that has a process.
     Signalled {
         /// Id of the container.
@@ -76,6 +80,8 @@ pub struct WorkerSenders {
     pub isolation: mpsc::Sender<IsolationEvent>,
     /// Sender of the monitor.
     pub exceeded: mpsc::Sender<MemoryExceeded>,
+    /// Sender of the threads that upload logs.
+    pub logs: mpsc::Sender<Outcome>,
     /// Sender of localization results.
     pub localizations: LocalizationSender,
 }
@@ -86,6 +92,7 @@ pub struct WorkerEvents {
     launches: mpsc::Receiver<LaunchEvent>,
     isolation: mpsc::Receiver<IsolationEvent>,
     exceeded: mpsc::Receiver<MemoryExceeded>,
+    logs: mpsc::Receiver<Outcome>,
     localizations: mpsc::UnboundedReceiver<WorkerEvent>,
 }
 
@@ -95,17 +102,20 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
     let (launches, launches_in) = mpsc::channel(EVENTS_MAX);
     let (isolation, isolation_in) = mpsc::channel(EVENTS_MAX);
     let (exceeded, exceeded_in) = mpsc::channel(EVENTS_MAX);
+    let (logs, logs_in) = mpsc::channel(EVENTS_MAX);
     let (localizations, localizations_in) = mpsc::unbounded_channel();
     let senders = WorkerSenders {
         launches,
         isolation,
         exceeded,
+        logs,
         localizations: LocalizationSender(localizations),
     };
     let events = WorkerEvents {
         launches: launches_in,
         isolation: isolation_in,
         exceeded: exceeded_in,
+        logs: logs_in,
         localizations: localizations_in,
     };
     (senders, events)
@@ -119,6 +129,7 @@ impl WorkerEvents {
             Some(event) = self.launches.recv() => WorkerEvent::Launch(event),
             Some(event) = self.isolation.recv() => WorkerEvent::Isolation(event),
             Some(exceeded) = self.exceeded.recv() => WorkerEvent::MemoryExceeded(exceeded),
+            Some(outcome) = self.logs.recv() => WorkerEvent::LogsUploaded(outcome),
             Some(event) = self.localizations.recv() => event,
             else => std::future::pending().await,
         }

@@ -35,6 +35,7 @@ use time::UtcOffset;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+pub use model::java_date_of;
 pub use server::{AdminError, AdminServer};
 
 use crate::metrics::Metrics;

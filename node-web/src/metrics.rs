@@ -11,6 +11,7 @@ mod containers;
 mod decisions;
 mod family;
 mod labels;
+mod logs;
 mod node;
 mod proxy;
 mod role_history;
@@ -37,6 +38,7 @@ pub use containers::{ContainerEnds, Launches};
 use containers::ContainerSeries;
 use decisions::DecisionSeries;
 use family::Maker;
+use logs::LogSeries;
 use node::NodeGauges;
 use proxy::ProxySeries;
 pub use shuffle::ShuffleReading;
@@ -63,6 +65,7 @@ pub struct Metrics {
     decisions: DecisionSeries,
     containers: ContainerSeries,
     calls: CallSeries,
+    logs: LogSeries,
     proxy: ProxySeries,
     usage: UsageSeries,
     shuffle: ShuffleSeries,
@@ -84,6 +87,7 @@ impl Metrics {
             decisions: DecisionSeries::new(&maker),
             containers: ContainerSeries::new(&maker),
             calls: CallSeries::new(&maker),
+            logs: LogSeries::new(&maker),
             proxy: ProxySeries::new(&maker),
             usage: UsageSeries::new(&maker),
             shuffle: ShuffleSeries::new(&maker),
@@ -132,6 +136,11 @@ impl Metrics {
     /// or one is known to fail.
     pub fn observe_localization(&self, outcome: CallOutcome, took: Duration) {
         self.containers.observe_localization(outcome, took);
+    }
+
+    /// Counts an upload of logs, with its files and their bytes.
+    pub fn observe_log_upload(&self, outcome: CallOutcome, files: u64, bytes: u64) {
+        self.logs.observe(outcome, files, bytes);
     }
 
     /// Records a heartbeat to the RM, from sending until its answer, error or time-out.

@@ -15,7 +15,7 @@ fn begin(schedule: &mut Schedule, number: i32, user: &str, rolled: &str, now: In
         id: application(number),
         user: user.parse().unwrap(),
         acls: Vec::new(),
-        selection: Selection::read(&context, Policy::Failed).unwrap(),
+        selection: Selection::new(context, Policy::Failed),
     };
     schedule.begin(begun, now);
 }
@@ -146,7 +146,7 @@ fn files_of_running_containers_are_remembered_until_the_container_is_complete() 
         id: application(1),
         user: "joe".parse().unwrap(),
         acls: Vec::new(),
-        selection: Selection::read(&context, Policy::All).unwrap(),
+        selection: Selection::new(context, Policy::All),
     };
     schedule.begin(begun, now);
     let task = container_of(1, 2);

@@ -63,7 +63,7 @@ fn begin(service: &LogAggregation, base: &Path, number: i32, user: &str) {
         id: application(number),
         user: user.parse().unwrap(),
         acls: Vec::new(),
-        selection: Selection::read(&context, Policy::All).unwrap(),
+        selection: Selection::new(context, Policy::All),
     });
     let id = container_of(number, 2);
     let folder = base
@@ -93,11 +93,11 @@ fn a_destination_that_hangs_for_one_user_holds_up_nobody_else() {
     let service = LogAggregation::new(config, uploader, listener);
     for number in 1..=5 {
         begin(&service, base.path(), number, "joe");
-        service.finish(application(number));
+        assert!(service.finish(application(number)).is_none());
     }
     for number in 6..=7 {
         begin(&service, base.path(), number, "ann");
-        service.finish(application(number));
+        assert!(service.finish(application(number)).is_none());
         let outcome = results.recv_timeout(LONG).unwrap();
         assert_eq!(outcome.application, application(number));
         assert!(outcome.result.is_err());
@@ -111,14 +111,12 @@ fn what_is_not_known_is_answered_at_once() {
     let base = tempfile::tempdir().unwrap();
     let (_release, hang) = mpsc::channel();
     let uploader = uploader(base.path(), hang);
-    let (outcomes, results) = mpsc::channel();
     let config = ServiceConfig {
         threads_max: 1,
         roll_interval: None,
     };
-    let listener: Listener = Box::new(move |outcome| outcomes.send(outcome).unwrap());
+    let listener: Listener = Box::new(|outcome| panic!("{outcome:?}"));
     let service = LogAggregation::new(config, uploader, listener);
-    service.finish(application(1));
-    assert!(results.try_recv().unwrap().is_last);
+    assert!(service.finish(application(1)).unwrap().is_last);
     service.stop(LONG);
 }

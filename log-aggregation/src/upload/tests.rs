@@ -40,7 +40,7 @@ fn upload(containers: &[i64], phase: Phase) -> Upload {
         application: application(1),
         user: "joe".to_owned(),
         acls: Arc::default(),
-        selection: Arc::new(Selection::read(&context, Policy::All).unwrap()),
+        selection: Arc::new(Selection::new(context, Policy::All)),
         containers: containers
             .iter()
             .map(|n| (container_of(1, *n), phase))

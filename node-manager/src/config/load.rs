@@ -9,7 +9,9 @@ use hadoop_conf::{
 };
 
 use super::sections::Config;
-use super::{keys, read_cgroups, read_node, read_proxy, read_security, read_services, read_work};
+use super::{
+    keys, read_cgroups, read_logs, read_node, read_proxy, read_security, read_services, read_work,
+};
 
 /// Suggestions take time, and nobody reads more.
 const SUGGESTIONS_MAX: usize = 50;
@@ -88,7 +90,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         file_systems: read_work::file_systems(reader),
         localizer: read_work::localizer(reader),
         deletion: read_work::deletion(reader),
-        logs: read_work::logs(reader),
+        logs: read_logs::logs(reader),
         web: read_work::web(reader),
         health: read_node::health(reader),
         cgroups: read_cgroups::cgroups(reader),

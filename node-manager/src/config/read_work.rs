@@ -9,7 +9,7 @@ use localize::config::{DeletionConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::read_security::{ACCESS_CONTROL, CONTAINER_EXECUTOR, unprotected};
-use super::sections::{ContainerExecutor, LaunchConfig, LogConfig, SchedulerConfig, WebConfig};
+use super::sections::{ContainerExecutor, LaunchConfig, SchedulerConfig, WebConfig};
 use crate::context_budget::ContextLimits;
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
@@ -206,24 +206,6 @@ pub(super) fn deletion(reader: &mut PropertyReader<'_>) -> DeletionConfig {
     DeletionConfig {
         thread_count: threads(reader, "yarn.nodemanager.delete.thread-count"),
         debug_delay_sec: reader.u64_or_minus_one("yarn.nodemanager.delete.debug-delay-sec"),
-    }
-}
-
-pub(super) fn logs(reader: &mut PropertyReader<'_>) -> LogConfig {
-    const AGGREGATION: &str = "yarn.log-aggregation-enable";
-    let aggregation_enabled = reader.flag(AGGREGATION);
-    if aggregation_enabled {
-        reader.otherwise(
-            AGGREGATION,
-            "logs are not collected yet: they stay on the node for yarn.nodemanager.log.retain-seconds",
-        );
-    }
-    LogConfig {
-        retain_seconds: reader.u64("yarn.nodemanager.log.retain-seconds", 0),
-        deletion_threads_count: reader.u32("yarn.nodemanager.log.deletion-threads-count", 1),
-        aggregation_enabled,
-        server_url: reader.text("yarn.log.server.url"),
-        server_web_service_url: reader.text("yarn.log.server.web-service.url"),
     }
 }
 

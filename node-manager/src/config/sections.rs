@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
-use hadoop_fs::FsConfig;
+use hadoop_fs::{FsConfig, Uri};
 use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
+use log_aggregation::policy::Policy;
+use log_aggregation::tfile::Compression;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
 
@@ -57,7 +59,7 @@ pub struct Config {
 }
 
 /// Addresses that the agent listens on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AddressConfig {
     /// Container management (`yarn.nodemanager.address`). Its host names the node unless it is a
     /// wildcard.
@@ -102,7 +104,7 @@ impl AddressConfig {
 }
 
 /// The ResourceManagers and how patiently they are called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ResourceManagerConfig {
     /// In the order to try; one, or as many as `yarn.resourcemanager.ha.rm-ids` names. Never empty.
     pub endpoints: Vec<RmEndpoint>,
@@ -126,7 +128,7 @@ pub struct ResourceManagerConfig {
 }
 
 /// Configuration of the AMRMProxy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AmrmProxyConfig {
     /// Whether there is one: `yarn.nodemanager.amrmproxy.enabled` or
     /// `yarn.nodemanager.distributed-scheduling.enabled`.
@@ -138,7 +140,7 @@ pub struct AmrmProxyConfig {
 }
 
 /// The container scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchedulerConfig {
     /// Policy that admits opportunistic containers to the queue.
     pub opportunistic_queue_policy: OpportunisticContainersQueuePolicy,
@@ -158,7 +160,7 @@ pub struct SchedulerConfig {
 
 /// Hadoop's executor that the configuration asks for. Both start containers without a setuid helper
 /// here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ContainerExecutor {
     /// `DefaultContainerExecutor`: everything runs as the agent's own user.
     #[default]
@@ -203,7 +205,7 @@ pub struct LaunchConfig {
 }
 
 /// Retention and publication of container logs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LogConfig {
     /// Logs stay this long after their application ended.
     pub retain_seconds: u64,
@@ -211,10 +213,33 @@ pub struct LogConfig {
     pub deletion_threads_count: u32,
     /// Logs are to be collected on a remote file system (`yarn.log-aggregation-enable`).
     pub aggregation_enabled: bool,
+    /// Aggregation of logs; `None`: it is off, or goes to a file system that is not supported.
+    pub aggregation: Option<LogAggregationConfig>,
     /// Address to which log pages of unknown applications redirect (`yarn.log.server.url`).
     pub server_url: Option<String>,
     /// The same for REST (`yarn.log.server.web-service.url`).
     pub server_web_service_url: Option<String>,
+}
+
+/// Aggregation of container logs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogAggregationConfig {
+    /// Root of the aggregated logs (`yarn.nodemanager.remote-app-log-dir`).
+    pub remote_dir: Uri,
+    /// Suffix of the folder of a user's buckets: `logs-tfile`.
+    pub suffix: String,
+    /// Uploads at once (`yarn.nodemanager.logaggregation.threadpool-size-max`).
+    pub threads_max: u32,
+    /// Compression of the files.
+    pub compression: Compression,
+    /// Policy for applications without one of their own.
+    pub policy: Policy,
+    /// Interval of uploads while an application runs; `None`: only at its end.
+    pub roll_interval_seconds: Option<u64>,
+    /// Files that the node keeps of an application that is uploaded while it runs.
+    pub files_per_application: u32,
+    /// Delete logs on the node once they are uploaded.
+    pub local_cleanup: bool,
 }
 
 /// Web pages and REST.

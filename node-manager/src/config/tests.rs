@@ -255,7 +255,6 @@ fn a_resource_manager_without_an_address_is_a_problem() {
 fn what_is_done_otherwise_or_not_yet_is_warned_of() {
     for (name, value, part) in [
         ("recovery.enabled", "true", "not supported yet"),
-        ("yarn.log-aggregation-enable", "true", "not collected yet"),
         ("resource-plugins", "yarn.io/gpu", "not supported yet"),
     ] {
         let messages = warnings(&[(name, value)]);
@@ -274,6 +273,34 @@ fn what_is_done_otherwise_or_not_yet_is_warned_of() {
         ),
     ];
     assert!(warnings(&same).is_empty(), "{:?}", warnings(&same));
+}
+
+#[test]
+fn logs_are_aggregated_to_local_directories_and_hdfs_and_others_are_warned_of() {
+    let enable = ("yarn.log-aggregation-enable", "true");
+    let logs = |more: &[(&str, &str)]| loaded(&[&[enable], more].concat()).config.unwrap().logs;
+    let aggregation = logs(&[]).aggregation.unwrap();
+    assert_eq!(aggregation.remote_dir.to_string(), "file:/tmp/logs");
+    assert_eq!(aggregation.suffix, "logs-tfile");
+    assert_eq!(aggregation.roll_interval_seconds, None);
+    let interval = "log-aggregation.roll-monitoring-interval-seconds";
+    let rolling = logs(&[(interval, "60")]).aggregation.unwrap();
+    assert_eq!(rolling.roll_interval_seconds, Some(3600));
+    let debugged = [(interval, "60"), ("log-aggregation.debug-enabled", "true")];
+    let rolling = logs(&debugged).aggregation.unwrap();
+    assert_eq!(rolling.roll_interval_seconds, Some(60));
+    let hdfs = logs(&[("fs.defaultFS", "hdfs://a")]).aggregation.unwrap();
+    assert_eq!(hdfs.remote_dir.to_string(), "hdfs://a/tmp/logs");
+    let elsewhere = ("remote-app-log-dir", "s3a://bucket/logs");
+    let messages = warnings(&[enable, elsewhere]);
+    assert!(
+        messages.len() == 1 && messages[0].contains("file: and hdfs: only"),
+        "{messages:?}"
+    );
+    assert_eq!(logs(&[elsewhere]).aggregation, None);
+    let formats = ("yarn.log-aggregation.file-formats", "IFile,TFile");
+    assert!(problems(&[enable, formats])[0].contains("TFile"));
+    assert!(problems(&[("log-aggregation.policy.class", "x.Mine")])[0].contains("policies"));
 }
 
 #[test]

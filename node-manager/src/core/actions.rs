@@ -141,6 +141,7 @@ impl Core {
     fn completed(&mut self, completion: &Completion, now: Now) {
         let id = completion.id;
         self.decided_completion(completion, now);
+        self.logs_of_ended(completion);
         self.applications.container_done(&id);
         self.increased.remove(&id);
         let record = self.containers.get(&id);
@@ -178,7 +179,7 @@ impl Core {
             .get(id)
             .map(|application| application.containers.iter().copied().collect())
             .unwrap_or_default();
-        let delete_logs_at = now.mono + self.config.log_retain_ms;
+        let delete_logs_at = self.finish_logs(*id, now);
         if let Some(user) = self.applications.finished(id, delete_logs_at) {
             self.effects
                 .push(Effect::FinishApplication { id: *id, user });

@@ -222,7 +222,8 @@ impl Core {
             let refusal = Refusal::TooManyContainers(self.scheduler.len());
             return Err(refusal_to_exception(&refusal));
         }
-        let user: Arc<str> = Arc::from(user.as_str());
+        let user_name = user;
+        let user: Arc<str> = Arc::from(user_name.as_str());
         let context = Arc::new(self.contexts.hold(&user, context)?);
         let policy = context.context.retry.clone();
         let added = self.applications.add_container(id, &user);
@@ -231,6 +232,10 @@ impl Core {
                 "this node knows {} applications already, which is its limit",
                 crate::applications::APPLICATIONS_MAX
             )));
+        }
+        if added == Added::ToNewApplication {
+            let acls = context.context.acls.clone();
+            self.begin_logs(id.application_id(), user_name, &token, acls);
         }
         // All containers of an application live under the folders of its first one's user.
         let user = self

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
-use super::Asker;
+use super::{Asker, LogOrder};
 use crate::context_budget::HeldContext;
 use crate::launch_context::ServiceData;
 
@@ -82,6 +82,8 @@ pub enum Effect {
     },
     /// End the pipelines of an application in the AMRMProxy.
     EndPipelines(ApplicationId),
+    /// Aggregate logs. Events report the outcomes of uploads.
+    Logs(LogOrder),
     /// Delete the logs of an application.
     DeleteLogs(ApplicationId),
     /// Answer `getLocalizationStatuses`, whose checks are done.
@@ -164,6 +166,15 @@ pub enum Record {
         timings: LaunchTimings,
         /// Duration since `startContainers` accepted the container.
         total: Duration,
+    },
+    /// Logs of an application were uploaded, or an upload has failed.
+    LogsUploaded {
+        /// Result of the upload.
+        outcome: CallOutcome,
+        /// Number of files.
+        files: u64,
+        /// Size of the files in bytes.
+        bytes: u64,
     },
     /// A launch thread could not start a process.
     LaunchFailed,

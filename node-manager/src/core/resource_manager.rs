@@ -12,7 +12,8 @@ use sched::{
 };
 use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, NmContainerStatusProto,
+    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, LogAggregationReportProto,
+    NmContainerStatusProto,
 };
 
 use super::Core;
@@ -25,6 +26,8 @@ pub struct RegistrationReport {
     pub containers: Vec<NmContainerStatusProto>,
     /// Applications that are not finished here. The RM takes a node that names none for a new one.
     pub running_applications: Vec<ApplicationId>,
+    /// Last report of each application whose logs were aggregated.
+    pub log_reports: Vec<LogAggregationReportProto>,
 }
 
 /// Contents of a heartbeat except the node's health and ids.
@@ -36,6 +39,8 @@ pub struct HeartbeatReport {
     pub increased: Vec<ContainerProto>,
     /// Queue length, estimated wait and resources of opportunistic containers.
     pub opportunistic: OpportunisticContainersStatus,
+    /// Reports on uploaded logs, and the mark that [`Delivery`] takes.
+    pub log_reports: (Vec<LogAggregationReportProto>, u64),
 }
 
 /// Part of an answered heartbeat that the ResourceManager has certainly processed.
@@ -45,6 +50,8 @@ pub enum Delivery {
     Everything {
         /// Resource increases as reported.
         increased: Vec<ContainerProto>,
+        /// Mark of the reports on uploaded logs.
+        log_reports: u64,
     },
     /// Perhaps nothing. The heartbeat before was not answered, so the ResourceManager may have
     /// taken this one for its repetition, ignored its contents and repeated its own last answer.
@@ -77,6 +84,7 @@ impl Core {
         RegistrationReport {
             containers: self.registration_statuses(),
             running_applications: self.applications.unfinished().collect(),
+            log_reports: self.log_reports.for_registration(),
         }
     }
 
@@ -124,6 +132,7 @@ impl Core {
             containers: self.heartbeat_statuses(),
             increased: self.increased.values().cloned().collect(),
             opportunistic: self.scheduler.opportunistic_status(),
+            log_reports: self.log_reports.for_heartbeat(),
         }
     }
 
@@ -135,8 +144,12 @@ impl Core {
             self.forget(id, now);
         }
         match delivery {
-            Delivery::Everything { increased } => {
+            Delivery::Everything {
+                increased,
+                log_reports,
+            } => {
                 self.ledger.heartbeat_answered();
+                self.log_reports.delivered(*log_reports);
                 self.increased
                     .retain(|_, increase| !increased.contains(increase));
             }

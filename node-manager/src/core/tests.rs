@@ -1,6 +1,7 @@
 //! Claims about the core and the effects that it returns. No thread, no file, no waiting.
 
 mod calls;
+mod logs;
 mod resource_manager;
 mod workers;
 
@@ -79,6 +80,7 @@ impl Work {
             | Effect::InitializeApplication { .. }
             | Effect::Signal { .. }
             | Effect::EndPipelines(_)
+            | Effect::Logs(_)
             | Effect::AnswerLocalization(_)
             | Effect::NotifyEnded(_)
             | Effect::HeartbeatNow
@@ -129,6 +131,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
                 address: "192.0.2.1".to_owned(),
             },
             log_retain_ms: 1000,
+            log_aggregation: None,
             track_stopped_ms: 60_000,
             can_freeze: true,
             contexts: CONTEXT_LIMITS,
@@ -268,8 +271,11 @@ impl Node {
     }
 
     fn answered(&mut self, orders: HeartbeatOrders) {
-        let increased = self.core.heartbeat_report(self.now).increased;
-        let delivery = Delivery::Everything { increased };
+        let report = self.core.heartbeat_report(self.now);
+        let delivery = Delivery::Everything {
+            increased: report.increased,
+            log_reports: report.log_reports.1,
+        };
         self.core.heartbeat_answered(&delivery, orders, self.now);
     }
 

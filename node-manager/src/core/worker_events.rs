@@ -42,6 +42,7 @@ impl Core {
             WorkerEvent::Launch(event) => self.handle_launch(event, now, now_us),
             WorkerEvent::Isolation(event) => self.handle_isolation(event, now),
             WorkerEvent::MemoryExceeded(exceeded) => self.memory_exceeded(exceeded, now),
+            WorkerEvent::LogsUploaded(outcome) => self.logs_uploaded(&outcome, now),
             WorkerEvent::Signalled { id, diagnostics } => {
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
             }
@@ -185,6 +186,7 @@ impl Core {
                 total: Duration::from_micros(total_us),
             });
         }
+        self.logs_of_started(id);
         self.must_feed(Event::Launched(id), now);
     }
 }

@@ -57,6 +57,7 @@ pub(super) fn registration(
             .map(Into::into)
             .collect(),
         physical_resource: Some(node.physical.into()),
+        log_aggregation_reports_for_apps: report.log_reports,
         node_status: Some(status),
         ..Default::default()
     }

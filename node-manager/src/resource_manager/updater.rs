@@ -258,6 +258,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             } else {
                 Delivery::Everything {
                     increased: report.increased.clone(),
+                    log_reports: report.log_reports.1,
                 }
             };
             let statuses = report.containers.len();
@@ -389,10 +390,14 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         Ok(Order::GoOn)
     }
 
-    fn heartbeat_request(&self, report: HeartbeatReport) -> NodeHeartbeatRequestProto {
+    fn heartbeat_request(&self, mut report: HeartbeatReport) -> NodeHeartbeatRequestProto {
+        let log_reports = std::mem::take(&mut report.log_reports.0);
         let status = self.status(self.response_id, report);
         let keys = self.parts.secrets.current_keys();
-        messages::heartbeat(status, keys, self.token_sequence_no)
+        NodeHeartbeatRequestProto {
+            log_aggregation_reports_for_apps: log_reports,
+            ..messages::heartbeat(status, keys, self.token_sequence_no)
+        }
     }
 
     fn status(&self, response_id: i32, report: HeartbeatReport) -> NodeStatusProto {

@@ -77,6 +77,7 @@ impl Agent {
         )?;
         let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
         let localizer = performer.localizer.clone();
+        let logs = performer.logs.clone();
         let machine = node_identity::machine().await?;
         let launcher_broken = performer.launcher.broken();
         let core = Core::new(CoreParts {
@@ -85,7 +86,7 @@ impl Agent {
                 &ports.address,
                 machine,
                 &folders.dirs,
-                shared.clock,
+                (shared.clock, process.utc_offset),
                 performer.isolation.is_some(),
                 Arc::clone(performer.services.metadata()),
             ),
@@ -104,11 +105,8 @@ impl Agent {
             tasks.spawn(proxy::update_nodes(update_task, tasks_stop.clone()));
         }
         tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
-        tasks.spawn(parts::clean_cache(
-            localizer,
-            config.localizer,
-            tasks_stop.clone(),
-        ));
+        let stop = tasks_stop.clone();
+        tasks.spawn(parts::clean_cache(localizer, config.localizer, stop));
         Ok(Self {
             address,
             updater,
@@ -122,6 +120,7 @@ impl Agent {
                 localizer: localizer_threads,
                 services: service_threads,
                 monitor,
+                logs,
             },
             stop_patience: slices::stop_patience(&config),
         })

@@ -11,6 +11,7 @@ use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use hadoop_fs::FileSystems;
 use localize::config::LocalizerConfig;
 use localize::{self, NodeDirs};
+use log_aggregation::LogAggregation;
 use node_web::metrics::Metrics;
 use records::ExecutionType;
 use records::PerExecutionType;
@@ -33,6 +34,9 @@ use crate::worker_event::WorkerSenders;
 /// for what is being deleted).
 const DELETION_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the stop waits for logs that are being uploaded: less than the other half.
+const LOGS_PATIENCE: Duration = Duration::from_secs(4);
+
 /// Threads that the end of the agent stops one after the other. The launcher's threads end when its
 /// last owner is gone: the core's performer or the monitor.
 pub(super) struct Threads {
@@ -40,6 +44,8 @@ pub(super) struct Threads {
     pub(super) localizer: localize::LocalizerThreads,
     pub(super) services: ServiceThreads,
     pub(super) monitor: Monitor,
+    /// `None`: logs are not aggregated.
+    pub(super) logs: Option<LogAggregation>,
 }
 
 impl Threads {
@@ -48,6 +54,9 @@ impl Threads {
         self.services.stop();
         self.monitor.stop();
         self.localizer.stop();
+        if let Some(logs) = self.logs {
+            logs.stop(LOGS_PATIENCE);
+        }
         self.deletion.stop(DELETION_PATIENCE);
     }
 }
@@ -228,6 +237,12 @@ pub(super) fn make_performer(
         localizer,
         dirs: folders.dirs.clone(),
         deletion: folders.deletion.clone(),
+        logs: slices::log_uploader(config, address, &folders.dirs).map(|(threads, uploader)| {
+            let outcomes = senders.logs.clone();
+            // Waits while the channel is full; fails once the core has ended.
+            let listener = move |outcome| drop(outcomes.blocking_send(outcome));
+            LogAggregation::new(threads, uploader, Box::new(listener))
+        }),
         limits: Arc::default(),
         services,
         localizations: senders.localizations.clone(),

@@ -7,7 +7,11 @@ use std::time::Duration;
 use container_runtime::isolation;
 use container_runtime::launch::{LaunchConfig, java_feature_version};
 use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
+use hadoop_fs::{FileSystems, Uri};
 use localize::NodeDirs;
+use log_aggregation::destination::{Destination, LocalDestination, UriDestination};
+use log_aggregation::upload::Uploader;
+use log_aggregation::{ServiceConfig, remote};
 use node_web::admin::AdminOptions;
 use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
@@ -21,7 +25,7 @@ use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, Hardware};
-use crate::core::CoreConfig;
+use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
 use crate::node_identity::Machine;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
@@ -105,6 +109,43 @@ pub(super) fn admin(
     }
 }
 
+/// Returns the file system for aggregated logs. A local one is reached by handles, because
+/// everybody may write to the root.
+fn log_destination(config: &Config, root: &Uri) -> Box<dyn Destination> {
+    if root.has_scheme("file") {
+        return Box::new(LocalDestination::new(root.path.clone().into()));
+    }
+    let systems = Arc::new(FileSystems::new(config.file_systems.clone()));
+    let own_user = crate::node_identity::own_user();
+    Box::new(UriDestination::new(systems, root.clone(), own_user))
+}
+
+/// Returns the settings of the threads that upload logs; `None`: there are none.
+pub(super) fn log_uploader(
+    config: &Config,
+    address: &NodeAddress,
+    dirs: &NodeDirs,
+) -> Option<(ServiceConfig, Uploader)> {
+    let logs = config.logs.aggregation.as_ref()?;
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let threads = ServiceConfig {
+        threads_max: count(logs.threads_max),
+        roll_interval: logs.roll_interval_seconds.map(Duration::from_secs),
+    };
+    let uploader = Uploader {
+        dirs: dirs.clone(),
+        destination: log_destination(config, &logs.remote_dir),
+        suffix: logs.suffix.clone(),
+        node: remote::node_name(&address.node_id),
+        compression: logs.compression,
+        files_per_application: count(logs.files_per_application),
+        // A delay is for people who look at the files of containers.
+        deletes_rolled: logs.local_cleanup && config.deletion.debug_delay_sec == Some(0),
+        wall_now: crate::clock::wall_now,
+    };
+    Some((threads, uploader))
+}
+
 pub(super) fn updater(config: &Config) -> UpdaterConfig {
     UpdaterConfig {
         minimum_version: config.rm.minimum_version.clone(),
@@ -186,7 +227,7 @@ pub(super) fn core(
     address: &NodeAddress,
     machine: Machine,
     dirs: &NodeDirs,
-    clock: Clock,
+    (clock, utc_offset): (Clock, UtcOffset),
     can_freeze: bool,
     service_metadata: ServiceMetadata,
 ) -> CoreConfig {
@@ -194,6 +235,11 @@ pub(super) fn core(
         about: about(config, address, dirs, clock),
         machine,
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
+        log_aggregation: config.logs.aggregation.as_ref().map(|logs| LogAggregation {
+            policy: logs.policy,
+            local_cleanup: logs.local_cleanup,
+            utc_offset,
+        }),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
         can_freeze,
         contexts: config.contexts,

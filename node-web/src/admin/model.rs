@@ -231,8 +231,9 @@ pub(super) fn java_date(epoch_s: i64, offset: UtcOffset) -> String {
         .unwrap_or_else(|| "N/A".to_owned())
 }
 
-/// The same for milliseconds.
-pub(super) fn java_date_of(time: EpochMillis, offset: UtcOffset) -> String {
+/// Returns a time as Java's `Times.format` writes it; `N/A` for one beyond the calendar.
+#[must_use]
+pub fn java_date_of(time: EpochMillis, offset: UtcOffset) -> String {
     java_date(time.0.div_euclid(1000), offset)
 }
 

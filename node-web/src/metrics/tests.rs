@@ -349,3 +349,19 @@ fn gauges_follow_the_snapshot_and_a_missing_limit_is_infinite() {
     assert_eq!(second["nm_agent_queue_limit_containers"], 4.0);
     assert_eq!(second["nm_agent_queue_wait_limit_seconds"], 1.5);
 }
+
+#[test]
+fn uploads_of_logs_are_counted_with_their_files_and_bytes() {
+    let metrics = Metrics::new();
+    let before = values(&metrics);
+    metrics.observe_log_upload(CallOutcome::Ok, 3, 70);
+    metrics.observe_log_upload(CallOutcome::Error, 0, 0);
+    let risen = risen(&metrics, &before);
+    let expected = [
+        ("nm_agent_log_uploads_total{outcome=\"error\"}", 1.0),
+        ("nm_agent_log_uploads_total{outcome=\"ok\"}", 1.0),
+        ("nm_agent_uploaded_log_bytes_total", 70.0),
+        ("nm_agent_uploaded_log_files_total", 3.0),
+    ];
+    assert_eq!(risen, expected.map(|(name, rise)| (name.to_owned(), rise)));
+}

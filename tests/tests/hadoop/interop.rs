@@ -39,6 +39,7 @@ mod eviction;
 mod freezing;
 mod jobs;
 mod links;
+mod logs;
 mod map_reduce;
 mod proxied;
 mod registration;

@@ -4,6 +4,7 @@
 //!
 //! | Module | Subject |
 //! |---|---|
+//! | [`aggregated_logs`] | the format of aggregated logs, written and read by Hadoop |
 //! | [`descriptors`] | messages, enums and methods, name by name and number by number |
 //! | [`harness_jars`] and the two `…_java_nm` | the harness: a failure is not the agent's |
 //! | [`interop`] | jobs on an agent's node under Hadoop's ResourceManager and under `nm-agent rm` |
@@ -11,6 +12,7 @@
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
 //! | [`proxy_interop`] | the AMRMProxy among real components |
 
+mod aggregated_logs;
 mod descriptors;
 mod harness_jars;
 mod harness_java_nm;

@@ -1,6 +1,6 @@
 //! Properties outside `yarn.nodemanager.*` that this agent reads.
 
-use hadoop_conf::DefaultSource::{CoreDefault, YarnDefault};
+use hadoop_conf::DefaultSource::{Code, CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::{Honoured, Later};
 use hadoop_conf::Unit::{Flag, List, Millis, Text};
 use hadoop_conf::{Key, key};
@@ -16,6 +16,10 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, CoreDefault, "ipc.client.rpc-timeout.ms", Some("120000"), Millis),
     key(Honoured, YarnDefault, "yarn.resourcemanager.work-preserving-recovery.enabled", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.log-aggregation-enable", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.log-aggregation.file-formats", Some("TFile"), List),
+    key(Honoured, YarnDefault, "yarn.log-aggregation.enable-local-cleanup", Some("true"), Flag),
+    key(Honoured, Code, "yarn.log-aggregation.TFile.remote-app-log-dir", None, Text),
+    key(Honoured, Code, "yarn.log-aggregation.TFile.remote-app-log-dir-suffix", None, Text),
     key(Honoured, YarnDefault, "yarn.log.server.url", None, Text),
     key(Honoured, YarnDefault, "yarn.log.server.web-service.url", None, Text),
     key(Honoured, YarnDefault, "yarn.acl.enable", Some("false"), Flag),

@@ -1,0 +1,142 @@
+//! A file system that is named by a URI, such as HDFS.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use hadoop_fs::{FileSystem, FileSystems, FsError, Uri, WriteFile};
+
+use super::{Destination, RemoteFile, WRITE_BYTES};
+use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
+
+/// Names that are read of one folder: a file for each node or upload.
+const NAMES_MAX: usize = 100_000;
+
+/// A folder of a file system. The root belongs to the agent's user, what is below it to the user
+/// whose logs they are: the agent acts in that user's name there.
+pub struct UriDestination {
+    systems: Arc<FileSystems>,
+    root: Uri,
+    /// User of the agent.
+    own_user: String,
+}
+
+impl UriDestination {
+    /// Names the root, which is created when the first log needs it.
+    #[must_use]
+    pub fn new(systems: Arc<FileSystems>, root: Uri, own_user: String) -> Self {
+        Self {
+            systems,
+            root,
+            own_user,
+        }
+    }
+
+    fn open(&self, folder: &[String]) -> io::Result<Box<dyn FileSystem>> {
+        let user = folder.first().unwrap_or(&self.own_user);
+        Ok(self.systems.open(&self.root, user)?)
+    }
+
+    fn path(&self, names: &[String]) -> String {
+        let root = self.root.path.trim_end_matches('/');
+        format!("{root}/{}", names.join("/"))
+    }
+
+    fn file(&self, folder: &[String], name: &str) -> String {
+        format!("{}/{name}", self.path(folder))
+    }
+}
+
+/// Creates a folder with exactly this mode, if it is missing. A file system may take away bits of
+/// the mode that it is given.
+fn ensure(system: &dyn FileSystem, path: &str, mode: u32) -> Result<(), FsError> {
+    match system.status(path) {
+        Err(FsError::NotFound { .. }) => {}
+        found => return found.map(drop),
+    }
+    system.make_dirs(path, mode)?;
+    system.set_mode(path, mode)
+}
+
+impl Destination for UriDestination {
+    fn create(&self, folder: &[String], name: &str) -> io::Result<Box<dyn RemoteFile>> {
+        let system = self.open(folder)?;
+        // Mostly there, with all above it.
+        if let Err(FsError::NotFound { .. }) = system.status(&self.path(folder)) {
+            ensure(&*self.open(&[])?, &self.root.path, ROOT_MODE)?;
+            for depth in 1..=folder.len() {
+                ensure(&*system, &self.path(&folder[..depth]), FOLDER_MODE)?;
+            }
+        }
+        let file = system.create(&self.file(folder, name), FILE_MODE, true)?;
+        Ok(Box::new(UriFile {
+            file: BufWriter::with_capacity(WRITE_BYTES, file),
+            _system: system,
+        }))
+    }
+
+    fn names(&self, folder: &[String]) -> io::Result<Vec<String>> {
+        let listed = self.open(folder)?.list(&self.path(folder), NAMES_MAX)?;
+        Ok(listed.into_iter().map(|status| status.name).collect())
+    }
+
+    fn rename(&self, folder: &[String], name: &str, new_name: &str) -> io::Result<()> {
+        let (from, to) = (self.file(folder, name), self.file(folder, new_name));
+        Ok(self.open(folder)?.rename(&from, &to, false)?)
+    }
+
+    fn remove(&self, folder: &[String], name: &str) -> io::Result<()> {
+        let _existed = self.open(folder)?.delete(&self.file(folder, name))?;
+        Ok(())
+    }
+}
+
+struct UriFile {
+    file: BufWriter<Box<dyn WriteFile>>,
+    /// Connections of the file.
+    _system: Box<dyn FileSystem>,
+}
+
+impl Write for UriFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl RemoteFile for UriFile {
+    fn close(self: Box<Self>) -> io::Result<()> {
+        let file = self.file.into_inner();
+        Ok(file.map_err(io::IntoInnerError::into_error)?.close()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hadoop_fs::FsConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_renamed_listed_and_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let root = format!("file:{}/remote", base.path().display());
+        let systems = Arc::new(FileSystems::new(FsConfig::default()));
+        let destination = UriDestination::new(systems, root.parse().unwrap(), "nm".to_owned());
+        let folder = ["joe".to_owned(), "app".to_owned()];
+        for name in ["n.tmp", "m.tmp"] {
+            let mut file = destination.create(&folder, name).unwrap();
+            file.write_all(b"log").unwrap();
+            file.close().unwrap();
+        }
+        destination.rename(&folder, "n.tmp", "n").unwrap();
+        let taken = destination.rename(&folder, "m.tmp", "n").unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        destination.remove(&folder, "m.tmp").unwrap();
+        assert_eq!(destination.names(&folder).unwrap(), ["n"]);
+        let read = std::fs::read(base.path().join("remote/joe/app/n")).unwrap();
+        assert_eq!(read, b"log");
+    }
+}

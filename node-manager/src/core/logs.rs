@@ -1,0 +1,168 @@
+//! Aggregation of logs: what the core orders of it, and its outcomes.
+
+use log_aggregation::policy::{ContainerEnd, ContainerRole};
+use log_aggregation::selection::{LogAggregationContext, Selection};
+use log_aggregation::{Application, Outcome, aggregated_log::Acls};
+use node_web::metrics::CallOutcome;
+use records::{ApplicationId, ContainerId, MonoMillis, Now};
+use sched::Completion;
+use time::UtcOffset;
+use wire::proto::hadoop_yarn::{
+    ContainerTokenIdentifierProto, ContainerTypeProto, LogAggregationContextProto,
+};
+
+use super::{Core, Effect, Record};
+use crate::log_reports::Cycle;
+
+/// Aggregation of a node's logs as far as the core decides on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogAggregation {
+    /// Policy for applications without one of their own.
+    pub policy: log_aggregation::policy::Policy,
+    /// Whether logs are deleted on the node once they are uploaded.
+    pub local_cleanup: bool,
+    /// Offset of the node's time, for texts.
+    pub utc_offset: UtcOffset,
+}
+
+/// Order to the threads that aggregate logs.
+#[derive(Debug)]
+pub enum LogOrder {
+    /// The first container of an application was accepted.
+    Begin(Box<Application>),
+    /// A container has a process.
+    ContainerStarted(ContainerId, ContainerRole),
+    /// A container has ended.
+    ContainerEnded(ContainerEnd),
+    /// The last container of an application has ended, and no other will start.
+    Finish(ApplicationId),
+}
+
+/// Returns the role that a token states. One without a role is a task's, although the message's
+/// default is the other.
+fn role(token: &ContainerTokenIdentifierProto) -> ContainerRole {
+    if token.container_type.is_none() {
+        return ContainerRole::Task;
+    }
+    match token.container_type() {
+        ContainerTypeProto::ApplicationMaster => ContainerRole::ApplicationMaster,
+        ContainerTypeProto::Task => ContainerRole::Task,
+    }
+}
+
+/// Reads an application's wishes. An absent pattern is an empty one, whatever default the message
+/// has for it: Hadoop asks whether the field is there (`LogAggregationContextPBImpl`).
+fn read_context(context: Option<&LogAggregationContextProto>) -> LogAggregationContext {
+    let Some(context) = context else {
+        return LogAggregationContext::default();
+    };
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    LogAggregationContext {
+        include: text(&context.include_pattern),
+        exclude: text(&context.exclude_pattern),
+        rolled_include: text(&context.rolled_logs_include_pattern),
+        rolled_exclude: text(&context.rolled_logs_exclude_pattern),
+        policy_class: text(&context.log_aggregation_policy_class_name),
+        policy_parameters: text(&context.log_aggregation_policy_parameters),
+    }
+}
+
+impl Core {
+    fn order_logs(&mut self, order: LogOrder) {
+        if self.config.log_aggregation.is_some() {
+            self.effects.push(Effect::Logs(order));
+        }
+    }
+
+    /// Begins the aggregation of an application: its first container's token and launch context
+    /// say how, those of later ones do not (as in Hadoop).
+    pub(super) fn begin_logs(
+        &mut self,
+        id: ApplicationId,
+        user: localize::UserName,
+        token: &ContainerTokenIdentifierProto,
+        acls: Acls,
+    ) {
+        let Some(logs) = self.config.log_aggregation else {
+            return;
+        };
+        let context = read_context(token.log_aggregation_context.as_ref());
+        let selection = Selection::new(context, logs.policy);
+        self.order_logs(LogOrder::Begin(Box::new(Application {
+            id,
+            user,
+            acls,
+            selection,
+        })));
+    }
+
+    pub(super) fn logs_of_started(&mut self, id: ContainerId) {
+        if let Some(record) = self.containers.get(&id) {
+            let role = role(&record.token);
+            self.order_logs(LogOrder::ContainerStarted(id, role));
+        }
+    }
+
+    pub(super) fn logs_of_ended(&mut self, completion: &Completion) {
+        if let Some(record) = self.containers.get(&completion.id) {
+            let end = ContainerEnd {
+                id: completion.id,
+                role: role(&record.token),
+                exit_status: completion.exit_status,
+            };
+            self.order_logs(LogOrder::ContainerEnded(end));
+        }
+    }
+
+    /// Orders the last upload of an application. Returns when its logs are to be deleted; `None`:
+    /// once they are uploaded.
+    pub(super) fn finish_logs(&mut self, id: ApplicationId, now: Now) -> Option<MonoMillis> {
+        if self.config.log_aggregation.is_none() {
+            return Some(now.mono + self.config.log_retain_ms);
+        }
+        self.order_logs(LogOrder::Finish(id));
+        None
+    }
+
+    /// Handles the outcome of an upload. Logs that could not be uploaded, or that are to be kept,
+    /// stay as long as without aggregation; Hadoop keeps them for good.
+    pub(super) fn logs_uploaded(&mut self, outcome: &Outcome, now: Now) {
+        let Some(logs) = self.config.log_aggregation else {
+            return;
+        };
+        let id = outcome.application;
+        let cycle = match &outcome.result {
+            Ok(uploaded) if uploaded.files.is_empty() => Cycle::Nothing,
+            Ok(uploaded) => {
+                let (files, bytes) = (uploaded.files.len() as u64, uploaded.bytes);
+                tracing::info!(application = %id, files, bytes, "logs uploaded");
+                self.record(Record::LogsUploaded {
+                    outcome: CallOutcome::Ok,
+                    files,
+                    bytes,
+                });
+                Cycle::Uploaded
+            }
+            Err(error) => {
+                let error = crate::error_chain(error);
+                tracing::warn!(application = %id, error, gives_up = outcome.is_last, "logs not uploaded");
+                self.record(Record::LogsUploaded {
+                    outcome: CallOutcome::Error,
+                    files: 0,
+                    bytes: 0,
+                });
+                Cycle::Failed
+            }
+        };
+        let node = log_aggregation::remote::node_name(&self.config.about.node_id);
+        let time = node_web::admin::java_date_of(now.wall, logs.utc_offset);
+        let about = (node.as_str(), time.as_str());
+        self.log_reports
+            .add(id, cycle, outcome.is_last, about, now.mono);
+        if outcome.is_last {
+            let keep = cycle == Cycle::Failed || !logs.local_cleanup;
+            let retain_ms = if keep { self.config.log_retain_ms } else { 0 };
+            self.applications.logs_done(&id, now.mono + retain_ms);
+        }
+    }
+}

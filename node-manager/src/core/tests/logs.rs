@@ -1,0 +1,146 @@
+//! Aggregation of logs.
+
+use log_aggregation::Outcome;
+use log_aggregation::policy::Policy;
+use log_aggregation::upload::{Uploaded, UploadedFile};
+use time::UtcOffset;
+use wire::proto::hadoop_yarn::{ContainerTypeProto, LogAggregationStatusProto};
+
+use super::*;
+
+fn node() -> Node {
+    let mut node = Node::new();
+    node.core.config.log_aggregation = Some(LogAggregation {
+        policy: Policy::All,
+        local_cleanup: true,
+        utc_offset: UtcOffset::UTC,
+    });
+    node
+}
+
+/// Takes the effects and returns the orders for logs among them, in short.
+fn orders(node: &mut Node) -> Vec<String> {
+    let mut orders = Vec::new();
+    for effect in node.core.take_effects() {
+        if Work::of(&effect) == Some(Work::DeleteLogs(APP)) {
+            orders.push("delete".to_owned());
+        }
+        let Effect::Logs(order) = effect else {
+            continue;
+        };
+        orders.push(match order {
+            LogOrder::Begin(app) => format!("begin {} of {}", app.id.id, app.user.as_str()),
+            LogOrder::ContainerStarted(id, role) => format!("started {} {role:?}", id.id),
+            LogOrder::ContainerEnded(end) => format!("ended {} {}", end.id.id, end.exit_status.0),
+            LogOrder::Finish(id) => format!("finish {}", id.id),
+        });
+    }
+    orders
+}
+
+fn outcome(is_last: bool) -> Outcome {
+    Outcome {
+        application: APP,
+        result: Ok(Uploaded {
+            files: vec![UploadedFile {
+                container: container_id(1),
+                name: "stdout".to_owned(),
+                modified_s: 0,
+                length: 3,
+            }],
+            bytes: 3,
+        }),
+        is_last,
+    }
+}
+
+fn reports(node: &mut Node) -> Vec<LogAggregationStatusProto> {
+    let reports = node.core.heartbeat_report(node.now).log_reports.0;
+    reports
+        .iter()
+        .map(|report| report.log_aggregation_status())
+        .collect()
+}
+
+fn ended_application(node: &mut Node) {
+    node.run(1);
+    node.exit(1, 7);
+    node.finish_application();
+}
+
+#[test]
+fn an_application_begins_once_and_finishes_after_its_last_container() {
+    let mut node = node();
+    node.run(1);
+    node.run(2);
+    node.exit(1, 7);
+    node.finish_application();
+    let expected = [
+        "begin 1 of alice",
+        "started 1 Task",
+        "started 2 Task",
+        "ended 1 7",
+    ];
+    assert_eq!(orders(&mut node), expected);
+    node.exit(2, 143);
+    assert_eq!(orders(&mut node), ["ended 2 -107", "finish 1"]);
+}
+
+#[test]
+fn logs_are_deleted_and_the_application_forgotten_once_they_are_uploaded() {
+    let mut node = node();
+    ended_application(&mut node);
+    let _begun = orders(&mut node);
+    node.now.mono = MonoMillis(1_000_000);
+    node.core.tick(node.now);
+    assert!(orders(&mut node).is_empty(), "not while they are uploaded");
+    let uploaded = WorkerEvent::LogsUploaded(outcome(true));
+    node.core.handle(uploaded, node.now, 0);
+    assert_eq!(node.core.next_deadline(), Some(node.now.mono));
+    node.core.tick(node.now);
+    assert_eq!(orders(&mut node), ["delete"]);
+    assert!(node.core.applications.get(&APP).is_none());
+}
+
+#[test]
+fn logs_that_are_to_be_kept_stay_as_long_as_without_aggregation() {
+    let mut node = node();
+    if let Some(logs) = &mut node.core.config.log_aggregation {
+        logs.local_cleanup = false;
+    }
+    ended_application(&mut node);
+    let uploaded = WorkerEvent::LogsUploaded(outcome(true));
+    node.core.handle(uploaded, node.now, 0);
+    assert_eq!(node.core.next_deadline(), Some(MonoMillis(1000)));
+}
+
+#[test]
+fn reports_go_with_heartbeats_until_one_is_answered() {
+    use LogAggregationStatusProto::{LogRunning, LogSucceeded};
+    let mut node = node();
+    ended_application(&mut node);
+    let uploaded = WorkerEvent::LogsUploaded(outcome(true));
+    node.core.handle(uploaded, node.now, 0);
+    assert_eq!(reports(&mut node), [LogRunning, LogSucceeded]);
+    let orders = HeartbeatOrders::default();
+    node.core
+        .heartbeat_answered(&Delivery::PerhapsNothing, orders, node.now);
+    assert_eq!(reports(&mut node).len(), 2);
+    node.answered(HeartbeatOrders::default());
+    assert!(reports(&mut node).is_empty());
+    let again = node.core.registration_report().log_reports;
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].log_aggregation_status(), LogSucceeded);
+}
+
+#[test]
+fn the_token_says_which_container_is_the_master() {
+    let mut node = node();
+    let mut request = request(1);
+    let token = Arc::make_mut(&mut request.token);
+    token.container_type = Some(ContainerTypeProto::ApplicationMaster.into());
+    node.core.start(asker(), request, node.now);
+    node.launched(1);
+    let expected = ["begin 1 of alice", "started 1 ApplicationMaster"];
+    assert_eq!(orders(&mut node), expected);
+}

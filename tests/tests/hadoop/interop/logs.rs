@@ -1,0 +1,170 @@
+//! Aggregated logs: the agent writes them, `yarn logs` reads them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tests::cluster::{Cluster, JOB_DEADLINE, STATE_DEADLINE};
+use tests::conf::Options;
+use tests::distributed_shell::ContainerType;
+use tests::native_shell::NativeShell;
+use tests::rm::RmKind;
+use tests::{java, wait};
+
+use crate::AGENT;
+use crate::interop::{mini_rm, start_cluster};
+
+/// Class of `yarn logs`.
+const LOGS_CLI: &str = "org.apache.hadoop.yarn.client.cli.LogsCLI";
+
+/// Text of a container: more than a chunk and than a block of the file.
+const COMMAND: &str = "(echo $CONTAINER_ID; seq 1 60000; echo oops >&2)";
+
+/// Options of a cluster whose nodes aggregate logs.
+fn options() -> Options {
+    Options::default()
+        .with("yarn.log-aggregation-enable", true)
+        .with(
+            "yarn.nodemanager.remote-app-log-dir",
+            "${hadoop.tmp.dir}/remote-logs",
+        )
+}
+
+/// Returns the folder of an application's aggregated logs.
+fn remote_folder(cluster: &Cluster, application_id: &str) -> PathBuf {
+    let (_, number) = application_id.rsplit_once('_').unwrap();
+    let root = cluster.lab.folder().join("tmp/remote-logs");
+    root.join(cluster.lab.user())
+        .join("bucket-logs-tfile")
+        .join(number)
+        .join(application_id)
+}
+
+fn remote_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
+}
+
+/// Runs `yarn logs` and returns what it prints.
+#[track_caller]
+fn yarn_logs(cluster: &Cluster, arguments: &[&str]) -> String {
+    let mut command = java::command(&cluster.lab.conf(), LOGS_CLI, 256);
+    let output = command.args(arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the contents of the logs of this name in what `yarn logs` printed.
+fn contents<'a>(printed: &'a str, name: &str) -> Vec<&'a str> {
+    // The line at the end of a log has the same text after `End of `.
+    let begin = format!("\nLogType:{name}\n");
+    let logs = printed.split(begin.as_str()).skip(1);
+    let content = |log: &'a str| {
+        let (_, content) = log.split_once("LogContents:\n")?;
+        let (content, _) = content.split_once(&format!("\nEnd of LogType:{name}"))?;
+        Some(content)
+    };
+    logs.filter_map(content).collect()
+}
+
+fn expected(container_id: &str) -> String {
+    let numbers = (1..=60_000).map(|number| format!("{number}\n"));
+    format!("{container_id}\n{}", numbers.collect::<String>())
+}
+
+/// Waits until the ResourceManager has heard of all aggregated logs.
+#[track_caller]
+fn wait_aggregated(cluster: &Cluster, application_id: &str) {
+    wait::until("log aggregation at the RM", STATE_DEADLINE, || {
+        let application = cluster.rm.application(application_id)?;
+        wait::check(
+            application["logAggregationStatus"] == "SUCCEEDED",
+            application.to_string(),
+        )
+    });
+}
+
+#[test]
+fn yarn_logs_prints_what_containers_wrote() {
+    tests::require!(java, hadoop);
+    let cluster = start_cluster(&RmKind::Hadoop, 4, options());
+    let mut shell = cluster.submit("logs", COMMAND, 2, ContainerType::Guaranteed);
+    let id = shell.application_id();
+    shell.assert_succeeds(JOB_DEADLINE);
+    wait_aggregated(&cluster, &id);
+
+    let node = cluster.node.id().replace(':', "_");
+    assert_eq!(remote_names(&remote_folder(&cluster, &id)), [node]);
+
+    let all = yarn_logs(&cluster, &["-applicationId", &id]);
+    let mut outputs = contents(&all, "stdout");
+    outputs.sort_unstable();
+    let ids: Vec<_> = outputs
+        .iter()
+        .map(|it| it.lines().next().unwrap())
+        .collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    for (id, output) in ids.iter().zip(&outputs) {
+        assert!(**output == expected(id), "the output of {id} differs");
+    }
+    assert_eq!(contents(&all, "stderr"), ["oops\n", "oops\n"]);
+    assert!(all.contains("LogType:AppMaster.stderr"));
+
+    let one = yarn_logs(&cluster, &["-containerId", ids[1], "-log_files", "stdout"]);
+    assert_eq!(contents(&one, "stdout"), [expected(ids[1])]);
+    assert!(
+        contents(&one, "stderr").is_empty(),
+        "only the file asked for"
+    );
+
+    let master = yarn_logs(&cluster, &["-applicationId", &id, "-am", "ALL"]);
+    assert!(master.contains("LogType:AppMaster.stderr"), "{master}");
+    assert!(contents(&master, "stdout").is_empty());
+
+    wait::until("the end of the local logs", STATE_DEADLINE, || {
+        let left = cluster.node.logs(&id).files("stdout");
+        wait::check(left.is_empty(), format!("{:?}", left.keys()))
+    });
+    // The application is forgotten with them, so that links lead to the log server.
+    let page = format!("/node/containerlogs/{}/{}", ids[0], cluster.lab.user());
+    let answer = cluster.node.get(&page).unwrap();
+    assert!(
+        answer.body.contains("redirect url to the log server"),
+        "{}",
+        answer.body
+    );
+}
+
+#[test]
+fn a_policy_chooses_the_containers_whose_logs_are_uploaded() {
+    tests::require!(java, hadoop);
+    let failed = "org.apache.hadoop.yarn.server.nodemanager.containermanager.logaggregation.FailedContainerLogAggregationPolicy";
+    let options = options()
+        .with("yarn.nodemanager.log-aggregation.policy.class", failed)
+        .with("yarn.nodemanager.log-aggregation.compression-type", "gz");
+    let cluster = start_cluster(&mini_rm(), 4, options);
+    let run = |name: &str, command: &str| {
+        let arguments = ["-n", "2", "--", "sh", "-c", command];
+        let mut shell = NativeShell::start(&cluster.lab, Path::new(AGENT), name, &arguments);
+        let id = shell.application_id();
+        let _ended = shell.outcome(JOB_DEADLINE);
+        id
+    };
+    let succeeding = run("succeeding", "echo fine");
+    let failing = run("failing", "echo $CONTAINER_ID; exit 7");
+    let folder = remote_folder(&cluster, &failing);
+    let node = cluster.node.id().replace(':', "_");
+    wait::until("the aggregated logs", STATE_DEADLINE, || {
+        let names = remote_names(&folder);
+        wait::check(names == [node.as_str()], format!("{names:?}"))
+    });
+    let printed = yarn_logs(&cluster, &["-applicationId", &failing]);
+    let outputs = contents(&printed, "stdout");
+    // The master has failed as well.
+    let of_tasks = outputs.iter().filter(|it| it.starts_with("container_"));
+    assert_eq!(of_tasks.count(), 2, "{printed}");
+    assert!(remote_names(&remote_folder(&cluster, &succeeding)).is_empty());
+}
