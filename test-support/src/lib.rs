@@ -17,8 +17,8 @@
 //! and the folders of `localize` only: no scheduling, no node, no processes. Unit tests of `wire`
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
-//! [`HeldPort`] needs the feature `net`, [`folders`] and [`mounts`] those of their names; all others but [`ids`]
-//! and [`skip`] need `rpc`.
+//! [`HeldPort`] needs the feature `net`, [`folders`] and [`mounts`] those of their names; all
+//! others but [`ids`] and [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
