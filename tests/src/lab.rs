@@ -130,6 +130,13 @@ impl Lab {
         conf::write(&self.conf(), &self.core_site, &self.yarn_site);
     }
 
+    /// Makes this URI the default file system of clients and of the ResourceManager, from their
+    /// next start on, and of nodes whose configuration is written later.
+    pub fn set_default_fs(&mut self, uri: &str) {
+        self.core_site.set("fs.defaultFS", uri);
+        conf::write(&self.conf(), &self.core_site, &self.yarn_site);
+    }
+
     /// Writes the configuration of a node called `name`, with ports and folders of its own.
     ///
     /// # Panics

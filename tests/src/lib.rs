@@ -29,6 +29,7 @@ pub mod distributed_shell;
 pub mod gate;
 pub mod guest;
 pub mod hadoop;
+pub mod hdfs;
 pub mod http;
 pub mod java;
 pub mod java_nm;

@@ -1,0 +1,163 @@
+//! A real HDFS: one NameNode and one DataNode of Hadoop, on ports and folders of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hadoop_fs::{FileSystem, FileSystems, FsConfig};
+use serde_json::Value;
+use test_support::current_user;
+
+use crate::conf::{self, Properties};
+use crate::lab::Lab;
+use crate::ports::Port;
+use crate::process::Process;
+use crate::{http, java, wait};
+
+const NAME_NODE: &str = "org.apache.hadoop.hdfs.server.namenode.NameNode";
+const DATA_NODE: &str = "org.apache.hadoop.hdfs.server.datanode.DataNode";
+
+/// Heap of each process.
+const HEAP_MB: u32 = 256;
+
+/// Deadline for two JVMs' starts, on a machine that is busy building.
+const START_DEADLINE: Duration = Duration::from_secs(180);
+
+/// A NameNode and its DataNode. Dropping it kills both.
+#[derive(Debug)]
+pub struct Hdfs {
+    /// Process of the NameNode.
+    pub name_node: Process,
+    /// Process of the DataNode.
+    pub data_node: Process,
+    port: u16,
+    user: String,
+}
+
+impl Hdfs {
+    /// Formats and starts an HDFS in a new folder within `folder` and waits until it can be written
+    /// to. The user of the tests is its superuser.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start(folder: &Path) -> Self {
+        let folder = folder.join("hdfs");
+        let ports: [Port; 5] = std::array::from_fn(|_| Port::reserve());
+        let [rpc, web, data, data_web, data_ipc] = ports.map(Port::release);
+        let conf = write_conf(&folder, rpc, web, [data, data_web, data_ipc]);
+        let log_folder = folder.join("log");
+        let start = |name: &str, class: &str, arguments: &[&str]| {
+            let mut command = java::command(&conf, class, HEAP_MB);
+            command.args(arguments).current_dir(&folder);
+            Process::start(name, &mut command, &log_folder)
+        };
+        let mut format = start("format", NAME_NODE, &["-format", "-nonInteractive"]);
+        let formatted = format.wait_exit(START_DEADLINE);
+        assert!(formatted.success(), "{}", format.log());
+        let hdfs = Self {
+            name_node: start("name-node", NAME_NODE, &[]),
+            data_node: start("data-node", DATA_NODE, &[]),
+            port: rpc,
+            user: current_user(),
+        };
+        wait::until("a DataNode at the NameNode", START_DEADLINE, || {
+            let state = state(web)?;
+            let is_ready = state["NumLiveDataNodes"] == 1 && state["FSState"] == "Operational";
+            wait::check(is_ready, state.to_string())
+        });
+        hdfs
+    }
+
+    /// Starts an HDFS that is the default file system of the lab's clients, and of its nodes and
+    /// ResourceManager if they start later.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start_for(lab: &mut Lab) -> Self {
+        let hdfs = Self::start(lab.folder());
+        lab.set_default_fs(&hdfs.uri());
+        hdfs
+    }
+
+    /// Returns the URI of the file system, without a path.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("hdfs://localhost:{}", self.port)
+    }
+
+    /// Returns the port of the NameNode.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the files, for their owner.
+    ///
+    /// # Panics
+    /// When the NameNode does not answer.
+    #[must_use]
+    pub fn files(&self) -> Box<dyn FileSystem> {
+        let file_systems = FileSystems::new(FsConfig::default());
+        let uri = self.uri().parse().expect("the URI of a test is one");
+        let opened = file_systems.open(&uri, &self.user);
+        opened.unwrap_or_else(|error| panic!("cannot open {}: {error}", self.uri()))
+    }
+
+    /// Writes a file that all users may read, with the folders above it. Returns its modification
+    /// time in milliseconds since 1970.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write(&self, path: &str, content: &[u8]) -> i64 {
+        let written = || -> Result<i64, Box<dyn std::error::Error>> {
+            let files = self.files();
+            if let Some((folder, _)) = path.rsplit_once('/') {
+                files.make_dirs(folder, 0o755)?;
+            }
+            let mut file = files.create(path, 0o644, false)?;
+            file.write_all(content)?;
+            file.close()?;
+            Ok(files.status(path)?.modified_ms)
+        };
+        written().unwrap_or_else(|error| panic!("cannot write {path}: {error}"))
+    }
+}
+
+/// Writes the configuration of both processes and returns its folder, which is also the root of the
+/// pages: the published artifact has none, and neither process starts without their folders.
+fn write_conf(folder: &Path, rpc: u16, web: u16, data: [u16; 3]) -> PathBuf {
+    let at = |port: u16| format!("localhost:{port}");
+    let mut core_site = Properties::default();
+    core_site
+        .set("fs.defaultFS", format!("hdfs://{}", at(rpc)))
+        .set("hadoop.tmp.dir", folder.join("tmp").display());
+    let mut hdfs_site = Properties::default();
+    hdfs_site
+        .set("dfs.namenode.http-address", at(web))
+        .set("dfs.datanode.address", at(data[0]))
+        .set("dfs.datanode.http.address", at(data[1]))
+        .set("dfs.datanode.ipc.address", at(data[2]))
+        .set("dfs.replication", 1)
+        // A machine that builds may have full disks.
+        .set("dfs.namenode.resource.du.reserved", 0)
+        .set("dfs.heartbeat.interval", 1);
+    let conf = folder.join("conf");
+    conf::write(&conf, &core_site, &Properties::default());
+    conf::write_file(&conf, "hdfs-site.xml", &hdfs_site.to_xml());
+    let below = ["log", "tmp", "conf/webapps/hdfs", "conf/webapps/datanode"];
+    for path in below.map(|name| folder.join(name)) {
+        fs::create_dir_all(&path)
+            .unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
+    }
+    conf
+}
+
+/// Returns what the NameNode says of itself.
+fn state(web: u16) -> Result<Value, String> {
+    let query = "Hadoop:service=NameNode,name=FSNamesystemState";
+    let mut answer = http::get_json(&format!("http://localhost:{web}/jmx?qry={query}"))?;
+    let state = answer["beans"].get_mut(0).map(Value::take);
+    state.ok_or_else(|| "it has no state yet".to_owned())
+}
