@@ -1,11 +1,11 @@
-//! Role histories on a real cluster: services that are killed and submitted again come back to their
-//! nodes, whatever node their master is on, and leave a node that is gone.
+//! Role histories on a real cluster: services that are killed and submitted again come back to
+//! their nodes, whatever node their master is on, and leave a node that is gone.
 //!
 //! ```text
 //!  node  has capacity for one container or master; a blocker leaves too little for either
 //!  n1    master      blocked
 //!  n2    container   blocked   ─▶ the next master is on n5, and asks for n2, n3, n4
-//!  n3    container   blocked      the blockers end, n1's first: the containers are back on n2, n3, n4
+//!  n3    container   blocked      the blockers end, n1's first: containers are on n2, n3, n4
 //!  n4    container   blocked
 //!  n5
 //! ```
