@@ -48,6 +48,8 @@ pub use context::{
     ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
     LocalizationCounters, PlanError,
 };
+pub use error::LaunchError;
+pub use files::add_links;
 pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{LaunchRefused, Launcher, MakePlan};
 pub use markers::java_feature_version;

@@ -4,6 +4,7 @@
 //! tokens are verified, requests decoded and answers composed. Decisions that need the agent's
 //! state are made by [`crate::core`].
 
+mod operations;
 mod proxied_starts;
 mod read;
 
@@ -17,11 +18,14 @@ use sched::ContainerSpec;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    ContainerExceptionMapProto, ContainerIdProto, ContainerLocalizationStatusesProto,
-    ContainerTokenIdentifierProto, ContainerUpdateRequestProto, ContainerUpdateResponseProto,
-    GetContainerStatusesRequestProto, GetContainerStatusesResponseProto,
-    GetLocalizationStatusesRequestProto, GetLocalizationStatusesResponseProto,
-    IncreaseContainersResourceRequestProto, IncreaseContainersResourceResponseProto,
+    CommitResponseProto, ContainerExceptionMapProto, ContainerIdProto,
+    ContainerLocalizationStatusesProto, ContainerTokenIdentifierProto, ContainerUpdateRequestProto,
+    ContainerUpdateResponseProto, GetContainerStatusesRequestProto,
+    GetContainerStatusesResponseProto, GetLocalizationStatusesRequestProto,
+    GetLocalizationStatusesResponseProto, IncreaseContainersResourceRequestProto,
+    IncreaseContainersResourceResponseProto, ReInitializeContainerRequestProto,
+    ReInitializeContainerResponseProto, ResourceLocalizationRequestProto,
+    ResourceLocalizationResponseProto, RestartContainerResponseProto, RollbackResponseProto,
     SignalContainerRequestProto, SignalContainerResponseProto, StartContainerRequestProto,
     StartContainersRequestProto, StartContainersResponseProto, StopContainersRequestProto,
     StopContainersResponseProto,
@@ -34,11 +38,11 @@ use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
-use crate::launch_context::LaunchContext;
+use crate::launch_context::{LaunchContext, read_resources};
 use crate::secrets::NodeSecrets;
 
-use self::proxied_starts::ProxiedStarts;
 pub use self::proxied_starts::TAGS_VARIABLE;
+use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
 use self::read::{
     bound, claimed_id, failure, last_of_each, published, read_asker, read_ids, stopping,
 };
@@ -274,21 +278,6 @@ impl ContainerManager {
     }
 }
 
-/// Keeps the pipelines of the AMs that were started. The others are dropped with their
-/// [`PendingStart`].
-fn confirm_pipelines(
-    proxied: Vec<(ContainerId, PendingStart)>,
-    ids: &[ContainerId],
-    outcomes: &[StartOutcome],
-) {
-    for (master, start) in proxied {
-        let mut outcomes = ids.iter().zip(outcomes);
-        if outcomes.any(|(id, outcome)| *id == master && matches!(outcome, StartOutcome::Started)) {
-            start.succeeded();
-        }
-    }
-}
-
 impl ContainerManagementProtocol for ContainerManager {
     async fn start_containers(
         &self,
@@ -422,5 +411,76 @@ impl ContainerManagementProtocol for ContainerManager {
             Ok(SignalContainerResponseProto {})
         })
         .await
+    }
+
+    async fn localize(
+        &self,
+        caller: &Caller,
+        request: ResourceLocalizationRequestProto,
+    ) -> Result<ResourceLocalizationResponseProto, RemoteException> {
+        let resources = read_resources(request.local_resources);
+        self.operate(
+            RpcMethod::Localize,
+            caller,
+            request.container_id,
+            move |core, asker, id, _now| core.localize_more(asker, id, resources?),
+        )
+        .await?;
+        Ok(ResourceLocalizationResponseProto {})
+    }
+
+    async fn re_initialize_container(
+        &self,
+        caller: &Caller,
+        request: ReInitializeContainerRequestProto,
+    ) -> Result<ReInitializeContainerResponseProto, RemoteException> {
+        let auto_commit = request.auto_commit();
+        let context = request.container_launch_context.map(LaunchContext::read);
+        self.operate(
+            RpcMethod::ReInitializeContainer,
+            caller,
+            request.container_id,
+            move |core, asker, id, now| match context {
+                Some(context) => core.reinitialize(asker, id, context?, auto_commit, now),
+                // As in Hadoop, whose restart is a re-initialization without a context.
+                None => core.restart_container(asker, id, now),
+            },
+        )
+        .await?;
+        Ok(ReInitializeContainerResponseProto {})
+    }
+
+    async fn restart_container(
+        &self,
+        caller: &Caller,
+        request: ContainerIdProto,
+    ) -> Result<RestartContainerResponseProto, RemoteException> {
+        let restart = |core: &mut Core, asker, id, now| core.restart_container(asker, id, now);
+        self.operate(RpcMethod::RestartContainer, caller, Some(request), restart)
+            .await?;
+        Ok(RestartContainerResponseProto {})
+    }
+
+    async fn rollback_last_re_initialization(
+        &self,
+        caller: &Caller,
+        request: ContainerIdProto,
+    ) -> Result<RollbackResponseProto, RemoteException> {
+        let method = RpcMethod::RollbackLastReInitialization;
+        let roll_back = |core: &mut Core, asker, id, now| core.roll_back_reinit(asker, id, now);
+        self.operate(method, caller, Some(request), roll_back)
+            .await?;
+        Ok(RollbackResponseProto {})
+    }
+
+    async fn commit_last_re_initialization(
+        &self,
+        caller: &Caller,
+        request: ContainerIdProto,
+    ) -> Result<CommitResponseProto, RemoteException> {
+        let method = RpcMethod::CommitLastReInitialization;
+        let commit = |core: &mut Core, asker, id, now| core.commit_reinit(asker, id, now);
+        self.operate(method, caller, Some(request), commit).await?;
+        Ok(CommitResponseProto {})
     }
 }

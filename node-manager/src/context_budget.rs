@@ -1,9 +1,10 @@
-//! Limits on launch contexts: of each, and of all together that wait on the node.
+//! Limits on launch contexts: of each, and of all together that the node keeps.
 //!
 //! A context waits from `startContainers` until a launch thread has read it, which for a queued
-//! container may be hours; that of a container with a retry policy waits until its end. A user may
-//! hold as many bytes as nobody holds: half of the budget alone, a third each as two, and the next
-//! user always finds some free. In: a user and a context. Out: the context with its share of the
+//! container may be hours. Those of guaranteed containers, and of others with a retry policy, are
+//! kept until the container ends, because it may be launched again. A user may hold as many bytes
+//! as nobody holds: half of the budget alone, a third each as two, and the next user always finds
+//! some free. In: a user and a context. Out: the context with its share of the
 //! budget, which its drop returns, or the refusal for the AM.
 
 use std::collections::BTreeMap;
@@ -59,7 +60,7 @@ pub enum ContextRefused {
     },
     /// The user's share of the budget is used up.
     #[error(
-        "the launch contexts of user {user} that wait on this node take {held} bytes, and {free} \
+        "the launch contexts of user {user} on this node take {held} bytes, and {free} \
          are free: {bytes} more would exceed the user's share \
          (yarn.nodemanager.agent.launch-context.node-max-mb); try again later"
     )]
@@ -96,7 +97,7 @@ struct Book {
     by_user: BTreeMap<Arc<str>, u64>,
 }
 
-/// Budget of all launch contexts that wait on the node.
+/// Budget of all launch contexts that the node keeps.
 #[derive(Debug)]
 pub struct ContextBudget {
     limits: ContextLimits,

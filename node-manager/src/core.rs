@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `admit` | `startContainers`: its checks and the acceptance of a container |
 //! | `calls` | other calls of AMs: stop, status, update, signal |
+//! | `reinit` | other launch contexts and more resources for running containers |
 //! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
 //! | `worker_events` | results of localizer, launcher, isolation and monitor |
 //! | `actions` | actions of the scheduler, turned into effects |
@@ -27,6 +28,7 @@ mod diagnostics_budget;
 mod effect;
 mod journal;
 mod logs;
+mod reinit;
 mod report;
 mod resource_manager;
 #[cfg(test)]
@@ -34,7 +36,9 @@ pub(crate) mod tests;
 mod worker_events;
 
 pub use admit::{Asker, StartOutcome, StartRequest};
-pub use effect::{Effect, LaunchOrder, LocalizationAnswers, LocalizationQuery, Record};
+pub use effect::{
+    Effect, LaunchOrder, LinkOrder, LocalizationAnswers, LocalizationQuery, LocalizeFor, Record,
+};
 pub use logs::{LogAggregation, LogOrder};
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
@@ -51,6 +55,7 @@ use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
 
+use self::reinit::{Reinit, Setup};
 use crate::applications::Applications;
 use crate::aux_services::ServiceMetadata;
 use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
@@ -87,11 +92,18 @@ pub struct CoreConfig {
 struct ContainerRecord {
     token: Arc<ContainerTokenIdentifierProto>,
     user: Arc<str>,
-    /// Launch context until the last launch or the end of the container; it may hold kilobytes.
+    /// Launch context in force. Kept until the last launch of an opportunistic container, and until
+    /// the end of others; it may hold kilobytes.
     context: Option<Arc<HeldContext>>,
     /// Set once a localization has been ordered, whose resources must be released.
     has_resources: bool,
     localized: Vec<LocalizedResource>,
+    /// Resources that `localize` calls asked for.
+    resources_added: usize,
+    /// Setup before the last re-initialization, until that is committed.
+    previous: Option<Setup>,
+    /// Re-initialization, restart or rollback under way.
+    reinit: Option<Reinit>,
     /// Folders that the first launch made, for the launches after it.
     dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.
@@ -237,6 +249,7 @@ fn log_refusal(refusal: &Refusal) {
         }
         Refusal::UnknownContainer(_)
         | Refusal::AlreadyKnown(_)
+        | Refusal::NotRunning { .. }
         | Refusal::TooManyContainers(_)
         | Refusal::VersionNotGreater { .. } => tracing::debug!(%refusal, "the event came too late"),
     }

@@ -12,7 +12,7 @@ use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
     ApplicationAccessTypeProto, ContainerLaunchContextProto, ContainerRetryContextProto,
     ContainerRetryPolicyProto, LocalResourceProto, LocalResourceTypeProto,
-    LocalResourceVisibilityProto,
+    LocalResourceVisibilityProto, StringLocalResourceMapProto,
 };
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
@@ -68,11 +68,7 @@ impl LaunchContext {
     /// `YarnException` with Hadoop's texts when a resource lacks a part, or when the credentials
     /// are no token storage.
     pub fn read(context: ContainerLaunchContextProto) -> Result<Self, RemoteException> {
-        let resources = context
-            .local_resources
-            .into_iter()
-            .map(|entry| read_resource(entry.key.unwrap_or_default(), entry.value))
-            .collect::<Result<_, _>>()?;
+        let resources = read_resources(context.local_resources)?;
         let credentials: Vec<u8> = context.tokens.unwrap_or_default().into();
         if !credentials.is_empty() {
             Credentials::read(&credentials)
@@ -117,6 +113,19 @@ impl LaunchContext {
                 .unwrap_or_default(),
         })
     }
+}
+
+/// Reads the resources of a call, each with the name of its link.
+///
+/// # Errors
+/// `YarnException` with Hadoop's texts when a resource lacks a part.
+pub(crate) fn read_resources(
+    resources: Vec<StringLocalResourceMapProto>,
+) -> Result<Vec<(String, ResourceSpec)>, RemoteException> {
+    let read = |entry: StringLocalResourceMapProto| {
+        read_resource(entry.key.unwrap_or_default(), entry.value)
+    };
+    resources.into_iter().map(read).collect()
 }
 
 fn read_resource(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use amrm_proxy::AmrmProxy;
 use container_runtime::isolation::Isolation;
-use container_runtime::launch::{LaunchPlan, Launcher, Link, LocalizationCounters};
+use container_runtime::launch::{LaunchPlan, Launcher, Link, LocalizationCounters, add_links};
 use container_runtime::monitor::{ContainerLimit, ContainerLimits};
 use localize::{
     DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
@@ -18,14 +18,16 @@ use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
 use records::{ApplicationId, ContainerId};
 use sched::ContainerSpec;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
 use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::context_budget::HeldContext;
-use crate::core::{Effect, LaunchOrder, LocalizationQuery, LogOrder, Record};
+use crate::core::{
+    Effect, LaunchOrder, LinkOrder, LocalizationQuery, LocalizeFor, LogOrder, Record,
+};
 use crate::worker_event::{LocalizationSender, WorkerEvent};
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -50,6 +52,13 @@ fn counters_of(resources: &[LocalizedResource], took: Duration) -> LocalizationC
     counters
 }
 
+fn link_to(resource: LocalizedResource) -> Link {
+    Link {
+        link: resource.link,
+        target: resource.path,
+    }
+}
+
 /// Workers and services that carry out effects.
 pub struct Performer {
     /// Owner of the cgroups; `None`: containers have process groups only.
@@ -70,6 +79,8 @@ pub struct Performer {
     pub services: AuxServices,
     /// Channel for the results of localizations.
     pub localizations: LocalizationSender,
+    /// Places for containers whose links are made while they run.
+    pub linking: Arc<Semaphore>,
     /// Metrics of the node.
     pub metrics: Arc<Metrics>,
     /// Notification that makes the status updater send a heartbeat out of turn.
@@ -96,7 +107,9 @@ impl Performer {
                 id,
                 user,
                 resources,
-            } => self.localize(id, &user, resources),
+                purpose,
+            } => self.localize(id, &user, resources, purpose),
+            Effect::Link(order) => self.link(order),
             Effect::Launch(order) => return self.launch(*order),
             Effect::Pause(id) => self.with_isolation(|isolation| isolation.pause(id)),
             Effect::Resume(id) => self.with_isolation(|isolation| isolation.resume(id)),
@@ -136,7 +149,13 @@ impl Performer {
         }
     }
 
-    fn localize(&self, id: ContainerId, user: &str, resources: Vec<(String, ResourceSpec)>) {
+    fn localize(
+        &self,
+        id: ContainerId,
+        user: &str,
+        resources: Vec<(String, ResourceSpec)>,
+        purpose: LocalizeFor,
+    ) {
         let request = LocalizeRequest {
             container: id,
             user: user.to_owned(),
@@ -144,7 +163,29 @@ impl Performer {
         };
         let results = self.localizations.clone();
         self.localizer
-            .localize(request, move |result| results.send(id, result));
+            .localize(request, move |result| results.send(id, purpose, result));
+    }
+
+    /// Makes links on a blocking thread, few containers at a time: a disk that hangs takes no more
+    /// threads than that.
+    fn link(&self, order: LinkOrder) {
+        let places = Arc::clone(&self.linking);
+        tokio::spawn(async move {
+            let Ok(place) = places.acquire_owned().await else {
+                return;
+            };
+            let links: Vec<Link> = order.resources.into_iter().map(link_to).collect();
+            let made = tokio::task::spawn_blocking(move || {
+                let dirs = order.dirs.get();
+                let made = dirs.map(|dirs| add_links(&dirs.work_dir, &links));
+                drop(place);
+                made
+            });
+            if let Ok(Some(Err(error))) = made.await {
+                let error = crate::error_chain(&error);
+                tracing::warn!(container = %order.id, error, "links to localized resources are missing");
+            }
+        });
     }
 
     fn launch(&self, order: LaunchOrder) -> Option<WorkerEvent> {
@@ -173,10 +214,6 @@ impl Performer {
         let dirs = self.dirs.clone();
         let user = user.to_string();
         let services = Arc::clone(self.services.metadata());
-        let link = |resource: LocalizedResource| Link {
-            link: resource.link,
-            target: resource.path,
-        };
         let make_plan = move || {
             let places = match known_dirs.get() {
                 Some(places) => places.clone(),
@@ -197,7 +234,7 @@ impl Performer {
                 commands: context.commands,
                 environment: context.environment,
                 credentials: context.credentials,
-                links: localized.into_iter().map(link).collect(),
+                links: localized.into_iter().map(link_to).collect(),
                 service_metadata: services.as_ref().clone(),
                 localization_counters,
                 spec: Some(spec),

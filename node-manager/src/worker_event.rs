@@ -26,6 +26,8 @@ use log_aggregation::Outcome;
 use records::ContainerId;
 use tokio::sync::mpsc;
 
+use crate::core::LocalizeFor;
+
 /// Capacity of each channel whose senders can wait: a burst of ends of a full node, in some hundred
 /// kilobytes.
 pub const EVENTS_MAX: usize = 1024;
@@ -37,6 +39,8 @@ pub enum WorkerEvent {
     Localized {
         /// Id of the container.
         id: ContainerId,
+        /// Use that the resources were asked for.
+        purpose: LocalizeFor,
         /// Paths and sizes of the resources.
         resources: Vec<LocalizedResource>,
     },
@@ -44,6 +48,8 @@ pub enum WorkerEvent {
     LocalizationFailed {
         /// Id of the container.
         id: ContainerId,
+        /// Use that the resource was asked for.
+        purpose: LocalizeFor,
         /// Reason, for the AM and people.
         diagnostics: String,
     },
@@ -143,11 +149,21 @@ pub struct LocalizationSender(mpsc::UnboundedSender<WorkerEvent>);
 impl LocalizationSender {
     /// Sends the result of a container's localization. Does not wait; without effect once the core
     /// has ended.
-    pub fn send(&self, id: ContainerId, result: Result<Vec<LocalizedResource>, LocalizeError>) {
+    pub fn send(
+        &self,
+        id: ContainerId,
+        purpose: LocalizeFor,
+        result: Result<Vec<LocalizedResource>, LocalizeError>,
+    ) {
         drop(self.0.send(match result {
-            Ok(resources) => WorkerEvent::Localized { id, resources },
+            Ok(resources) => WorkerEvent::Localized {
+                id,
+                purpose,
+                resources,
+            },
             Err(error) => WorkerEvent::LocalizationFailed {
                 id,
+                purpose,
                 diagnostics: error.diagnostics(),
             },
         }));

@@ -230,6 +230,7 @@ impl ContainerCounts {
             match container.state {
                 ContainerState::Running { .. }
                 | ContainerState::Pausing
+                | ContainerState::Restarting
                 | ContainerState::Killing { holds_room: true } => {
                     *counts.running.of(execution_type) += 1;
                 }

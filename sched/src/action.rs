@@ -34,6 +34,17 @@ pub enum Event {
         /// Policy to follow from now on.
         policy: ContainerRetryContext,
     },
+    /// Whether the launch context before the present one is kept, so that a failure without a retry
+    /// leads back to it by [`Action::RollBack`] instead of ending the container.
+    CanRollBack {
+        /// Container with the launch context.
+        id: ContainerId,
+        /// Whether an earlier launch context is kept.
+        can_roll_back: bool,
+    },
+    /// The launch context of a running container changed, or its AM asked for a restart: end the
+    /// process and launch the container again, from the queue of its type.
+    Restart(ContainerId),
     /// Answer to [`Action::Localize`]: every resource of the container is on the local disk.
     Localized(ContainerId),
     /// Answer to [`Action::Localize`]: a resource of the container could not be fetched.
@@ -145,6 +156,9 @@ pub enum Action {
     /// Start the container's process; answer `Launched` or `LaunchFailed`, later `ProcessesGone`
     /// and `Exited`. Comes again after a failure that the container's retry policy covers.
     Launch(ContainerId),
+    /// Restore the container's launch context before the present one, which failed. `Launch`
+    /// follows once the container has resources again.
+    RollBack(ContainerId),
     /// Freeze the container; answer `Paused` or `PauseFailed`. May follow `Resume` before that is
     /// answered: the answers for one container come in the order of its actions.
     Pause(ContainerId),
@@ -357,6 +371,14 @@ pub enum Refusal {
     /// A container with this id is already known.
     #[error("container {0} already is running on this node")]
     AlreadyKnown(ContainerId),
+    /// The container does not run, so that there is no process to replace.
+    #[error("container {id} does not run but is {state}")]
+    NotRunning {
+        /// Container that was to be restarted.
+        id: ContainerId,
+        /// State of the container, by Hadoop's name.
+        state: &'static str,
+    },
     /// The number of containers has reached [`crate::CONTAINERS_MAX`].
     #[error("this node already has {0} containers, which is its limit")]
     TooManyContainers(usize),

@@ -38,6 +38,8 @@ pub(crate) struct Container {
     pub(crate) diagnostics: Diagnostics,
     /// Retry policy and the retries so far.
     pub(crate) retries: Retries,
+    /// Whether a failure leads back to an earlier launch context.
+    pub(crate) can_roll_back: bool,
     /// Whether the record is dropped as soon as the container is done.
     pub(crate) forget_when_done: bool,
 }
@@ -56,8 +58,14 @@ impl Container {
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
             retries: Retries::default(),
+            can_roll_back: false,
             forget_when_done: false,
         }
+    }
+
+    /// Returns whether a failure may lead to another launch instead of the container's end.
+    pub(crate) fn may_start_again(&self) -> bool {
+        self.can_roll_back || self.retries.policy().can_retry()
     }
 
     /// Returns the milliseconds that the container has run so far: with a process that was neither

@@ -133,6 +133,8 @@ impl ContainerScheduler {
         match event {
             Event::Start(spec) => self.start(spec, turn),
             Event::RetryPolicy { id, policy } => self.set_retry_policy(id, policy),
+            Event::CanRollBack { id, can_roll_back } => self.set_can_roll_back(id, can_roll_back),
+            Event::Restart(id) => self.restart(id, turn),
             Event::Localized(id) => self.localized(id, turn),
             Event::LocalizationFailed { id, diagnostics } => {
                 self.localization_failed(id, &diagnostics, turn)

@@ -26,9 +26,10 @@ use records::{ContainerState as WireState, ContainerSubState};
 ///
 /// `Gone` applies only to containers that had a process, and is optional. `Relaunching` is entered
 /// from every state with a process that is not being killed, and may be ended by a kill; a frozen
-/// container gets back to `Queued` instead. `Resuming` may also lead
-/// to `Pausing`, when the container becomes a victim again before the thaw is answered. `place` and
-/// `order` count up over all containers: a smaller number is an earlier container.
+/// container gets back to `Queued` instead. `Restarting`, from `Running`, leads to `Queued` or, by
+/// a kill, to `Killing`. `Resuming` may also lead to `Pausing`, when the container becomes a victim
+/// again before the thaw is answered. `place` and `order` count up over all containers: a smaller
+/// number is an earlier container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerState {
     /// The container's resources are being fetched to the local disk.
@@ -67,6 +68,9 @@ pub enum ContainerState {
         /// Place in the order of starts.
         order: u64,
     },
+    /// The process is being ended so that the container can be launched again, with another launch
+    /// context or the same.
+    Restarting,
     /// Being killed: signals are sent and the exit is awaited.
     Killing {
         /// Whether the end frees an allocation: false if the container was frozen.
@@ -106,6 +110,8 @@ pub(crate) enum Phase {
     Active,
     /// Failed and about to be launched again: has no process.
     Relaunching,
+    /// About to be launched again: its processes are being ended.
+    Restarting,
     /// Kill ordered and processes not yet gone.
     Killing,
     /// Processes gone and exit status not yet known.
@@ -133,7 +139,9 @@ pub(crate) enum Step {
     AwaitRetry { order: u64 },
     /// Is launched again.
     Relaunch,
-    /// Failed while it held no allocation, and waits for one to start again.
+    /// Must end its processes to be launched again.
+    Restart,
+    /// Has no process any more, and waits for resources to start again.
     Requeue { place: u64 },
     /// Must end its processes.
     Kill,
@@ -164,6 +172,7 @@ impl ContainerState {
             | Self::Paused { .. }
             | Self::Resuming { .. } => Phase::Active,
             Self::Relaunching { .. } => Phase::Relaunching,
+            Self::Restarting => Phase::Restarting,
             Self::Killing { .. } => Phase::Killing,
             Self::Gone { .. } => Phase::Gone,
             Self::Completing(_) | Self::Done(_) => Phase::Ended,
@@ -183,7 +192,13 @@ impl ContainerState {
             (S::Pausing, Step::Paused { place, held_mb }) => S::Paused { place, held_mb },
             (S::Resuming { order }, Step::Resumed) => S::Running { order },
             (S::Relaunching { order }, Step::Relaunch) => S::Launching { order },
-            (S::Paused { .. }, Step::Requeue { place }) => S::Queued { place },
+            (S::Running { .. }, Step::Restart) => S::Restarting,
+            (S::Restarting, Step::Kill) => S::Killing { holds_room: true },
+            (state, Step::Requeue { place })
+                if matches!(state.phase(), Phase::Active | Phase::Restarting) =>
+            {
+                S::Queued { place }
+            }
             (state, Step::AwaitRetry { order })
                 if state.phase() == Phase::Active && state.holds_room() =>
             {
@@ -219,7 +234,7 @@ impl ContainerState {
     pub const fn holds_room(self) -> bool {
         match self.phase() {
             Phase::Active => !matches!(self, Self::Paused { .. }),
-            Phase::Relaunching => true,
+            Phase::Relaunching | Phase::Restarting => true,
             Phase::Killing => matches!(self, Self::Killing { holds_room: true }),
             Phase::Unstarted | Phase::Gone | Phase::Ended => false,
         }
@@ -228,7 +243,10 @@ impl ContainerState {
     /// Returns whether the container frees its allocation without a further decision.
     #[must_use]
     pub const fn frees_room(self) -> bool {
-        matches!(self, Self::Pausing | Self::Killing { holds_room: true })
+        matches!(
+            self,
+            Self::Pausing | Self::Restarting | Self::Killing { holds_room: true }
+        )
     }
 
     /// Returns the place in the order of starts, if the container can still be evicted.
@@ -295,6 +313,7 @@ impl ContainerState {
             Self::Paused { .. } => "PAUSED",
             Self::Resuming { .. } => "RESUMING",
             Self::Relaunching { .. } => "RELAUNCHING",
+            Self::Restarting => "REINITIALIZING_AWAITING_KILL",
             Self::Killing { .. } | Self::Gone { killed: true } => "KILLING",
             Self::Completing(Ending::Succeeded) => "EXITED_WITH_SUCCESS",
             Self::Completing(Ending::Failed) => "EXITED_WITH_FAILURE",
@@ -321,7 +340,8 @@ impl ContainerState {
             Self::Localizing
             | Self::Queued { .. }
             | Self::Launching { .. }
-            | Self::Relaunching { .. } => ContainerSubState::Scheduled,
+            | Self::Relaunching { .. }
+            | Self::Restarting => ContainerSubState::Scheduled,
             Self::Running { .. } | Self::Pausing | Self::Killing { .. } | Self::Gone { .. } => {
                 ContainerSubState::Running
             }

@@ -10,7 +10,7 @@ use super::context::PlanError;
 
 /// Failure to launch a container. Becomes the diagnostics of the failed launch.
 #[derive(Debug, Error)]
-pub(super) enum LaunchError {
+pub enum LaunchError {
     /// The launch context asks for what cannot be done.
     #[error("the launch context is invalid")]
     Plan(#[from] PlanError),

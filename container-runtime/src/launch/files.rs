@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use dir_handle::{DirHandle, FileKind};
 use localize::ContainerFolder;
 
-use super::context::CONTAINER_TOKENS;
+use super::LINKS_MAX;
+use super::context::{CONTAINER_TOKENS, Link};
 use super::error::LaunchError;
-use super::links::{ResolvedLink, remove_links};
+use super::links::{ResolvedLink, make_link, remove_links, resolve_links};
 
 /// The container's own temporary directory, in the work directory.
 const TMP: &str = "tmp";
@@ -174,6 +175,25 @@ pub(super) fn fill_work_dir(
     };
     work_dir.create(CONTAINER_TOKENS, 0o600, tokens)?;
     work_dir.make_directory(TMP, 0o710)
+}
+
+/// Makes links to further resources in the work folder of a running container. A name that is taken
+/// stays as it is (Hadoop: `ResourceLocalizedWhileRunningTransition`).
+///
+/// # Errors
+/// A link's name, its folder or its target cannot be used; links before it were made.
+pub fn add_links(work_dir: &ContainerFolder, links: &[Link]) -> Result<(), LaunchError> {
+    let work_dir = Directory::of(work_dir)?;
+    let links = resolve_links(links, |target| entry_names(target, LINKS_MAX))?;
+    for link in &links {
+        match make_link(work_dir.handle(), link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(work_dir.error("link", &link.link)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Writes what the script would write to its output before the command runs. Returns whether the

@@ -135,6 +135,11 @@ fn make_in_one_folder(
     Ok(())
 }
 
+/// Makes one link, whatever bash would make of its name.
+pub(super) fn make_link(work_dir: &DirHandle, link: &ResolvedLink) -> io::Result<()> {
+    make_in_one_folder(work_dir, std::slice::from_ref(link), &mut 0)
+}
+
 /// Takes the links of an earlier launch away: `ln -sf` onto a link to a directory would make its
 /// link inside. What cannot be taken away is left for `ln` to complain about.
 pub(super) fn remove_links(work_dir: &DirHandle, links: &[ResolvedLink]) {

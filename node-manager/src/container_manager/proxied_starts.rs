@@ -13,6 +13,8 @@ use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerTokenIdentifierProto, ContainerTypeProto,
 };
 
+use crate::core::StartOutcome;
+
 /// The variable of an AM's environment that has its application's tags, with commas between them.
 /// YARN keeps an application's own tags to the ResourceManager; jobs set this one beside them.
 pub const TAGS_VARIABLE: &str = "NM_AGENT_APPLICATION_TAGS";
@@ -88,6 +90,21 @@ fn tags(context: &ContainerLaunchContextProto) -> Vec<String> {
         .take(TAGS_MAX)
         .map(str::to_owned)
         .collect()
+}
+
+/// Keeps the pipelines of the AMs that were started. The others are dropped with their
+/// [`PendingStart`].
+pub(super) fn confirm_pipelines(
+    proxied: Vec<(ContainerId, PendingStart)>,
+    ids: &[ContainerId],
+    outcomes: &[StartOutcome],
+) {
+    for (master, start) in proxied {
+        let mut outcomes = ids.iter().zip(outcomes);
+        if outcomes.any(|(id, outcome)| *id == master && matches!(outcome, StartOutcome::Started)) {
+            start.succeeded();
+        }
+    }
 }
 
 #[cfg(test)]

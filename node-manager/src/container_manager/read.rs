@@ -92,6 +92,11 @@ pub(super) fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
     })
 }
 
+/// Returns the refusal of an id that is missing or makes no sense.
+pub(super) fn unreadable_id(error: ConvertError) -> RemoteException {
+    RemoteException::new(HadoopException::YarnException, error.to_string())
+}
+
 pub(super) fn bound(count: usize) -> Result<(), RemoteException> {
     if count <= CONTAINERS_PER_CALL_MAX {
         return Ok(());

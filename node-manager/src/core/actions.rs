@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use node_web::overview::Decision;
-use records::{ContainerExitStatus, ContainerId, EpochMillis, Now};
+use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, Now};
 use sched::{Action, Completion, Event, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
-use super::effect::{Effect, LaunchOrder, Record};
+use super::effect::{Effect, LaunchOrder, LocalizeFor, Record};
 use super::{Core, Followups};
 use crate::context_budget::HeldContext;
 
@@ -37,6 +37,7 @@ impl Core {
         match action {
             Action::Localize(id) => self.localize(id, followups),
             Action::Launch(id) => self.launch(id, followups),
+            Action::RollBack(id) => self.roll_back(id, followups),
             // Freezing takes a cgroup of the container's own; without one the scheduler kills
             // instead.
             Action::Pause(id) if self.config.can_freeze => self.effects.push(Effect::Pause(id)),
@@ -91,21 +92,26 @@ impl Core {
                 id,
                 user,
                 resources,
+                purpose: LocalizeFor::Start,
             });
         }
     }
 
     fn launch(&mut self, id: ContainerId, followups: &mut Followups) {
+        self.take_next_setup(id, followups);
+        let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
+        let guaranteed = spec.is_some_and(|spec| spec.execution_type == ExecutionType::Guaranteed);
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
-        let may_relaunch = |held: &Arc<HeldContext>| held.context.retry.can_retry();
-        let (context, localized) = if record.context.as_ref().is_some_and(may_relaunch) {
+        // A container that may be retried or restarted needs them again.
+        let retried = |held: &Arc<HeldContext>| held.context.retry.can_retry();
+        let is_kept = guaranteed || record.context.as_ref().is_some_and(retried);
+        let (context, localized) = if is_kept {
             (record.context.clone(), record.localized.clone())
         } else {
             (record.context.take(), std::mem::take(&mut record.localized))
         };
-        let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
         if let Some((context, spec)) = context.zip(spec) {
             self.effects.push(Effect::Launch(Box::new(LaunchOrder {
                 spec,
@@ -127,6 +133,8 @@ impl Core {
     fn clean_up(&mut self, id: ContainerId, followups: &mut Followups) {
         if let Some(record) = self.containers.get_mut(&id) {
             record.context = None;
+            record.previous = None;
+            record.reinit = None;
             record.localized = Vec::new();
             if record.has_resources {
                 self.effects.push(Effect::ReleaseResources(id));

@@ -250,6 +250,9 @@ impl Core {
                 context: Some(context),
                 has_resources: false,
                 localized: Vec::new(),
+                resources_added: 0,
+                previous: None,
+                reinit: None,
                 dirs: Arc::new(OnceLock::new()),
                 localized_in: Duration::ZERO,
                 accepted_us: received_us,
@@ -308,7 +311,9 @@ pub(super) fn refusal_to_exception(refusal: &Refusal) -> RemoteException {
             format!("Container {id} is not handled by this NodeManager")
         }
         Refusal::AlreadyKnown(id) => format!("Container {id} already is running on this node!!"),
-        Refusal::TooManyContainers(_) | Refusal::UnexpectedAnswer { .. } => refusal.to_string(),
+        Refusal::TooManyContainers(_)
+        | Refusal::NotRunning { .. }
+        | Refusal::UnexpectedAnswer { .. } => refusal.to_string(),
     };
     yarn_exception(message)
 }

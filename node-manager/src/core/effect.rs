@@ -39,7 +39,11 @@ pub enum Effect {
         user: Arc<str>,
         /// Names of links in the work directory, each with its resource.
         resources: Vec<(String, ResourceSpec)>,
+        /// Use of the resources.
+        purpose: LocalizeFor,
     },
+    /// Make links to further resources in the work folder of a running container.
+    Link(LinkOrder),
     /// Create the directories of a container and start its process, on a launch thread. Events
     /// report the result.
     Launch(Box<LaunchOrder>),
@@ -94,6 +98,28 @@ pub enum Effect {
     HeartbeatNow,
     /// Record a decision or an observation in metrics and audit log.
     Record(Record),
+}
+
+/// Use of localized resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalizeFor {
+    /// For the container's first launch.
+    Start,
+    /// For the running process, by `localize`.
+    Running,
+    /// For the launch context of a re-initialization.
+    Reinit,
+}
+
+/// Order to make links in a container's work folder.
+#[derive(Debug)]
+pub struct LinkOrder {
+    /// Id of the container.
+    pub id: ContainerId,
+    /// Folders of the container, made by its first launch.
+    pub dirs: Arc<OnceLock<ContainerDirs>>,
+    /// Localized resources and the names of their links.
+    pub resources: Vec<LocalizedResource>,
 }
 
 /// Order to launch a container.

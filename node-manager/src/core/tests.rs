@@ -2,6 +2,7 @@
 
 mod calls;
 mod logs;
+mod reinit;
 mod resource_manager;
 mod workers;
 
@@ -79,6 +80,7 @@ impl Work {
             Effect::SetNodeResource(_)
             | Effect::InitializeApplication { .. }
             | Effect::Signal { .. }
+            | Effect::Link(_)
             | Effect::EndPipelines(_)
             | Effect::Logs(_)
             | Effect::AnswerLocalization(_)
@@ -180,6 +182,19 @@ fn token(spec: &ContainerSpec) -> ContainerTokenIdentifierProto {
         version: Some(spec.version),
         ..Default::default()
     }
+}
+
+/// Takes the effects, among which is one launch.
+fn launch_order(node: &mut Node) -> LaunchOrder {
+    let launch = |effect| {
+        if let Effect::Launch(order) = effect {
+            Some(*order)
+        } else {
+            None
+        }
+    };
+    let effects = node.core.take_effects();
+    effects.into_iter().find_map(launch).unwrap()
 }
 
 struct Node {

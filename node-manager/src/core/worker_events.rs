@@ -11,15 +11,37 @@ use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{ContainerState, Event, KillReason};
 
 use super::Core;
-use super::effect::Record;
+use super::effect::{LocalizeFor, Record};
 use crate::worker_event::WorkerEvent;
 
 impl Core {
     /// Handles one event.
     pub fn handle(&mut self, event: WorkerEvent, now: Now, now_us: u64) {
         match event {
-            WorkerEvent::Localized { id, resources } => self.localized(id, resources, now, now_us),
-            WorkerEvent::LocalizationFailed { id, diagnostics } => {
+            WorkerEvent::Localized {
+                id,
+                purpose,
+                resources,
+            } => match purpose {
+                LocalizeFor::Start => self.localized(id, resources, now, now_us),
+                LocalizeFor::Running => self.localized_more(id, resources),
+                LocalizeFor::Reinit => self.reinit_localized(id, resources, now),
+            },
+            WorkerEvent::LocalizationFailed {
+                id,
+                purpose: LocalizeFor::Running,
+                diagnostics,
+            } => self.must_feed(Event::Annotate { id, diagnostics }, now),
+            WorkerEvent::LocalizationFailed {
+                id,
+                purpose: LocalizeFor::Reinit,
+                diagnostics,
+            } => self.reinit_failed(id, diagnostics, now),
+            WorkerEvent::LocalizationFailed {
+                id,
+                purpose: LocalizeFor::Start,
+                diagnostics,
+            } => {
                 let took = self.since_accepted(id, now_us);
                 self.record(Record::Localized {
                     outcome: CallOutcome::Error,

@@ -15,7 +15,7 @@ use log_aggregation::LogAggregation;
 use node_web::metrics::Metrics;
 use records::ExecutionType;
 use records::PerExecutionType;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use wire::failover::Link;
 
@@ -36,6 +36,9 @@ const DELETION_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the stop waits for logs that are being uploaded: less than the other half.
 const LOGS_PATIENCE: Duration = Duration::from_secs(4);
+
+/// Running containers that get links to further resources at the same time.
+const LINKING_MAX: usize = 4;
 
 /// Threads that the end of the agent stops one after the other. The launcher's threads end when its
 /// last owner is gone: the core's performer or the monitor.
@@ -247,6 +250,7 @@ pub(super) fn make_performer(
         services,
         localizations: senders.localizations.clone(),
         metrics: Arc::clone(&shared.metrics),
+        linking: Arc::new(Semaphore::new(LINKING_MAX)),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
         proxy: shared.proxy.clone(),
     };

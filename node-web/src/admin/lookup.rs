@@ -120,6 +120,7 @@ fn state_with_logs(state: ContainerRestState) -> Result<(), NoLogs> {
         | ContainerRestState::Paused
         | ContainerRestState::Resuming
         | ContainerRestState::Relaunching
+        | ContainerRestState::ReinitializingAwaitingKill
         | ContainerRestState::Killing
         | ContainerRestState::ExitedWithSuccess
         | ContainerRestState::ExitedWithFailure

@@ -325,7 +325,7 @@ impl From<ContainerRestState> for StateLabel {
         use ContainerRestState as S;
         match state {
             S::Localizing => Self::Localizing,
-            S::Scheduled | S::Relaunching => Self::Scheduled,
+            S::Scheduled | S::Relaunching | S::ReinitializingAwaitingKill => Self::Scheduled,
             S::Running | S::Pausing => Self::Running,
             S::Paused | S::Resuming => Self::Paused,
             S::Killing

@@ -119,6 +119,7 @@ impl ListedContainer {
             ContainerState::Paused { .. } => "paused",
             ContainerState::Resuming { .. } => "resuming",
             ContainerState::Relaunching { .. } => "relaunching",
+            ContainerState::Restarting => "restarting",
             ContainerState::Killing { .. }
             | ContainerState::Gone { .. }
             | ContainerState::Completing(_) => "ending",

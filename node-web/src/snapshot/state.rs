@@ -51,8 +51,8 @@ impl ApplicationState {
 }
 
 /// A container's life as REST names it: finer than heartbeats and status replies (Hadoop:
-/// `ContainerState` of the NodeManager). Without Hadoop's states of a container that is new or is
-/// re-initialized: no container of this node is in one.
+/// `ContainerState` of the NodeManager). Without Hadoop's states of a container that is new, or
+/// that runs while resources for its re-initialization are localized: the latter is `RUNNING` here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerRestState {
     /// The container's resources are being brought to the local disk.
@@ -71,6 +71,8 @@ pub enum ContainerRestState {
     Resuming,
     /// The process failed; the container waits for its next launch.
     Relaunching,
+    /// The process is being ended for a restart.
+    ReinitializingAwaitingKill,
     /// The process is being killed.
     Killing,
     /// The process ended with 0; its cgroup and files are being removed.
@@ -96,6 +98,7 @@ impl ContainerRestState {
             Self::Paused => "PAUSED",
             Self::Resuming => "RESUMING",
             Self::Relaunching => "RELAUNCHING",
+            Self::ReinitializingAwaitingKill => "REINITIALIZING_AWAITING_KILL",
             Self::Killing => "KILLING",
             Self::ExitedWithSuccess => "EXITED_WITH_SUCCESS",
             Self::ExitedWithFailure => "EXITED_WITH_FAILURE",
@@ -118,6 +121,7 @@ impl From<ContainerState> for ContainerRestState {
             ContainerState::Paused { .. } => Self::Paused,
             ContainerState::Resuming { .. } => Self::Resuming,
             ContainerState::Relaunching { .. } => Self::Relaunching,
+            ContainerState::Restarting => Self::ReinitializingAwaitingKill,
             ContainerState::Killing { .. } | ContainerState::Gone { killed: true } => Self::Killing,
             ContainerState::Completing(Ending::Succeeded) => Self::ExitedWithSuccess,
             ContainerState::Completing(Ending::Failed) => Self::ExitedWithFailure,

@@ -35,7 +35,10 @@ impl ContainerScheduler {
         );
         for timer in self.timers.iter() {
             let (id, legal) = match timer {
-                Timer::ForceKill(id) => (id, matches!(self.state(id), Some(S::Killing { .. }))),
+                Timer::ForceKill(id) => {
+                    let ending = matches!(self.state(id), Some(S::Killing { .. } | S::Restarting));
+                    (id, ending)
+                }
                 Timer::PauseEnd(id) => (id, matches!(self.state(id), Some(S::Paused { .. }))),
                 Timer::Retry(id) => (id, matches!(self.state(id), Some(S::Relaunching { .. }))),
             };

@@ -52,14 +52,14 @@ impl ContainerScheduler {
                 self.add_diagnostics(id, cause.before_launch(localizing), turn.now);
                 self.end(id, Ending::Killed, turn);
             }
-            Phase::Active => {
+            Phase::Active | Phase::Restarting => {
                 if cause.has_typical_run_time() {
                     self.record_run_time(id, turn.now.mono);
                 }
                 self.apply_cause(id, cause, turn);
                 self.timers.cancel(Timer::PauseEnd(id));
                 self.step(id, Step::Kill, turn.now);
-                self.order_kill(id, cause, turn);
+                self.order_end(id, cause.is_urgent(), turn);
             }
             Phase::Killing | Phase::Gone | Phase::Ended => {}
         }
@@ -70,9 +70,11 @@ impl ContainerScheduler {
         self.add_diagnostics(id, &cause.diagnostics(), turn.now);
     }
 
-    fn order_kill(&mut self, id: ContainerId, cause: KillCause, turn: &mut Turn<'_>) {
+    /// Orders the end of a container's processes: by SIGKILL at once, or by SIGTERM and after the
+    /// delay SIGKILL.
+    pub(super) fn order_end(&mut self, id: ContainerId, urgent: bool, turn: &mut Turn<'_>) {
         let delay_ms = self.config.sigkill_delay_ms;
-        if delay_ms == 0 || cause.is_urgent() {
+        if delay_ms == 0 || urgent {
             turn.order(Action::ForceKill(id));
         } else {
             self.timers

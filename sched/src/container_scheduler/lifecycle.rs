@@ -46,6 +46,7 @@ impl ContainerScheduler {
             Phase::Unstarted
             | Phase::Active
             | Phase::Relaunching
+            | Phase::Restarting
             | Phase::Killing
             | Phase::Gone => {
                 return Err(unexpected(container, "Localized"));
@@ -84,6 +85,7 @@ impl ContainerScheduler {
             Phase::Unstarted
             | Phase::Active
             | Phase::Relaunching
+            | Phase::Restarting
             | Phase::Killing
             | Phase::Gone => {
                 return Err(unexpected(container, "LocalizationFailed"));
@@ -106,7 +108,7 @@ impl ContainerScheduler {
                 self.step(id, Step::Launched, turn.now);
             }
             Phase::Killing | Phase::Gone | Phase::Ended => {}
-            Phase::Unstarted | Phase::Active | Phase::Relaunching => {
+            Phase::Unstarted | Phase::Active | Phase::Relaunching | Phase::Restarting => {
                 return Err(unexpected(container, "Launched"));
             }
         }
@@ -124,7 +126,12 @@ impl ContainerScheduler {
         let killing = match container.state.phase() {
             Phase::Active if matches!(container.state, S::Launching { .. }) => false,
             Phase::Killing => true,
-            Phase::Unstarted | Phase::Active | Phase::Relaunching | Phase::Gone | Phase::Ended => {
+            Phase::Unstarted
+            | Phase::Active
+            | Phase::Relaunching
+            | Phase::Restarting
+            | Phase::Gone
+            | Phase::Ended => {
                 return Err(unexpected(container, "LaunchFailed"));
             }
         };
@@ -140,7 +147,8 @@ impl ContainerScheduler {
     ) -> Result<Change, Refusal> {
         let container = self.known(id)?;
         match container.state.phase() {
-            Phase::Active if container.retries.policy().can_retry() => return Ok(Change::Other),
+            Phase::Active if container.may_start_again() => return Ok(Change::Other),
+            Phase::Restarting => return Ok(Change::Other),
             Phase::Active => self.record_run_time(id, turn.now.mono),
             Phase::Killing => {}
             Phase::Unstarted | Phase::Relaunching | Phase::Gone | Phase::Ended => {
@@ -163,6 +171,7 @@ impl ContainerScheduler {
         let container = self.known(id)?;
         let phase = container.state.phase();
         let killing = match phase {
+            Phase::Restarting => return Ok(self.restarted(id, turn)),
             Phase::Active => false,
             Phase::Killing => true,
             Phase::Gone => container.state == S::Gone { killed: true },
@@ -222,7 +231,9 @@ impl ContainerScheduler {
                 Ok(Change::Joined(id))
             }
             Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => Ok(Change::Other),
-            Phase::Unstarted | Phase::Active => Err(unexpected(container, "Paused")),
+            Phase::Unstarted | Phase::Active | Phase::Restarting => {
+                Err(unexpected(container, "Paused"))
+            }
         }
     }
 
@@ -267,7 +278,9 @@ impl ContainerScheduler {
             // The container was chosen as a victim again before this answer.
             Phase::Active if container.state == S::Pausing => {}
             Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => {}
-            Phase::Unstarted | Phase::Active => return Err(unexpected(container, "Resumed")),
+            Phase::Unstarted | Phase::Active | Phase::Restarting => {
+                return Err(unexpected(container, "Resumed"));
+            }
         }
         Ok(Change::Other)
     }
@@ -283,7 +296,9 @@ impl ContainerScheduler {
                 self.kill(id, KillCause::PauseFailed, turn);
             }
             Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => {}
-            Phase::Unstarted | Phase::Active => return Err(unexpected(container, "PauseFailed")),
+            Phase::Unstarted | Phase::Active | Phase::Restarting => {
+                return Err(unexpected(container, "PauseFailed"));
+            }
         }
         Ok(Change::Other)
     }

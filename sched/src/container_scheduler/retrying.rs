@@ -1,10 +1,11 @@
-//! Further starts of a container whose process failed.
+//! Further starts of a container: after a failure, and in place of a process that was ended for it.
 
 use records::{ContainerExitStatus, ContainerId};
 
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, Note, Refusal};
+use crate::container::Estimate;
 use crate::container_state::{ContainerState as S, Phase, Step};
 use crate::retry::{ContainerRetryContext, Retries, RetryOn, is_failure};
 use crate::timers::Timer;
@@ -12,6 +13,9 @@ use crate::timers::Timer;
 /// Text before the diagnostics of each attempt of a container with a retry policy (Hadoop:
 /// `ContainerImpl.RetryFailureTransition`).
 const FROM_ATTEMPT: &str = "Diagnostic message from attempt : ";
+
+/// Text for a container that gets its earlier launch context back (Hadoop: the same transition).
+const ROLLED_BACK: &str = "Container Re-init Auto Rolled-Back.";
 
 impl ContainerScheduler {
     pub(super) fn set_retry_policy(
@@ -32,6 +36,18 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
+    pub(super) fn set_can_roll_back(
+        &mut self,
+        id: ContainerId,
+        can_roll_back: bool,
+    ) -> Result<Change, Refusal> {
+        self.known(id)?;
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.can_roll_back = can_roll_back;
+        }
+        Ok(Change::Other)
+    }
+
     /// Ends the container whose process ended, or lets it wait for its next launch. Only a
     /// container that was neither killed nor reported as gone can be launched again.
     pub(super) fn end_attempt(
@@ -48,33 +64,83 @@ impl ContainerScheduler {
         let state = container.state;
         let failed = state.phase() == Phase::Active && is_failure(status);
         let retry = failed.then(|| container.retries.grant(status, turn.now.mono));
+        let rolls_back = failed && container.can_roll_back;
         if failed && container.retries.policy().on != RetryOn::Never {
             self.add_diagnostics(id, FROM_ATTEMPT, turn.now);
         }
         self.add_diagnostics(id, diagnostics, turn.now);
-        let Some(retry) = retry.flatten() else {
+        if let Some(retry) = retry.flatten() {
+            self.set_exit_status(id, status);
+            turn.note(Note::Retried {
+                id,
+                status,
+                after_ms: retry.after_ms,
+                remaining: retry.remaining,
+            });
+            self.await_retry(id, state, retry.after_ms, turn)
+        } else if rolls_back {
+            self.set_exit_status(id, status);
+            self.add_diagnostics(id, ROLLED_BACK, turn.now);
+            turn.order(Action::RollBack(id));
+            self.requeue(id, turn)
+        } else {
             self.end_with_status(id, killing, status, turn);
-            return Change::Other;
-        };
-        self.set_exit_status(id, status);
-        self.timers.cancel(Timer::PauseEnd(id));
-        turn.note(Note::Retried {
-            id,
-            status,
-            after_ms: retry.after_ms,
-            remaining: retry.remaining,
-        });
+            Change::Other
+        }
+    }
+
+    /// Lets a failed container wait for its next launch: in its allocation, or for one if it was
+    /// frozen.
+    fn await_retry(
+        &mut self,
+        id: ContainerId,
+        state: S,
+        after_ms: u64,
+        turn: &mut Turn<'_>,
+    ) -> Change {
         if !state.holds_room() {
-            let place = self.allocate_place();
-            self.step(id, Step::Requeue { place }, turn.now);
-            return Change::Joined(id);
+            return self.requeue(id, turn);
         }
         let order = state.can_evict();
         let order = order.unwrap_or_else(|| self.allocate_place());
         self.step(id, Step::AwaitRetry { order }, turn.now);
-        let at = turn.now.mono + retry.after_ms;
-        self.timers.set(Timer::Retry(id), at);
+        self.timers.set(Timer::Retry(id), turn.now.mono + after_ms);
         Change::Other
+    }
+
+    /// Moves a container without processes to the end of the queue of its type.
+    fn requeue(&mut self, id: ContainerId, turn: &mut Turn<'_>) -> Change {
+        self.timers.cancel(Timer::PauseEnd(id));
+        self.timers.cancel(Timer::ForceKill(id));
+        let place = self.allocate_place();
+        self.step(id, Step::Requeue { place }, turn.now);
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.reported_wait_ms = None;
+            container.estimate = Estimate::Open;
+        }
+        Change::Joined(id)
+    }
+
+    /// Ends the process of a running container, which is launched again afterwards.
+    pub(super) fn restart(
+        &mut self,
+        id: ContainerId,
+        turn: &mut Turn<'_>,
+    ) -> Result<Change, Refusal> {
+        let state = self.known(id)?.state;
+        if !matches!(state, S::Running { .. }) {
+            let state = state.rest_state();
+            return Err(Refusal::NotRunning { id, state });
+        }
+        self.step(id, Step::Restart, turn.now);
+        self.order_end(id, false, turn);
+        Ok(Change::Other)
+    }
+
+    /// Queues a container whose process was ended for its restart. However the process ended, the
+    /// container goes on (Hadoop: `KilledForReInitializationTransition`).
+    pub(super) fn restarted(&mut self, id: ContainerId, turn: &mut Turn<'_>) -> Change {
+        self.requeue(id, turn)
     }
 
     /// Launches a container again, in the allocation that it kept.

@@ -105,7 +105,7 @@ impl ContainerScheduler {
     fn load(&self, container: &Container, now: MonoMillis) -> Load<'_> {
         let spec = &container.spec;
         let run = match container.state.phase() {
-            Phase::Killing => {
+            Phase::Restarting | Phase::Killing => {
                 let lasted_ms = now.since(container.since);
                 let within_ms = self.config.sigkill_delay_ms.saturating_sub(lasted_ms);
                 Run::Ending { within_ms }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const STATES: [ContainerState; 20] = [
+const STATES: [ContainerState; 21] = [
     ContainerState::Localizing,
     ContainerState::Queued { place: 1 },
     ContainerState::Launching { order: 2 },
@@ -14,6 +14,7 @@ const STATES: [ContainerState; 20] = [
     },
     ContainerState::Resuming { order: 2 },
     ContainerState::Relaunching { order: 2 },
+    ContainerState::Restarting,
     ContainerState::Killing { holds_room: true },
     ContainerState::Killing { holds_room: false },
     ContainerState::Gone { killed: true },
@@ -27,7 +28,7 @@ const STATES: [ContainerState; 20] = [
     ContainerState::Done(Ending::Killed),
     ContainerState::Done(Ending::LocalizationFailed),
 ];
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     Step::Enqueue { place: 3 },
     Step::Start { order: 3 },
     Step::Launched,
@@ -39,6 +40,7 @@ const STEPS: [Step; 16] = [
     Step::Resumed,
     Step::AwaitRetry { order: 3 },
     Step::Relaunch,
+    Step::Restart,
     Step::Requeue { place: 3 },
     Step::Kill,
     Step::Gone,

@@ -110,6 +110,7 @@ impl World {
                 let policy = policy_of(retries);
                 self.feed(Event::RetryPolicy { id, policy });
             }
+            Op::Restart { which } => self.feed(Event::Restart(self.pick(which))),
             Op::StartAgain { which } => {
                 if let Some(container) = self.toy.get(self.pick(which)) {
                     self.feed(Event::Start(container.spec));

@@ -16,6 +16,9 @@ pub(crate) enum Op {
         which: usize,
         retries: u32,
     },
+    Restart {
+        which: usize,
+    },
     StartAgain {
         which: usize,
     },
@@ -111,6 +114,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         20 => draw().prop_map(Op::Start),
         5 => (any(), 0_u32..4).prop_map(|(which, retries)| Op::RetryPolicy { which, retries }),
+        3 => any().prop_map(|which| Op::Restart { which }),
         1 => any().prop_map(|which| Op::StartAgain { which }),
         60 => (any(), luck()).prop_map(|(which, luck)| Op::Answer { which, luck }),
         5 => (any(), status).prop_map(|(which, status)| Op::Exit { which, status }),

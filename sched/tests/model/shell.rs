@@ -86,7 +86,7 @@ impl Shell {
                 let before = self.completions.insert(completion.id, completion.clone());
                 assert_eq!(before, None, "completed twice");
             }
-            Action::ApplyLimits(_) | Action::Note(_) => {}
+            Action::ApplyLimits(_) | Action::RollBack(_) | Action::Note(_) => {}
         }
     }
 

@@ -128,6 +128,14 @@ impl Toy {
                 container.retries = policy.max_retries.unwrap();
                 container.retries_left = container.retries;
             }
+            Event::Restart(id) => {
+                let container = self.at(*id)?;
+                if !matches!(container.phase, Phase::Running { .. }) {
+                    return Err(Refused);
+                }
+                container.phase = Phase::Restarting;
+                self.order_end(*id, now_ms, self.config.sigkill_delay_ms);
+            }
             Event::Kill { id, reason } => {
                 self.at(*id)?;
                 self.kill(*id, crate::status_of(*reason), now_ms);
@@ -184,7 +192,8 @@ impl Toy {
             }
             (Event::ProcessesGone(_), phase) if phase.has_process() => {
                 let killed = matches!(phase, Phase::Killing { .. });
-                if killed || container.retries == 0 {
+                let ends = container.retries == 0 && phase != Phase::Restarting;
+                if killed || ends {
                     container.phase = Phase::Gone { killed };
                     container.force_kill_at = None;
                 }
@@ -195,6 +204,13 @@ impl Toy {
             )
             | (Event::Exited { status, .. }, Phase::Gone { .. }) => {
                 self.gone(id, *status, place, now_ms)?;
+            }
+            (Event::Exited { .. }, Phase::Restarting) => {
+                container.force_kill_at = None;
+                container.phase = Phase::Waiting {
+                    place,
+                    frozen: None,
+                };
             }
             (Event::Exited { status, .. }, phase) if phase.has_process() => {
                 self.gone(id, *status, place, now_ms)?;
@@ -400,18 +416,23 @@ impl Toy {
             | Phase::Launching { .. }
             | Phase::Running { .. }
             | Phase::Resuming { .. }
+            | Phase::Restarting
             | Phase::Freezing => {
                 container.status = status;
                 container.phase = Phase::Killing {
                     frozen: container.is_frozen(),
                 };
-                if delay_ms == 0 {
-                    self.decide(Decision::ForceKill(id));
-                } else {
-                    container.force_kill_at = Some(now_ms + delay_ms);
-                    self.decide(Decision::Terminate(id));
-                }
+                self.order_end(id, now_ms, delay_ms);
             }
+        }
+    }
+
+    fn order_end(&mut self, id: ContainerId, now_ms: u64, delay_ms: u64) {
+        if delay_ms == 0 {
+            self.decide(Decision::ForceKill(id));
+        } else if let Ok(container) = self.at(id) {
+            container.force_kill_at = Some(now_ms + delay_ms);
+            self.decide(Decision::Terminate(id));
         }
     }
 

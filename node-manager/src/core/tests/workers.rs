@@ -99,19 +99,6 @@ fn a_failed_container_with_a_retry_policy_is_launched_again_with_its_context_and
     );
 }
 
-/// Takes the effects, among which is one launch.
-fn launch_order(node: &mut Node) -> LaunchOrder {
-    let launch = |effect| {
-        if let Effect::Launch(order) = effect {
-            Some(*order)
-        } else {
-            None
-        }
-    };
-    let effects = node.core.take_effects();
-    effects.into_iter().find_map(launch).unwrap()
-}
-
 #[test]
 fn without_cgroups_an_evicted_container_is_killed_instead_of_frozen() {
     let mut node = Node::new();
@@ -210,6 +197,7 @@ fn only_a_container_that_had_resources_releases_some() {
     let (first, second) = (container_id(1), container_id(2));
     assert_eq!(node.work(), [Work::Localize(first)]);
     let failed = WorkerEvent::LocalizationFailed {
+        purpose: LocalizeFor::Start,
         id: first,
         diagnostics: "the source is gone".to_owned(),
     };
@@ -232,7 +220,11 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     };
     let resources = vec![resource(5, false), resource(7, true)];
     let id = container_id(1);
-    let event = WorkerEvent::Localized { id, resources };
+    let event = WorkerEvent::Localized {
+        id,
+        purpose: LocalizeFor::Start,
+        resources,
+    };
     node.core.handle(event, node.now, 2_000_000);
     let metrics = Metrics::new();
     for effect in node.core.take_effects() {

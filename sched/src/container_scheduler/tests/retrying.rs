@@ -129,3 +129,60 @@ fn a_frozen_container_that_failed_waits_for_resources_again() {
     node.feed(Event::Launched(id(2)));
     assert_eq!(launched(&node.exit(2, 0)), [1]);
 }
+
+#[test]
+fn a_restarted_container_frees_its_resources_and_waits_for_them_in_the_queue() {
+    for status in [0, 5, 143] {
+        let mut node = Node::new(100);
+        node.run(guaranteed(1, 60));
+        node.arrive(guaranteed(2, 60));
+        assert_eq!(node.feed(Event::Restart(id(1))), [Action::Terminate(id(1))]);
+        node.advance(250);
+        assert_eq!(node.feed(Event::Tick), [Action::ForceKill(id(1))]);
+        assert_eq!(node.feed(Event::ProcessesGone(id(1))), []);
+        assert_eq!(launched(&node.exit(1, status)), [2], "{status}");
+        assert_eq!(node.waiting(), [1]);
+        node.feed(Event::Launched(id(2)));
+        assert_eq!(launched(&node.exit(2, 0)), [1]);
+        assert_eq!(node.view(1).exit_status, ContainerExitStatus::INVALID);
+    }
+}
+
+#[test]
+fn a_restarting_container_can_be_killed_and_only_a_running_one_can_be_restarted() {
+    let mut node = Node::new(100);
+    node.arrive(guaranteed(1, 10));
+    let refusal = node.try_feed(Event::Restart(id(1))).unwrap_err();
+    let state = "SCHEDULED";
+    assert_eq!(refusal, Refusal::NotRunning { id: id(1), state });
+    node.feed(Event::Launched(id(1)));
+    node.feed(Event::Restart(id(1)));
+    let reason = KillReason::ApplicationMaster;
+    node.feed(Event::Kill { id: id(1), reason });
+    node.exit(1, 143);
+    let status = node.completion(1).exit_status;
+    assert_eq!(status, ContainerExitStatus::KILLED_BY_APPMASTER);
+}
+
+#[test]
+fn a_failure_that_no_retry_covers_is_rolled_back_once() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    let can_roll_back = |can_roll_back| Event::CanRollBack {
+        id: id(1),
+        can_roll_back,
+    };
+    node.feed(can_roll_back(true));
+    node.feed(Event::ProcessesGone(id(1)));
+    let actions = node.exit(1, 3);
+    assert_eq!(actions.first(), Some(&Action::RollBack(id(1))));
+    assert_eq!(launched(&actions), [1]);
+    let text = node.view(1).diagnostics;
+    assert!(
+        text.contains("Container Re-init Auto Rolled-Back."),
+        "{text}"
+    );
+    node.feed(can_roll_back(false));
+    node.feed(Event::Launched(id(1)));
+    assert_eq!(node.exit(1, 3), [Action::CleanUp(id(1))]);
+}

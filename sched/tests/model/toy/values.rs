@@ -39,6 +39,7 @@ impl Decision {
             Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
             Action::Note(Note::PausedKilled { id, reason, .. }) => Self::EndPause(*id, *reason),
             Action::Note(Note::Retried { id, status, .. }) => Self::Retry(*id, *status),
+            Action::RollBack(_) => return None,
             Action::Note(
                 Note::Queued { .. }
                 | Note::Started { .. }
@@ -59,6 +60,7 @@ pub(crate) enum Phase {
     Resuming { order: u64 },
     Freezing,
     Relaunching { order: u64, at: u64 },
+    Restarting,
     Killing { frozen: bool },
     Gone { killed: bool },
     Ended,
@@ -73,6 +75,7 @@ impl Phase {
             | Self::Running { .. }
             | Self::Resuming { .. }
             | Self::Freezing
+            | Self::Restarting
             | Self::Killing { .. } => true,
             Self::Waiting { frozen, .. } => frozen.is_some(),
             Self::Localizing
@@ -115,6 +118,7 @@ impl ToyContainer {
             | Phase::Resuming { .. }
             | Phase::Freezing
             | Phase::Relaunching { .. }
+            | Phase::Restarting
             | Phase::Killing { frozen: false } => true,
             Phase::Localizing
             | Phase::Waiting { .. }

@@ -1,0 +1,380 @@
+//! Changes of running containers: more resources, another launch context, a restart, and the way
+//! back (Hadoop: `localize`, `reInitializeContainer`, `restartContainer`,
+//! `rollbackLastReInitialization`, `commitLastReInitialization`).
+//!
+//! ```text
+//!  reInitialize ─▶ Localizing ─▶ Restarting ─▶ launch with the next setup
+//!                      │ failed      ▲              │ not committed: the setup before is kept
+//!                      ▼             │              ▼
+//!                  runs on      restart, rollback ◀─┤ failure: rolled back by the scheduler
+//!                                                   └ commit: the setup before is dropped
+//! ```
+//! The process goes on while resources are localized. A restarted container waits in the queue of
+//! its type, as in Hadoop, and is launched in the folders of its first launch.
+
+use std::fmt;
+use std::sync::Arc;
+
+use localize::{LocalizedResource, ResourceSpec};
+use records::{ContainerId, ExecutionType, Now};
+use sched::{ContainerState, Event};
+use wire::exception::RemoteException;
+
+use super::admit::{refusal_to_exception, yarn_exception};
+use super::effect::{Effect, LinkOrder, LocalizeFor};
+use super::{Asker, Core, Followups};
+use crate::context_budget::HeldContext;
+use crate::launch_context::LaunchContext;
+
+/// Launch context and resources of a container: what a re-initialization replaces and a rollback
+/// restores.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    context: Arc<HeldContext>,
+    localized: Vec<LocalizedResource>,
+}
+
+/// Progress of a re-initialization, restart or rollback.
+#[derive(Debug)]
+pub(super) enum Reinit {
+    /// The process runs while resources of the next launch context are localized.
+    Localizing {
+        /// Launch context to use next, without its resources.
+        context: Arc<HeldContext>,
+        /// Whether the present setup is dropped at once.
+        auto_commit: bool,
+    },
+    /// The process is being ended, or the container waits for its launch.
+    Restarting {
+        /// Setup of the next launch.
+        next: Setup,
+        /// Setup to which a rollback returns.
+        previous: Option<Setup>,
+    },
+}
+
+/// Operation on a running container, by the name in Hadoop's refusals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Localize,
+    ReInit,
+    Rollback,
+    Commit,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Localize => "LOCALIZE",
+            Self::ReInit => "RE_INIT",
+            Self::Rollback => "ROLLBACK",
+            Self::Commit => "COMMIT",
+        })
+    }
+}
+
+impl Core {
+    /// `localize`: localizes more resources for a running container, which get links in its work
+    /// folder. A failure shows in the diagnostics only.
+    ///
+    /// # Errors
+    /// `YarnException` with Hadoop's texts when the container cannot be changed now, or names more
+    /// resources than a launch context may.
+    pub fn localize_more(
+        &mut self,
+        asker: Asker,
+        id: ContainerId,
+        resources: Vec<(String, ResourceSpec)>,
+    ) -> Result<(), RemoteException> {
+        self.check_operation(asker, Operation::Localize, id)?;
+        let max = self.config.contexts.resources_max;
+        let Some(record) = self.containers.get_mut(&id) else {
+            return Err(does_not_exist(id));
+        };
+        let asked = record.resources_added.saturating_add(resources.len());
+        if asked > max {
+            return Err(yarn_exception(format!(
+                "container {id} would localize {asked} more resources, at most {max} are allowed \
+                 (yarn.nodemanager.agent.launch-context.max-resources)"
+            )));
+        }
+        record.resources_added = asked;
+        record.has_resources |= !resources.is_empty();
+        let user = Arc::clone(&record.user);
+        if !resources.is_empty() {
+            self.effects.push(Effect::Localize {
+                id,
+                user,
+                resources,
+                purpose: LocalizeFor::Running,
+            });
+        }
+        Ok(())
+    }
+
+    /// `reInitializeContainer`: launches a running container again with another launch context,
+    /// once the resources of that context are localized. Without `auto_commit` the present one is
+    /// kept for a rollback.
+    ///
+    /// # Errors
+    /// `YarnException` with Hadoop's texts when the container cannot be changed now, and the
+    /// refusals of a launch context that is too large.
+    pub fn reinitialize(
+        &mut self,
+        asker: Asker,
+        id: ContainerId,
+        context: LaunchContext,
+        auto_commit: bool,
+        now: Now,
+    ) -> Result<(), RemoteException> {
+        self.check_operation(asker, Operation::ReInit, id)?;
+        let Some(record) = self.containers.get_mut(&id) else {
+            return Err(does_not_exist(id));
+        };
+        let mut held = self.contexts.hold(&record.user, context)?;
+        let resources = std::mem::take(&mut held.context.resources);
+        let context = Arc::new(held);
+        record.has_resources |= !resources.is_empty();
+        record.reinit = Some(Reinit::Localizing {
+            context,
+            auto_commit,
+        });
+        if resources.is_empty() {
+            self.reinit_localized(id, Vec::new(), now);
+        } else {
+            let user = Arc::clone(&record.user);
+            self.effects.push(Effect::Localize {
+                id,
+                user,
+                resources,
+                purpose: LocalizeFor::Reinit,
+            });
+        }
+        Ok(())
+    }
+
+    /// `restartContainer`: launches a running container again with its present launch context. A
+    /// rollback that was possible stays possible.
+    ///
+    /// # Errors
+    /// `YarnException` with Hadoop's texts when the container cannot be restarted now.
+    pub fn restart_container(
+        &mut self,
+        asker: Asker,
+        id: ContainerId,
+        now: Now,
+    ) -> Result<(), RemoteException> {
+        self.check_operation(asker, Operation::ReInit, id)?;
+        let Some(record) = self.containers.get(&id) else {
+            return Err(does_not_exist(id));
+        };
+        let next = record.setup().ok_or_else(|| {
+            yarn_exception(format!(
+                "container {id} was launched as OPPORTUNISTIC: its launch context is not kept"
+            ))
+        })?;
+        let previous = record.previous.clone();
+        self.restart_with(id, next, previous, now)
+    }
+
+    /// `rollbackLastReInitialization`: launches a container again with its launch context before
+    /// the last re-initialization.
+    ///
+    /// # Errors
+    /// `YarnException` with Hadoop's texts when the container cannot be restarted now, or no
+    /// launch context is kept.
+    pub fn roll_back_reinit(
+        &mut self,
+        asker: Asker,
+        id: ContainerId,
+        now: Now,
+    ) -> Result<(), RemoteException> {
+        self.check_operation(asker, Operation::Rollback, id)?;
+        let record = self.containers.get(&id);
+        let previous = record.and_then(|record| record.previous.clone());
+        let previous =
+            previous.ok_or_else(|| yarn_exception("Nothing to rollback to !!".to_owned()))?;
+        self.restart_with(id, previous, None, now)
+    }
+
+    /// `commitLastReInitialization`: drops the launch context before the last re-initialization.
+    ///
+    /// # Errors
+    /// `YarnException` with Hadoop's texts when the container does not run, or no launch context is
+    /// kept.
+    pub fn commit_reinit(
+        &mut self,
+        asker: Asker,
+        id: ContainerId,
+        now: Now,
+    ) -> Result<(), RemoteException> {
+        self.check_operation(asker, Operation::Commit, id)?;
+        let record = self.containers.get_mut(&id);
+        if record.and_then(|record| record.previous.take()).is_none() {
+            return Err(yarn_exception("Nothing to Commit !!".to_owned()));
+        }
+        let can_roll_back = false;
+        self.must_feed(Event::CanRollBack { id, can_roll_back }, now);
+        Ok(())
+    }
+
+    /// Checks in Hadoop's order that a container of the caller's application runs, is guaranteed
+    /// and is not being changed already.
+    fn check_operation(
+        &self,
+        asker: Asker,
+        operation: Operation,
+        id: ContainerId,
+    ) -> Result<(), RemoteException> {
+        if asker.attempt.application_id != id.application_id() {
+            return Err(yarn_exception(format!(
+                "ApplicationMaster not autorized to perform [{operation}] on Container [{id}]!!"
+            )));
+        }
+        let summary = self.scheduler.summary(&id);
+        let (Some(summary), Some(record)) = (summary, self.containers.get(&id)) else {
+            return Err(does_not_exist(id));
+        };
+        let runs = matches!(summary.state, ContainerState::Running { .. });
+        let execution_type = summary.spec.execution_type;
+        let is_changing = record.reinit.is_some();
+        if runs && !is_changing && execution_type == ExecutionType::Guaranteed {
+            return Ok(());
+        }
+        let state = if runs && matches!(record.reinit, Some(Reinit::Localizing { .. })) {
+            "REINITIALIZING"
+        } else {
+            summary.state.rest_state()
+        };
+        Err(yarn_exception(format!(
+            "Cannot perform {operation} on [{id}]. Current state is [{state}, \
+             isReInitializing={is_changing}]. Container Execution Type is [{execution_type}]."
+        )))
+    }
+
+    /// Handles resources that were localized for a container that runs.
+    pub(super) fn localized_more(&mut self, id: ContainerId, resources: Vec<LocalizedResource>) {
+        let Some(record) = self.containers.get_mut(&id) else {
+            return;
+        };
+        record.localized.extend(resources.iter().cloned());
+        self.effects.push(Effect::Link(LinkOrder {
+            id,
+            dirs: Arc::clone(&record.dirs),
+            resources,
+        }));
+    }
+
+    /// Restarts a container whose next launch context has all its resources, unless it ended
+    /// meanwhile.
+    pub(super) fn reinit_localized(
+        &mut self,
+        id: ContainerId,
+        resources: Vec<LocalizedResource>,
+        now: Now,
+    ) {
+        let Some(record) = self.containers.get_mut(&id) else {
+            return;
+        };
+        let Some(Reinit::Localizing {
+            context,
+            auto_commit,
+        }) = record.reinit.take()
+        else {
+            return;
+        };
+        let present = record.setup();
+        // Links of the new context replace those of the same name.
+        let is_replaced =
+            |old: &LocalizedResource| resources.iter().any(|new| new.link == old.link);
+        let kept = record.localized.iter().filter(|old| !is_replaced(old));
+        let localized = kept.chain(&resources).cloned().collect();
+        let next = Setup { context, localized };
+        let previous = present.filter(|_| !auto_commit);
+        if let Err(error) = self.restart_with(id, next, previous, now) {
+            tracing::info!(container = %id, %error, "not re-initialized: it runs no more");
+        }
+    }
+
+    /// Keeps a container running whose next launch context lacks a resource (Hadoop:
+    /// `ResourceLocalizationFailedWhileReInitTransition`).
+    pub(super) fn reinit_failed(&mut self, id: ContainerId, diagnostics: String, now: Now) {
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.reinit = None;
+        }
+        for diagnostics in [
+            diagnostics,
+            "Container aborting re-initialization.. ".to_owned(),
+        ] {
+            self.must_feed(Event::Annotate { id, diagnostics }, now);
+        }
+    }
+
+    fn restart_with(
+        &mut self,
+        id: ContainerId,
+        next: Setup,
+        previous: Option<Setup>,
+        now: Now,
+    ) -> Result<(), RemoteException> {
+        // First, because a launch may follow at once.
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.reinit = Some(Reinit::Restarting { next, previous });
+        }
+        self.feed(Event::Restart(id), now).map_err(|refusal| {
+            if let Some(record) = self.containers.get_mut(&id) {
+                record.reinit = None;
+            }
+            refusal_to_exception(&refusal)
+        })
+    }
+
+    /// Puts the setup of a restart in force, before the launch.
+    pub(super) fn take_next_setup(&mut self, id: ContainerId, followups: &mut Followups) {
+        let Some(record) = self.containers.get_mut(&id) else {
+            return;
+        };
+        match record.reinit.take() {
+            Some(Reinit::Restarting { next, previous }) => {
+                record.previous = previous;
+                self.put_in_force(id, next, followups);
+            }
+            // A retry: the re-initialization goes on.
+            other @ (Some(Reinit::Localizing { .. }) | None) => record.reinit = other,
+        }
+    }
+
+    /// Returns to the setup before a re-initialization that failed.
+    pub(super) fn roll_back(&mut self, id: ContainerId, followups: &mut Followups) {
+        let record = self.containers.get_mut(&id);
+        if let Some(previous) = record.and_then(|record| record.previous.take()) {
+            self.put_in_force(id, previous, followups);
+        }
+    }
+
+    fn put_in_force(&mut self, id: ContainerId, setup: Setup, followups: &mut Followups) {
+        let Some(record) = self.containers.get_mut(&id) else {
+            return;
+        };
+        let policy = setup.context.context.retry.clone();
+        record.context = Some(setup.context);
+        record.localized = setup.localized;
+        let can_roll_back = record.previous.is_some();
+        followups.push_back(Event::RetryPolicy { id, policy });
+        followups.push_back(Event::CanRollBack { id, can_roll_back });
+    }
+}
+
+impl super::ContainerRecord {
+    /// Returns the launch context in force with its resources, if the context is kept.
+    fn setup(&self) -> Option<Setup> {
+        Some(Setup {
+            context: Arc::clone(self.context.as_ref()?),
+            localized: self.localized.clone(),
+        })
+    }
+}
+
+fn does_not_exist(id: ContainerId) -> RemoteException {
+    yarn_exception(format!("Specified {id} does not exist!"))
+}

@@ -1,0 +1,199 @@
+//! Claims about other launch contexts and more resources for running containers.
+
+use super::*;
+
+fn context(command: &str) -> LaunchContext {
+    LaunchContext {
+        commands: vec![command.to_owned()],
+        ..LaunchContext::default()
+    }
+}
+
+fn resource(link: &str) -> (String, ResourceSpec) {
+    let url = ResourceUrl {
+        scheme: None,
+        user_info: None,
+        host: None,
+        port: None,
+        path: "/r".to_owned(),
+    };
+    let spec = ResourceSpec {
+        url,
+        size: 0,
+        timestamp_ms: 0,
+        kind: ResourceKind::File,
+        visibility: Visibility::Public,
+    };
+    (link.to_owned(), spec)
+}
+
+fn localized(link: &str) -> LocalizedResource {
+    LocalizedResource {
+        link: link.to_owned(),
+        path: "/r".into(),
+        bytes: 1,
+        was_cached: false,
+    }
+}
+
+/// Returns a node where container 1 runs this command.
+fn running(command: &str) -> Node {
+    let mut node = Node::new();
+    let mut request = request(1);
+    request.context = Ok(context(command));
+    node.core.start(asker(), request, node.now);
+    node.launched(1);
+    node.core.take_effects();
+    node
+}
+
+/// Ends the process that a restart ends, and returns the launch after it.
+fn relaunched(node: &mut Node) -> LaunchOrder {
+    assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
+    node.exit(1, 143);
+    let order = launch_order(node);
+    node.launched(1);
+    order
+}
+
+fn commands(order: &LaunchOrder) -> &[String] {
+    &order.context.context.commands
+}
+
+#[test]
+fn a_restarted_container_is_launched_with_its_context_and_folders() {
+    let mut node = running("first");
+    let id = container_id(1);
+    node.core.restart_container(asker(), id, node.now).unwrap();
+    let order = relaunched(&mut node);
+    assert_eq!(commands(&order), ["first"]);
+    let dirs = &node.core.containers[&id].dirs;
+    assert!(Arc::ptr_eq(&order.dirs, dirs));
+    let refusal = node.core.commit_reinit(asker(), id, node.now).unwrap_err();
+    assert_eq!(refusal.message, "Nothing to Commit !!");
+}
+
+#[test]
+fn a_reinitialization_can_be_rolled_back_until_it_is_committed() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let reinit = |node: &mut Node| {
+        node.core
+            .reinitialize(asker(), id, context("second"), false, node.now)
+            .unwrap();
+        assert_eq!(commands(&relaunched(node)), ["second"]);
+    };
+    reinit(&mut node);
+    node.core.roll_back_reinit(asker(), id, node.now).unwrap();
+    assert_eq!(commands(&relaunched(&mut node)), ["first"]);
+    let refusal = node.core.roll_back_reinit(asker(), id, node.now);
+    assert_eq!(refusal.unwrap_err().message, "Nothing to rollback to !!");
+    reinit(&mut node);
+    node.core.commit_reinit(asker(), id, node.now).unwrap();
+    let refusal = node.core.roll_back_reinit(asker(), id, node.now);
+    assert_eq!(refusal.unwrap_err().message, "Nothing to rollback to !!");
+}
+
+#[test]
+fn a_failure_after_a_reinitialization_rolls_back_and_a_second_one_ends_the_container() {
+    let id = container_id(1);
+    let mut node = running("first");
+    node.core
+        .reinitialize(asker(), id, context("second"), false, node.now)
+        .unwrap();
+    relaunched(&mut node);
+    node.exit(1, 9);
+    assert_eq!(commands(&launch_order(&mut node)), ["first"]);
+    node.launched(1);
+    let text = node.diagnostics(1);
+    assert!(
+        text.contains("Container Re-init Auto Rolled-Back."),
+        "{text}"
+    );
+    node.exit(1, 9);
+    assert_eq!(node.work(), [Work::CleanUp(id)]);
+}
+
+#[test]
+fn the_process_runs_on_until_the_next_context_has_its_resources() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let mut next = context("second");
+    next.resources = vec![resource("b")];
+    node.core
+        .reinitialize(asker(), id, next.clone(), true, node.now)
+        .unwrap();
+    assert_eq!(node.work(), [Work::Localize(id)]);
+    let refusal = node.core.restart_container(asker(), id, node.now);
+    assert_eq!(
+        refusal.unwrap_err().message,
+        format!(
+            "Cannot perform RE_INIT on [{id}]. Current state is [REINITIALIZING, \
+             isReInitializing=true]. Container Execution Type is [GUARANTEED]."
+        )
+    );
+    let failed = WorkerEvent::LocalizationFailed {
+        id,
+        purpose: LocalizeFor::Reinit,
+        diagnostics: "no such file".to_owned(),
+    };
+    node.core.handle(failed, node.now, 0);
+    assert_eq!(node.work(), []);
+    let text = node.diagnostics(1);
+    assert!(text.contains("no such file") && text.contains("Container aborting re-init"));
+    node.core
+        .reinitialize(asker(), id, next, true, node.now)
+        .unwrap();
+    node.work();
+    let fetched = WorkerEvent::Localized {
+        id,
+        purpose: LocalizeFor::Reinit,
+        resources: vec![localized("b")],
+    };
+    node.core.handle(fetched, node.now, 0);
+    let order = relaunched(&mut node);
+    assert_eq!(commands(&order), ["second"]);
+    assert_eq!(order.localized, [localized("b")]);
+}
+
+#[test]
+fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let resources = vec![resource("a")];
+    node.core
+        .localize_more(asker(), id, resources.clone())
+        .unwrap();
+    assert_eq!(node.work(), [Work::Localize(id)]);
+    let fetched = WorkerEvent::Localized {
+        id,
+        purpose: LocalizeFor::Running,
+        resources: vec![localized("a")],
+    };
+    node.core.handle(fetched, node.now, 0);
+    let effects = node.core.take_effects();
+    let [Effect::Link(order)] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(order.resources, [localized("a")]);
+    node.core.restart_container(asker(), id, node.now).unwrap();
+    assert_eq!(relaunched(&mut node).localized, [localized("a")]);
+    for _ in 1..CONTEXT_LIMITS.resources_max {
+        node.core
+            .localize_more(asker(), id, resources.clone())
+            .unwrap();
+    }
+    let refusal = node.core.localize_more(asker(), id, resources).unwrap_err();
+    assert!(refusal.message.contains("101 more resources"), "{refusal}");
+}
+
+#[test]
+fn a_container_killed_during_its_restart_holds_no_context() {
+    let id = container_id(1);
+    let mut node = running("first");
+    node.core.restart_container(asker(), id, node.now).unwrap();
+    node.core.stop_container(asker(), id, node.now).unwrap();
+    node.exit(1, 143);
+    let record = &node.core.containers[&id];
+    assert!(record.context.is_none() && record.reinit.is_none() && record.previous.is_none());
+}
