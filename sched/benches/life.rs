@@ -142,6 +142,7 @@ impl Node {
             | Action::Pause(_)
             | Action::Resume(_)
             | Action::ApplyLimits(_)
+            | Action::RollBack(_)
             | Action::Note(_) => {}
         }
     }

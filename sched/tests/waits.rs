@@ -115,7 +115,8 @@ impl Simulation {
                 | Action::Resume(_)
                 | Action::Terminate(_)
                 | Action::ForceKill(_)
-                | Action::ApplyLimits(_) => panic!("nobody is evicted here"),
+                | Action::ApplyLimits(_)
+                | Action::RollBack(_) => panic!("nobody is evicted here"),
             }
         }
     }

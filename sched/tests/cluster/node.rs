@@ -116,7 +116,8 @@ impl SimulatedNode {
                     | Action::Resume(_)
                     | Action::Terminate(_)
                     | Action::ForceKill(_)
-                    | Action::ApplyLimits(_) => {
+                    | Action::ApplyLimits(_)
+                    | Action::RollBack(_) => {
                         panic!("{action:?} has no place in this simulation")
                     }
                 }
