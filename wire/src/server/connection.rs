@@ -158,7 +158,6 @@ async fn handshake_to_context(
             Ok(Decoded::Complete(preamble)) => break Ok(preamble),
             Ok(Decoded::Incomplete) => {
                 fill(stream, decoder).await?;
-                place.has_sent.store(true, Ordering::Relaxed);
             }
             Err(error) => break Err(error),
         }
@@ -168,6 +167,7 @@ async fn handshake_to_context(
     loop {
         match decoder.frame()? {
             Decoded::Complete(frame) => {
+                place.has_begun.store(true, Ordering::Relaxed);
                 if let Some(caller) = handshake.frame(frame, out)? {
                     return Ok(caller);
                 }

@@ -2,11 +2,12 @@
 //!
 //! A newcomer always gets a place while there is one. When all are taken, an address that holds
 //! more than its share loses one at once, so peers at a few addresses delay nobody, however many
-//! connections they open. A handshake beside them survives as long as fewer newcomers than the
-//! share arrive from its own address meanwhile. When no address holds so many, all may be honest.
-//! Then a newcomer evicts a peer that has sent nothing for a moment, or one that has taken very
-//! long, and waits until there is one: honest peers send at once and are through in some
-//! milliseconds.
+//! connections they open. It loses the oldest of those that have sent a whole frame or of those
+//! that have not, whichever are more. So an honest handshake at the same address survives any
+//! number of silent newcomers once its first frame is read, and before that as many as half of
+//! what the address holds. When no address holds more than its share, all may be honest. Then a
+//! newcomer evicts a peer that has sent no frame for a moment, or one that has taken very long,
+//! and waits until there is one: honest peers send at once and are through in some milliseconds.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,11 +19,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Age at which a peer that has sent nothing may be evicted. Longer than a round trip, and than a
-/// busy machine takes to read what has arrived.
+/// Age at which a peer that has sent no whole frame may be evicted. Longer than a round trip, and
+/// than a busy machine takes to read what has arrived.
 const SILENT_AGE: Duration = Duration::from_millis(250);
 
-/// Age at which a peer that has sent something may be evicted. A handshake on a busy machine takes
+/// Age at which a peer that has sent a frame may be evicted. A handshake on a busy machine takes
 /// less, also beside hundreds of others.
 const UNFINISHED_AGE: Duration = Duration::from_secs(5);
 
@@ -54,7 +55,7 @@ struct Stranger {
     id: u64,
     address: IpAddr,
     since: Instant,
-    has_sent: Arc<AtomicBool>,
+    has_begun: Arc<AtomicBool>,
     evicted: CancellationToken,
 }
 
@@ -62,8 +63,8 @@ struct Stranger {
 #[derive(Debug)]
 pub(super) struct StrangerPlace {
     id: u64,
-    /// Set once the peer has sent something.
-    pub(super) has_sent: Arc<AtomicBool>,
+    /// Set once the peer has sent a whole frame.
+    pub(super) has_begun: Arc<AtomicBool>,
     /// Cancelled when the connection must close.
     pub(super) evicted: CancellationToken,
     strangers: Arc<Strangers>,
@@ -118,7 +119,7 @@ impl Table {
     fn insert(&mut self, address: IpAddr, strangers: &Arc<Strangers>) -> StrangerPlace {
         let place = StrangerPlace {
             id: self.next_id,
-            has_sent: Arc::default(),
+            has_begun: Arc::default(),
             evicted: CancellationToken::new(),
             strangers: Arc::clone(strangers),
         };
@@ -128,15 +129,15 @@ impl Table {
             id: place.id,
             address,
             since: Instant::now(),
-            has_sent: Arc::clone(&place.has_sent),
+            has_begun: Arc::clone(&place.has_begun),
             evicted: place.evicted.clone(),
         });
         place
     }
 
     /// Evicts a peer of the address that holds most, the newcomer counted, if that is more than
-    /// `share`. Otherwise evicts a peer of any address that has had its time. Returns whether there
-    /// was one.
+    /// `share`: the oldest of those that have sent a frame or of the others, whichever are more.
+    /// Otherwise evicts a peer of any address that has had its time. Returns whether there was one.
     fn evict(&mut self, share: usize, newcomer: Option<IpAddr>) -> bool {
         let with_newcomer = |(address, held): (&IpAddr, &usize)| {
             (held + usize::from(newcomer == Some(*address)), *address)
@@ -145,8 +146,14 @@ impl Table {
         let victim = match most {
             Some((held, address)) if held > share => {
                 let own = |each: &Stranger| each.address == address;
-                let silent = self.oldest(|each| own(each) && each.is_silent());
-                silent.or_else(|| self.oldest(own))
+                let begun = |each: &Stranger| own(each) && each.has_begun();
+                let begun_count = self.present.iter().filter(|each| begun(each)).count();
+                let first = if begun_count * 2 > held {
+                    self.oldest(begun)
+                } else {
+                    self.oldest(|each| own(each) && !each.has_begun())
+                };
+                first.or_else(|| self.oldest(own))
             }
             Some(_) | None => {
                 let unfinished = |each: &Stranger| each.since.elapsed() >= UNFINISHED_AGE;
@@ -178,9 +185,13 @@ impl Table {
 }
 
 impl Stranger {
-    /// Returns whether the peer has sent nothing for a moment.
+    fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the peer has sent no whole frame for a moment.
     fn is_silent(&self) -> bool {
-        !self.has_sent.load(Ordering::Relaxed) && self.since.elapsed() >= SILENT_AGE
+        !self.has_begun() && self.since.elapsed() >= SILENT_AGE
     }
 }
 
@@ -237,15 +248,15 @@ mod tests {
         (0..places.len()).filter(is_evicted).collect()
     }
 
-    fn sent(place: &StrangerPlace) {
-        place.has_sent.store(true, Ordering::Relaxed);
+    fn begin(place: &StrangerPlace) {
+        place.has_begun.store(true, Ordering::Relaxed);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_silent_peer_goes_first_and_none_before_its_time() {
         let strangers = strangers(20);
         let places = filled(&strangers);
-        sent(&places[0]);
+        begin(&places[0]);
         assert!(try_admit(&strangers, "10.0.0.1").is_none());
         advance(SILENT_AGE).await;
         let newcomer = try_admit(&strangers, "10.0.0.1").unwrap();
@@ -258,10 +269,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_has_sent_something_goes_when_it_takes_too_long() {
+    async fn a_peer_that_has_begun_something_goes_when_it_takes_too_long() {
         let strangers = strangers(20);
         let places = filled(&strangers);
-        places.iter().for_each(sent);
+        places.iter().for_each(begin);
         advance(SILENT_AGE).await;
         assert!(try_admit(&strangers, "10.0.0.1").is_none());
         strangers.admit("10.0.0.1".parse().unwrap()).await;
@@ -275,7 +286,7 @@ mod tests {
         let attackers = ["10.0.0.1", "10.0.0.2", "::ffff:10.0.0.3"];
         let take = |n: usize| try_admit(&strangers, attackers[n % attackers.len()]).unwrap();
         let places: Vec<StrangerPlace> = (0..20).map(take).collect();
-        places.iter().for_each(sent);
+        places.iter().for_each(begin);
         let others: Vec<StrangerPlace> = (0..10)
             .map(|n| try_admit(&strangers, &format!("10.0.1.{n}")).unwrap())
             .collect();
@@ -293,14 +304,31 @@ mod tests {
             (0..10).map(admit).collect()
         };
         let (first, second) = (ten("10.0.0.1"), ten("10.0.0.2"));
-        sent(&first[0]);
         let newcomer = try_admit(&strangers, "10.0.0.1").unwrap();
         assert_eq!((evicted(&first), evicted(&second)), (vec![0], vec![]));
-        advance(SILENT_AGE).await;
-        sent(&first[1]);
-        let _another = try_admit(&strangers, "10.0.0.1").unwrap();
-        assert_eq!((evicted(&first), evicted(&second)), (vec![0, 2], vec![]));
         assert!(!newcomer.evicted.is_cancelled());
+    }
+
+    /// Attackers at the same address have sent nothing, or more than the honest peer.
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_survives_newcomers_that_are_not_as_far() {
+        for honest_begins in [true, false] {
+            let strangers = strangers(20);
+            let admit = || try_admit(&strangers, "10.0.0.1").unwrap();
+            let honest = admit();
+            if honest_begins {
+                begin(&honest);
+            }
+            let mut others = Vec::new();
+            for _ in 0..100 {
+                let other = admit();
+                if !honest_begins {
+                    begin(&other);
+                }
+                others.push(other);
+            }
+            assert!(!honest.evicted.is_cancelled(), "{honest_begins}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
