@@ -4,6 +4,11 @@
 //! `NM_AGENT_SOAK_S` is the length in seconds, 5 by default. From 60 seconds on the test also
 //! claims that no polite call took a second, which a short run on a busy machine cannot. The
 //! figures go to standard error (`--nocapture`).
+//!
+//! What the agent uses afterwards is compared with an agent that has served the same polite peers
+//! for a fifth of the time, so that what is compared is what the attacks left: threads that launch
+//! and delete start when many containers do so at once, and end with the agent. What a node keeps
+//! for a time by contract, used tokens and ended containers, it keeps for half a minute here.
 
 mod polite;
 mod strangers;
@@ -21,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use records::{ApplicationAttemptId, ApplicationId, NodeId};
 use test_support::scripted::{ScriptedAm, ScriptedRm};
+use test_support::{Allocation, now_ms};
 use wire::token::Token;
 
 use self::polite::Polite;
@@ -41,6 +47,18 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Longest polite call that a long soak accepts.
 const CALL_MAX: Duration = Duration::from_secs(1);
+
+/// Containers that the polite master starts in one call, of either type, before the measuring.
+const AT_ONCE: usize = 16;
+
+/// Life of the tokens that start containers, in milliseconds. Used ones stay known for as long.
+const TOKEN_LIFE_MS: i64 = 30_000;
+
+/// Time for which a node remembers that containers have ended, in milliseconds.
+const TRACKED_MS: i64 = 30_000;
+
+/// Part of the soak's length for which the polite peers are alone before the measuring.
+const ALONE: u32 = 5;
 
 /// Deadline for the agent to give everything back. Idle threads of the runtime end after 10 s, and
 /// peers that vanish are noticed within a minute.
@@ -69,8 +87,8 @@ impl Field<'_> {
         drop(waited.unwrap());
     }
 
-    fn end(&self) {
-        *self.is_over.lock().unwrap() = true;
+    fn set_over(&self, is_over: bool) {
+        *self.is_over.lock().unwrap() = is_over;
         self.over.notify_all();
     }
 
@@ -93,6 +111,13 @@ struct Attack {
     round: Box<dyn FnMut(&Field<'_>) -> u64 + Send>,
 }
 
+/// Returns a new guaranteed container whose token does not live long.
+fn allocate(am: &ScriptedAm) -> Allocation {
+    let mut allocation = am.allocate();
+    allocation.expires_ms = now_ms() + TOKEN_LIFE_MS;
+    allocation
+}
+
 fn attack(name: &'static str, round: impl FnMut(&Field<'_>) -> u64 + Send + 'static) -> Attack {
     let round = Box::new(round);
     Attack { name, round }
@@ -109,6 +134,10 @@ fn polite_peers_notice_nothing_of_all_attacks_together() {
             "yarn.nodemanager.opportunistic-containers-max-queue-length",
             200,
         );
+        properties.set(
+            "yarn.nodemanager.duration-to-track-stopped-containers",
+            TRACKED_MS,
+        );
     });
     let cluster = &limited.cluster;
     cluster.rm.with(|tracker| tracker.acknowledge_all = true);
@@ -122,25 +151,29 @@ fn polite_peers_notice_nothing_of_all_attacks_together() {
     };
     std::fs::create_dir(&field.folder).unwrap();
     let log = polite::write_log(&cluster.am, &cluster.rm, length);
-    let polite = Polite::new(
-        ScriptedAm::connect_as(POLITE_USER, &cluster.rm, 2),
-        log.clone(),
-    );
+    let polite = |application| {
+        let am = ScriptedAm::connect_as(POLITE_USER, &cluster.rm, application);
+        Polite::new(am, log.clone())
+    };
     let mut attacks = strangers::attacks();
     attacks.extend(tenant::attacks(&field));
     attacks.extend(web::attacks(&log));
-    // What is allocated once stays: each attack has its turn before the measuring begins, and the
-    // threads that launch opportunistic containers start with the first one.
-    let first = cluster.am.allocate().opportunistic();
-    cluster.rm.wait_completed(cluster.am.start(&first, "true"));
+    // What is allocated once stays: each attack has its turn before the measuring begins.
     for attack in &mut attacks {
         (attack.round)(&field);
     }
     let pid = cluster.node.process.id();
+    let alone = polite(2);
+    alone.start_many(&cluster.rm, AT_ONCE);
+    soak(&field, Vec::new(), &alone, length / ALONE, pid);
+    alone.assert_served();
+    eprint!("alone:\n{alone}");
     let before = usage::settled(pid);
+    let polite = polite(3);
     let counts = soak(&field, attacks, &polite, length, pid);
     print_figures(&before, &counts, &polite, length);
-    let after = usage::wait_back(pid, &before, BACK_DEADLINE);
+    let serves = || cluster.assert_serves();
+    let after = usage::wait_back(pid, &before, BACK_DEADLINE, serves);
     eprintln!("after:  {after:?}");
     assert!(
         counts.attacks.values().all(|count| *count > 0),
@@ -174,6 +207,7 @@ fn soak(
         .iter()
         .map(|attack| (attack.name, AtomicU64::new(0)))
         .collect();
+    field.set_over(false);
     let end = Instant::now() + length;
     let mut peak = Usage::of(pid);
     thread::scope(|scope| {
@@ -190,7 +224,7 @@ fn soak(
             field.pause(Duration::from_millis(250));
             peak = peak.max(Usage::of(pid));
         }
-        field.end();
+        field.set_over(true);
     });
     let attacks = made
         .into_iter()

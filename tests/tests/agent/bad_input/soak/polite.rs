@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{setsockopt, sockopt};
 use records::ContainerId;
 use test_support::scripted::{ScriptedAm, ScriptedRm};
+use test_support::{Allocation, LaunchContext};
 use tests::http;
 
-use super::{Field, POLITE_USER};
+use super::{Field, POLITE_USER, allocate};
 
 /// Pause between two turns of a polite peer.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -78,6 +79,23 @@ impl Polite {
         }
     }
 
+    /// Runs many containers that start in one call, of either type.
+    pub(super) fn start_many(&self, rm: &ScriptedRm, count: usize) {
+        let ended = |id| rm.wait_completed(id);
+        for is_opportunistic in [false, true] {
+            let allocate = |_| match is_opportunistic {
+                true => allocate(&self.am).opportunistic(),
+                false => allocate(&self.am),
+            };
+            let allocations: Vec<Allocation> = (0..count).map(allocate).collect();
+            let ids: Vec<ContainerId> = allocations.iter().map(|each| each.id).collect();
+            let command = |allocation| (allocation, LaunchContext::command("true"));
+            let containers = allocations.into_iter().map(command).collect();
+            self.am.start_all(containers).unwrap();
+            ids.into_iter().for_each(|id| drop(ended(id)));
+        }
+    }
+
     /// Starts each peer; all stop when the soak is over.
     pub(super) fn start<'scope>(
         &'scope self,
@@ -112,9 +130,9 @@ impl Polite {
         self.timed("connect", || {
             ScriptedAm::open(field.rm, &field.node, &token)
         });
-        let allocation = self.am.allocate();
+        let allocation = allocate(&self.am);
         let id: Option<ContainerId> = self.timed("startContainers", || {
-            let context = test_support::LaunchContext::command("exec sleep 600");
+            let context = LaunchContext::command("exec sleep 600");
             self.am.try_start(&allocation, context)
         });
         let Some(id) = id else { return };

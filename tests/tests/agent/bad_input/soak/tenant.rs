@@ -13,7 +13,7 @@ use wire::proto::hadoop_yarn::{ContainerUpdateRequestProto, GetLocalizationStatu
 use wire::protocol::container_management::{GetLocalizationStatuses, PROTOCOL, UpdateContainer};
 
 use super::strangers::{ELSEWHERE, connect};
-use super::{Attack, Field, TENANT, attack, zip_bomb};
+use super::{Attack, Field, TENANT, allocate, attack, zip_bomb};
 use crate::bad_input::limits::{calls_with_long_answers, prove, send_unread};
 use crate::bad_input::localization::endless_archive;
 
@@ -115,12 +115,15 @@ fn unread_answers(field: &Field<'_>) -> u64 {
 
 fn repeated_ids(field: &Field<'_>, am: &ScriptedAm) -> u64 {
     let mut context = LaunchContext::command("exec sleep 600");
+    // One file: each change of it would be one more resource of the cache.
     let file = field.folder.join("file");
-    std::fs::write(&file, "x").unwrap();
+    if !file.exists() {
+        std::fs::write(&file, "x").unwrap();
+    }
     for link in 0..1_000 {
         context = context.file(&format!("link-{link}"), &file);
     }
-    let Ok(id) = am.try_start(&am.allocate().opportunistic(), context) else {
+    let Ok(id) = am.try_start(&allocate(am).opportunistic(), context) else {
         return 0;
     };
     let request = GetLocalizationStatusesRequestProto {
@@ -133,7 +136,7 @@ fn repeated_ids(field: &Field<'_>, am: &ScriptedAm) -> u64 {
 }
 
 fn repeated_updates(field: &Field<'_>, am: &ScriptedAm) -> u64 {
-    let mut allocation = am.allocate().opportunistic();
+    let mut allocation = allocate(am).opportunistic();
     let context = LaunchContext::command("exec sleep 600");
     let Ok(id) = am.try_start(&allocation, context) else {
         return 0;
@@ -158,7 +161,7 @@ fn hold_containers(
 ) -> u64 {
     let started: Vec<ContainerId> = (0..count)
         .filter_map(|_| {
-            am.try_start(&am.allocate().opportunistic(), context.clone())
+            am.try_start(&allocate(am).opportunistic(), context.clone())
                 .ok()
         })
         .collect();
