@@ -1,18 +1,17 @@
 //! MapReduce's own client, ApplicationMaster and tasks, whose reducers fetch from the node's
 //! shuffle.
 
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use tests::client::Client;
 use tests::cluster::{SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::map_reduce;
+use tests::node::{Node, NodeKind};
 use tests::rm::RmKind;
 
 use crate::interop::start_cluster;
-
-/// Deadline for a job of a dozen tasks, each of which is a JVM's start.
-const JOB_DEADLINE: Duration = Duration::from_secs(300);
 
 with_each_rm!(pi_is_estimated_by_maps_and_a_reduce_that_fetches_from_this_node);
 
@@ -34,10 +33,79 @@ fn pi_is_estimated_by_maps_and_a_reduce_that_fetches_from_this_node(rm: &RmKind)
     let memory_mb = used.used_resources.map_or(0, |used| used.memory());
     assert!(memory_mb >= i64::from(2 * SLOT_MB), "{memory_mb} MiB");
 
-    let outcome = pi.outcome(JOB_DEADLINE);
+    let outcome = pi.outcome(map_reduce::JOB_DEADLINE);
     assert!(outcome.succeeded, "{}", outcome.log);
     // Of 40 samples: four maps of ten, as Hadoop's NodeManager gives too.
     let estimate = "Estimated value of Pi is 3.40000000000000000000";
     assert!(outcome.log.contains(estimate), "{}", outcome.log);
     assert!(outcome.log.contains("Shuffled Maps =4"), "{}", outcome.log);
+}
+
+/// Returns the shuffle servers that reducers on a node fetched from, as `host:port`.
+fn fetched_from(node: &Node, application_id: &str) -> BTreeSet<String> {
+    let logs = node.logs(application_id).files("syslog.shuffle");
+    let freed = |line: &str| {
+        let (before, _) = line.split_once(" freed by fetcher")?;
+        before.rsplit(' ').next().map(str::to_owned)
+    };
+    let lines = logs.values().flat_map(|log| log.lines());
+    lines.filter_map(freed).collect()
+}
+
+/// Writes six files of words below `folder`, and returns how often each word occurs in them.
+fn write_words(folder: &std::path::Path) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    fs::create_dir(folder).unwrap();
+    for file in 0..6_u32 {
+        let words: Vec<_> = (0..500)
+            .map(|n| format!("w{}", n * n * (file + 3) % 97))
+            .collect();
+        for word in &words {
+            *counts.entry(word.clone()).or_default() += 1;
+        }
+        fs::write(folder.join(file.to_string()), words.join(" ")).unwrap();
+    }
+    counts
+}
+
+#[test]
+fn reducers_on_a_java_node_and_on_ours_fetch_from_both() {
+    tests::require!(java, hadoop);
+    // Neither node has slots for all six maps, nor for all six reducers.
+    let options = map_reduce::with_shuffle(Options::default());
+    let cluster = start_cluster(&RmKind::Hadoop, 4, options);
+    let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
+    let (words, counts) = (
+        cluster.lab.folder().join("words"),
+        cluster.lab.folder().join("counts"),
+    );
+    let expected = write_words(&words);
+    let mut job = map_reduce::start(
+        &cluster.lab,
+        "wordcount",
+        [
+            "wordcount",
+            "-Dmapreduce.job.reduces=6",
+            "-Dmapreduce.job.reduce.slowstart.completedmaps=1.0",
+            words.to_str().unwrap(),
+            counts.to_str().unwrap(),
+        ],
+    );
+    let id = job.application_id();
+    job.assert_succeeds(map_reduce::JOB_DEADLINE);
+    let mut counted = BTreeMap::new();
+    for part in 0..6 {
+        let text = fs::read_to_string(counts.join(format!("part-r-{part:05}"))).unwrap();
+        counted.extend(text.lines().map(|line| {
+            let (word, count) = line.split_once('\t').unwrap();
+            (word.to_owned(), count.parse().unwrap())
+        }));
+    }
+    assert_eq!(counted, expected);
+    let servers = [&cluster.node, &java].map(|node| fetched_from(node, &id));
+    assert!(
+        servers.iter().all(|servers| servers.len() == 2),
+        "{servers:?}"
+    );
+    assert_eq!(servers[0], servers[1]);
 }

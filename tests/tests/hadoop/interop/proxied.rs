@@ -47,7 +47,7 @@ fn try_connect(port: u16, token: &Token) -> Result<(), RpcError> {
 with_each_rm!(
     a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only,
     a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own,
-    a_map_reduce_master_registers_and_allocates_through_the_proxy,
+    the_maps_of_pi_are_opportunistic_through_the_proxy,
 );
 
 fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only(
@@ -158,28 +158,32 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
 }
 
 /// Configures the client with the proxy of the node: MapReduce's configuration travels with the
-/// job.
-fn a_map_reduce_master_registers_and_allocates_through_the_proxy(rm: &RmKind) {
+/// job. Of each hundred maps, MapReduce makes the first 40 opportunistic: here all ten.
+fn the_maps_of_pi_are_opportunistic_through_the_proxy(rm: &RmKind) {
+    let options = map_reduce::with_shuffle(distributed(Options::default()));
     // The ApplicationMaster takes two slots.
-    let mut cluster = start_cluster(rm, 4, distributed(Options::default()));
+    let mut cluster = start_cluster(rm, 8, options);
     let proxy = format!("localhost:{}", cluster.node.site.ports.amrm_proxy);
     cluster
         .lab
         .set("yarn.resourcemanager.scheduler.address", proxy);
-    let mut pi = map_reduce::start_pi(&cluster.lab, "proxied-pi", 1);
-    let id = pi.application_id();
-    let _ = cluster.rm.wait_application(&id, "RUNNING", STATE_DEADLINE);
-    wait::until("its calls through the proxy", STATE_DEADLINE, || {
-        let of = |method: &str| {
-            let series =
-                format!("nm_agent_amrmproxy_calls_total{{method=\"{method}\",outcome=\"ok\"}}");
-            cluster.node.metric(&series)
-        };
-        let calls = (of("registerApplicationMaster")?, of("allocate")?);
-        wait::check(calls.0 >= 1.0 && calls.1 >= 3.0, format!("{calls:?}"))
+    let share = "-Dmapreduce.job.num-opportunistic-maps-percent=40";
+    let mut pi = map_reduce::start(&cluster.lab, "proxied-pi", ["pi", share, "10", "100"]);
+    let outcome = pi.outcome(map_reduce::JOB_DEADLINE);
+    assert!(outcome.succeeded, "{}", outcome.log);
+    let estimate = "Estimated value of Pi is 3.14800000000000000000";
+    assert!(outcome.log.contains(estimate), "{}", outcome.log);
+    // A map whose result the ApplicationMaster has may end by itself or with the application.
+    let ended = |outcome: &str| {
+        let name = "nm_agent_container_completions_total";
+        let labels = format!("execution_type=\"opportunistic\",outcome=\"{outcome}\"");
+        cluster.node.metric(&format!("{name}{{{labels}}}"))
+    };
+    wait::until("the ends of ten opportunistic maps", STATE_DEADLINE, || {
+        let mut ends = ended("succeeded")?;
+        ends += ended("killed_by_appmaster")? + ended("killed_after_app_completion")?;
+        wait::check(ends >= 10.0, ends.to_string())
     });
-    cluster.rm.kill_application(&cluster.lab, &id);
-    let _ = cluster.rm.wait_application(&id, "KILLED", STATE_DEADLINE);
 }
 
 #[test]
