@@ -276,7 +276,8 @@ pub enum LaunchEvent {
         pid: i32,
         /// Duration of each phase of the launch.
         timings: LaunchTimings,
-        /// Lines for the diagnostics about signals that were asked for before the process was known.
+        /// Lines for the diagnostics about signals that were asked for before the process was
+        /// known.
         signals: Vec<String>,
     },
     /// No process came to be; nothing more will be said of this launch.

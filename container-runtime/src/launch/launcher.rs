@@ -214,7 +214,8 @@ impl Launcher {
     /// Signals a container's process group. Returns the line for the container's diagnostics, or
     /// `None` where nothing is sent: the container is unknown, or its process is not known yet. In
     /// the second case the signal is sent as soon as it is, and the line comes with
-    /// [`LaunchEvent::Launched`] (Hadoop: `ContainerLaunch.signalContainer`, which waits for the pid).
+    /// [`LaunchEvent::Launched`] (Hadoop: `ContainerLaunch.signalContainer`, which waits for the
+    /// pid).
     #[must_use]
     pub fn signal(&self, id: ContainerId, user: &str, command: ContainerSignal) -> Option<String> {
         let user = user.to_owned();
