@@ -52,16 +52,19 @@ impl Core {
     /// Hadoop's order: everything in memory that is not done, then every completion that no
     /// answered heartbeat carried.
     pub(super) fn heartbeat_statuses(&mut self) -> Vec<ContainerStatusProto> {
-        let mut statuses: Vec<_> = self
+        let completed = self.ledger.take_for_heartbeat();
+        // A status has hundreds of bytes, which a growing list would move several times.
+        let mut statuses = Vec::with_capacity(self.containers.len() + completed.len());
+        let living = self
             .scheduler
             .containers()
             .filter(|view| view.state.container_state() != ContainerState::Complete)
             .filter_map(|view| {
                 let record = self.containers.get(&view.spec.id)?;
                 Some(self.status(view, record))
-            })
-            .collect();
-        statuses.extend(self.ledger.take_for_heartbeat());
+            });
+        statuses.extend(living);
+        statuses.extend(completed);
         let texts = statuses
             .iter_mut()
             .filter_map(|status| status.diagnostics.as_mut());
