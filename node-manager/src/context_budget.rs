@@ -201,6 +201,7 @@ fn memory_bytes(context: &LaunchContext) -> u64 {
     let services: usize = services
         .map(|(name, data)| text(name) + data.0.len() + TEXT_OVERHEAD_BYTES)
         .sum();
+    let acls = context.acls.iter().map(|(_, list)| text(list));
     let environment = context.environment.iter();
     let environment: usize = environment
         .map(|(name, value)| text(name) + text(value))
@@ -216,6 +217,7 @@ fn memory_bytes(context: &LaunchContext) -> u64 {
     let total = size_of::<HeldContext>()
         + commands
         + services
+        + acls.sum::<usize>()
         + environment
         + resources
         + codes
@@ -242,6 +244,8 @@ fn resource_bytes(resource: &ResourceSpec) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use log_aggregation::aggregated_log::AccessType;
+
     use super::*;
 
     /// Returns a context of this size, if the size is not too small for one.
@@ -250,6 +254,14 @@ mod tests {
         let own = usize::try_from(memory_bytes(&context)).unwrap();
         context.credentials = vec![0; bytes - own];
         context
+    }
+
+    #[test]
+    fn access_control_lists_count() {
+        let mut context = LaunchContext::default();
+        let before = memory_bytes(&context);
+        context.acls = vec![(AccessType::ViewApp, "x".repeat(1000))];
+        assert!(memory_bytes(&context) >= before + 1000);
     }
 
     fn budget(bytes_max: u64, node_bytes_max: u64) -> Arc<ContextBudget> {

@@ -10,9 +10,9 @@ use log_aggregation::aggregated_log::{AccessType, Acls};
 use wire::credentials::Credentials;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{
-    ApplicationAccessTypeProto, ContainerLaunchContextProto, ContainerRetryContextProto,
-    ContainerRetryPolicyProto, LocalResourceProto, LocalResourceTypeProto,
-    LocalResourceVisibilityProto, StringLocalResourceMapProto,
+    ApplicationAccessTypeProto, ApplicationAclMapProto, ContainerLaunchContextProto,
+    ContainerRetryContextProto, ContainerRetryPolicyProto, LocalResourceProto,
+    LocalResourceTypeProto, LocalResourceVisibilityProto, StringLocalResourceMapProto,
 };
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
@@ -21,6 +21,9 @@ use sched::{ContainerRetryContext, RetryOn};
 
 /// Exit statuses that a container can have. Other codes of a retry policy match no end.
 const EXIT_STATUSES: RangeInclusive<i32> = ContainerExitStatus::INVALID.0..=255;
+
+/// Bytes of an access control list, which is kept while its application runs: a thousand users.
+const ACL_BYTES_MAX: usize = 16 * 1024;
 
 /// Commands of a container, with the environment, files and credentials that they need.
 #[derive(Clone, Default)]
@@ -88,17 +91,7 @@ impl LaunchContext {
                 .collect(),
             resources,
             credentials,
-            acls: context
-                .application_ac_ls
-                .into_iter()
-                .filter_map(|entry| {
-                    let access = match entry.access_type() {
-                        ApplicationAccessTypeProto::AppaccessViewApp => AccessType::ViewApp,
-                        ApplicationAccessTypeProto::AppaccessModifyApp => AccessType::ModifyApp,
-                    };
-                    Some((access, entry.acl?))
-                })
-                .collect(),
+            acls: read_acls(context.application_ac_ls),
             service_data: context
                 .service_data
                 .into_iter()
@@ -126,6 +119,32 @@ pub(crate) fn read_resources(
         read_resource(entry.key.unwrap_or_default(), entry.value)
     };
     resources.into_iter().map(read).collect()
+}
+
+/// Reads who may see and end the application; of several lists for one right the last counts, as in
+/// Hadoop. A list that is too long is left out, so that nobody but user and administrators has it.
+fn read_acls(entries: Vec<ApplicationAclMapProto>) -> Acls {
+    let mut acls = BTreeMap::new();
+    for entry in entries {
+        let access = match entry.access_type() {
+            ApplicationAccessTypeProto::AppaccessViewApp => AccessType::ViewApp,
+            ApplicationAccessTypeProto::AppaccessModifyApp => AccessType::ModifyApp,
+        };
+        acls.insert(access, entry.acl.unwrap_or_default());
+    }
+    acls.retain(|access, list| {
+        let fits = list.len() <= ACL_BYTES_MAX;
+        if !fits {
+            let (access, bytes) = (access.as_str(), list.len());
+            tracing::warn!(
+                access,
+                bytes,
+                "an access control list is too long and left out"
+            );
+        }
+        fits
+    });
+    acls.into_iter().collect()
 }
 
 fn read_resource(
@@ -198,4 +217,24 @@ fn read_retry(context: ContainerRetryContextProto) -> ContainerRetryContext {
 
 fn yarn_exception(message: String) -> RemoteException {
     RemoteException::new(HadoopException::YarnException, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_list_of_a_right_counts_unless_it_is_too_long() {
+        let entry = |access: ApplicationAccessTypeProto, list: &str| ApplicationAclMapProto {
+            access_type: Some(access.into()),
+            acl: Some(list.to_owned()),
+        };
+        use ApplicationAccessTypeProto::{AppaccessModifyApp, AppaccessViewApp};
+        let acls = read_acls(vec![
+            entry(AppaccessViewApp, "ann"),
+            entry(AppaccessModifyApp, &"x".repeat(ACL_BYTES_MAX + 1)),
+            entry(AppaccessViewApp, "bob ops"),
+        ]);
+        assert_eq!(acls, [(AccessType::ViewApp, "bob ops".to_owned())]);
+    }
 }
