@@ -32,12 +32,13 @@ pub mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now, Priority};
-use role_history::{RoleId, Snapshot};
+use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now, Priority};
+use role_history::{CompletedContainer, RoleId, Snapshot};
 use sched::HostPreferences;
 use wire::exception::RemoteException;
+use wire::raw_message::RawMessage;
 
-use self::asks::{AskKey, Asks, Plan};
+use self::asks::{AskKey, Asks, Plan, Stated};
 use self::files::HistoryNews;
 use self::opt_in::OptIn;
 use self::policy::Policies;
@@ -47,7 +48,9 @@ use self::view::{HistorySource, RoleHistoryView};
 use crate::calls::Calls;
 use crate::config::HistoryConfig;
 use crate::fields::allocate_request;
-use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
+use crate::interceptor::{
+    Action, AmMethod, Context, Interceptor, Outcome, Pass, Request, Response,
+};
 use crate::observe::{HistoryEvent, Observation};
 use crate::store::Part;
 
@@ -91,6 +94,13 @@ pub struct ServiceHistory {
     view: RoleHistoryView,
     viewed_at: Option<MonoMillis>,
     is_unpersisted: bool,
+    /// Whether the nodes to name may differ from those that the ResourceManager has. Where they do
+    /// not, a call with thousands of outstanding containers is as quick as one with none.
+    is_naming_due: bool,
+    /// Whether the ResourceManager may have executed the current call before.
+    is_retry: bool,
+    /// Containers that the last answer brought for asks. The AM may not have got the answer.
+    counted: Vec<(ContainerId, String, AskKey)>,
 }
 
 impl ServiceHistory {
@@ -123,6 +133,9 @@ impl ServiceHistory {
             view: RoleHistoryView::new(&opt_in, attempt, user),
             viewed_at: None,
             is_unpersisted: false,
+            is_naming_due: true,
+            is_retry: false,
+            counted: Vec::new(),
             opt_in,
         }
     }
@@ -133,8 +146,7 @@ impl ServiceHistory {
     }
 
     fn role_of(&mut self, key: AskKey) -> Option<RoleId> {
-        self.service
-            .role_of(RoleKey::new(key.priority, key.request_id))
+        self.service.role_of(RoleKey::of(key))
     }
 
     /// Brings the numbers that roles want in line with the AM's asks.
@@ -158,78 +170,85 @@ impl ServiceHistory {
         }
     }
 
-    /// Returns the plan of each ask: the hosts of its role's plan, which asks of one role share.
-    fn plans_by_ask(&mut self, now: MonoMillis) -> BTreeMap<AskKey, Plan> {
-        if let Some(plans) = self.service.plans(now) {
-            self.plans = plans;
-        }
-        let asks: Vec<_> = self
-            .asks
-            .iter()
-            .filter(|(key, ask)| self.is_planned(*key, ask) && ask.wanted > 0)
-            .map(|(key, ask)| (key, ask.wanted))
-            .collect();
-        let mut used: BTreeMap<RoleId, usize> = BTreeMap::new();
-        let mut by_ask = BTreeMap::new();
-        for (key, wanted) in asks {
-            let Some(role) = self.role_of(key) else {
-                continue;
+    /// Returns the asks of one kind whose nodes this node chooses, each with its role and with the
+    /// hosts of its role's plan. A role's guaranteed ask has the first of them.
+    fn planned(&self, is_guaranteed: bool) -> impl Iterator<Item = (AskKey, RoleId, Plan)> {
+        let asks = self.asks.iter();
+        let asks = asks.filter(move |(key, ask)| {
+            key.is_guaranteed() == is_guaranteed && ask.wanted > 0 && self.is_planned(*key, ask)
+        });
+        asks.filter_map(|(key, ask)| {
+            let role = self.service.known_role(RoleKey::of(key))?;
+            let plan = self.plans.get(&role)?;
+            let before = if key.is_guaranteed() {
+                0
+            } else {
+                self.asks.wanted(key.guaranteed())
             };
-            let Some(plan) = self.plans.get(&role) else {
-                continue;
+            let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+            let hosts = plan.hosts.iter().skip(count(before));
+            let plan = Plan {
+                hosts: hosts.take(count(ask.wanted)).cloned().collect(),
+                is_strict: plan.is_strict,
             };
-            let used = used.entry(role).or_default();
-            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-            let hosts: Vec<_> = plan
-                .hosts
-                .iter()
-                .skip(*used)
-                .take(wanted)
-                .cloned()
-                .collect();
-            *used += hosts.len();
-            let is_strict = plan.is_strict;
-            by_ask.insert(key, Plan { hosts, is_strict });
-        }
-        by_ask
+            Some((key, role, plan))
+        })
     }
 
     /// Prefers the nodes of the history in opportunistic asks. A host is given up for a wait that
     /// is estimated to be longer than the role would wait for it in vain.
-    fn preferences(&mut self, plans: &BTreeMap<AskKey, Plan>) -> HostPreferences {
+    fn preferences(&self) -> HostPreferences {
         let mut preferences = HostPreferences::new(self.service.placement_timeout_ms());
-        for (key, plan) in plans.iter().filter(|(key, _)| !key.is_guaranteed()) {
-            if let Some(role) = self.role_of(*key) {
-                let hosts = self.service.preferred(role, plan);
-                preferences.set(Priority(key.priority), key.request_id, hosts);
-            }
+        for (key, role, plan) in self.planned(false) {
+            let hosts = self.service.preferred(role, &plan);
+            preferences.set(Priority(key.priority), key.request_id, hosts);
         }
         preferences
     }
 
     fn allocate(&mut self, request: &mut Request, now: Now, actions: &mut Vec<Action>) {
         let id = request.message.int32(allocate_request::RESPONSE_ID);
-        self.calls.begin(id.unwrap_or(0));
+        self.is_retry = self.calls.begin(id.unwrap_or(0));
+        let message = &mut request.message;
+        if self.calls.is_repeat {
+            let stated = Stated::of(message);
+            self.asks.make_strict(message, &stated);
+            return;
+        }
         let escalated = self.service.tick(now);
         observe(actions, HistoryEvent::Escalated, escalated);
-        let stated = self.asks.state_all(&request.message);
+        let stated = self.asks.state_all(message);
         if stated.is_taken {
             self.set_wanted(now);
             self.is_unpersisted = true;
         }
-        let plans = self.plans_by_ask(now.mono);
-        request.preferences = self.preferences(&plans);
-        let named = plans.into_iter().filter(|(key, _)| key.is_guaranteed());
-        let is_changed =
-            self.asks
-                .name_nodes(&mut request.message, &stated, &named.collect(), |host| {
-                    rack_of(&self.racks, host)
-                });
-        self.is_unpersisted |= is_changed && self.opt_in.is_guaranteed;
+        if self.is_retry {
+            self.asks.name_again(message, &stated);
+        } else {
+            self.name_nodes(message, &stated, now);
+        }
+        request.preferences = self.preferences();
         let releases = self.to_release.iter().map(|id| received::encode_id(*id));
         request
             .message
             .extend(allocate_request::RELEASE, releases.collect::<Vec<_>>());
+    }
+
+    /// Names nodes in the guaranteed asks of a request, whose lines state this.
+    fn name_nodes(&mut self, message: &mut RawMessage, stated: &Stated, now: Now) {
+        if let Some(plans) = self.service.plans(now.mono) {
+            self.plans = plans;
+            self.is_naming_due = true;
+        }
+        self.is_naming_due |= stated.is_taken;
+        if !self.is_naming_due {
+            return;
+        }
+        let plans = self.planned(true).map(|(key, _, plan)| (key, plan));
+        let plans = plans.collect();
+        let rack_of = |host: &str| rack_of(&self.racks, host);
+        let is_changed = self.asks.name_nodes(message, stated, &plans, rack_of);
+        self.is_unpersisted |= is_changed && self.opt_in.is_guaranteed;
     }
 
     /// Takes the answer to an `allocate`.
@@ -241,6 +260,7 @@ impl ServiceHistory {
         }
         self.calls.complete();
         self.asks.commit();
+        self.is_naming_due = self.is_retry;
         self.to_release.clear();
         for ended in self.ended_surplus.drain(..) {
             self.surplus.remove(&ended);
@@ -248,15 +268,21 @@ impl ServiceHistory {
         self.ended_surplus = answer.remove_ended(&self.surplus);
         for (host, rack) in answer.racks() {
             if self.racks.contains_key(&host) || self.racks.len() < RACKS_MAX {
-                self.racks.insert(host, rack);
+                let before = self.racks.insert(host, Arc::clone(&rack));
+                self.is_naming_due |= before != Some(rack);
             }
         }
         let now = context.now;
         self.service.report(&answer.reports(), now);
         let mut received = Vec::new();
+        self.counted.clear();
         for (container, host, key) in answer.allocated() {
+            if self.asks.wanted(key) > 0 {
+                self.counted.push((container, host.clone(), key));
+            }
             let rack = rack_of(&self.racks, &host);
             let is_surplus = self.asks.receive(key, &host, &rack);
+            self.is_naming_due = true;
             if is_surplus && self.surplus.len() < SURPLUS_MAX {
                 self.surplus.insert(container);
                 self.to_release.insert(container);
@@ -274,6 +300,23 @@ impl ServiceHistory {
         self.set_wanted(now);
         self.asks.end_call();
         on_history
+    }
+
+    /// Takes back what the last answer brought: its containers ended with the ResourceManager that
+    /// allocated them, and the AM still wants others.
+    fn take_back(&mut self, now: Now) {
+        let mut ended = Vec::new();
+        for (container, host, key) in std::mem::take(&mut self.counted) {
+            let rack = rack_of(&self.racks, &host);
+            self.asks.take_back(key, &host, &rack);
+            ended.push(CompletedContainer {
+                container,
+                exit_status: ContainerExitStatus::ABORTED,
+                diagnostics: String::new(),
+            });
+        }
+        self.service.complete(ended, now);
+        self.set_wanted(now);
     }
 
     /// Returns the interval between saves or views of a history of this size.
@@ -350,6 +393,7 @@ impl Interceptor for ServiceHistory {
             AmMethod::Register => {
                 self.calls = Calls::default();
                 self.asks.clear();
+                self.is_naming_due = true;
                 self.set_wanted(context.now);
             }
             AmMethod::Allocate => self.allocate(request, context.now, actions),
@@ -395,6 +439,21 @@ impl Interceptor for ServiceHistory {
         self.publish(context.now, actions);
     }
 
+    fn on_reregistered(
+        &mut self,
+        _grant: Option<&Response>,
+        _request: &mut Request,
+        context: &Context<'_>,
+        _actions: &mut Vec<Action>,
+    ) {
+        // A new ResourceManager does not repeat an answer of the one before.
+        if self.calls.is_repeat {
+            self.calls.is_repeat = false;
+            self.take_back(context.now);
+        }
+        self.is_retry = true;
+    }
+
     fn on_history(&mut self, news: &HistoryNews, context: &Context<'_>, actions: &mut Vec<Action>) {
         let (attempt, service) = (context.attempt, &self.opt_in.service);
         match news {
@@ -431,6 +490,7 @@ impl Interceptor for ServiceHistory {
             if persisted::restore(&mut self.asks, value).is_none() {
                 tracing::warn!(%attempt, "a stored record of the role history cannot be read");
             }
+            self.is_naming_due = true;
             self.set_wanted(now);
         }
     }

@@ -71,6 +71,14 @@ impl AskKey {
         }
     }
 
+    /// Returns the key of the guaranteed ask of the same role.
+    pub(super) fn guaranteed(self) -> Self {
+        Self {
+            execution_type: ExecutionTypeProto::Guaranteed.into(),
+            ..self
+        }
+    }
+
     pub(super) fn is_guaranteed(self) -> bool {
         self.execution_type == i32::from(ExecutionTypeProto::Guaranteed)
     }
@@ -116,18 +124,37 @@ pub(super) struct Ask {
     is_resent_now: bool,
 }
 
+/// Line that this node added to a call.
+#[derive(Clone, Debug)]
+struct Added {
+    key: AskKey,
+    is_any: bool,
+    line: Bytes,
+}
+
 /// Asks of one attempt by their keys.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asks(BTreeMap<AskKey, Ask>);
+pub(super) struct Asks {
+    by_key: BTreeMap<AskKey, Ask>,
+    /// Lines that the last call named nodes with. A retry of the call repeats them: it is ignored
+    /// if the ResourceManager has executed the call before.
+    added: Vec<Added>,
+}
 
 impl Asks {
     /// Forgets everything: the AM registers and states its asks again.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.by_key.clear();
+        self.added.clear();
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (AskKey, &Ask)> {
-        self.0.iter().map(|(&key, ask)| (key, ask))
+        self.by_key.iter().map(|(&key, ask)| (key, ask))
+    }
+
+    /// Returns the number of containers that an ask still wants.
+    pub(super) fn wanted(&self, key: AskKey) -> u32 {
+        self.by_key.get(&key).map_or(0, |ask| ask.wanted)
     }
 
     /// Adds an ask from before a restart.
@@ -144,16 +171,9 @@ impl Asks {
     /// Takes the lines of a request, and returns what they state.
     pub(super) fn state_all(&mut self, message: &RawMessage) -> Stated {
         let mut stated = Stated::default();
-        for line in message.all(allocate_request::ASK) {
-            let Ok(read) = ResourceRequestProto::decode(line.clone()) else {
-                continue;
-            };
-            let key = AskKey::of(&read);
-            match read.resource_name() {
-                ANY => stated.any.insert(key),
-                name => stated.places.insert((key, name.to_owned())),
-            };
-            stated.is_taken |= self.state(key, &read, &line).is_some();
+        for (line, read) in lines(message) {
+            stated.add(&read);
+            stated.is_taken |= self.state(AskKey::of(&read), &read, &line).is_some();
         }
         stated
     }
@@ -165,10 +185,10 @@ impl Asks {
         stated: &ResourceRequestProto,
         line: &Bytes,
     ) -> Option<&mut Ask> {
-        if !self.0.contains_key(&key) && self.0.len() >= ASKS_MAX {
+        if !self.by_key.contains_key(&key) && self.by_key.len() >= ASKS_MAX {
             return None;
         }
-        let ask = self.0.entry(key).or_default();
+        let ask = self.by_key.entry(key).or_default();
         let wanted = u32::try_from(stated.num_containers()).unwrap_or(0);
         let has_label = !stated.node_label_expression().is_empty();
         if stated.resource_name() != ANY {
@@ -188,7 +208,7 @@ impl Asks {
     /// Counts a container of an answer. Returns whether it is surplus because this node sent its
     /// ask's count again.
     pub(super) fn receive(&mut self, key: AskKey, host: &str, rack: &str) -> bool {
-        let Some(ask) = self.0.get_mut(&key) else {
+        let Some(ask) = self.by_key.get_mut(&key) else {
             return false;
         };
         if ask.is_resent_now {
@@ -206,9 +226,22 @@ impl Asks {
         false
     }
 
+    /// Takes back a container of an answer that the AM has not got.
+    pub(super) fn take_back(&mut self, key: AskKey, host: &str, rack: &str) {
+        let Some(ask) = self.by_key.get_mut(&key) else {
+            return;
+        };
+        ask.wanted += 1;
+        for place in [host, rack] {
+            if let Some(count) = ask.named.places.get_mut(place) {
+                *count += 1;
+            }
+        }
+    }
+
     /// Notes that the ResourceManager has answered the current call.
     pub(super) fn commit(&mut self) {
-        for ask in self.0.values_mut() {
+        for ask in self.by_key.values_mut() {
             if let Some(named) = ask.in_flight.take() {
                 ask.named = named;
             }
@@ -218,7 +251,7 @@ impl Asks {
     /// Ends the handling of an answer, and drops asks for nothing of which the ResourceManager has
     /// no line.
     pub(super) fn end_call(&mut self) {
-        self.0.retain(|_, ask| {
+        self.by_key.retain(|_, ask| {
             ask.is_resent_now = false;
             ask.wanted > 0 || ask.is_left_to_am || ask.is_resent || !ask.named.places.is_empty()
         });
@@ -233,9 +266,9 @@ impl Asks {
         plans: &BTreeMap<AskKey, Plan>,
         rack_of: impl Fn(&str) -> Arc<str>,
     ) -> bool {
-        let mut added = Vec::new();
+        self.added.clear();
         let nothing = Plan::default();
-        for (&key, ask) in &mut self.0 {
+        for (&key, ask) in &mut self.by_key {
             ask.in_flight = None;
             ask.is_resent_now = false;
             let plan = plans.get(&key).filter(|_| !ask.is_left_to_am);
@@ -245,12 +278,21 @@ impl Asks {
             let is_other = |name: &str| !stated.places.contains(&(key, name.to_owned()));
             let changed = ask.named.changes_to(&target, is_flipped);
             let changed = changed.filter(|(name, _)| is_other(name));
-            added.extend(changed.filter_map(|(name, count)| {
+            let add = |line| Added {
+                key,
+                is_any: false,
+                line,
+            };
+            self.added.extend(changed.filter_map(|(name, count)| {
                 let relaxes = !target.is_strict || !name.starts_with('/');
-                place_line(&ask.any, name, count, relaxes)
+                place_line(&ask.any, name, count, relaxes).map(add)
             }));
             if !is_any_stated && (is_flipped || ask.is_count_stale) {
-                added.extend(place_line(&ask.any, ANY, ask.wanted, !target.is_strict));
+                let line = place_line(&ask.any, ANY, ask.wanted, !target.is_strict);
+                self.added.extend(line.map(|line| Added {
+                    is_any: true,
+                    ..add(line)
+                }));
                 ask.is_resent = true;
                 ask.is_resent_now = true;
                 ask.is_count_stale = false;
@@ -259,25 +301,43 @@ impl Asks {
                 ask.in_flight = Some(target);
             }
         }
+        let is_added = !self.added.is_empty();
+        self.name_again(message, stated) || is_added
+    }
+
+    /// Edits the lines of a request as those of the call before, which it retries. Returns whether
+    /// a line of the AM's was changed.
+    pub(super) fn name_again(&self, message: &mut RawMessage, stated: &Stated) -> bool {
+        let is_edited = self.make_strict(message, stated);
+        let added = self.added.iter();
+        let added = added.filter(|added| !added.is_any || !stated.any.contains(&added.key));
+        let lines: Vec<_> = added.map(|added| added.line.clone()).collect();
+        message.extend(allocate_request::ASK, lines);
+        is_edited
+    }
+
+    /// Makes the AM's own lines for any node strict where their asks are. Returns whether a line
+    /// was changed.
+    pub(super) fn make_strict(&self, message: &mut RawMessage, stated: &Stated) -> bool {
         let is_strict = |key: &AskKey| {
-            let ask = self.0.get(key);
+            let ask = self.by_key.get(key);
             let named = ask.map(|ask| ask.in_flight.as_ref().unwrap_or(&ask.named));
             named.is_some_and(|named| named.is_strict)
         };
         let mut is_edited = false;
-        message.edit(allocate_request::ASK, |line| {
-            let read = ResourceRequestProto::decode(line.clone()).ok()?;
-            if read.resource_name() != ANY || !is_strict(&AskKey::of(&read)) {
-                return None;
-            }
-            let mut raw = RawMessage::parse(line.clone()).ok()?;
-            raw.set_varint(resource_request::RELAX_LOCALITY, 0);
-            is_edited = true;
-            Some(raw.encode())
-        });
-        let is_added = !added.is_empty();
-        message.extend(allocate_request::ASK, added);
-        is_edited || is_added
+        if stated.any.iter().any(is_strict) {
+            message.edit(allocate_request::ASK, |line| {
+                let read = ResourceRequestProto::decode(line.clone()).ok()?;
+                if read.resource_name() != ANY || !is_strict(&AskKey::of(&read)) {
+                    return None;
+                }
+                let mut raw = RawMessage::parse(line.clone()).ok()?;
+                raw.set_varint(resource_request::RELAX_LOCALITY, 0);
+                is_edited = true;
+                Some(raw.encode())
+            });
+        }
+        is_edited
     }
 }
 
@@ -288,6 +348,31 @@ pub(super) struct Stated {
     places: BTreeSet<(AskKey, String)>,
     /// Whether a line was taken as an ask.
     pub(super) is_taken: bool,
+}
+
+impl Stated {
+    /// Reads what a request states, without taking it as asks.
+    pub(super) fn of(message: &RawMessage) -> Self {
+        let mut stated = Self::default();
+        lines(message).for_each(|(_, read)| stated.add(&read));
+        stated
+    }
+
+    fn add(&mut self, line: &ResourceRequestProto) {
+        let key = AskKey::of(line);
+        match line.resource_name() {
+            ANY => self.any.insert(key),
+            name => self.places.insert((key, name.to_owned())),
+        };
+    }
+}
+
+fn lines(message: &RawMessage) -> impl Iterator<Item = (Bytes, ResourceRequestProto)> {
+    let lines = message.all(allocate_request::ASK);
+    lines.filter_map(|line| {
+        let read = ResourceRequestProto::decode(line.clone()).ok()?;
+        Some((line, read))
+    })
 }
 
 impl Named {

@@ -12,7 +12,7 @@ use role_history::{
     RoleHistory, RoleHistoryConfig, RoleId, SavedHistory, Snapshot, ThawReport,
 };
 
-use super::asks::Plan;
+use super::asks::{AskKey, Plan};
 use super::policy::{Placement, Policies, RolePolicy};
 use super::view::{PLACEMENTS_LISTED_MAX, PlacementView};
 
@@ -37,6 +37,11 @@ pub(super) struct RoleKey {
 }
 
 impl RoleKey {
+    /// Returns the role of an ask, of whatever execution type.
+    pub(super) fn of(key: AskKey) -> Self {
+        Self::new(key.priority, key.request_id)
+    }
+
     pub(super) fn new(priority: i32, request_id: i64) -> Self {
         Self {
             priority,
@@ -134,10 +139,13 @@ impl Service {
 
     /// Returns the role of asks, which is made with the first; `None` beyond the maximum.
     pub(super) fn role_of(&mut self, key: RoleKey) -> Option<RoleId> {
-        if let Some(&role) = self.by_key.get(&key) {
-            return Some(role);
-        }
-        self.add_role(key, key.name())
+        let known = self.known_role(key);
+        known.or_else(|| self.add_role(key, key.name()))
+    }
+
+    /// Returns the role of asks, if it has been made.
+    pub(super) fn known_role(&self, key: RoleKey) -> Option<RoleId> {
+        self.by_key.get(&key).copied()
     }
 
     fn add_role(&mut self, key: RoleKey, name: String) -> Option<RoleId> {

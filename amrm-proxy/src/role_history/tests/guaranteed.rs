@@ -234,3 +234,42 @@ fn huge_counts_are_planned_in_parts() {
     assert_eq!(asked[0], format!("* {} strict", i32::MAX));
     assert!(talk.interceptor.service.history.outstanding().count() <= 10_000);
 }
+
+#[test]
+fn a_call_that_repeats_an_answered_one_states_nothing() {
+    let mut talk = Talk::new(true, "*=timeout:10").loaded(&["n7"]);
+    talk.ask(vec![line("*", 2)]);
+    talk.give(&[(2, "n7")]);
+    // The answer is lost on its way to the AM.
+    talk.response_id = 0;
+    assert_eq!(talk.ask(vec![line("*", 2)]), ["* 2 strict"]);
+    assert_eq!(talk.give(&[(2, "n7")]), [2]);
+    assert_eq!(talk.ask(Vec::new()), ["/default-rack 0", "n7 0", "* 1"]);
+}
+
+#[test]
+fn a_retry_names_the_nodes_of_the_call_whose_outcome_is_unknown() {
+    let mut talk = Talk::new(true, "*=timeout:10").loaded(&["n7"]);
+    let lines = talk.ask(vec![line("*", 1)]);
+    talk.pass(10_001);
+    assert_eq!(talk.ask(vec![line("*", 1)]), lines);
+    talk.give(&[]);
+    assert_eq!(talk.ask(Vec::new()), ["/default-rack 1", "* 1"]);
+}
+
+#[test]
+fn containers_of_a_lost_answer_are_wanted_again_from_a_new_resource_manager() {
+    let mut talk = Talk::new(true, "*=timeout:10").loaded(&["n7"]);
+    talk.ask(vec![line("*", 2)]);
+    talk.give(&[(2, "n7")]);
+    talk.response_id = 0;
+    let mut request = talk.send(Vec::new());
+    let (now, actions) = (context(talk.now_ms), &mut talk.actions);
+    talk.interceptor
+        .on_reregistered(None, &mut request, &now, actions);
+    assert_eq!(talk.give(&[]), [0; 0]);
+    talk.ask(Vec::new());
+    talk.give(&[]);
+    talk.pass(10_001);
+    assert!(talk.ask(Vec::new()).contains(&"* 2".to_owned()));
+}
