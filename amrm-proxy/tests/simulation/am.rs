@@ -1,19 +1,23 @@
 //! An AM that behaves like Hadoop's client library, and its pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use amrm_proxy::call_metrics::CallMetrics;
 use amrm_proxy::chain::Chain;
-use amrm_proxy::config::ThrottleConfig;
+use amrm_proxy::config::{FilesConfig, HistoryConfig, OptIn, ThrottleConfig};
 use amrm_proxy::distributed_scheduler::{DistributedScheduler, NodeTokenKeys};
-use amrm_proxy::interceptor::{Action, AmMethod, Context, Outcome, Request, Timing};
+use amrm_proxy::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Request, Timing};
 use amrm_proxy::registration::{Registration, Step};
+use amrm_proxy::role_history::ServiceHistory;
+use amrm_proxy::role_history::files::HistoryNews;
 use amrm_proxy::throttle::Throttle;
 use amrm_proxy::token_swap::TokenSwap;
 use bytes::Bytes;
 use prost::Message as _;
 use records::{ApplicationAttemptId, EpochMillis, MonoMillis, NodeId, Now, Resource};
+use role_history::{SavedEntry, SavedHistory};
 use sched::DistributedAllocatorConfig;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
@@ -85,7 +89,66 @@ pub(crate) struct SimulatedAm {
     nm_tokens: BTreeSet<NodeId>,
     /// Containers that their nodes refuse to start, because a previous ResourceManager's node
     /// signed them.
-    refused: usize,
+    refused: BTreeSet<i64>,
+    /// Calls until the role history of the AM's service is loaded; `None` afterwards, and for an
+    /// AM without one.
+    loads_in: Option<usize>,
+}
+
+/// Policies of the AMs that keep a role history. A strict role would wait for its nodes that are
+/// gone.
+const POLICIES: [&str; 3] = ["*=timeout:8", "*=relaxed", "*=timeout:0; 2=timeout:20"];
+
+/// Calls of an AM until its history is loaded.
+const LOADS_AFTER: [usize; 3] = [0, 1, 30];
+
+/// Number of roles in a loaded history: as many as an AM has asks, about.
+const ROLES: i32 = 40;
+
+/// Makes the interceptor of a service.
+fn service_history(number: i32, attempt: ApplicationAttemptId) -> ServiceHistory {
+    let config = HistoryConfig {
+        files: FilesConfig {
+            directory: PathBuf::new(),
+            user_bytes_max: 1 << 20,
+        },
+        placement_timeout_ms: 10_000,
+        rules: Vec::new(),
+    };
+    let policy = usize::try_from(number).unwrap() / 2 % POLICIES.len();
+    let opt_in = OptIn {
+        service: "store".to_owned(),
+        is_guaranteed: true,
+        policy: POLICIES[policy].to_owned(),
+    };
+    ServiceHistory::new(&config, attempt, "alice", opt_in, at(MonoMillis(0)))
+}
+
+/// Returns a history whose roles ran on some nodes and on one that is gone.
+fn saved_history() -> SavedHistory {
+    let saved = EpochMillis(1_600_000_000_000);
+    let names = (1..=ROLES).map(|role| (format!("priority-{role}"), role));
+    let mut history = SavedHistory::new(saved, ROLES, Some(names.collect()));
+    for host in ["gone", "n1", "n2", "n4"] {
+        for role in 1..=ROLES {
+            // Another order for each role.
+            let ago = (i64::from(role) * 7 + i64::from(host.as_bytes()[1])) % 5;
+            let entry = SavedEntry {
+                role,
+                active: false,
+                last_used: EpochMillis(saved.0 - ago),
+            };
+            history.push(host, entry);
+        }
+    }
+    history
+}
+
+fn at(mono: MonoMillis) -> Now {
+    Now {
+        mono,
+        wall: EpochMillis(1_700_000_000_000),
+    }
 }
 
 fn node_keys(rm_identifier: i64) -> NodeTokenKeys {
@@ -100,17 +163,24 @@ impl SimulatedAm {
     pub(crate) fn new(number: i32, secrets: &AmrmTokenSecretManager) -> Self {
         let attempt = test_support::ids::attempt(number);
         let token = secrets.activate(attempt, "alice");
+        let mut chain: Vec<Box<dyn Interceptor>> = vec![
+            Box::new(TokenSwap),
+            Box::new(CallMetrics),
+            Box::new(Throttle::new(ThrottleConfig::default())),
+        ];
+        let keeps_history = number % 4 >= 2;
+        if keeps_history {
+            chain.push(Box::new(service_history(number, attempt)));
+        }
+        chain.push(Box::new(DistributedScheduler::new(
+            attempt,
+            DistributedAllocatorConfig::default(),
+        )));
+        let loads_in = LOADS_AFTER[usize::try_from(number).unwrap() % LOADS_AFTER.len()];
         Self {
             attempt,
-            chain: Chain::new(vec![
-                Box::new(TokenSwap),
-                Box::new(CallMetrics),
-                Box::new(Throttle::new(ThrottleConfig::default())),
-                Box::new(DistributedScheduler::new(
-                    attempt,
-                    DistributedAllocatorConfig::default(),
-                )),
-            ]),
+            chain: Chain::new(chain),
+            loads_in: keeps_history.then_some(loads_in),
             presented: token.identifier.clone(),
             token,
             renewals: 0,
@@ -125,7 +195,7 @@ impl SimulatedAm {
             wanted: 0,
             got: BTreeSet::new(),
             nm_tokens: BTreeSet::new(),
-            refused: 0,
+            refused: BTreeSet::new(),
         }
     }
 
@@ -141,8 +211,8 @@ impl SimulatedAm {
         self.renewals
     }
 
-    pub(crate) const fn refused(&self) -> usize {
-        self.refused
+    pub(crate) const fn refused(&self) -> &BTreeSet<i64> {
+        &self.refused
     }
 
     pub(crate) fn is_satisfied(&self) -> bool {
@@ -225,14 +295,12 @@ impl SimulatedAm {
         let mut context = Context {
             attempt: self.attempt,
             user: "alice",
-            now: Now {
-                mono: now,
-                wall: EpochMillis(1_700_000_000_000),
-            },
+            now: at(now),
             keys: Some(&keys),
             timing: Timing::default(),
             renewed_token: None,
         };
+        self.load_history(&context);
         let inbound = self.chain.inbound(&mut request, &context, &mut actions);
         if let Err(refusal) = inbound.result {
             panic!("{} is well-behaved: {refusal}", self.attempt);
@@ -248,6 +316,20 @@ impl SimulatedAm {
             }
         }
         outcome
+    }
+
+    fn load_history(&mut self, context: &Context<'_>) {
+        self.loads_in = match self.loads_in {
+            Some(0) => {
+                let news = HistoryNews::Loaded {
+                    history: Some(saved_history()),
+                    skipped: 0,
+                };
+                self.chain.history_news(&news, context, &mut Vec::new());
+                None
+            }
+            calls => calls.map(|calls| calls - 1),
+        };
     }
 
     /// Makes the call at the ResourceManager, and registers again if necessary.
@@ -347,15 +429,25 @@ impl SimulatedAm {
             assert!(self.nm_tokens.contains(&node), "no token for {node}");
             let priority = container.priority.unwrap().priority();
             if !can_start(container.container_token, rm) {
-                self.refused += 1;
+                self.refused.insert(id);
                 self.unsaid.insert(priority);
                 continue;
             }
             assert!(self.got.insert(id), "{} gets {id} twice", self.attempt);
-            *self.outstanding.get_mut(&priority).unwrap() -= 1;
+            let outstanding = self.outstanding.get_mut(&priority).unwrap();
+            assert!(
+                *outstanding > 0,
+                "{} gets {id} beyond its ask",
+                self.attempt
+            );
+            *outstanding -= 1;
             if self.restates {
                 self.unsaid.insert(priority);
             }
+        }
+        for status in answer.completed_container_statuses {
+            let id = status.container_id.unwrap().id();
+            assert!(self.got.contains(&id), "{} never had {id}", self.attempt);
         }
         if let Some(token) = answer.am_rm_token {
             assert_ne!(

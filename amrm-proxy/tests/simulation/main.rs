@@ -183,11 +183,20 @@ fn assert_nothing_lost_and_nothing_twice(seed: u64, ams: i32, tally: &mut Tally)
             "seed {seed}: {} has containers that nobody told the ResourceManager of: {unknown:?}",
             am.attempt
         );
+        let kept: Vec<_> = told
+            .iter()
+            .filter(|id| !got.contains(id) && !am.refused().contains(id))
+            .collect();
+        assert!(
+            kept.is_empty(),
+            "seed {seed}: {} was not given {kept:?}, which nobody released",
+            am.attempt
+        );
         assert!(am.renewals() >= 2, "seed {seed}: the key did not roll");
     }
     tally.restarts += world.restarts;
     for am in &world.ams {
-        tally.refused += am.refused();
+        tally.refused += am.refused().len();
         tally.got += am.wanted();
     }
 }

@@ -11,7 +11,7 @@ use records::{ApplicationAttemptId, ContainerId, NodeId, Resource};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    AllocateRequestProto, AllocateResponseProto, ContainerProto,
+    AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerStatusProto,
     DistributedSchedulingAllocateResponseProto, ExecutionTypeProto, NmTokenProto,
     RegisterApplicationMasterResponseProto, RegisterDistributedSchedulingAmResponseProto,
     RemoteNodeProto,
@@ -23,6 +23,15 @@ pub(crate) const RM_TOKEN: &[u8] = b"the ResourceManager's";
 
 const NODES: u16 = 5;
 
+/// Rack of all nodes.
+const RACK: &str = "/rack";
+
+/// Resource name of any node.
+const ANY: &str = "*";
+
+/// Exit status of a released container (Hadoop: `ContainerExitStatus.ABORTED`).
+const RELEASED: i32 = -100;
+
 /// Maximum of guaranteed containers in one answer.
 const GIVEN_PER_CALL: usize = 2;
 
@@ -33,8 +42,17 @@ struct Known {
     response_id: i32,
     last: Option<Response>,
     told: BTreeSet<i64>,
-    /// Guaranteed containers wanted, by priority.
-    asks: BTreeMap<i32, i32>,
+    /// Guaranteed containers wanted, by priority and resource name.
+    asks: BTreeMap<(i32, String), Line>,
+    /// Released containers whose end is in no answer yet.
+    released: Vec<ContainerId>,
+}
+
+/// Count of an ask for one resource name, and whether it relaxes.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    count: i32,
+    relaxes: bool,
 }
 
 /// A simulated ResourceManager.
@@ -169,7 +187,16 @@ impl Known {
                 "only the node gives these out: {call:?}"
             );
             let priority = line.priority.as_ref().unwrap().priority();
-            self.asks.insert(priority, line.num_containers());
+            let (name, count) = (line.resource_name().to_owned(), line.num_containers());
+            let relaxes = line.relax_locality();
+            self.asks.insert((priority, name), Line { count, relaxes });
+        }
+        for id in &call.release {
+            let id = ContainerId::try_from(id).unwrap();
+            // A previous ResourceManager may have allocated it.
+            if self.told.remove(&id.id) {
+                self.released.push(id);
+            }
         }
         for container in &request.allocated {
             let container = ContainerProto::decode(container.clone()).unwrap();
@@ -183,7 +210,8 @@ impl Known {
         self.response_id += 1;
         let given = self.allocate_guaranteed(attempt, &moment);
         *moment.given += i64::try_from(given.len()).unwrap();
-        let answer = allocated(self.response_id, &moment, given);
+        let ended = std::mem::take(&mut self.released);
+        let answer = allocated(self.response_id, &moment, given, &ended);
         self.last = Some(answer.clone());
         Ok(answer)
     }
@@ -195,12 +223,19 @@ impl Known {
         moment: &Moment<'_>,
     ) -> Vec<ContainerProto> {
         let mut given = Vec::new();
-        for (priority, count) in &mut self.asks {
-            while *count > 0 && given.len() < GIVEN_PER_CALL {
-                let Some(&node) = moment.nodes.get(given.len()) else {
-                    return given;
+        let any = self.asks.iter().filter(|((_, name), _)| name == ANY);
+        let any: Vec<_> = any
+            .map(|((priority, _), line)| (*priority, *line))
+            .collect();
+        for (priority, any) in any {
+            for _ in 0..any.count {
+                let is_named = |node: &&u16| self.is_named(priority, &node_id(**node).host);
+                let named = moment.nodes.iter().find(is_named);
+                let other = moment.nodes.get(given.len()).filter(|_| any.relaxes);
+                let Some(&node) = named.or(other).filter(|_| given.len() < GIVEN_PER_CALL) else {
+                    break;
                 };
-                *count -= 1;
+                self.lower(priority, &node_id(node).host);
                 let number = *moment.given + i64::try_from(given.len()).unwrap() + 1;
                 let id = ContainerId {
                     attempt,
@@ -211,12 +246,26 @@ impl Known {
                     id: Some(id.into()),
                     node_id: Some(node_id(node).into()),
                     resource: Some(Resource::new(128, 1).into()),
-                    priority: Some((*priority).into()),
+                    priority: Some(priority.into()),
                     ..ContainerProto::default()
                 });
             }
         }
         given
+    }
+
+    fn is_named(&self, priority: i32, host: &str) -> bool {
+        let line = self.asks.get(&(priority, host.to_owned()));
+        line.is_some_and(|line| line.count > 0)
+    }
+
+    /// Lowers the counts for a container on this host (Hadoop: `LocalityAppPlacementAllocator`).
+    fn lower(&mut self, priority: i32, host: &str) {
+        for name in [host, RACK, ANY] {
+            if let Some(line) = self.asks.get_mut(&(priority, name.to_owned())) {
+                line.count = (line.count - 1).max(0);
+            }
+        }
     }
 }
 
@@ -231,7 +280,7 @@ fn remote_nodes(numbers: &[u16]) -> Vec<RemoteNodeProto> {
     let node = |number: &u16| RemoteNodeProto {
         node_id: Some(node_id(*number).into()),
         http_address: Some(format!("n{number}:1")),
-        rack_name: Some("/rack".to_owned()),
+        rack_name: Some(RACK.to_owned()),
         node_partition: None,
     };
     numbers.iter().map(node).collect()
@@ -253,7 +302,17 @@ fn registered(start: i64, nodes: &[u16]) -> Response {
     )
 }
 
-fn allocated(response_id: i32, moment: &Moment<'_>, given: Vec<ContainerProto>) -> Response {
+fn allocated(
+    response_id: i32,
+    moment: &Moment<'_>,
+    given: Vec<ContainerProto>,
+    ended: &[ContainerId],
+) -> Response {
+    let ended = ended.iter().map(|id| ContainerStatusProto {
+        container_id: Some((*id).into()),
+        exit_status: Some(RELEASED),
+        ..ContainerStatusProto::default()
+    });
     let nm_tokens = given.iter().map(|container| NmTokenProto {
         node_id: container.node_id.clone(),
         token: None,
@@ -270,6 +329,7 @@ fn allocated(response_id: i32, moment: &Moment<'_>, given: Vec<ContainerProto>) 
             am_rm_token: token,
             nm_tokens: nm_tokens.collect(),
             allocated_containers: given,
+            completed_container_statuses: ended.collect(),
             ..AllocateResponseProto::default()
         },
         &DistributedSchedulingAllocateResponseProto {

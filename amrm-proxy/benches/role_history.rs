@@ -1,0 +1,208 @@
+//! Time that a role history adds to a call of an ApplicationMaster with 100 to 10,000 outstanding
+//! containers, whose guaranteed asks name the nodes of a history with ten times as many.
+//!
+//! Units: time of the interceptor's two hooks together. Goal: below 1 ms at the 99th percentile,
+//! whatever is outstanding. A walk over the nodes of the asks in each call would take several.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use amrm_proxy::config::{FilesConfig, HistoryConfig, OptIn};
+use amrm_proxy::interceptor::{
+    Action, AmMethod, Context, Interceptor as _, Outcome, Request, Response, Timing,
+};
+use amrm_proxy::role_history::ServiceHistory;
+use amrm_proxy::role_history::files::HistoryNews;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use prost::Message;
+use records::{ApplicationId, EpochMillis, MonoMillis, Now};
+use role_history::{SavedEntry, SavedHistory};
+use wire::proto::hadoop_yarn::{
+    AllocateRequestProto, AllocateResponseProto, ContainerProto, NodeIdProto, ResourceRequestProto,
+};
+use wire::raw_message::RawMessage;
+
+const SAVED: EpochMillis = EpochMillis(1_452_081_600_000);
+
+/// Time between two calls of an ApplicationMaster.
+const CALL_MS: u64 = 100;
+
+/// Calls of each kind whose times are sorted.
+const CALLS: usize = 1_000;
+
+/// An attempt with its outstanding containers.
+struct Attempt {
+    history: ServiceHistory,
+    id: records::ApplicationAttemptId,
+    calls: i32,
+    containers: i64,
+    roles: i32,
+    hosts: Vec<String>,
+}
+
+fn raw(message: &impl Message) -> RawMessage {
+    RawMessage::parse(message.encode_to_vec().into()).expect("just encoded")
+}
+
+impl Attempt {
+    /// Returns an attempt that asks for this many containers of as many `roles`.
+    fn new(outstanding: usize, roles: i32) -> Self {
+        let id = ApplicationId::new(1, 1).attempt(1);
+        let config = HistoryConfig {
+            files: FilesConfig {
+                directory: PathBuf::new(),
+                user_bytes_max: 1 << 30,
+            },
+            placement_timeout_ms: 86_400_000,
+            rules: Vec::new(),
+        };
+        let opt_in = OptIn {
+            service: "store".to_owned(),
+            is_guaranteed: true,
+            policy: String::new(),
+        };
+        let now = Now {
+            mono: MonoMillis(0),
+            wall: SAVED,
+        };
+        let nodes = 10 * outstanding;
+        let hosts = (0..nodes).map(|node| format!("node-{node:06}.example.org"));
+        let mut attempt = Self {
+            history: ServiceHistory::new(&config, id, "alice", opt_in, now),
+            id,
+            calls: 0,
+            containers: 1,
+            roles,
+            hosts: hosts.collect(),
+        };
+        attempt.load();
+        let share = i32::try_from(outstanding).expect("few") / roles;
+        let line = |role: i32| ResourceRequestProto {
+            priority: Some(role.into()),
+            resource_name: Some("*".to_owned()),
+            num_containers: Some(share),
+            ..ResourceRequestProto::default()
+        };
+        attempt.call((0..roles).map(line).collect(), None);
+        attempt
+    }
+
+    /// Loads a history in which each host ran one role.
+    fn load(&mut self) {
+        let roles = self.roles;
+        let names = (0..roles).map(|role| (format!("priority-{role}"), role));
+        let mut saved = SavedHistory::new(SAVED, roles, Some(names.collect()));
+        for (node, role) in self.hosts.iter().zip((0..roles).cycle()) {
+            let entry = SavedEntry {
+                role,
+                active: true,
+                last_used: SAVED,
+            };
+            saved.push(node, entry);
+        }
+        let news = HistoryNews::Loaded {
+            history: Some(saved),
+            skipped: 0,
+        };
+        let context = self.context();
+        self.history.on_history(&news, &context, &mut Vec::new());
+    }
+
+    fn context(&self) -> Context<'static> {
+        let at = CALL_MS * u64::try_from(self.calls).expect("calls count up");
+        Context {
+            attempt: self.id,
+            user: "alice",
+            now: Now {
+                mono: MonoMillis(at),
+                wall: EpochMillis(SAVED.0 + i64::from(self.calls)),
+            },
+            keys: None,
+            timing: Timing::default(),
+            renewed_token: None,
+        }
+    }
+
+    /// Makes a call, which a container on the host with this number answers. Returns the time of
+    /// both hooks.
+    fn call(&mut self, ask: Vec<ResourceRequestProto>, on: Option<usize>) -> Duration {
+        let call = AllocateRequestProto {
+            ask,
+            response_id: Some(self.calls),
+            ..AllocateRequestProto::default()
+        };
+        self.calls += 1;
+        let given = on.map(|host| {
+            self.containers += 1;
+            let role = i32::try_from(host).expect("few") % self.roles;
+            ContainerProto {
+                id: Some(self.id.container(self.containers).into()),
+                node_id: Some(NodeIdProto {
+                    host: Some(self.hosts[host].clone()),
+                    port: Some(1),
+                }),
+                priority: Some(role.into()),
+                ..ContainerProto::default()
+            }
+        });
+        let answer = AllocateResponseProto {
+            response_id: Some(self.calls),
+            allocated_containers: given.into_iter().collect(),
+            ..AllocateResponseProto::default()
+        };
+        let mut request = Request {
+            method: AmMethod::Allocate,
+            message: raw(&call),
+            allocated: Vec::new(),
+            preferences: Default::default(),
+        };
+        let mut outcome: Outcome = Ok(Response {
+            message: raw(&answer),
+            scheduling: RawMessage::default(),
+        });
+        let context = self.context();
+        let mut actions: Vec<Action> = Vec::new();
+        let begin = Instant::now();
+        let passed = self
+            .history
+            .on_request(&mut request, &context, &mut actions);
+        self.history
+            .on_response(AmMethod::Allocate, &mut outcome, &context, &mut actions);
+        let took = begin.elapsed();
+        passed.expect("a history refuses nothing");
+        let _ = black_box((request, outcome, actions));
+        took
+    }
+}
+
+fn print(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let of = |share: usize| times[times.len() * share / 1_000];
+    println!(
+        "{what}: p50 {:?}, p99 {:?}, p99.9 {:?}",
+        of(500),
+        of(990),
+        of(999)
+    );
+}
+
+fn calls(c: &mut Criterion) {
+    let mut group = c.benchmark_group("call");
+    for (outstanding, roles) in [(100, 1), (1_000, 1), (10_000, 1), (10_000, 100)] {
+        let mut attempt = Attempt::new(outstanding, roles);
+        let what = format!("{outstanding} outstanding, {roles} roles");
+        let idle = (0..CALLS).map(|_| attempt.call(Vec::new(), None));
+        print(&format!("{what}, nothing new"), idle.collect());
+        let served =
+            (0..CALLS.min(outstanding / 2)).map(|host| attempt.call(Vec::new(), Some(host)));
+        print(&format!("{what}, a container"), served.collect());
+        group.bench_function(BenchmarkId::new("nothing new", what), |b| {
+            b.iter(|| attempt.call(Vec::new(), None));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, calls);
+criterion_main!(benches);
