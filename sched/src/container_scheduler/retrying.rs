@@ -65,7 +65,9 @@ impl ContainerScheduler {
         let failed = state.phase() == Phase::Active && is_failure(status);
         let retry = failed.then(|| container.retries.grant(status, turn.now.mono));
         let rolls_back = failed && container.can_roll_back;
-        if failed && container.retries.policy().on != RetryOn::Never {
+        // A policy without retries, too: its container is already reported as gone here.
+        let names_attempt = container.retries.policy().on != RetryOn::Never;
+        if !killing && is_failure(status) && names_attempt {
             self.add_diagnostics(id, FROM_ATTEMPT, turn.now);
         }
         self.add_diagnostics(id, diagnostics, turn.now);
