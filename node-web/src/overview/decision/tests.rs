@@ -162,12 +162,12 @@ fn a_failure_that_is_retried_reads_with_the_time_of_the_next_start() {
     note_reads(
         retried(Some(2)),
         DecisionKind::Failed,
-        "Failed with exit status 7, starts again in 1 s, 2 retries left",
+        "Failed with exit status 7, starts again in 1.0 s, 2 retries left",
     );
     note_reads(
         retried(None),
         DecisionKind::Failed,
-        "Failed with exit status 7, starts again in 1 s",
+        "Failed with exit status 7, starts again in 1.0 s",
     );
 }
 
