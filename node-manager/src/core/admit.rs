@@ -208,15 +208,7 @@ impl Core {
             .app_submitter()
             .parse()
             .map_err(|error| yarn_exception(format!("container {id}: {error}")))?;
-        if let Some(view) = self.scheduler.container(&id) {
-            let running = view.state.container_state() != ContainerState::Complete;
-            let what = if running {
-                "already is running on this node!!"
-            } else {
-                "has finished on this node"
-            };
-            return Err(yarn_exception(format!("Container {id} {what}")));
-        }
+        self.require_new(&id)?;
         if self.scheduler.len() >= sched::CONTAINERS_MAX {
             // Before its application is made, whose end would never be ordered.
             let refusal = Refusal::TooManyContainers(self.scheduler.len());
@@ -271,6 +263,19 @@ impl Core {
             self.must_feed(Event::RetryPolicy { id, policy }, now);
         }
         Ok(())
+    }
+
+    fn require_new(&self, id: &ContainerId) -> Result<(), RemoteException> {
+        let Some(view) = self.scheduler.container(id) else {
+            return Ok(());
+        };
+        let running = view.state.container_state() != ContainerState::Complete;
+        let what = if running {
+            "already is running on this node!!"
+        } else {
+            "has finished on this node"
+        };
+        Err(yarn_exception(format!("Container {id} {what}")))
     }
 }
 

@@ -183,18 +183,7 @@ fn note_words(note: &Note) -> String {
         }
         .to_owned(),
         Note::LargerThanNode { .. } => "Runs alone because it is larger than the node".to_owned(),
-        Note::Shed { reason, .. } => match reason {
-            ShedReason::QueueLength { limit } => {
-                format!("Shed over the ResourceManager's limit of {limit} waiting")
-            }
-            ShedReason::WaitTime {
-                limit_ms,
-                estimated_ms,
-            } => {
-                let (limit, wait) = (duration(limit_ms), duration(estimated_ms));
-                format!("Shed since {wait} of wait are over the ResourceManager's limit of {limit}")
-            }
-        },
+        Note::Shed { reason, .. } => shed_words(reason),
         Note::Evicted {
             for_container,
             paused,
@@ -226,6 +215,21 @@ fn note_words(note: &Note) -> String {
         }
         Note::Promoted(_) => "Promoted to guaranteed".to_owned(),
         Note::Demoted(_) => "Demoted to opportunistic".to_owned(),
+    }
+}
+
+fn shed_words(reason: ShedReason) -> String {
+    match reason {
+        ShedReason::QueueLength { limit } => {
+            format!("Shed over the ResourceManager's limit of {limit} waiting")
+        }
+        ShedReason::WaitTime {
+            limit_ms,
+            estimated_ms,
+        } => {
+            let (limit, wait) = (duration(limit_ms), duration(estimated_ms));
+            format!("Shed since {wait} of wait are over the ResourceManager's limit of {limit}")
+        }
     }
 }
 
