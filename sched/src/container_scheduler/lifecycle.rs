@@ -39,19 +39,9 @@ impl ContainerScheduler {
         id: ContainerId,
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
-        let container = self.known(id)?;
-        match container.state.phase() {
-            Phase::Unstarted if container.state == S::Localizing => {}
-            Phase::Ended => return Ok(Change::Other),
-            Phase::Unstarted
-            | Phase::Active
-            | Phase::Relaunching
-            | Phase::Restarting
-            | Phase::Killing
-            | Phase::Gone => {
-                return Err(unexpected(container, "Localized"));
-            }
-        }
+        let Some(container) = self.localizing(id, "Localized")? else {
+            return Ok(Change::Other);
+        };
         let spec = container.spec;
         if spec.execution_type == ExecutionType::Opportunistic {
             let amount = self.index.amount(&spec);
@@ -72,24 +62,34 @@ impl ContainerScheduler {
         Ok(Change::Joined(id))
     }
 
+    /// Returns a container whose resources are being localized; `None` for one that has ended
+    /// meanwhile.
+    fn localizing(
+        &self,
+        id: ContainerId,
+        event: &'static str,
+    ) -> Result<Option<&Container>, Refusal> {
+        let container = self.known(id)?;
+        match container.state.phase() {
+            Phase::Unstarted if container.state == S::Localizing => Ok(Some(container)),
+            Phase::Ended => Ok(None),
+            Phase::Unstarted
+            | Phase::Active
+            | Phase::Relaunching
+            | Phase::Restarting
+            | Phase::Killing
+            | Phase::Gone => Err(unexpected(container, event)),
+        }
+    }
+
     pub(super) fn localization_failed(
         &mut self,
         id: ContainerId,
         diagnostics: &str,
         turn: &mut Turn<'_>,
     ) -> Result<Change, Refusal> {
-        let container = self.known(id)?;
-        match container.state.phase() {
-            Phase::Unstarted if container.state == S::Localizing => {}
-            Phase::Ended => return Ok(Change::Other),
-            Phase::Unstarted
-            | Phase::Active
-            | Phase::Relaunching
-            | Phase::Restarting
-            | Phase::Killing
-            | Phase::Gone => {
-                return Err(unexpected(container, "LocalizationFailed"));
-            }
+        if self.localizing(id, "LocalizationFailed")?.is_none() {
+            return Ok(Change::Other);
         }
         // The status stays INVALID (-1000), as in Hadoop.
         self.add_diagnostics(id, diagnostics, turn.now);
