@@ -444,21 +444,33 @@ fn finishing_registers_again_until_it_is_on_record() {
     assert_eq!(attempt.persisted[&Part::Registration], None);
 }
 
-#[test]
-fn an_address_given_later_is_registered_again() {
-    let mut attempt = Attempt::registered();
-    let moved = AllocateRequestProto {
-        tracking_url: Some("http://second".to_owned()),
+/// Returns a first call that moves the master's page.
+fn call_that_moves_to(url: &str) -> AllocateRequestProto {
+    AllocateRequestProto {
+        tracking_url: Some(url.to_owned()),
         ..allocate_with(0, vec![])
-    };
-    attempt.call(&moved, &answer_with(1, vec![]));
+    }
+}
+
+/// Makes the second call to a ResourceManager that does not know the attempt, and expects its
+/// registration with this page.
+#[track_caller]
+fn assert_registers_again_at(attempt: &mut Attempt, url: &str) {
     let mut request = attempt.begin(&allocate_with(1, vec![]));
     let Step::Register(again) = attempt.outcome(&mut request, not_registered()) else {
         panic!("the attempt can be registered again");
     };
     let expected = RegisterApplicationMasterRequestProto {
-        tracking_url: Some("http://second".to_owned()),
+        tracking_url: Some(url.to_owned()),
         ..register_request()
     };
     assert_eq!(again.message.encode(), expected.encode_to_vec());
+}
+
+#[test]
+fn an_address_given_later_is_registered_again() {
+    let mut attempt = Attempt::registered();
+    let moved = call_that_moves_to("http://second");
+    attempt.call(&moved, &answer_with(1, vec![]));
+    assert_registers_again_at(&mut attempt, "http://second");
 }

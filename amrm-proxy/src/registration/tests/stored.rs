@@ -92,21 +92,9 @@ fn an_am_that_registers_by_itself_removes_the_record_from_before_a_restart() {
 #[test]
 fn a_restarted_agent_registers_the_attempt_with_its_latest_tracking_url() {
     let mut before = Attempt::registered();
-    let moved = AllocateRequestProto {
-        tracking_url: Some("http://second".to_owned()),
-        ..allocate_with(0, vec![])
-    };
+    let moved = call_that_moves_to("http://second");
     before.call(&moved, &answer_with(1, vec![]));
-    let mut attempt = before.restarted();
-    let mut request = attempt.begin(&allocate_with(1, vec![]));
-    let Step::Register(again) = attempt.outcome(&mut request, not_registered()) else {
-        panic!("the attempt can be registered again");
-    };
-    let expected = RegisterApplicationMasterRequestProto {
-        tracking_url: Some("http://second".to_owned()),
-        ..register_request()
-    };
-    assert_eq!(again.message.encode(), expected.encode_to_vec());
+    assert_registers_again_at(&mut before.restarted(), "http://second");
 }
 
 #[test]
