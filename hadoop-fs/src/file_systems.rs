@@ -55,25 +55,10 @@ impl FileSystems {
         }
     }
 
-    /// Completes a URI with what it takes from the default file system (Hadoop:
-    /// `Path.makeQualified`).
+    /// Returns the URI with what it takes from the default file system; see [`Uri::resolved`].
     #[must_use]
     pub fn resolve(&self, uri: &Uri) -> Uri {
-        let default = &self.default_fs;
-        let is_default = match &uri.scheme {
-            None => uri.host.is_none(),
-            Some(_) if uri.has_scheme("file") => false,
-            Some(scheme) => uri.host.is_none() && default.has_scheme(scheme),
-        };
-        if is_default {
-            default.with_path(&uri.path)
-        } else {
-            let mut uri = uri.clone();
-            if uri.scheme.is_none() {
-                uri.scheme.clone_from(&default.scheme);
-            }
-            uri
-        }
+        uri.resolved(&self.default_fs)
     }
 
     /// Opens the file system of a URI with the identity of `user`. For `file:` the identity is the

@@ -39,6 +39,25 @@ impl Uri {
         }
     }
 
+    /// Returns the URI with what it takes from the default file system (Hadoop:
+    /// `Path.makeQualified`).
+    #[must_use]
+    pub fn resolved(&self, default_fs: &Self) -> Self {
+        let is_default = match &self.scheme {
+            None => self.host.is_none(),
+            Some(_) if self.has_scheme("file") => false,
+            Some(scheme) => self.host.is_none() && default_fs.has_scheme(scheme),
+        };
+        if is_default {
+            return default_fs.with_path(&self.path);
+        }
+        let scheme = self.scheme.clone().or_else(|| default_fs.scheme.clone());
+        Self {
+            scheme,
+            ..self.clone()
+        }
+    }
+
     /// Returns whether the scheme is this one, in whatever case.
     #[must_use]
     pub fn has_scheme(&self, scheme: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Properties to the retention and the aggregation of logs.
 
 use hadoop_conf::{Expected, PropertyReader};
-use hadoop_fs::{FileSystems, FsConfig, Uri};
+use hadoop_fs::Uri;
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 
@@ -76,17 +76,13 @@ fn remote_dir(reader: &mut PropertyReader<'_>) -> Option<Uri> {
     let of_format = reader.text(OF_FORMAT).map(|text| (OF_FORMAT, text));
     let of_all = reader.text(OF_ALL).map(|text| (OF_ALL, text));
     let (name, text) = of_format.or(of_all)?;
-    let Ok(uri) = text.parse() else {
+    let Ok(uri) = text.parse::<Uri>() else {
         let rule = "must be an absolute path or the URI of a directory";
         reader.problem(name, Expected::Rule(rule.into()));
         return None;
     };
     let default_fs = reader.text("fs.defaultFS")?.parse().ok()?;
-    let systems = FileSystems::new(FsConfig {
-        default_fs,
-        ..FsConfig::default()
-    });
-    let uri = systems.resolve(&uri);
+    let uri = uri.resolved(&default_fs);
     if ["file", "hdfs"].iter().any(|scheme| uri.has_scheme(scheme)) {
         return Some(uri);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
-use hadoop_fs::FileSystems;
+use hadoop_fs::{FileSystems, Uri};
 use localize::config::LocalizerConfig;
 use localize::{self, NodeDirs};
 use log_aggregation::LogAggregation;
@@ -211,14 +211,18 @@ pub(super) fn make_performer(
     services: AuxServices,
     senders: &WorkerSenders,
 ) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
+    let file_systems = Arc::new(FileSystems::new(config.file_systems.clone()));
     // Hadoop: `UserGroupInformation` with simple authentication.
     let named = environment.get("HADOOP_USER_NAME").cloned();
+    let own_user = named.unwrap_or_else(node_identity::own_user);
+    let destination = |root: &Uri| slices::log_destination(root, &file_systems, &own_user);
+    let uploads = slices::log_uploader(config, address, &folders.dirs, destination);
     let (localizer, localizer_threads) = localize::Localizer::start(
         &config.localizer,
         folders.dirs.clone(),
         folders.deletion.clone(),
-        Arc::new(FileSystems::new(config.file_systems.clone())),
-        named.unwrap_or_else(node_identity::own_user),
+        file_systems,
+        own_user,
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;
@@ -240,7 +244,7 @@ pub(super) fn make_performer(
         localizer,
         dirs: folders.dirs.clone(),
         deletion: folders.deletion.clone(),
-        logs: slices::log_uploader(config, address, &folders.dirs).map(|(threads, uploader)| {
+        logs: uploads.map(|(threads, uploader)| {
             let outcomes = senders.logs.clone();
             // Waits while the channel is full; fails once the core has ended.
             let listener = move |outcome| drop(outcomes.blocking_send(outcome));

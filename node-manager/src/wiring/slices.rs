@@ -111,12 +111,15 @@ pub(super) fn admin(
 
 /// Returns the file system for aggregated logs. A local one is reached by handles, because
 /// everybody may write to the root.
-fn log_destination(config: &Config, root: &Uri) -> Box<dyn Destination> {
+pub(super) fn log_destination(
+    root: &Uri,
+    file_systems: &Arc<FileSystems>,
+    own_user: &str,
+) -> Box<dyn Destination> {
     if root.has_scheme("file") {
         return Box::new(LocalDestination::new(root.path.clone().into()));
     }
-    let systems = Arc::new(FileSystems::new(config.file_systems.clone()));
-    let own_user = crate::node_identity::own_user();
+    let (systems, own_user) = (Arc::clone(file_systems), own_user.to_owned());
     Box::new(UriDestination::new(systems, root.clone(), own_user))
 }
 
@@ -125,6 +128,7 @@ pub(super) fn log_uploader(
     config: &Config,
     address: &NodeAddress,
     dirs: &NodeDirs,
+    destination: impl FnOnce(&Uri) -> Box<dyn Destination>,
 ) -> Option<(ServiceConfig, Uploader)> {
     let logs = config.logs.aggregation.as_ref()?;
     let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
@@ -134,7 +138,7 @@ pub(super) fn log_uploader(
     };
     let uploader = Uploader {
         dirs: dirs.clone(),
-        destination: log_destination(config, &logs.remote_dir),
+        destination: destination(&logs.remote_dir),
         suffix: logs.suffix.clone(),
         node: remote::node_name(&address.node_id),
         compression: logs.compression,
