@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -47,7 +48,7 @@ pub(crate) async fn run<S: Service>(
     limits: Limits,
     closing: Closing,
 ) {
-    if let Err(error) = set_options(&stream, &limits) {
+    if let Err(error) = set_options(&stream, SEND_BUFFER_BYTES, limits.stall_timeout) {
         tracing::debug!(%error, "cannot set options of a web connection");
     }
     let io = PeerIo::new(
@@ -86,12 +87,21 @@ pub(crate) async fn run<S: Service>(
     }
 }
 
-fn set_options(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+/// Sets the options of a connection whose peer may be slow: small packets go at once, the kernel
+/// holds at most `send_buffer_bytes` for the peer (`SO_SNDBUF`; Linux doubles the figure for its
+/// overhead), and what is left after the last write for `stall_timeout`.
+///
+/// # Errors
+/// The system's.
+pub fn set_options(
+    stream: &TcpStream,
+    send_buffer_bytes: usize,
+    stall_timeout: Duration,
+) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    // Bounds what is left in the kernel after the last write too.
-    socket.set_tcp_user_timeout(Some(limits.stall_timeout))
+    socket.set_send_buffer_size(send_buffer_bytes)?;
+    socket.set_tcp_user_timeout(Some(stall_timeout))
 }
 
 async fn answer<S: Service>(

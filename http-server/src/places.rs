@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::Limits;
 use crate::activity::Activity;
 
 /// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole.
@@ -30,61 +29,87 @@ impl PeerKey {
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) peer: PeerKey,
-    pub(crate) activity: Arc<Activity>,
+pub struct Place {
+    /// Peer of the connection.
+    pub peer: PeerKey,
+    /// Phase of the connection and the time of its last progress.
+    pub activity: Arc<Activity>,
     /// Cancelled when the connection must close at once.
-    pub(crate) evicted: CancellationToken,
+    pub evicted: CancellationToken,
 }
 
-/// Open connections by the id of their task.
+/// Open connections by the id of their task, and the bounds on their number. Who is refused and who
+/// is evicted for a newcomer is the server's choice.
 #[derive(Debug)]
-pub(crate) struct Places<Id> {
+pub struct Places<Id> {
     open: HashMap<Id, Place>,
     total_max: usize,
     per_peer_max: usize,
 }
 
 impl<Id: Copy + Eq + Hash> Places<Id> {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    /// Returns an empty table with bounds on all connections and on those of one peer.
+    #[must_use]
+    pub fn new(total_max: usize, per_peer_max: usize) -> Self {
         Self {
             open: HashMap::new(),
-            total_max: limits.connections,
-            per_peer_max: limits.connections_per_address,
+            total_max,
+            per_peer_max,
         }
+    }
+
+    /// Returns the number of open connections.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Returns whether no further connection fits.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.open.len() >= self.total_max
+    }
+
+    /// Returns whether a peer has as many connections as one peer may.
+    #[must_use]
+    pub fn has_share(&self, peer: PeerKey) -> bool {
+        let own = self.open.values().filter(|place| place.peer == peer);
+        own.count() >= self.per_peer_max
+    }
+
+    /// Evicts the connection with the least rank; one without a rank stays. Returns whether one was
+    /// evicted.
+    pub fn evict<R: Ord>(&mut self, rank: impl Fn(&Place) -> Option<R>) -> bool {
+        let ranked = self.open.iter();
+        let ranked = ranked.filter_map(|(id, place)| Some((rank(place)?, *id)));
+        let Some((_, id)) = ranked.min_by(|(one, _), (other, _)| one.cmp(other)) else {
+            return false;
+        };
+        if let Some(place) = self.open.remove(&id) {
+            tracing::debug!(peer = %place.peer.0, "closing a connection to make room");
+            place.evicted.cancel();
+        }
+        true
     }
 
     /// Evicts until one more connection of `peer` fits: first of its own, if it has its share, then
-    /// of anybody.
+    /// of anybody, in the order of [`Activity::eviction_rank`].
     pub(crate) fn make_room(&mut self, peer: PeerKey) {
-        let own = self.open.values().filter(|place| place.peer == peer);
-        if own.count() >= self.per_peer_max {
-            self.evict(|place| place.peer == peer);
+        if self.has_share(peer) {
+            self.evict(|place| (place.peer == peer).then(|| place.activity.eviction_rank()));
         }
-        if self.open.len() >= self.total_max {
-            self.evict(|_| true);
-        }
-    }
-
-    /// Evicts the first in the order of [`Activity::eviction_rank`] among those that `may_go`.
-    pub(crate) fn evict(&mut self, may_go: impl Fn(&Place) -> bool) {
-        let candidates = self.open.iter().filter(|(_, place)| may_go(place));
-        let victim = candidates.min_by_key(|(_, place)| place.activity.eviction_rank());
-        let Some((&id, _)) = victim else {
-            return;
-        };
-        if let Some(place) = self.open.remove(&id) {
-            tracing::debug!(peer = %place.peer.0, "closing a web connection to make room");
-            place.evicted.cancel();
+        if self.is_full() {
+            self.evict(|place| Some(place.activity.eviction_rank()));
         }
     }
 
-    pub(crate) fn insert(&mut self, id: Id, place: Place) {
+    /// Adds a connection.
+    pub fn insert(&mut self, id: Id, place: Place) {
         self.open.insert(id, place);
     }
 
     /// Forgets a connection that has ended; no effect after its eviction.
-    pub(crate) fn remove(&mut self, id: Id) {
+    pub fn remove(&mut self, id: Id) {
         self.open.remove(&id);
     }
 }
@@ -109,13 +134,8 @@ mod tests {
 
     impl Table {
         fn new(connections: usize, connections_per_address: usize) -> Self {
-            let limits = Limits {
-                connections,
-                connections_per_address,
-                ..Limits::default()
-            };
             Self {
-                places: Places::new(&limits),
+                places: Places::new(connections, connections_per_address),
                 epoch: Instant::now(),
             }
         }

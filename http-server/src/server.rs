@@ -70,7 +70,7 @@ impl HttpServer {
             service,
             limits: self.limits,
             epoch: Instant::now(),
-            places: Places::new(&self.limits),
+            places: Places::new(self.limits.connections, self.limits.connections_per_address),
             tasks: JoinSet::new(),
             shutdown,
         };
@@ -103,7 +103,7 @@ impl<S: Service> Serving<S> {
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a web client");
                         // Frees a descriptor, if that is what is missing.
-                        self.places.evict(|_| true);
+                        self.places.evict(|place| Some(place.activity.eviction_rank()));
                         sleep(ACCEPT_PAUSE).await;
                     }
                 },

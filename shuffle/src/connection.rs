@@ -50,7 +50,8 @@ pub(crate) async fn run(
     activity: Arc<Activity>,
     evicted: CancellationToken,
 ) {
-    if let Err(error) = set_options(&stream, &shared) {
+    let stall_timeout = shared.config.stall_timeout;
+    if let Err(error) = http_server::set_options(&stream, SEND_BUFFER_BYTES, stall_timeout) {
         tracing::debug!(%error, "cannot set options of a reducer's connection");
     }
     let mut connection = Connection {
@@ -66,14 +67,6 @@ pub(crate) async fn run(
         },
         () = evicted.cancelled() => {}
     }
-}
-
-fn set_options(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
-    let socket = SockRef::from(stream);
-    socket.set_tcp_nodelay(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    // Bounds what is left in the kernel after the last write too.
-    socket.set_tcp_user_timeout(Some(shared.config.stall_timeout))
 }
 
 struct Connection {

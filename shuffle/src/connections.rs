@@ -5,13 +5,11 @@
 //! is closed counts a failure. So a newcomer beyond the bound is refused, unless a connection is
 //! open that no fetcher would miss.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
 use std::hash::Hash;
-use std::sync::Arc;
 use std::time::Duration;
 
-use http_server::{Activity, PeerKey, Phase};
-use tokio_util::sync::CancellationToken;
+use http_server::{PeerKey, Phase, Place, Places};
 
 /// Time without a request after which a connection may be evicted. A fetcher sends its request as
 /// soon as it is connected.
@@ -20,76 +18,65 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Time after which an answer may be evicted whose reducer takes nothing.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// An open connection.
-pub(crate) struct Place {
-    pub(crate) peer: PeerKey,
-    pub(crate) activity: Arc<Activity>,
-    /// Cancelled when the connection must close at once.
-    pub(crate) evicted: CancellationToken,
-}
-
 /// Open connections by the id of their task.
 pub(crate) struct Connections<Id> {
-    open: HashMap<Id, Place>,
-    total_max: usize,
+    places: Places<Id>,
+    peer_max: usize,
 }
 
 impl<Id: Copy + Eq + Hash> Connections<Id> {
     pub(crate) fn new(total_max: usize) -> Self {
+        let total_max = total_max.max(1);
+        let peer_max = total_max.div_ceil(2);
         Self {
-            open: HashMap::new(),
-            total_max: total_max.max(1),
+            places: Places::new(total_max, peer_max),
+            peer_max,
         }
     }
 
     /// Returns the number of open connections.
     pub(crate) fn len(&self) -> usize {
-        self.open.len()
+        self.places.count()
     }
 
     /// Returns whether a newcomer may open a connection. One peer gets half of all.
     pub(crate) fn admit(&mut self, peer: PeerKey) -> bool {
-        let own = self.open.values().filter(|place| place.peer == peer);
-        let peer_max = self.total_max.div_ceil(2);
-        if self.open.len() > peer_max && own.count() >= peer_max {
+        if self.len() > self.peer_max && self.places.has_share(peer) {
             return self.evict(|place| place.peer == peer);
         }
-        self.open.len() < self.total_max || self.evict(|_| true)
+        !self.places.is_full() || self.evict(|_| true)
     }
 
     pub(crate) fn insert(&mut self, id: Id, place: Place) {
-        self.open.insert(id, place);
+        self.places.insert(id, place);
     }
 
     pub(crate) fn remove(&mut self, id: Id) {
-        self.open.remove(&id);
+        self.places.remove(id);
     }
 
     /// Closes the connection without progress for longest, if nobody would miss it.
     pub(crate) fn evict(&mut self, eligible: impl Fn(&Place) -> bool) -> bool {
-        let candidates = self.open.iter().filter(|(_, place)| eligible(place));
-        let dispensable = candidates.filter_map(|(id, place)| {
+        self.places.evict(|place| {
             let (phase, since) = place.activity.phase_and_time();
             let limit = match phase {
                 Phase::Idle | Phase::Receiving => IDLE,
                 Phase::Answering => STALLED,
             };
             let past = since.checked_sub(limit)?;
-            Some((past, *id))
-        });
-        let Some((_, id)) = dispensable.max_by_key(|(past, _)| *past) else {
-            return false;
-        };
-        if let Some(place) = self.open.remove(&id) {
-            place.evicted.cancel();
-        }
-        true
+            eligible(place).then_some(Reverse(past))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use http_server::Activity;
     use tokio::time::{Instant, advance};
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
 
@@ -100,6 +87,8 @@ mod tests {
     struct Table {
         epoch: Instant,
         connections: Connections<u32>,
+        /// Signals to close, by the connection's id.
+        evicted: BTreeMap<u32, CancellationToken>,
     }
 
     impl Table {
@@ -107,6 +96,7 @@ mod tests {
             Self {
                 epoch: Instant::now(),
                 connections: Connections::new(total_max),
+                evicted: BTreeMap::new(),
             }
         }
 
@@ -116,10 +106,12 @@ mod tests {
             if admitted {
                 let activity = Arc::new(Activity::new(self.epoch));
                 activity.enter(phase);
+                let evicted = CancellationToken::new();
+                self.evicted.insert(id, evicted.clone());
                 let place = Place {
                     peer: peer(from),
                     activity,
-                    evicted: CancellationToken::new(),
+                    evicted,
                 };
                 self.connections.insert(id, place);
             }
@@ -127,8 +119,9 @@ mod tests {
         }
 
         fn ids(&self) -> Vec<u32> {
-            let mut ids: Vec<_> = self.connections.open.keys().copied().collect();
-            ids.sort_unstable();
+            let open = self.evicted.iter().filter(|(_, it)| !it.is_cancelled());
+            let ids: Vec<_> = open.map(|(id, _)| *id).collect();
+            assert_eq!(ids.len(), self.connections.len());
             ids
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http_server::{Activity, PeerKey};
+use http_server::{Activity, PeerKey, Place};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::ShuffleConfig;
 use crate::connection;
-use crate::connections::{Connections, Place};
+use crate::connections::Connections;
 use crate::indexes::Indexes;
 use crate::jobs::Jobs;
 
