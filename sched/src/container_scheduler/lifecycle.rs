@@ -171,7 +171,9 @@ impl ContainerScheduler {
         let container = self.known(id)?;
         let phase = container.state.phase();
         let killing = match phase {
-            Phase::Restarting => return Ok(self.restarted(id, turn)),
+            // However the process ended, the container goes on (Hadoop:
+            // `KilledForReInitializationTransition`).
+            Phase::Restarting => return Ok(self.requeue(id, turn)),
             Phase::Active => false,
             Phase::Killing => true,
             Phase::Gone => container.state == S::Gone { killed: true },

@@ -111,7 +111,7 @@ impl ContainerScheduler {
     }
 
     /// Moves a container without processes to the end of the queue of its type.
-    fn requeue(&mut self, id: ContainerId, turn: &mut Turn<'_>) -> Change {
+    pub(super) fn requeue(&mut self, id: ContainerId, turn: &mut Turn<'_>) -> Change {
         self.timers.cancel(Timer::PauseEnd(id));
         self.timers.cancel(Timer::ForceKill(id));
         let place = self.allocate_place();
@@ -137,12 +137,6 @@ impl ContainerScheduler {
         self.step(id, Step::Restart, turn.now);
         self.order_end(id, false, turn);
         Ok(Change::Other)
-    }
-
-    /// Queues a container whose process was ended for its restart. However the process ended, the
-    /// container goes on (Hadoop: `KilledForReInitializationTransition`).
-    pub(super) fn restarted(&mut self, id: ContainerId, turn: &mut Turn<'_>) -> Change {
-        self.requeue(id, turn)
     }
 
     /// Launches a container again, in the allocation that it kept.
