@@ -88,6 +88,12 @@ impl<'a> PropertyReader<'a> {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
+    /// Returns the value with its blanks, where the first of them means something; `None` if it is
+    /// unset.
+    pub fn untrimmed_text(&mut self, name: &str) -> Option<String> {
+        Some(self.value(name)?.text)
+    }
+
     /// Returns the value as [`Self::text`] does; a remaining `${…}` is a problem.
     pub fn resolved_text(&mut self, name: &str) -> Option<String> {
         let unresolved = self.value(name)?.unresolved;

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use records::{ApplicationId, ContainerId, MonoMillis};
 
+use crate::context_budget::HeldList;
+
 /// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3
 /// hours by default) and takes about 200 bytes; a node that meets more than five new ones a second
 /// for that long refuses further ones.
@@ -55,6 +57,8 @@ pub struct Application {
     pub containers: BTreeSet<ContainerId>,
     /// Containers that are not done: a part of `containers`.
     pub live: BTreeSet<ContainerId>,
+    /// Who may see what the containers write; `None`: the user and administrators only.
+    pub view_list: Option<Arc<HeldList>>,
 }
 
 /// Table of the applications by id.
@@ -97,6 +101,7 @@ impl Applications {
                     state: ApplicationState::Running,
                     containers: BTreeSet::new(),
                     live: BTreeSet::new(),
+                    view_list: None,
                 })
             }
         };
@@ -115,6 +120,13 @@ impl Applications {
         application.containers.insert(id);
         application.live.insert(id);
         added
+    }
+
+    /// Sets who may see what the containers of an application write, if it is known.
+    pub fn set_view_list(&mut self, id: &ApplicationId, list: HeldList) {
+        if let Some(application) = self.by_id.get_mut(id) {
+            application.view_list = Some(Arc::new(list));
+        }
     }
 
     /// The application, if known.

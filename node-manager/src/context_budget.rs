@@ -12,6 +12,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use localize::{ResourceKind, ResourceSpec};
+use node_web::access::AccessList;
 use sched::RetryOn;
 use thiserror::Error;
 use wire::exception::{HadoopException, RemoteException};
@@ -113,6 +114,14 @@ pub struct HeldContext {
     pub share: ContextShare,
 }
 
+/// List of who may see an application, with its share of the budget.
+#[derive(Debug)]
+pub struct HeldList {
+    /// Users and groups.
+    pub list: AccessList,
+    _share: ContextShare,
+}
+
 /// Bytes taken from a budget, which its drop returns.
 #[derive(Debug)]
 pub struct ContextShare {
@@ -145,7 +154,7 @@ impl ContextBudget {
         let ContextLimits {
             resources_max,
             bytes_max,
-            node_bytes_max,
+            node_bytes_max: _,
         } = self.limits;
         let resources = context.resources.len();
         if resources > resources_max {
@@ -157,9 +166,31 @@ impl ContextBudget {
             let max = bytes_max;
             return Err(ContextRefused::TooLarge { bytes, max });
         }
+        let share = self.take(user, bytes)?;
+        Ok(HeldContext { context, share })
+    }
+
+    /// Keeps a list of who may see an application, which outlives the context that it came with.
+    ///
+    /// # Errors
+    /// [`ContextRefused::ShareUsedUp`].
+    pub fn hold_list(
+        self: &Arc<Self>,
+        user: &Arc<str>,
+        list: &str,
+    ) -> Result<HeldList, ContextRefused> {
+        let bytes = (list.len() + TEXT_OVERHEAD_BYTES + size_of::<HeldList>()) as u64;
+        let share = self.take(user, bytes)?;
+        Ok(HeldList {
+            list: AccessList::new(list),
+            _share: share,
+        })
+    }
+
+    fn take(self: &Arc<Self>, user: &Arc<str>, bytes: u64) -> Result<ContextShare, ContextRefused> {
         let mut book = self.book();
         let held = book.by_user.get(user).copied().unwrap_or(0);
-        let free = node_bytes_max.saturating_sub(book.total);
+        let free = self.limits.node_bytes_max.saturating_sub(book.total);
         if (held + bytes).saturating_add(bytes) > free {
             let user = Arc::clone(user);
             return Err(ContextRefused::ShareUsedUp {
@@ -171,12 +202,11 @@ impl ContextBudget {
         }
         book.total += bytes;
         book.by_user.insert(Arc::clone(user), held + bytes);
-        let share = ContextShare {
+        Ok(ContextShare {
             budget: Arc::clone(self),
             user: Arc::clone(user),
             bytes,
-        };
-        Ok(HeldContext { context, share })
+        })
     }
 }
 
@@ -254,6 +284,21 @@ mod tests {
         let own = usize::try_from(memory_bytes(&context)).unwrap();
         context.credentials = vec![0; bytes - own];
         context
+    }
+
+    #[test]
+    fn a_kept_list_counts_until_it_is_dropped() {
+        let budget = ContextBudget::new(ContextLimits {
+            resources_max: 1,
+            bytes_max: 10_000,
+            node_bytes_max: 10_000,
+        });
+        let alice = Arc::from("alice");
+        let held = budget.hold_list(&alice, &"x".repeat(4000)).unwrap();
+        assert!(budget.hold_list(&alice, &"x".repeat(4000)).is_err());
+        assert!(budget.hold_list(&Arc::from("bob"), "carol").is_ok());
+        drop(held);
+        assert!(budget.hold_list(&alice, &"x".repeat(4000)).is_ok());
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct CoreConfig {
     pub can_freeze: bool,
     /// Limits on launch contexts.
     pub contexts: ContextLimits,
+    /// Whether what containers write is only for those who may see it (`yarn.acl.enable`).
+    pub private_output: bool,
     /// Auxiliary services of the node, with what they publish.
     pub service_metadata: ServiceMetadata,
 }

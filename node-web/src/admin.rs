@@ -1,13 +1,15 @@
 //! The agent's web server: the live page, metrics, health, Hadoop's REST resources and pages,
 //! container logs.
 //!
-//! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET` and `HEAD` are
-//! served. Anybody who reaches the port may ask, so everything is bounded: connections, the time to
+//! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET`, `HEAD` and
+//! `OPTIONS` are served. Anybody who reaches the port may ask, so everything is bounded: connections, the time to
 //! send a request and to take an answer, the size of a request, the answers made at once, the
 //! memory that a log takes on its way.
 
+mod access;
 mod answer;
 mod body;
+mod caller;
 mod hadoop_metrics;
 mod html;
 mod live_page;
@@ -22,15 +24,17 @@ mod role_histories;
 mod server;
 mod shared;
 mod target;
+mod viewer;
 mod xml;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http_server::{HostNames, HostRefusal, Limits};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
+use records::{ContainerId, EpochMillis};
 use time::UtcOffset;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -38,15 +42,19 @@ use tokio::time::timeout;
 pub use model::java_date_of;
 pub use server::{AdminError, AdminServer};
 
+use crate::access::{AccessRules, Groups};
 use crate::metrics::Metrics;
 use crate::overview::Overview;
 use crate::snapshot::NodeSnapshot;
 use crate::source::{NodeSource, RoleHistories};
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
+use caller::{Caller, Callers};
 use hadoop_metrics::HadoopMetrics;
+use lookup::{Logs, NoLogs};
 use shared::{Freshness, Shared};
 use target::Target;
+use viewer::Viewer;
 
 /// Answers made at once, besides `/metrics` and `/health`. Each may hold the whole list of
 /// containers (megabytes) or a thread that reads a disk. More wait for a moment, then get 503.
@@ -77,6 +85,8 @@ pub struct AdminOptions {
     /// Host names that a request may name besides the node's own
     /// (`yarn.nodemanager.agent.web.hosts`); `*` allows all.
     pub hosts: Vec<String>,
+    /// Who may see what.
+    pub access: Arc<AccessRules>,
     /// Bounds on what clients can take.
     pub limits: Limits,
 }
@@ -90,6 +100,7 @@ impl Default for AdminOptions {
             log_server_web_service_url: None,
             utc_offset: UtcOffset::UTC,
             hosts: Vec::new(),
+            access: Arc::default(),
             limits: Limits::default(),
         }
     }
@@ -108,6 +119,8 @@ struct Site<S> {
     snapshot: Shared<Arc<NodeSnapshot>>,
     overview: Shared<Arc<Overview>>,
     feed: live_page::Feed,
+    callers: Callers,
+    groups: Groups,
 }
 
 /// A request for a page or a REST document, with the data that answers it.
@@ -118,6 +131,14 @@ struct Visit {
     target: Target,
     /// The client wants REST documents in XML.
     xml: bool,
+    viewer: Viewer,
+}
+
+impl Visit {
+    /// The logs of a container, for this visit's viewer.
+    fn logs_of(&self, id: ContainerId) -> Result<Logs<'_>, NoLogs> {
+        Logs::of(&self.node, &self.viewer, id)
+    }
 }
 
 impl<S: NodeSource> Site<S> {
@@ -126,21 +147,24 @@ impl<S: NodeSource> Site<S> {
             source,
             metrics,
             hosts: HostNames::with_machine(&options.hosts),
-            options: Arc::new(options),
             work: Semaphore::new(WORK_MAX),
             memory: Arc::new(Semaphore::new(LONG_ANSWERS_KIB_MAX as usize)),
             snapshot: Shared::new(),
             overview: Shared::new(),
             feed: live_page::Feed::new(),
+            callers: Callers::new(),
+            groups: Groups::default(),
+            options: Arc::new(options),
         }
     }
 
     async fn respond(&self, request: &Request<Bytes>) -> Answer {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            refusal.headers_mut().insert(header::ALLOW, allowed);
-            return last(refusal);
+        if !matches!(
+            *request.method(),
+            Method::GET | Method::HEAD | Method::OPTIONS
+        ) {
+            let refusal = text(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
+            return last(with_methods(refusal));
         }
         // Load balancers check health under names of their own, and the answer is no secret.
         if request.uri().path() != "/health"
@@ -156,23 +180,51 @@ impl<S: NodeSource> Site<S> {
             }
             Err(bad) => return pages::refusal(StatusCode::BAD_REQUEST, &bad.to_string()),
         };
-        match target.segments.as_slice() {
-            [only] if only == "metrics" => self.metrics().await,
-            [only] if only == "health" => self.health().await,
-            [only] if only == "jmx" => self.hadoop_metrics(|all| all.jmx(&target)).await,
-            [only] if only == "prom" => self.hadoop_metrics(HadoopMetrics::prom).await,
-            [only] if only == "live" => self.events().await,
-            [] => self.overview_as(live_page::page).await,
-            [only] if only == "live.json" => self.overview_as(live_page::document).await,
-            [folder, name] if folder == "static" => {
-                live_page::file(name).unwrap_or_else(no_such_page)
+        let Caller { name, cookie } = self
+            .callers
+            .caller(request.headers(), &target, wall_clock());
+        let open = matches!(target.segments.as_slice(), [first, ..] if first == "health" || first == "static");
+        if name.is_none() && !open && !self.options.access.anonymous_allowed {
+            return access::nameless();
+        }
+        let mut answer = if *request.method() == Method::OPTIONS {
+            // Clients of Hadoop ask so for their cookie (`PseudoAuthenticator`).
+            with_methods(text(StatusCode::OK, ""))
+        } else {
+            self.answer_to(target, name, request.headers()).await
+        };
+        if let Some(cookie) = cookie {
+            answer.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        answer
+    }
+
+    async fn answer_to(&self, target: Target, name: Option<String>, headers: &HeaderMap) -> Answer {
+        let path: Vec<&str> = target.segments.iter().map(String::as_str).collect();
+        match path.as_slice() {
+            ["health"] => self.health().await,
+            ["static", name] => live_page::file(name).unwrap_or_else(no_such_page),
+            ["metrics" | "jmx" | "prom"] => match self.may_measure(name).await {
+                Ok(()) => self.measured(&target).await,
+                Err(refusal) => refusal,
+            },
+            []
+            | ["live" | "live.json"]
+            | ["node", "roleHistories", ..]
+            | ["ws", "v1", "node", "agent", "roleHistories", ..]
+                if !self.may_watch(&name).await =>
+            {
+                access::only_for_administrators(&path)
             }
-            _ => self.visit(target, wants_xml(request.headers())).await,
+            [] => self.overview_as(live_page::page).await,
+            ["live"] => self.events().await,
+            ["live.json"] => self.overview_as(live_page::document).await,
+            _ => self.visit(target, name, wants_xml(headers)).await,
         }
     }
 
     /// A page or a REST document, when it is its turn.
-    async fn visit(&self, target: Target, xml: bool) -> Answer {
+    async fn visit(&self, target: Target, name: Option<String>, xml: bool) -> Answer {
         let Some(_turn) = self.turn().await else {
             return too_many();
         };
@@ -187,20 +239,22 @@ impl<S: NodeSource> Site<S> {
                 let page = |all: &_| role_histories::page(all, path, offset);
                 self.role_histories(page).await
             }
-            _ => self.visit_node(target, xml).await,
+            _ => self.visit_node(target, name, xml).await,
         };
         self.bounded(answer)
     }
 
-    async fn visit_node(&self, target: Target, xml: bool) -> Answer {
+    async fn visit_node(&self, target: Target, name: Option<String>, xml: bool) -> Answer {
         let Some(node) = self.snapshot(Freshness::Current).await else {
             return stopping();
         };
+        let viewer = self.viewer(name, &node).await;
         let visit = Visit {
             node,
             options: Arc::clone(&self.options),
             target,
             xml,
+            viewer,
         };
         let path: Vec<&str> = visit.target.segments.iter().map(String::as_str).collect();
         match path.as_slice() {
@@ -249,6 +303,15 @@ impl<S: NodeSource> Site<S> {
         match Arc::clone(&self.memory).try_acquire_many_owned(share) {
             Ok(permit) => answer.map(|body| body.holding(permit)),
             Err(_) => too_many(),
+        }
+    }
+
+    /// The numbers of the agent in the form that the path names.
+    async fn measured(&self, target: &Target) -> Answer {
+        match target.segments.first().map(String::as_str) {
+            Some("jmx") => self.hadoop_metrics(|all| all.jmx(target)).await,
+            Some("prom") => self.hadoop_metrics(HadoopMetrics::prom).await,
+            _ => self.metrics().await,
         }
     }
 
@@ -305,6 +368,19 @@ impl<S: NodeSource> Site<S> {
         let view = self.overview.get(Freshness::Current, take);
         timeout(SNAPSHOT_WAIT, view).await.ok().flatten()
     }
+}
+
+fn with_methods(mut answer: Answer) -> Answer {
+    let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
+    answer.headers_mut().insert(header::ALLOW, allowed);
+    answer
+}
+
+fn wall_clock() -> EpochMillis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    EpochMillis(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
 }
 
 fn no_such_page() -> Answer {

@@ -10,6 +10,7 @@ mod state;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::access::AccessList;
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, NodeId,
     PerExecutionType, Resource,
@@ -161,13 +162,17 @@ impl NodeSnapshot {
     /// Returns the application of this id, if the node knows it.
     #[must_use]
     pub fn application(&self, id: &ApplicationId) -> Option<&ApplicationSnapshot> {
-        self.applications.iter().find(|app| app.id == *id)
+        let place = self.applications.binary_search_by_key(id, |app| app.id);
+        self.applications.get(place.ok()?)
     }
 
     /// Returns the container of this id, if the node knows it.
     #[must_use]
     pub fn container(&self, id: &ContainerId) -> Option<&ContainerSnapshot> {
-        self.containers.iter().find(|container| container.id == *id)
+        let place = self
+            .containers
+            .binary_search_by_key(id, |container| container.id);
+        self.containers.get(place.ok()?)
     }
 }
 
@@ -262,6 +267,8 @@ pub struct ApplicationSnapshot {
     pub state: ApplicationState,
     /// Containers of the application that have not ended, in the order of their ids.
     pub containers: Vec<ContainerId>,
+    /// Who may see what the containers wrote, besides the user and administrators.
+    pub view_acl: AccessList,
 }
 
 /// A container on this node.
@@ -310,6 +317,7 @@ mod tests {
             user: "alice".to_owned(),
             state: ApplicationState::Running,
             containers: vec![fixture::container_id(1), fixture::container_id(2)],
+            view_acl: AccessList::default(),
         }];
         let second = fixture::container_id(2);
         assert_eq!(node.container(&second).map(|found| found.id), Some(second));

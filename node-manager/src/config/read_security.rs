@@ -22,12 +22,6 @@ pub(super) const CONTAINER_EXECUTOR: Protection = Protection {
            read each other's files",
 };
 
-/// Access control lists of applications and of the administrator.
-pub(super) const ACCESS_CONTROL: Protection = Protection {
-    name: "yarn.acl.enable",
-    lack: "access control lists are not supported yet: everybody may read the logs of all containers",
-};
-
 const AUTHENTICATION: Protection = Protection {
     name: "hadoop.security.authentication",
     lack: "Kerberos is not supported yet: callers without a token are believed to be who they say",
@@ -44,9 +38,8 @@ const HTTP: Protection = Protection {
 };
 
 /// Every property that [`ACCEPT_UNSAFE`] may list.
-const PROTECTIONS: [&str; 5] = [
+const PROTECTIONS: [&str; 4] = [
     CONTAINER_EXECUTOR.name,
-    ACCESS_CONTROL.name,
     AUTHENTICATION.name,
     AUTHORIZATION.name,
     HTTP.name,
@@ -82,6 +75,30 @@ pub(super) fn security(reader: &mut PropertyReader<'_>) {
         unprotected(reader, &AUTHORIZATION);
     }
     let _ = reader.list("hadoop.security.sensitive-config-keys");
+}
+
+/// Reads whether access control lists are obeyed, and warns of those that protect less than they
+/// seem to.
+pub(super) fn lists_of_access(reader: &mut PropertyReader<'_>, anonymous_allowed: bool) -> bool {
+    const ENABLED: &str = "yarn.acl.enable";
+    const MAPPING: &str = "hadoop.security.group.mapping";
+    const OF_SYSTEM: [&str; 3] = [
+        "JniBasedUnixGroupsMappingWithFallback",
+        "JniBasedUnixGroupsMapping",
+        "ShellBasedUnixGroupsMapping",
+    ];
+    let enabled = reader.flag(ENABLED);
+    if enabled && anonymous_allowed {
+        let how = "the lists bind only callers that give a name: others see all logs, as on a Java \
+                   NodeManager, unless hadoop.http.authentication.simple.anonymous.allowed is false";
+        reader.otherwise(ENABLED, how);
+    }
+    let mapping = reader.text(MAPPING).unwrap_or_default();
+    let class = mapping.rsplit('.').next().unwrap_or_default();
+    if enabled && !OF_SYSTEM.contains(&class) {
+        reader.otherwise(MAPPING, "groups of users are those of the system");
+    }
+    enabled
 }
 
 /// Checks the names in [`ACCEPT_UNSAFE`]: with a wrong one, somebody would rely on a typing error.

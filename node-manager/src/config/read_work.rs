@@ -8,7 +8,7 @@ use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, LocalizerConfig};
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
-use super::read_security::{ACCESS_CONTROL, CONTAINER_EXECUTOR, unprotected};
+use super::read_security::{CONTAINER_EXECUTOR, lists_of_access, unprotected};
 use super::sections::{ContainerExecutor, LaunchConfig, SchedulerConfig, WebConfig};
 use crate::context_budget::ContextLimits;
 
@@ -214,13 +214,15 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
     if reader.choice(POLICY, ("HTTP_ONLY", false), &[("HTTPS_ONLY", true)]) {
         reader.problem(POLICY, Expected::Unsupported("use HTTP_ONLY"));
     }
-    let acl_enabled = reader.flag(ACCESS_CONTROL.name);
-    if acl_enabled {
-        unprotected(reader, &ACCESS_CONTROL);
-    }
+    let anonymous_allowed = reader.flag("hadoop.http.authentication.simple.anonymous.allowed");
     WebConfig {
-        acl_enabled,
-        admin_acl: reader.text("yarn.admin.acl").unwrap_or_default(),
+        acl_enabled: lists_of_access(reader, anonymous_allowed),
+        admin_acl: reader.untrimmed_text("yarn.admin.acl").unwrap_or_default(),
+        filter_lists: reader.flag("yarn.webapp.filter-entity-list-by-user"),
+        instrumentation_requires_admin: reader
+            .flag("hadoop.security.instrumentation.requires.admin"),
+        authorization: reader.flag("hadoop.security.authorization"),
+        anonymous_allowed,
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
     }
 }

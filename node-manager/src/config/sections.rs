@@ -249,6 +249,15 @@ pub struct WebConfig {
     pub acl_enabled: bool,
     /// Users and groups that may see everything (`yarn.admin.acl`).
     pub admin_acl: String,
+    /// Leave out of lists what the caller may not see (`yarn.webapp.filter-entity-list-by-user`).
+    pub filter_lists: bool,
+    /// Show numbers and configuration to administrators only
+    /// (`hadoop.security.instrumentation.requires.admin`).
+    pub instrumentation_requires_admin: bool,
+    /// Pages of administrators are for them only (`hadoop.security.authorization`).
+    pub authorization: bool,
+    /// Serve callers without a name (`hadoop.http.authentication.simple.anonymous.allowed`).
+    pub anonymous_allowed: bool,
     /// Host names that clients may use besides the node's own (`yarn.nodemanager.agent.web.hosts`).
     pub hosts: Vec<String>,
 }

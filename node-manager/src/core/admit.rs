@@ -227,6 +227,7 @@ impl Core {
         }
         if added == Added::ToNewApplication {
             let acls = context.context.acls.clone();
+            self.keep_view_list(id.application_id(), &user, &acls);
             self.begin_logs(id.application_id(), user_name, &token, acls);
         }
         // All containers of an application live under the folders of its first one's user.

@@ -71,7 +71,8 @@ impl Core {
         self.journal.revision += 1;
     }
 
-    /// Records the end of a container, with the last line of its diagnostics if it failed.
+    /// Records the end of a container, with the last line of its diagnostics if it failed and all
+    /// may see what it wrote.
     pub(super) fn decided_completion(&mut self, completion: &Completion, now: Now) {
         let mut decision = Decision::Completed {
             completion: completion.clone(),
@@ -80,6 +81,7 @@ impl Core {
         let signalled = completion.exit_status.is_signalled();
         if decision.kind() == DecisionKind::Failed
             && !signalled
+            && !self.config.private_output
             && let Some(view) = self.scheduler.container(&completion.id)
             && let Decision::Completed { said, .. } = &mut decision
         {

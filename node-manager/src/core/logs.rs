@@ -1,8 +1,11 @@
-//! Aggregation of logs: what the core orders of it, and its outcomes.
+//! Aggregation of logs: what the core orders of it, and its outcomes; and who may see them here.
 
+use std::sync::Arc;
+
+use log_aggregation::aggregated_log::{AccessType, Acls};
 use log_aggregation::policy::{ContainerEnd, ContainerRole};
 use log_aggregation::selection::{LogAggregationContext, Selection};
-use log_aggregation::{Application, Outcome, aggregated_log::Acls};
+use log_aggregation::{Application, Outcome};
 use node_web::metrics::CallOutcome;
 use records::{ApplicationId, ContainerId, MonoMillis, Now};
 use sched::Completion;
@@ -94,6 +97,21 @@ impl Core {
             acls,
             selection,
         })));
+    }
+
+    /// Keeps who may see the application's logs on this node. A list beyond the user's share of the
+    /// memory is left out, so that nobody but user and administrators sees them.
+    pub(super) fn keep_view_list(&mut self, id: ApplicationId, user: &Arc<str>, acls: &Acls) {
+        let mut lists = acls.iter();
+        let Some((_, list)) = lists.find(|(access, _)| *access == AccessType::ViewApp) else {
+            return;
+        };
+        match self.contexts.hold_list(user, list) {
+            Ok(list) => self.applications.set_view_list(&id, list),
+            Err(error) => {
+                tracing::warn!(application = %id, %error, "an access control list is left out");
+            }
+        }
     }
 
     pub(super) fn logs_of_started(&mut self, id: ContainerId) {

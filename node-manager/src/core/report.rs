@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use node_web::access::AccessList;
 use node_web::snapshot::{
     self, ApplicationSnapshot, ContainerSnapshot, Counts, NodeNumbers, NodeSnapshot,
 };
@@ -169,6 +170,10 @@ impl Core {
                     ApplicationState::Finished { .. } => snapshot::ApplicationState::Finished,
                 },
                 containers: application.live.iter().copied().collect(),
+                view_acl: match &application.view_list {
+                    Some(held) => held.list.clone(),
+                    None => AccessList::default(),
+                },
             })
             .collect();
         NodeSnapshot {

@@ -136,6 +136,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             log_aggregation: None,
             track_stopped_ms: 60_000,
             can_freeze: true,
+            private_output: false,
             contexts: CONTEXT_LIMITS,
             service_metadata: ServiceMetadata::default(),
         },

@@ -12,6 +12,7 @@ use localize::NodeDirs;
 use log_aggregation::destination::{Destination, LocalDestination, UriDestination};
 use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
+use node_web::access::{AccessList, AccessRules};
 use node_web::admin::AdminOptions;
 use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
@@ -106,6 +107,20 @@ pub(super) fn admin(
         log_server_web_service_url: config.logs.server_web_service_url.clone(),
         utc_offset,
         hosts: config.web.hosts.clone(),
+        access: Arc::new(access(config)),
+    }
+}
+
+fn access(config: &Config) -> AccessRules {
+    let web = &config.web;
+    AccessRules {
+        enabled: web.acl_enabled,
+        administrators: AccessList::new(web.admin_acl.as_str()),
+        own_user: crate::node_identity::own_user(),
+        filter_lists: web.filter_lists,
+        instrumentation_requires_admin: web.instrumentation_requires_admin,
+        authorization: web.authorization,
+        anonymous_allowed: web.anonymous_allowed,
     }
 }
 
@@ -246,6 +261,7 @@ pub(super) fn core(
         }),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
         can_freeze,
+        private_output: config.web.acl_enabled,
         contexts: config.contexts,
         service_metadata,
     }

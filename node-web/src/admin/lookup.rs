@@ -1,10 +1,11 @@
 //! What a container id in a path leads to: its logs, or the reason why not. The reasons are
 //! Hadoop's texts.
 
-use records::ContainerId;
+use records::{ApplicationId, ContainerId};
 use thiserror::Error;
 
 use super::logs::{LogError, LogFile, LogName, OpenLog, list_logs, open_log};
+use super::viewer::Viewer;
 use crate::snapshot::{ContainerRestState, ContainerSnapshot, NodeSnapshot};
 
 /// Log files that one answer names: a container chooses how many it makes, and an answer is held in
@@ -19,6 +20,12 @@ pub(super) enum NoLogs {
         "Unknown container. Container either has not started or has already completed or doesn't belong to this node at all."
     )]
     UnknownApplication,
+    /// The application's user has not allowed the caller to see them.
+    #[error("User [{caller}] is not authorized to view the logs for application {application}")]
+    NotAllowed {
+        caller: String,
+        application: ApplicationId,
+    },
     /// The container has no process yet.
     #[error("Container is not yet running. Current state is {}", .0.as_str())]
     NotYetRunning(ContainerRestState),
@@ -47,10 +54,21 @@ pub(super) struct Logs<'a> {
 
 impl<'a> Logs<'a> {
     /// # Errors
-    /// If the application is unknown, or the container cannot have logs yet.
-    pub(super) fn of(node: &'a NodeSnapshot, id: ContainerId) -> Result<Self, NoLogs> {
-        if node.application(&id.application_id()).is_none() {
+    /// If the application is unknown, or hidden from the viewer, or the container cannot have logs
+    /// yet.
+    pub(super) fn of(
+        node: &'a NodeSnapshot,
+        viewer: &Viewer,
+        id: ContainerId,
+    ) -> Result<Self, NoLogs> {
+        let Some(application) = node.application(&id.application_id()) else {
             return Err(NoLogs::UnknownApplication);
+        };
+        if !viewer.may_view(application) {
+            return Err(NoLogs::NotAllowed {
+                caller: viewer.name().to_owned(),
+                application: application.id,
+            });
         }
         let container = node.container(&id);
         if let Some(container) = container {
@@ -96,11 +114,11 @@ impl<'a> Logs<'a> {
 }
 
 /// The log files of each of the node's containers, in their order; none for one that cannot have
-/// logs yet. Blocks.
-pub(super) fn list_all(node: &NodeSnapshot) -> impl Iterator<Item = Vec<LogFile>> {
+/// logs yet, or hides them from the viewer. Blocks.
+pub(super) fn list_all(node: &NodeSnapshot, viewer: &Viewer) -> impl Iterator<Item = Vec<LogFile>> {
     let mut left = LOG_FILES_MAX;
     node.containers.iter().map(move |container| {
-        let files = match Logs::of(node, container.id) {
+        let files = match Logs::of(node, viewer, container.id) {
             Ok(logs) => list_logs(&node.about.log_roots, &logs.id, left),
             Err(_) => Vec::new(),
         };

@@ -10,6 +10,7 @@ use time::{OffsetDateTime, UtcOffset};
 
 use super::html;
 use super::logs::LogFile;
+use super::viewer::Viewer;
 use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
 
 /// Java's `EEE MMM dd HH:mm:ss Z yyyy`.
@@ -156,6 +157,7 @@ impl<'a> ContainerInfo<'a> {
     /// to: that text is the client's.
     pub(super) fn of(
         node: &NodeSnapshot,
+        viewer: &Viewer,
         container: &'a ContainerSnapshot,
         log_files: Vec<LogFile>,
     ) -> Self {
@@ -163,7 +165,7 @@ impl<'a> ContainerInfo<'a> {
         Self {
             state: container.rest_state().as_str(),
             exit_code: container.exit_status.0,
-            diagnostics: &container.diagnostics,
+            diagnostics: viewer.diagnostics(node, container),
             user: &container.user,
             total_memory_needed_mb: container.resource.memory_mb,
             total_vcores_needed: container.resource.vcores,

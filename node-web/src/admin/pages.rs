@@ -14,7 +14,7 @@ use super::answer::{Answer, HTML, answer, redirect};
 use super::body::{Body, Escape};
 use super::html::{Page, path_segment};
 use super::logs::{LogName, OpenLog};
-use super::lookup::{Logs, NoLogs};
+use super::lookup::NoLogs;
 use super::model::java_date_of;
 use super::range;
 use super::redirect as links;
@@ -28,16 +28,16 @@ const FILE: char = '\0';
 pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
     match path {
         [] | ["node" | "info"] => node(visit),
-        ["allApplications"] => page(
-            StatusCode::OK,
-            "Applications",
-            applications(&visit.node.applications),
-        ),
-        ["allContainers"] => page(
-            StatusCode::OK,
-            "Containers",
-            containers(&visit.node.containers),
-        ),
+        ["allApplications"] => {
+            let apps = visit.node.applications.iter();
+            let listed = apps.filter(|app| visit.viewer.lists(app));
+            page(StatusCode::OK, "Applications", applications(listed))
+        }
+        ["allContainers"] => {
+            let all = visit.node.containers.iter();
+            let listed = all.filter(|each| visit.viewer.lists_container(&visit.node, each));
+            page(StatusCode::OK, "Containers", containers(listed))
+        }
         ["application", id] => application(visit, id),
         ["container", id] => container(visit, id),
         ["containerlogs", id, user] => logs(visit, id, user).await,
@@ -106,7 +106,7 @@ fn node(visit: &Visit) -> Answer {
     page(StatusCode::OK, &title, main)
 }
 
-fn applications(apps: &[ApplicationSnapshot]) -> Markup {
+fn applications<'a>(apps: impl IntoIterator<Item = &'a ApplicationSnapshot>) -> Markup {
     html! {
         table {
             tr { th { "Application" } th { "User" } th { "State" } th { "Containers" } }
@@ -186,7 +186,7 @@ fn container(visit: &Visit, text: &str) -> Answer {
         table.facts {
             (fact("State", container.rest_state().as_str()))
             (fact("Exit status", exit))
-            (fact("Diagnostics", &container.diagnostics))
+            (fact("Diagnostics", visit.viewer.diagnostics(&visit.node, container)))
             (fact("User", &container.user))
             (fact("Resource", container.resource))
             (fact("Execution type", container.execution_type))
@@ -207,7 +207,7 @@ async fn logs(visit: &Visit, text: &str, user: &str) -> Answer {
     if let Some(elsewhere) = log_server(visit, &id, user, None) {
         return elsewhere;
     }
-    let files = match Logs::of(&visit.node, id) {
+    let files = match visit.logs_of(id) {
         Ok(logs) => logs.list().await,
         Err(no_logs) => Err(no_logs),
     };
@@ -256,7 +256,7 @@ async fn log(visit: &Visit, text: &str, user: &str, file: &str) -> Answer {
             "Start and end must be whole numbers",
         );
     };
-    let log = match Logs::of(&visit.node, id) {
+    let log = match visit.logs_of(id) {
         Ok(logs) => logs.open(&name).await,
         Err(no_logs) => Err(no_logs),
     };
@@ -331,6 +331,7 @@ fn log_server(
 
 fn no_logs_page(visit: &Visit, no_logs: &NoLogs) -> Answer {
     let status = match no_logs {
+        NoLogs::NotAllowed { .. } => StatusCode::FORBIDDEN,
         NoLogs::UnknownApplication
         | NoLogs::NotYetRunning(_)
         | NoLogs::LocalizationFailed

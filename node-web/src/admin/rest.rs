@@ -14,7 +14,7 @@ use super::Visit;
 use super::answer::{Answer, JSON, OCTETS, TEXT, XML, answer, redirect, text};
 use super::body::{Body, Escape};
 use super::logs::LogName;
-use super::lookup::{Logs, NoLogs, list_all};
+use super::lookup::{NoLogs, list_all};
 use super::model::{AppInfo, ContainerInfo, ContainerLogsInfo, Items, NodeInfo, Under, java_date};
 use super::target::BadTarget;
 use super::{range, redirect as links, xml};
@@ -77,10 +77,15 @@ impl From<BadTarget> for RestError {
 }
 
 impl From<NoLogs> for RestError {
-    /// Hadoop wraps these and answers 503 for all; a client that sees 404 need not try again.
+    /// Hadoop wraps these and answers 503 for all; a client that sees 403 or 404 need not try again.
     fn from(no_logs: NoLogs) -> Self {
         let message = no_logs.to_string();
         match no_logs {
+            NoLogs::NotAllowed { .. } => Self {
+                status: StatusCode::FORBIDDEN,
+                java_class: "org.apache.hadoop.yarn.webapp.ForbiddenException",
+                message: format!("java.lang.Exception: {message}"),
+            },
             NoLogs::UnknownApplication
             | NoLogs::NotYetRunning(_)
             | NoLogs::LocalizationFailed
@@ -137,6 +142,7 @@ fn apps(visit: &Visit) -> Result<Answer, RestError> {
         .iter()
         .filter(|app| state.is_none_or(|state| app.state == state))
         .filter(|app| user.is_none_or(|user| app.user == user))
+        .filter(|app| visit.viewer.lists(app))
         .map(AppInfo::of)
         .collect();
     document(visit, &Under("apps", Items("app", &apps)))
@@ -167,13 +173,14 @@ fn app(visit: &Visit, text: &str) -> Result<Answer, RestError> {
 /// `/containers`: files are looked for, and a document of up to megabytes is made, on a blocking
 /// thread.
 async fn containers(visit: &Visit) -> Result<Answer, RestError> {
-    let (node, xml) = (Arc::clone(&visit.node), visit.xml);
+    let (node, viewer, xml) = (Arc::clone(&visit.node), visit.viewer.clone(), visit.xml);
     let making = move || {
         let infos: Vec<_> = node
             .containers
             .iter()
-            .zip(list_all(&node))
-            .map(|(container, files)| ContainerInfo::of(&node, container, files))
+            .zip(list_all(&node, &viewer))
+            .filter(|(container, _)| viewer.lists_container(&node, container))
+            .map(|(container, files)| ContainerInfo::of(&node, &viewer, container, files))
             .collect();
         document_answer(
             StatusCode::OK,
@@ -192,23 +199,24 @@ async fn container(visit: &Visit, text: &str) -> Result<Answer, RestError> {
         .node
         .container(&id)
         .ok_or_else(|| RestError::not_found(format!("container with id, {text}, not found")))?;
-    let files = match Logs::of(&visit.node, id) {
+    let files = match visit.logs_of(id) {
         Ok(logs) => logs.list().await?,
         Err(_) => Vec::new(),
     };
-    let info = ContainerInfo::of(&visit.node, container, files);
+    let info = ContainerInfo::of(&visit.node, &visit.viewer, container, files);
     document(visit, &Under("container", info))
 }
 
 /// Answers `/containers/{id}/logs`.
 async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     let id = container_id(text)?;
-    let files = match Logs::of(&visit.node, id) {
+    let files = match visit.logs_of(id) {
         Ok(logs) => logs.list().await,
         Err(no_logs) => Err(no_logs),
     };
     let files = match (files, &visit.options.log_server_web_service_url) {
         (Ok(files), _) => files,
+        (Err(no_logs @ NoLogs::NotAllowed { .. }), _) => return Err(no_logs.into()),
         (Err(_), Some(server)) => {
             return Ok(redirect(&links::log_service(
                 server,
@@ -259,6 +267,8 @@ async fn log_file(visit: &Visit, text_id: &str, file: &str) -> Result<Answer, Re
 
 fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs) -> Answer {
     let status = match no_logs {
+        // Without the class of an exception, as in Hadoop.
+        NoLogs::NotAllowed { .. } => return text(StatusCode::FORBIDDEN, no_logs.to_string()),
         NoLogs::UnknownApplication
         | NoLogs::NotYetRunning(_)
         | NoLogs::LocalizationFailed
@@ -281,7 +291,7 @@ async fn framed_log(
     name: &LogName,
     size: i64,
 ) -> Result<Body, NoLogs> {
-    let logs = Logs::of(&visit.node, id)?;
+    let logs = visit.logs_of(id)?;
     let log = logs.open(name).await?;
     let name = name.as_str();
     let range = range::sized(log.length, size);

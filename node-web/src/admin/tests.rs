@@ -1,6 +1,7 @@
 //! The server over real connections on a port that the system chooses, with a node made up by each
 //! test.
 
+mod access;
 mod bounds;
 mod logs;
 mod numbers;
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::access::AccessList;
 use crate::overview::fixture::overview;
 use crate::snapshot::fixture::{APP, container, container_id, node};
 use crate::snapshot::{ApplicationSnapshot, ApplicationState, RmContact};
@@ -92,6 +94,7 @@ fn busy_node() -> NodeSnapshot {
         user: "alice".to_owned(),
         state: ApplicationState::Running,
         containers: vec![container_id(1)],
+        view_acl: AccessList::default(),
     }];
     node
 }

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: they fail with it")]
 
+mod access;
 mod audit;
 mod ends;
 mod heartbeats;

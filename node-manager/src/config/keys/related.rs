@@ -2,7 +2,7 @@
 
 use hadoop_conf::DefaultSource::{Code, CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::{Honoured, Later};
-use hadoop_conf::Unit::{Flag, List, Millis, Text};
+use hadoop_conf::Unit::{ClassName, Flag, List, Millis, Text};
 use hadoop_conf::{Key, key};
 
 /// Of `core-default.xml` and the rest of `yarn-default.xml`, those that are read.
@@ -12,6 +12,9 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, CoreDefault, "hadoop.security.authorization", Some("false"), Flag),
     key(Honoured, CoreDefault, "hadoop.rpc.protection", Some("authentication"), List),
     key(Honoured, CoreDefault, "hadoop.http.authentication.type", Some("simple"), Text),
+    key(Honoured, CoreDefault, "hadoop.http.authentication.simple.anonymous.allowed", Some("true"), Flag),
+    key(Honoured, CoreDefault, "hadoop.security.instrumentation.requires.admin", Some("false"), Flag),
+    key(Honoured, CoreDefault, "hadoop.security.group.mapping", Some("org.apache.hadoop.security.JniBasedUnixGroupsMappingWithFallback"), ClassName),
     key(Honoured, CoreDefault, "fs.defaultFS", Some("file:///"), Text),
     key(Honoured, CoreDefault, "ipc.client.rpc-timeout.ms", Some("120000"), Millis),
     key(Honoured, YarnDefault, "yarn.resourcemanager.work-preserving-recovery.enabled", Some("true"), Flag),
@@ -23,7 +26,8 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.log.server.url", None, Text),
     key(Honoured, YarnDefault, "yarn.log.server.web-service.url", None, Text),
     key(Honoured, YarnDefault, "yarn.acl.enable", Some("false"), Flag),
-    key(Later, YarnDefault, "yarn.admin.acl", Some("*"), Text),
+    key(Honoured, YarnDefault, "yarn.admin.acl", Some("*"), Text),
+    key(Honoured, YarnDefault, "yarn.webapp.filter-entity-list-by-user", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.http.policy", Some("HTTP_ONLY"), Text),
     key(Later, YarnDefault, "yarn.resource-types", None, List),
     key(Later, YarnDefault, "yarn.federation.enabled", Some("false"), Flag),

@@ -5,13 +5,12 @@ use super::*;
 const ACCEPT: &str = "agent.accept-unsafe";
 
 /// Settings that can be accepted, with a part of what the message says.
-const REFUSED: [(&str, &str, &str); 6] = [
+const REFUSED: [(&str, &str, &str); 5] = [
     (
         "yarn.nodemanager.container-executor.class",
         "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
         "own user",
     ),
-    ("yarn.acl.enable", "true", "not supported yet"),
     (
         "hadoop.security.authentication",
         "Kerberos",
@@ -57,20 +56,20 @@ fn a_missing_protection_that_is_accepted_by_name_is_warned_of() {
 
 #[test]
 fn each_missing_protection_is_accepted_for_itself() {
-    let acl = ("yarn.acl.enable", "true");
+    let kerberos = ("hadoop.security.authentication", "kerberos");
     let authorization = ("hadoop.security.authorization", "true");
-    let told = problems(&[acl, authorization, (ACCEPT, "yarn.acl.enable")]);
+    let told = problems(&[kerberos, authorization, (ACCEPT, kerberos.0)]);
     assert!(
         told.len() == 1 && told[0].contains(authorization.0),
         "{told:?}"
     );
-    let both = "yarn.acl.enable, hadoop.security.authorization";
-    config(&[acl, authorization, (ACCEPT, both)]);
+    let both = "hadoop.security.authentication, hadoop.security.authorization";
+    config(&[kerberos, authorization, (ACCEPT, both)]);
 }
 
 #[test]
 fn a_name_that_cannot_be_accepted_is_a_problem() {
-    for name in ["yarn.acl.enabled", "hadoop.rpc.protection", "*"] {
+    for name in ["yarn.acl.enable", "hadoop.rpc.protection", "*"] {
         let told = problems(&[(ACCEPT, name)]);
         assert!(
             told.len() == 1 && told[0].contains(&format!("{name} is none of")),
@@ -89,12 +88,29 @@ fn settings_without_a_protection_are_not_refused() {
         ("hadoop.http.authentication.type", "simple"),
         ("hadoop.http.authentication.type", "anonymous"),
         ("hadoop.rpc.protection", "privacy,authentication"),
-        (ACCEPT, "yarn.acl.enable"),
+        (ACCEPT, "hadoop.security.authorization"),
     ] {
         let told = warnings(&[(name, value)]);
         assert!(told.is_empty(), "{name}: {told:?}");
         config(&[(name, value)]);
     }
+}
+
+#[test]
+fn lists_of_access_that_protect_less_than_they_seem_to_are_warned_of() {
+    const ANONYMOUS: &str = "hadoop.http.authentication.simple.anonymous.allowed";
+    const MAPPING: &str = "hadoop.security.group.mapping";
+    let acl = ("yarn.acl.enable", "true");
+    let told = warnings(&[acl]);
+    assert!(told.len() == 1 && told[0].contains(ANONYMOUS), "{told:?}");
+    assert!(warnings(&[acl, (ANONYMOUS, "false")]).is_empty());
+    let ldap = "org.apache.hadoop.security.LdapGroupsMapping";
+    let told = warnings(&[acl, (ANONYMOUS, "false"), (MAPPING, ldap)]);
+    assert!(told.len() == 1 && told[0].contains(MAPPING), "{told:?}");
+    assert!(warnings(&[(MAPPING, ldap)]).is_empty());
+    // Groups stand behind the first blank.
+    let web = config(&[acl, ("yarn.admin.acl", " ops")]).web;
+    assert!(web.acl_enabled && web.admin_acl == " ops" && web.anonymous_allowed);
 }
 
 #[test]

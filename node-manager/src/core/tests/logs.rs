@@ -1,8 +1,11 @@
 //! Aggregation of logs.
 
 use log_aggregation::Outcome;
+use log_aggregation::aggregated_log::AccessType;
 use log_aggregation::policy::Policy;
 use log_aggregation::upload::{Uploaded, UploadedFile};
+use node_web::access::AccessList;
+use node_web::overview::Decision;
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::{ContainerTypeProto, LogAggregationStatusProto};
 
@@ -131,6 +134,39 @@ fn reports_go_with_heartbeats_until_one_is_answered() {
     let again = node.core.registration_report().log_reports;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].log_aggregation_status(), LogSucceeded);
+}
+
+#[test]
+fn the_first_container_says_who_may_see_the_logs() {
+    let mut node = node();
+    for (number, list) in [(1, "bob"), (2, "eve")] {
+        let mut request = request(number);
+        let lists = &mut request.context.as_mut().unwrap().acls;
+        lists.push((AccessType::ModifyApp, "carol".to_owned()));
+        lists.push((AccessType::ViewApp, list.to_owned()));
+        node.core.start(asker(), request, node.now);
+    }
+    let snapshot = node.core.snapshot();
+    assert_eq!(snapshot.applications[0].view_acl, AccessList::new("bob"));
+}
+
+#[test]
+fn what_a_container_wrote_last_is_told_to_watchers_only_where_all_may_see_it() {
+    for (private, said) in [(false, "no such key"), (true, "")] {
+        let mut node = node();
+        node.core.config.private_output = private;
+        node.run(1);
+        node.handle(LaunchEvent::Exited {
+            id: container_id(1),
+            status: ContainerExitStatus(1),
+            cause: String::new(),
+            diagnostics: "no such key\n".to_owned(),
+        });
+        let overview = node.core.overview(node.now);
+        let decision = &overview.node.decisions[0].decision;
+        let told = matches!(decision, Decision::Completed { said: told, .. } if told == said);
+        assert!(told, "{decision:?}");
+    }
 }
 
 #[test]

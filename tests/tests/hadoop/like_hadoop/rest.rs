@@ -104,7 +104,7 @@ fn rest_answers_are_hadoops() {
 }
 
 /// Returns the answer without what differs on purpose.
-fn rest(twin: &Twin, path: &str) -> String {
+pub(super) fn rest(twin: &Twin, path: &str) -> String {
     let (status, mut body) = twin.rest(path);
     // The source and the builder of the agent are its own, and it has one time of building.
     for (field, end) in [
