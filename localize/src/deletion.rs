@@ -4,16 +4,16 @@
 //! back for the debug delay or the three hours for which logs are kept. When the agent stops, due
 //! deletions are still performed, within bounds; the next start finds the rest again.
 
-use std::cmp::Ordering as Order;
+use std::cmp;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use threads::ThreadOwner;
+use threads::{Pool, PoolConfig, Work};
 
 use crate::config::DeletionConfig;
 
@@ -34,23 +34,15 @@ pub struct Deletion {
     names: Vec<String>,
 }
 
+/// Queued deletions below which the queue keeps its memory.
+const CAPACITY_KEPT: usize = 256;
+
 /// Handle of the deletion threads. Cheap to clone.
 #[derive(Clone)]
 pub struct DeletionService {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    queue: Mutex<Queue>,
-    /// Notified for each queued deletion that a waiting thread can take, and for the stop.
-    queued: Condvar,
-    /// Notified when no deletion is in progress.
-    idle: Condvar,
-    /// Limit on the threads.
-    threads_max: usize,
-    /// Whether the threads must end is checked between two files of a tree, so that a stop does not
-    /// wait for a large tree.
-    owner: ThreadOwner,
+    pool: Pool<Queue>,
+    /// Checked between two files of a tree, so that a stop does not wait for a large tree.
+    is_stopping: Arc<AtomicBool>,
     /// Delay added to each deletion; `None`: nothing is ever deleted.
     debug_delay: Option<Duration>,
 }
@@ -60,11 +52,7 @@ struct Queue {
     heap: BinaryHeap<Queued>,
     /// Number of deletions in progress.
     active: usize,
-    /// Number of threads that wait for a deletion, or for one to be due.
-    waiting: usize,
     next_sequence: u64,
-    /// The deletion threads, until the stop joins them.
-    threads: Vec<JoinHandle<()>>,
 }
 
 struct Queued {
@@ -121,22 +109,31 @@ impl fmt::Debug for Deletion {
 }
 
 impl DeletionService {
-    /// Starts the first thread, `delete-0`. Others follow while more deletions are queued than
-    /// there are threads.
+    /// Starts the first thread; others follow while deletions wait.
     ///
     /// # Errors
     /// The system cannot start another thread.
     pub fn start(config: &DeletionConfig) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            queued: Condvar::new(),
-            idle: Condvar::new(),
+        let is_stopping = Arc::<AtomicBool>::default();
+        let stops = Arc::clone(&is_stopping);
+        let pool_config = PoolConfig {
+            thread_name: "delete",
             threads_max: usize::try_from(config.thread_count).unwrap_or(usize::MAX),
-            owner: ThreadOwner::default(),
+        };
+        let perform = move |pool: &Pool<Queue>, deletion: Deletion| {
+            let is_stopping = || stops.load(Ordering::Relaxed);
+            if let Err(incomplete) = deletion.perform(&is_stopping)
+                && !is_stopping()
+            {
+                warn_of(&deletion, &incomplete);
+            }
+            pool.change(|queue| (0, queue.active -= 1));
+        };
+        Ok(Self {
+            pool: Pool::start(pool_config, Queue::default(), perform)?,
+            is_stopping,
             debug_delay: config.debug_delay_sec.map(Duration::from_secs),
-        });
-        shared.start_thread(&mut shared.queue())?;
-        Ok(Self { shared })
+        })
     }
 
     /// Deletes these after the debug delay. Never blocks.
@@ -146,7 +143,7 @@ impl DeletionService {
 
     /// Deletes these after `delay` and the debug delay. Never blocks.
     pub fn delete_after(&self, deletions: impl IntoIterator<Item = Deletion>, delay: Duration) {
-        let Some(debug_delay) = self.shared.debug_delay else {
+        let Some(debug_delay) = self.debug_delay else {
             return;
         };
         // A delay beyond the clock's range never ends.
@@ -154,27 +151,18 @@ impl DeletionService {
         let Some(due) = due else {
             return;
         };
-        let mut left_out = 0_u64;
-        let mut queue = self.shared.queue();
-        let before = queue.heap.len();
-        for deletion in deletions {
-            if queue.heap.len() < QUEUED_MAX {
-                queue.push(due, deletion);
-            } else {
-                left_out += 1;
+        let left_out = self.pool.change(|queue| {
+            let mut left_out = 0_u64;
+            let before = queue.heap.len();
+            for deletion in deletions {
+                if queue.heap.len() < QUEUED_MAX {
+                    queue.push(due, deletion);
+                } else {
+                    left_out += 1;
+                }
             }
-        }
-        let has_enough = queue.heap.len() + queue.active <= queue.threads.len();
-        if !has_enough && queue.threads.len() < self.shared.threads_max {
-            // One that cannot be started is no loss: the others do its work.
-            let _too_many = self.shared.start_thread(&mut queue);
-        }
-        let woken = queue.waiting.min(queue.heap.len() - before);
-        // A thread that woke up under the lock would sleep again at once.
-        drop(queue);
-        for _ in 0..woken {
-            self.shared.queued.notify_one();
-        }
+            (queue.heap.len() - before, left_out)
+        });
         if left_out > 0 {
             tracing::warn!(
                 left_out,
@@ -186,41 +174,26 @@ impl DeletionService {
     /// Ends the threads and waits for them: until all due deletions are done or, after `patience`,
     /// until each thread has removed its current file. Deletions that are not due stay on the disk.
     pub fn stop(&self, patience: Duration) {
-        self.finish_due(patience);
-        self.shared.owner.end();
-        // The lock also means that no thread is between its check of the end and its wait.
-        let threads = std::mem::take(&mut self.shared.queue().threads);
-        self.shared.queued.notify_all();
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a deletion thread panicked");
-            }
+        let has_work = |queue: &mut Queue| queue.has_work(Instant::now());
+        let is_late = self.pool.wait_while(patience, has_work);
+        self.is_stopping.store(true, Ordering::Relaxed);
+        let left = self.pool.change(|queue| {
+            let left = queue.heap.len() + queue.active;
+            queue.heap.clear();
+            (0, left)
+        });
+        if is_late {
+            tracing::warn!(left, "stopping with deletions left for the next start");
         }
-    }
-
-    /// Waits until no due deletion is left.
-    fn finish_due(&self, patience: Duration) {
-        let begin = Instant::now();
-        let mut queue = self.shared.queue();
-        while queue.has_work(Instant::now()) {
-            let Some(left) = patience.checked_sub(begin.elapsed()) else {
-                let left = queue.heap.len() + queue.active;
-                tracing::warn!(left, "stopping with deletions left for the next start");
-                return;
-            };
-            let waited = self.shared.idle.wait_timeout(queue, left);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        self.pool.close();
+        self.pool.wait_ended(Duration::MAX);
     }
 
     /// Waits until every queued deletion is done.
     #[cfg(test)]
     pub(super) fn wait_until_idle(&self) {
-        let mut queue = self.shared.queue();
-        while queue.active > 0 || !queue.heap.is_empty() {
-            let waited = self.shared.idle.wait(queue);
-            queue = waited.unwrap_or_else(PoisonError::into_inner);
-        }
+        let is_busy = |queue: &mut Queue| queue.active > 0 || !queue.heap.is_empty();
+        self.pool.wait_while(Duration::MAX, is_busy);
     }
 }
 
@@ -241,58 +214,18 @@ impl Queue {
     }
 }
 
-impl Shared {
-    // No code panics while it holds the lock; even then the queue would be consistent.
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+impl Work for Queue {
+    type Job = Deletion;
 
-    fn start_thread(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
-        let shared = Arc::clone(self);
-        let name = format!("delete-{}", queue.threads.len());
-        let thread = self.owner.start(&name, move || shared.work())?;
-        queue.threads.push(thread);
-        Ok(())
-    }
-
-    fn work(&self) {
-        while let Some(deletion) = self.next() {
-            let is_stopping = || self.owner.has_ended();
-            if let Err(incomplete) = deletion.perform(&is_stopping)
-                && !is_stopping()
-            {
-                warn_of(&deletion, &incomplete);
-            }
-            let mut queue = self.queue();
-            queue.active -= 1;
-            if queue.active == 0 {
-                self.idle.notify_all();
-            }
+    fn next(&mut self, now: Instant) -> Result<Deletion, Option<Instant>> {
+        let due = self.heap.peek().map(|first| first.due);
+        if due.is_none_or(|due| due > now) {
+            self.heap.shrink_to(CAPACITY_KEPT);
+            return Err(due);
         }
-    }
-
-    /// Waits for the next due deletion; returns `None` when the threads must end.
-    fn next(&self) -> Option<Deletion> {
-        let mut queue = self.queue();
-        loop {
-            if self.owner.has_ended() {
-                return None;
-            }
-            let wait = queue
-                .heap
-                .peek()
-                .map(|first| first.due.saturating_duration_since(Instant::now()));
-            if wait == Some(Duration::ZERO) {
-                queue.active += 1;
-                return queue.heap.pop().map(|queued| queued.deletion);
-            }
-            queue.waiting += 1;
-            let waited = self
-                .queued
-                .wait_timeout(queue, wait.unwrap_or(Duration::MAX));
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-            queue.waiting -= 1;
-        }
+        let next = self.heap.pop().ok_or(None)?;
+        self.active += 1;
+        Ok(next.deletion)
     }
 }
 
@@ -315,20 +248,20 @@ fn warn_of(deletion: &Deletion, incomplete: &Incomplete) {
 
 impl Ord for Queued {
     /// Orders the next deletion as the greatest: the earliest due, and of those the first queued.
-    fn cmp(&self, other: &Self) -> Order {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
         (other.due, other.sequence).cmp(&(self.due, self.sequence))
     }
 }
 
 impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl PartialEq for Queued {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Order::Equal
+        self.cmp(other) == cmp::Ordering::Equal
     }
 }
 
@@ -403,11 +336,8 @@ mod tests {
         service.delete_after([deletion(base.path(), &["later"])], hour);
         let now = deletion(base.path(), &["now"]);
         service.delete([now.clone()]);
-        let mut queue = service.shared.queue();
-        while queue.active > 0 || queue.heap.len() > 1 {
-            queue = service.shared.idle.wait(queue).unwrap();
-        }
-        drop(queue);
+        let is_due = |queue: &mut Queue| queue.active > 0 || queue.heap.len() > 1;
+        service.pool.wait_while(LONG, is_due);
         assert!(!now.path().exists());
         assert!(base.path().join("later").exists());
         service.stop(LONG);
@@ -415,16 +345,15 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_as_many_as_deletions_are_queued_up_to_the_limit() {
+    fn memory_of_many_deletions_is_given_back() {
         let base = tempfile::tempdir().unwrap();
-        let service = service(NOW);
-        let hour = Duration::from_secs(3600);
-        let threads = [1, 2, 3].map(|_| {
-            service.delete_after([deletion(base.path(), &["later"])], hour);
-            service.shared.queue().threads.len()
-        });
-        assert_eq!(threads, [1, 2, 2]);
-        service.stop(LONG);
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        for _ in 0..10_000 {
+            queue.push(now, deletion(base.path(), &["a"]));
+        }
+        while queue.next(now).is_ok() {}
+        assert!(queue.heap.capacity() <= CAPACITY_KEPT);
     }
 
     #[test]

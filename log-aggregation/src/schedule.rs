@@ -170,11 +170,6 @@ impl Schedule {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Returns whether another upload waits for a thread, or for another of its user to end.
-    pub(crate) fn has_due(&self) -> bool {
-        !self.turns.is_empty()
-    }
-
     /// Begins the next upload, if one is due and its user has not too many under way.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Upload> {
         while let Some((at, id)) = self.timers.first().copied()

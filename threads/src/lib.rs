@@ -1,30 +1,39 @@
 //! Threads that serve until their owner ends them.
 //!
-//! A thread that returns earlier leaves its queue to nobody, as one that panics does. So it panics
-//! instead, and whoever watches the program's threads for panics gets both. Owns the record of
-//! whether an end is due. In: what a thread does. Out: the thread. May not know any other crate of
-//! the workspace.
+//! - [`ThreadOwner`]: single threads. One that returns earlier leaves its queue to nobody, as one
+//!   that panics does. So it panics instead, and whoever watches the program's threads for panics
+//!   gets both.
+//! - [`Pool`]: as many threads as have something to do, for jobs that wait for a disk or a peer
+//!
+//! Owns the record of whether an end is due, and the number of a pool's threads. In: what a thread
+//! does. Out: the thread. May not know any other crate of the workspace.
+
+mod pool;
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+pub use pool::{Pool, PoolConfig, Work};
+
 /// Owner of threads. Its threads may end once it is dropped or has [ended](Self::end) them, so it
 /// is dropped before the channel whose end they notice.
 #[derive(Debug, Default)]
-pub struct ThreadOwner(ThreadStarter);
+pub struct ThreadOwner {
+    is_ended: Arc<AtomicBool>,
+}
 
 impl ThreadOwner {
     /// Allows the threads to end.
     pub fn end(&self) {
-        self.0.is_ended.store(true, Ordering::Release);
+        self.is_ended.store(true, Ordering::Release);
     }
 
     /// Returns whether the threads may end.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.0.is_ended.load(Ordering::Acquire)
+        self.is_ended.load(Ordering::Acquire)
     }
 
     /// Starts the only thread of an owner that several handles share.
@@ -38,38 +47,6 @@ impl ThreadOwner {
     }
 
     /// Starts a thread that does `serve`, which returns only once the threads may end.
-    ///
-    /// # Errors
-    /// The system cannot start another thread.
-    pub fn start(
-        &self,
-        name: &str,
-        serve: impl FnOnce() + Send + 'static,
-    ) -> io::Result<JoinHandle<()>> {
-        self.0.start(name, serve)
-    }
-
-    /// Returns a handle that starts further threads of this owner, for its threads themselves.
-    #[must_use]
-    pub fn starter(&self) -> ThreadStarter {
-        self.0.clone()
-    }
-}
-
-impl Drop for ThreadOwner {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Starter of further threads for an owner.
-#[derive(Clone, Debug, Default)]
-pub struct ThreadStarter {
-    is_ended: Arc<AtomicBool>,
-}
-
-impl ThreadStarter {
-    /// Starts a thread as [`ThreadOwner::start`] does.
     ///
     /// # Errors
     /// The system cannot start another thread.
@@ -90,6 +67,12 @@ impl ThreadStarter {
                 "it has returned before its owner ended it"
             );
         })
+    }
+}
+
+impl Drop for ThreadOwner {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -125,14 +108,5 @@ mod tests {
         assert!(!handle.owner.has_ended());
         drop(handle);
         thread.unwrap().join().unwrap();
-    }
-
-    #[test]
-    fn threads_of_a_starter_have_the_same_owner() {
-        let owner = ThreadOwner::default();
-        let starter = owner.starter();
-        assert!(starter.start("early", || {}).unwrap().join().is_err());
-        owner.end();
-        assert!(starter.start("late", || {}).unwrap().join().is_ok());
     }
 }

@@ -12,7 +12,6 @@ use cgroup::Cgroup;
 use localize::ContainerFolder;
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use thiserror::Error;
-use threads::{ThreadOwner, ThreadStarter};
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
@@ -29,7 +28,7 @@ use super::error::LaunchError;
 use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
-use super::lanes::{Lane, Lanes};
+use super::lanes::Lanes;
 use super::links::{ResolvedLink, make_links, resolve_links};
 use super::one_bash::{BashDefaults, one_bash};
 use super::process_tree::adopts_orphans;
@@ -70,8 +69,6 @@ struct Job {
 /// Dropping it terminates launches that have no process yet. Containers that run are watched as
 /// long as the runtime lives.
 pub struct Launcher {
-    /// Owner of the launch threads, which end with `lanes`.
-    _threads: ThreadOwner,
     registry: Arc<Registry>,
     isolation: Option<Isolation>,
     lanes: Lanes<Job>,
@@ -126,21 +123,16 @@ impl Launcher {
             broken: Arc::clone(&broken),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
-        let lanes = Lanes::new(config.launch_threads_max);
         let isolation = config.isolation.clone();
-        let threads = ThreadOwner::default();
-        let worker = Arc::new(Worker {
+        let threads_max = config.launch_threads_max;
+        let worker = Worker {
             config,
-            threads: threads.starter(),
             shared,
             debug_info,
             runtime,
-        });
-        for lane in lanes.all() {
-            worker.start_missing_thread(lane)?;
-        }
+        };
+        let lanes = Lanes::start(threads_max, move |job| worker.serve(job))?;
         Ok(Self {
-            _threads: threads,
             registry,
             isolation,
             lanes,
@@ -240,7 +232,6 @@ async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) -> Infallible {
 /// State shared by the launch threads.
 struct Worker {
     config: LaunchConfig,
-    threads: ThreadStarter,
     shared: Arc<Shared>,
     debug_info: Option<DebugInfo>,
     runtime: Handle,
@@ -304,35 +295,16 @@ impl Prepared {
 }
 
 impl Worker {
-    fn start_missing_thread(self: &Arc<Self>, lane: &Arc<Lane<Job>>) -> io::Result<()> {
-        let Some(number) = lane.missing_thread() else {
-            return Ok(());
-        };
-        let (worker, served) = (Arc::clone(self), Arc::clone(lane));
-        let name = format!("{}-{number}", lane.thread_name);
-        let started = self.threads.start(&name, move || worker.serve(&served));
-        if started.is_err() {
-            lane.not_started();
-        }
-        started.map(drop)
-    }
-
-    fn serve(self: &Arc<Self>, lane: &Arc<Lane<Job>>) {
-        while let Some(job) = lane.next() {
-            if let Err(error) = self.start_missing_thread(lane) {
-                tracing::debug!(%error, "launches have fewer threads than they could use");
+    fn serve(&self, job: Job) {
+        let id = job.id;
+        if let Err(reason) = self.launch(job) {
+            if let Some(isolation) = &self.config.isolation {
+                isolation.forget(id);
             }
-            let id = job.id;
-            if let Err(reason) = self.launch(job) {
-                if let Some(isolation) = &self.config.isolation {
-                    isolation.forget(id);
-                }
-                self.shared.registry.remove(id);
-                // This thread is no task: waiting for room in the channel is what back-pressure is
-                // for.
-                if self.shared.events.blocking_send(reason.event(id)).is_err() {
-                    tracing::debug!(container = %id, "nobody takes launch events any more");
-                }
+            self.shared.registry.remove(id);
+            // This thread is no task: waiting for room in the channel is what back-pressure is for.
+            if self.shared.events.blocking_send(reason.event(id)).is_err() {
+                tracing::debug!(container = %id, "nobody takes launch events any more");
             }
         }
     }

@@ -1,5 +1,5 @@
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 
 use localize::NodeDirs;
 use localize::config::DirsConfig;
@@ -90,7 +90,7 @@ fn a_destination_that_hangs_for_one_user_holds_up_nobody_else() {
         threads_max: 4,
         roll_interval: None,
     };
-    let service = LogAggregation::new(config, uploader, listener);
+    let service = LogAggregation::start(config, uploader, listener).unwrap();
     for number in 1..=5 {
         begin(&service, base.path(), number, "joe");
         assert!(service.finish(application(number)).is_none());
@@ -116,7 +116,7 @@ fn what_is_not_known_is_answered_at_once() {
         roll_interval: None,
     };
     let listener: Listener = Box::new(|outcome| panic!("{outcome:?}"));
-    let service = LogAggregation::new(config, uploader, listener);
+    let service = LogAggregation::start(config, uploader, listener).unwrap();
     assert!(service.finish(application(1)).unwrap().is_last);
     service.stop(LONG);
 }

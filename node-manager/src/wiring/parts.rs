@@ -238,18 +238,21 @@ pub(super) fn make_performer(
         tokio::runtime::Handle::current(),
     )
     .map_err(starting("the launch threads"))?;
+    let logs = uploads.map(|(threads, uploader)| {
+        let outcomes = senders.logs.clone();
+        // Waits while the channel is full; fails once the core has ended.
+        let listener = move |outcome| drop(outcomes.blocking_send(outcome));
+        LogAggregation::start(threads, uploader, Box::new(listener))
+    });
     let performer = Performer {
         isolation,
         launcher: Arc::new(launcher),
         localizer,
         dirs: folders.dirs.clone(),
         deletion: folders.deletion.clone(),
-        logs: uploads.map(|(threads, uploader)| {
-            let outcomes = senders.logs.clone();
-            // Waits while the channel is full; fails once the core has ended.
-            let listener = move |outcome| drop(outcomes.blocking_send(outcome));
-            LogAggregation::new(threads, uploader, Box::new(listener))
-        }),
+        logs: logs
+            .transpose()
+            .map_err(starting("the threads that upload logs"))?,
         limits: Arc::default(),
         services,
         localizations: senders.localizations.clone(),
