@@ -48,7 +48,7 @@ pub use context::{
     ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
     LocalizationCounters, PlanError,
 };
-pub use error::LaunchError;
+pub use error::{LaunchError, NoPlan};
 pub use files::add_links;
 pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{LaunchRefused, Launcher, MakePlan};

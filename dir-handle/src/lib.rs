@@ -28,7 +28,7 @@ use nix::sys::stat::{
     FchmodatFlags, FileStat, Mode, SFlag, fchmod, fchmodat, fstat, fstatat, mkdirat,
 };
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, linkat, symlinkat, unlinkat};
 
 /// Flags to open a directory for listing and as a base of operations; links are refused.
 const DIRECTORY_FLAGS: OFlag = OFlag::O_RDONLY
@@ -84,6 +84,34 @@ pub struct FileStatus {
     pub length: u64,
     /// Time of the last modification, in seconds since the epoch.
     pub modified_s: i64,
+}
+
+/// Ways to use a directory, as its permissions allow them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Listing the names.
+    Read,
+    /// Adding and removing names.
+    Write,
+    /// Reaching what the names stand for.
+    Execute,
+}
+
+/// Room on the disk of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes of the file system.
+    pub total_bytes: u64,
+    /// Bytes that this process may still write.
+    pub free_bytes: u64,
+}
+
+/// Identity of an open directory: another directory of the same path has another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+    mount: u64,
 }
 
 /// Returns permission bits without the file type.
@@ -392,10 +420,38 @@ impl DirHandle {
 
     /// Returns the bytes that this process may still write to the directory's disk.
     pub fn free_bytes(&self) -> io::Result<u64> {
+        Ok(self.space()?.free_bytes)
+    }
+
+    /// Returns the room on the directory's disk.
+    pub fn space(&self) -> io::Result<DiskSpace> {
         let space = fstatvfs(&self.fd)?;
-        Ok(space
-            .blocks_available()
-            .saturating_mul(space.fragment_size()))
+        let bytes = |blocks: u64| blocks.saturating_mul(space.fragment_size());
+        Ok(DiskSpace {
+            total_bytes: bytes(space.blocks()),
+            free_bytes: bytes(space.blocks_available()),
+        })
+    }
+
+    /// Returns whether this process may list the directory, change names in it, and reach what they
+    /// name. A file system that is mounted for reading only allows no change, not even to root.
+    pub fn may(&self, access: Access) -> bool {
+        let flag = match access {
+            Access::Read => AccessFlags::R_OK,
+            Access::Write => AccessFlags::W_OK,
+            Access::Execute => AccessFlags::X_OK,
+        };
+        faccessat(&self.fd, ".", flag, AtFlags::empty()).is_ok()
+    }
+
+    /// Returns the identity of the directory, which includes the mount that it was opened on.
+    pub fn identity(&self) -> io::Result<Identity> {
+        let stat = fstat(&self.fd)?;
+        Ok(Identity {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            mount: self.mount_id()?,
+        })
     }
 
     /// Returns another handle of the same directory.
@@ -481,6 +537,30 @@ mod tests {
         assert!(directory.open_beneath(Path::new("..")).is_err());
         assert!(DirHandle::open_no_follow(&dir.path().join("link")).is_err());
         assert!(DirHandle::open_ambient(&dir.path().join("link")).is_ok());
+    }
+
+    #[test]
+    fn another_directory_of_the_same_path_has_another_identity() {
+        let (dir, directory) = temporary();
+        directory.create("a", 0o700).unwrap();
+        let first = directory.open("a").unwrap();
+        let again = directory.open("a").unwrap().identity().unwrap();
+        assert_eq!(first.identity().unwrap(), again);
+        // The first still holds its inode, so the second gets another.
+        std::fs::remove_dir(dir.path().join("a")).unwrap();
+        directory.create("a", 0o700).unwrap();
+        let second = directory.open("a").unwrap();
+        assert_ne!(first.identity().unwrap(), second.identity().unwrap());
+    }
+
+    #[test]
+    fn a_folder_of_our_own_may_be_used_and_its_disk_has_room() {
+        let (_dir, directory) = temporary();
+        for access in [Access::Read, Access::Write, Access::Execute] {
+            assert!(directory.may(access), "{access:?}");
+        }
+        let space = directory.space().unwrap();
+        assert!(space.total_bytes >= space.free_bytes && space.free_bytes > 0);
     }
 
     #[test]

@@ -15,6 +15,23 @@ pub struct DirsConfig {
     pub log_dir_permissions: u32,
 }
 
+/// When a directory is good (`yarn.nodemanager.disk-health-checker.*`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiskHealthConfig {
+    /// Interval between two checks, in milliseconds.
+    pub interval_ms: u64,
+    /// Least part of good directories of each kind, 0 to 1, for the node to be healthy.
+    pub min_healthy_disks: f64,
+    /// Use of a disk, 0 to 100, above which it is full; `None`: not looked at.
+    pub max_utilization_percent: Option<f64>,
+    /// Use up to which a full disk is good again, at most `max_utilization_percent`.
+    pub utilization_watermark_low_percent: f64,
+    /// Free mebibytes below which a disk is full; `None`: not looked at.
+    pub min_free_space_mb: Option<u64>,
+    /// Free mebibytes from which a full disk is good again, at least `min_free_space_mb`.
+    pub free_space_watermark_high_mb: u64,
+}
+
 /// Limits of localization and of its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalizerConfig {

@@ -17,7 +17,7 @@ use threads::{Pool, PoolConfig, Work};
 
 use crate::config::DeletionConfig;
 
-use super::dirs::Disk;
+use super::disk::Disk;
 use super::remove_tree::{Incomplete, OWNER_ALL, open_for_removal, remove_tree};
 use dir_handle::DirHandle;
 

@@ -24,13 +24,23 @@ pub enum DirsError {
         source: io::Error,
     },
     /// Configuration whose folders of one kind are all unusable.
-    #[error("none of the {kind} can be used: {}", list(causes))]
+    #[error("none of the {kind} can be used: {causes}")]
     NoneUsable {
         /// Property of the kind, `local-dirs` or `log-dirs`.
         kind: &'static str,
-        /// Configured directories, each with its error.
-        causes: Vec<UnusableDir>,
+        /// Configured directories, each with its reason.
+        causes: String,
     },
+    /// Node with too few good directories for containers to start (Hadoop:
+    /// `ContainerLaunch.call`).
+    #[error("Most of the disks failed. {report}")]
+    DisksFailed {
+        /// Report on the directories that are not good.
+        report: String,
+    },
+    /// Check of a directory for which the system starts no thread.
+    #[error("cannot start a thread for the check of the directories")]
+    NoThread(#[source] io::Error),
     /// Size for which no disk has enough free space.
     #[error("no local directory has {bytes} bytes free")]
     NoRoom {
@@ -65,6 +75,12 @@ pub enum LocalizeError {
         #[source]
         source: Arc<FetchError>,
     },
+    /// Node with too few good directories (Hadoop: `ResourceLocalizationService.LocalizerRunner`).
+    #[error("All disks failed. {report}")]
+    DisksFailed {
+        /// Report on the directories that are not good.
+        report: String,
+    },
     /// Request of a container that was released meanwhile.
     #[error("localization was cancelled")]
     Cancelled,
@@ -86,22 +102,6 @@ impl LocalizeError {
         }
         crate::error_chain(self)
     }
-}
-
-/// A configured directory that is left out.
-#[derive(Debug)]
-pub struct UnusableDir {
-    /// Path of the directory.
-    pub path: PathBuf,
-    /// Reason for which it is unusable.
-    pub error: DirsError,
-}
-
-/// Formats the paths with their reasons.
-fn list(causes: &[UnusableDir]) -> String {
-    // Each error names its path.
-    let causes = causes.iter().map(|cause| crate::error_chain(&cause.error));
-    causes.collect::<Vec<_>>().join("; ")
 }
 
 /// Failure to download one resource. The texts with a Java class are Hadoop's own, for which people

@@ -7,6 +7,7 @@
 //! Localizer ─┼── fetch ── unpack: a resource from its source into a cache directory
 //!            └── deletion: folders that are no longer needed
 //! NodeDirs: the folders on every local and log disk, all reached through directory handles
+//!   └── disk_health: which disks are good (pure) ◄── disk_checks ── start: one disk, on its thread
 //! ```
 //!
 //! Owns the files below the local and log directories and the threads that write and delete them.
@@ -23,6 +24,9 @@ mod cache;
 pub mod config;
 mod deletion;
 mod dirs;
+mod disk;
+mod disk_checks;
+mod disk_health;
 mod error;
 mod extract;
 mod fetch;
@@ -40,8 +44,10 @@ mod unpack;
 mod user_name;
 
 pub use deletion::{Deletion, DeletionService};
-pub use dirs::{ContainerDirs, ContainerFolder, NodeDirs, StartedDirs};
-pub use error::{DirsError, FetchError, LocalizeError, UnpackError, UnusableDir};
+pub use dirs::{ContainerDirs, ContainerFolder, DiskChecks, NodeDirs, StartedDirs};
+pub use disk_checks::DiskChecker;
+pub use disk_health::{DirKind, DirNumbers, DisksReport};
+pub use error::{DirsError, FetchError, LocalizeError, UnpackError};
 pub use localizer::{Localizer, LocalizerThreads, Statuses};
 pub use remove_tree::remove_folder;
 pub use resource::{

@@ -1,9 +1,9 @@
-//! Opening of a local or log directory when the agent starts and recovers nothing.
+//! Opening and checking of one local or log directory.
 //!
-//! The deletion of an earlier run's folders may take minutes, so they are only renamed here. A name
-//! ending in `_DEL_<milliseconds>` marks a folder for deletion (Hadoop:
-//! `ResourceLocalizationService.cleanUpLocalDirs`); folders that an interrupted start left marked
-//! are found again.
+//! The deletion of an earlier run's folders may take minutes, so they are only renamed here, when
+//! the directory is opened for the first time. A name ending in `_DEL_<milliseconds>` marks a
+//! folder for deletion (Hadoop: `ResourceLocalizationService.cleanUpLocalDirs`); folders that an
+//! interrupted start left marked are found again.
 
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
@@ -15,84 +15,120 @@ use std::sync::Arc;
 use records::{ApplicationId, EpochMillis};
 
 use super::deletion::Deletion;
-use super::dirs::Disk;
-use super::error::DirsError;
+use super::disk::Disk;
+use super::disk_checks::{DiskPlace, Probed};
+use super::disk_health::DirKind;
 use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
-use dir_handle::DirHandle;
-
-/// Function that opens one kind of directory and adds the folders to delete to the list.
-pub(super) type Open = fn(&Path, EpochMillis, &mut Vec<Deletion>) -> Result<Arc<Disk>, DirsError>;
+use dir_handle::{Access, DirHandle, DiskSpace};
 
 const DELETION_MARK: &str = "_DEL_";
 
-/// Opens a local directory with new, empty `usercache`, `filecache` and `nmPrivate`.
-pub(super) fn open_local_dir(
-    path: &Path,
+/// Folders of the agent in every local directory.
+const FOLDERS: [(&str, u32); 3] = [
+    (USER_CACHE, OPEN_MODE),
+    (FILE_CACHE, OPEN_MODE),
+    (NM_PRIVATE, SECRET_MODE),
+];
+
+/// Checks a directory (Hadoop: `DiskChecker.checkDir`, whose texts these are), opens it if it is
+/// another one than before, and makes what is missing of it.
+pub(super) fn probe(kind: DirKind, place: &DiskPlace, now: EpochMillis) -> Probed {
+    let mut leftovers = Vec::new();
+    let result = check(kind, place, now, &mut leftovers);
+    Probed { result, leftovers }
+}
+
+fn check(
+    kind: DirKind,
+    place: &DiskPlace,
     now: EpochMillis,
     leftovers: &mut Vec<Deletion>,
-) -> Result<Arc<Disk>, DirsError> {
-    const FOLDERS: [(&str, u32); 3] = [
-        (USER_CACHE, OPEN_MODE),
-        (FILE_CACHE, OPEN_MODE),
-        (NM_PRIVATE, SECRET_MODE),
-    ];
-    let is_ours = |name: &str| FOLDERS.iter().any(|(folder, _)| *folder == name);
-    let disk = open(path)?;
-    mark_for_deletion(&disk, now, is_ours, leftovers).map_err(fail("clean up", path))?;
-    for (name, mode) in FOLDERS {
-        disk.root
-            .create(name, mode)
-            .map_err(fail("create", &path.join(name)))?;
+) -> Result<(Arc<Disk>, DiskSpace), String> {
+    let path = &place.path;
+    let failed = |action: &'static str| {
+        move |error: io::Error| format!("cannot {action} {}: {error}", path.display())
+    };
+    let root = open(path)?;
+    for (access, word) in [
+        (Access::Read, "readable"),
+        (Access::Write, "writable"),
+        (Access::Execute, "executable"),
+    ] {
+        if !root.may(access) {
+            return Err(format!("Directory is not {word}: {}", path.display()));
+        }
     }
-    Ok(disk)
-}
-
-/// Opens a log directory without the logs of earlier applications.
-pub(super) fn open_log_dir(
-    path: &Path,
-    now: EpochMillis,
-    leftovers: &mut Vec<Deletion>,
-) -> Result<Arc<Disk>, DirsError> {
-    let is_ours = |name: &str| name.parse::<ApplicationId>().is_ok();
-    let disk = open(path)?;
-    mark_for_deletion(&disk, now, is_ours, leftovers).map_err(fail("clean up", path))?;
-    Ok(disk)
-}
-
-fn fail(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DirsError {
-    let path = path.to_owned();
-    move |source| DirsError::Io {
-        action,
-        path,
-        source,
+    let space = root.space().map_err(failed("measure the disk of"))?;
+    let disk = match &place.disk {
+        Some(disk) if is_same(&disk.root, &root).map_err(failed("look at"))? => disk.clone(),
+        Some(_) | None => Arc::new(Disk {
+            path: path.clone(),
+            root: Arc::new(root),
+        }),
+    };
+    if !place.was_open {
+        mark_for_deletion(&disk, kind, now, leftovers).map_err(failed("clean up"))?;
     }
+    if kind == DirKind::Local {
+        for (name, mode) in FOLDERS {
+            match disk.root.ensure(name, mode) {
+                // The disk is full, which is no failure: what it has can be read.
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+                made => drop(made.map_err(failed("make the folders of"))?),
+            }
+        }
+    }
+    Ok((disk, space))
 }
 
-fn open(path: &Path) -> Result<Arc<Disk>, DirsError> {
-    let existed = path.is_dir();
+fn is_same(before: &DirHandle, now: &DirHandle) -> io::Result<bool> {
+    Ok(before.identity()? == now.identity()?)
+}
+
+/// Opens a directory and creates it if it is missing.
+fn open(path: &Path) -> Result<DirHandle, String> {
+    let not_created = |error: io::Error| {
+        tracing::debug!(path = %path.display(), %error, "cannot create this directory");
+        format!("Cannot create directory: {}", path.display())
+    };
+    let existed = path.exists();
     if !existed {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(OPEN_MODE);
-        builder.create(path).map_err(fail("create", path))?;
+        builder.create(path).map_err(not_created)?;
     }
-    let root = DirHandle::open_ambient(path).map_err(fail("open", path))?;
+    let root = DirHandle::open_ambient(path).map_err(|error| {
+        let path = path.display();
+        let kind = error.kind();
+        if kind == io::ErrorKind::NotADirectory {
+            format!("Not a directory: {path}")
+        } else if kind == io::ErrorKind::PermissionDenied {
+            format!("Directory is not readable: {path}")
+        } else {
+            format!("cannot open {path}: {error}")
+        }
+    })?;
     if !existed {
         // The umask cleared bits that other users need on the way to public resources.
-        root.set_mode(OPEN_MODE)
-            .map_err(fail("set the mode of", path))?;
+        root.set_mode(OPEN_MODE).map_err(not_created)?;
     }
-    Ok(Arc::new(Disk {
-        path: path.to_owned(),
-        root: Arc::new(root),
-    }))
+    Ok(root)
 }
 
-/// Renames the folders that `is_ours` selects and lists them, and those that an earlier start
+/// Returns whether a name in a directory of this kind is one that the agent gives.
+fn is_ours(kind: DirKind, name: &str) -> bool {
+    match kind {
+        DirKind::Local => FOLDERS.iter().any(|(folder, _)| *folder == name),
+        DirKind::Log => name.parse::<ApplicationId>().is_ok(),
+    }
+}
+
+/// Renames the folders that an earlier run made and lists them, and those that an earlier start
 /// renamed, for deletion.
 fn mark_for_deletion(
     disk: &Arc<Disk>,
+    kind: DirKind,
     now: EpochMillis,
-    is_ours: impl Fn(&str) -> bool,
     leftovers: &mut Vec<Deletion>,
 ) -> io::Result<()> {
     let names: Vec<_> = disk.root.names()?.collect::<Result<_, _>>()?;
@@ -100,11 +136,11 @@ fn mark_for_deletion(
         let Some(name) = OsStr::to_str(&name) else {
             continue;
         };
-        let marked = if is_ours(name) {
+        let marked = if is_ours(kind, name) {
             let marked = format!("{name}{DELETION_MARK}{}", now.0);
             disk.root.rename(name, &disk.root, &marked)?;
             marked
-        } else if is_marked(name, &is_ours) {
+        } else if is_marked(kind, name) {
             name.to_owned()
         } else {
             continue;
@@ -114,10 +150,12 @@ fn mark_for_deletion(
     Ok(())
 }
 
-fn is_marked(name: &str, is_ours: impl Fn(&str) -> bool) -> bool {
+fn is_marked(kind: DirKind, name: &str) -> bool {
     name.rsplit_once(DELETION_MARK)
         .is_some_and(|(original, millis)| {
-            is_ours(original) && !millis.is_empty() && millis.bytes().all(|b| b.is_ascii_digit())
+            is_ours(kind, original)
+                && !millis.is_empty()
+                && millis.bytes().all(|b| b.is_ascii_digit())
         })
 }
 
@@ -129,6 +167,24 @@ mod tests {
     use super::*;
 
     const NOW: EpochMillis = EpochMillis(1_700_000_000_123);
+
+    /// Checks a directory for the first time.
+    fn opened(kind: DirKind, path: &Path) -> (Arc<Disk>, Vec<Deletion>) {
+        let probed = probe(kind, &place(path), NOW);
+        (probed.result.unwrap().0, probed.leftovers)
+    }
+
+    fn place(path: &Path) -> DiskPlace {
+        DiskPlace {
+            path: path.to_owned(),
+            disk: None,
+            was_open: false,
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
 
     fn listed(path: &Path) -> Vec<String> {
         let entries = fs::read_dir(path).unwrap();
@@ -145,8 +201,7 @@ mod tests {
         fs::create_dir_all(dir.path().join("usercache/joe/appcache")).unwrap();
         fs::create_dir_all(dir.path().join("nmPrivate_DEL_17")).unwrap();
         fs::create_dir_all(dir.path().join("precious")).unwrap();
-        let mut leftovers = Vec::new();
-        open_local_dir(dir.path(), NOW, &mut leftovers).unwrap();
+        let (_, leftovers) = opened(DirKind::Local, dir.path());
         assert_eq!(leftovers.len(), 2);
         assert_eq!(
             listed(dir.path()),
@@ -173,8 +228,7 @@ mod tests {
         ] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        let mut leftovers = Vec::new();
-        open_log_dir(dir.path(), NOW, &mut leftovers).unwrap();
+        let (_, leftovers) = opened(DirKind::Log, dir.path());
         assert_eq!(leftovers.len(), 2);
         assert_eq!(
             listed(dir.path()),
@@ -191,11 +245,63 @@ mod tests {
     fn folders_have_hadoops_modes() {
         let dir = tempfile::tempdir().unwrap();
         let local = dir.path().join("a/b");
-        open_local_dir(&local, NOW, &mut Vec::new()).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        opened(DirKind::Local, &local);
         assert_eq!(mode(&local), 0o755);
         assert_eq!(mode(&local.join("usercache")), 0o755);
         assert_eq!(mode(&local.join("filecache")), 0o755);
         assert_eq!(mode(&local.join("nmPrivate")), 0o700);
+    }
+
+    #[test]
+    fn a_directory_that_was_lost_is_made_anew_and_nothing_of_this_run_is_deleted() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("l");
+        let (disk, _) = opened(DirKind::Local, &path);
+        let known = DiskPlace {
+            disk: Some(disk.clone()),
+            was_open: true,
+            ..place(&path)
+        };
+        fs::create_dir(path.join("usercache/joe")).unwrap();
+        let same = probe(DirKind::Local, &known, NOW);
+        assert!(Arc::ptr_eq(&same.result.unwrap().0, &disk));
+        assert!(path.join("usercache/joe").is_dir() && same.leftovers.is_empty());
+
+        fs::remove_dir_all(&path).unwrap();
+        let anew = probe(DirKind::Local, &known, NOW);
+        assert!(!Arc::ptr_eq(&anew.result.unwrap().0, &disk));
+        assert_eq!(listed(&path), ["filecache", "nmPrivate", "usercache"]);
+        assert_eq!(mode(&path.join("nmPrivate")), 0o700);
+    }
+
+    #[test]
+    fn what_cannot_be_a_directory_has_hadoops_reason() {
+        let base = tempfile::tempdir().unwrap();
+        let file = base.path().join("file");
+        fs::write(&file, "").unwrap();
+        let below = file.join("l");
+        let reason = |path: &Path| probe(DirKind::Local, &place(path), NOW).result.unwrap_err();
+        assert_eq!(
+            reason(&file),
+            format!("Not a directory: {}", file.display())
+        );
+        let below_text = format!("Cannot create directory: {}", below.display());
+        assert_eq!(reason(&below), below_text);
+    }
+
+    #[test]
+    fn a_disk_that_turned_read_only_is_not_writable_until_it_is_again() {
+        let name = "a_disk_that_turned_read_only_is_not_writable_until_it_is_again";
+        test_support::mounts::with_own_mounts(name, || {
+            let base = tempfile::tempdir().unwrap();
+            test_support::mounts::small_disk(base.path(), 1 << 20);
+            let reason = || probe(DirKind::Local, &place(base.path()), NOW).result.err();
+            assert_eq!(reason(), None);
+            test_support::mounts::set_writable(base.path(), false);
+            let text = format!("Directory is not writable: {}", base.path().display());
+            assert_eq!(reason(), Some(text));
+            test_support::mounts::set_writable(base.path(), true);
+            assert_eq!(reason(), None);
+        });
     }
 }

@@ -15,6 +15,7 @@
 //! | `actions` | actions of the scheduler, turned into effects |
 //! | `effect` | the vocabulary of effects |
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
+//! | `health` | the node's health, from its disks and health scripts |
 //! | `logs` | aggregation of logs: orders and outcomes |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
@@ -26,6 +27,7 @@ mod admit;
 mod calls;
 mod diagnostics_budget;
 mod effect;
+mod health;
 mod journal;
 mod logs;
 mod reinit;
@@ -39,6 +41,7 @@ pub use admit::{Asker, StartOutcome, StartRequest};
 pub use effect::{
     Effect, LaunchOrder, LinkOrder, LocalizationAnswers, LocalizationQuery, LocalizeFor, Record,
 };
+pub use health::HealthEvent;
 pub use logs::{LogAggregation, LogOrder};
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
@@ -68,8 +71,7 @@ use crate::status_ledger::StatusLedger;
 /// Configuration of the core.
 #[derive(Clone, Debug)]
 pub struct CoreConfig {
-    /// Facts about the node that pages show and that do not change: id, ports, versions, log
-    /// directories.
+    /// Facts about the node that pages show. All but its health and log directories do not change.
     pub about: Arc<About>,
     /// Machine in container statuses.
     pub machine: Machine,
@@ -145,6 +147,7 @@ pub struct Core {
     /// Budget of the launch contexts that wait here and in the launcher's queue.
     contexts: Arc<ContextBudget>,
     journal: journal::Journal,
+    health: health::Health,
     /// Reports on uploaded logs.
     log_reports: LogReports,
     /// Effects that the task has not taken yet, in order.
@@ -181,6 +184,7 @@ impl Core {
             secrets: parts.secrets,
             contexts,
             journal: journal::Journal::default(),
+            health: health::Health::default(),
             log_reports: LogReports::default(),
             effects: Vec::new(),
         }

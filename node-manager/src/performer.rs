@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use amrm_proxy::AmrmProxy;
 use container_runtime::isolation::Isolation;
-use container_runtime::launch::{LaunchPlan, Launcher, Link, LocalizationCounters, add_links};
+use container_runtime::launch::{
+    LaunchPlan, Launcher, Link, LocalizationCounters, NoPlan, add_links,
+};
 use container_runtime::monitor::{ContainerLimit, ContainerLimits};
 use localize::{
-    DeletionService, LocalizationState, LocalizeRequest, LocalizedResource, Localizer, NodeDirs,
-    ResourceSpec, ResourceStatus, UserName,
+    DeletionService, DirsError, LocalizationState, LocalizeRequest, LocalizedResource, Localizer,
+    NodeDirs, ResourceSpec, ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
 use tokio::sync::{Notify, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
@@ -50,6 +52,21 @@ fn counters_of(resources: &[LocalizedResource], took: Duration) -> LocalizationC
         *bytes = bytes.saturating_add(resource.bytes);
     }
     counters
+}
+
+/// Returns the end of a container that has no folders (Hadoop: `ContainerLaunch.call`).
+fn no_plan(error: DirsError) -> NoPlan {
+    let status = match error {
+        DirsError::DisksFailed { .. } => ContainerExitStatus::DISKS_FAILED,
+        DirsError::Io { .. }
+        | DirsError::NoneUsable { .. }
+        | DirsError::NoThread(_)
+        | DirsError::NoRoom { .. } => ContainerExitStatus::LAUNCH_FAILED,
+    };
+    NoPlan {
+        status,
+        diagnostics: crate::error_chain(&error),
+    }
 }
 
 fn link_to(resource: LocalizedResource) -> Link {
@@ -215,11 +232,12 @@ impl Performer {
         let user = user.to_string();
         let services = Arc::clone(self.services.metadata());
         let make_plan = move || {
+            dirs.require_enough().map_err(no_plan)?;
             let places = match known_dirs.get() {
                 Some(places) => places.clone(),
                 None => {
                     let made = dirs.create_container_dirs(&id, &user_name);
-                    let made = made.map_err(|error| crate::error_chain(&error))?;
+                    let made = made.map_err(no_plan)?;
                     known_dirs.get_or_init(|| made).clone()
                 }
             };

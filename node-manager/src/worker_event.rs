@@ -6,6 +6,7 @@
 //! | `isolation` | owner of the cgroups | [`EVENTS_MAX`] | events wait in its outbox |
 //! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
 //! | `logs` | threads that upload logs | [`EVENTS_MAX`] | uploads wait |
+//! | `health` | the thread that checks directories, health scripts | [`EVENTS_MAX`] | checks wait |
 //! | `localizations` | localizer, core's task | unbounded | |
 //!
 //! No deadlock can arise: the core's task drains all channels and never waits for a worker.
@@ -26,7 +27,7 @@ use log_aggregation::Outcome;
 use records::ContainerId;
 use tokio::sync::mpsc;
 
-use crate::core::LocalizeFor;
+use crate::core::{HealthEvent, LocalizeFor};
 
 /// Capacity of each channel whose senders can wait: a burst of ends of a full node, in some hundred
 /// kilobytes.
@@ -68,6 +69,8 @@ pub enum WorkerEvent {
     MemoryExceeded(MemoryExceeded),
     /// An upload of logs has ended.
     LogsUploaded(Outcome),
+    /// A part of the node's health was looked at.
+    Health(HealthEvent),
     /// A signal was sent to a container that has a process.
     Signalled {
         /// Id of the container.
@@ -88,6 +91,8 @@ pub struct WorkerSenders {
     pub exceeded: mpsc::Sender<MemoryExceeded>,
     /// Sender of the threads that upload logs.
     pub logs: mpsc::Sender<Outcome>,
+    /// Sender of what looks at the node's health.
+    pub health: mpsc::Sender<HealthEvent>,
     /// Sender of localization results.
     pub localizations: LocalizationSender,
 }
@@ -99,6 +104,7 @@ pub struct WorkerEvents {
     isolation: mpsc::Receiver<IsolationEvent>,
     exceeded: mpsc::Receiver<MemoryExceeded>,
     logs: mpsc::Receiver<Outcome>,
+    health: mpsc::Receiver<HealthEvent>,
     localizations: mpsc::UnboundedReceiver<WorkerEvent>,
 }
 
@@ -109,12 +115,14 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
     let (isolation, isolation_in) = mpsc::channel(EVENTS_MAX);
     let (exceeded, exceeded_in) = mpsc::channel(EVENTS_MAX);
     let (logs, logs_in) = mpsc::channel(EVENTS_MAX);
+    let (health, health_in) = mpsc::channel(EVENTS_MAX);
     let (localizations, localizations_in) = mpsc::unbounded_channel();
     let senders = WorkerSenders {
         launches,
         isolation,
         exceeded,
         logs,
+        health,
         localizations: LocalizationSender(localizations),
     };
     let events = WorkerEvents {
@@ -122,6 +130,7 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
         isolation: isolation_in,
         exceeded: exceeded_in,
         logs: logs_in,
+        health: health_in,
         localizations: localizations_in,
     };
     (senders, events)
@@ -136,6 +145,7 @@ impl WorkerEvents {
             Some(event) = self.isolation.recv() => WorkerEvent::Isolation(event),
             Some(exceeded) = self.exceeded.recv() => WorkerEvent::MemoryExceeded(exceeded),
             Some(outcome) = self.logs.recv() => WorkerEvent::LogsUploaded(outcome),
+            Some(event) = self.health.recv() => WorkerEvent::Health(event),
             Some(event) = self.localizations.recv() => event,
             else => std::future::pending().await,
         }

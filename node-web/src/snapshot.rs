@@ -19,7 +19,7 @@ use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus
 
 pub use state::{ApplicationState, ContainerRestState};
 
-/// Facts about the node that hold as long as it runs.
+/// Facts about the node. All but its health and its directories hold as long as it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct About {
     /// Id as registered with the RM.
@@ -34,7 +34,11 @@ pub struct About {
     pub health: NodeHealth,
     /// Limits of memory use as configured.
     pub memory_checks: MemoryChecks,
-    /// Usable directories of `yarn.nodemanager.log-dirs`. A container's logs are in
+    /// Figures of the directories of `yarn.nodemanager.local-dirs`.
+    pub local_dirs: DirNumbers,
+    /// Figures of the directories of `yarn.nodemanager.log-dirs`.
+    pub log_dirs: DirNumbers,
+    /// Directories of `yarn.nodemanager.log-dirs` that can be read. A container's logs are in
     /// `<root>/APP/CONTAINER` of some of them.
     pub log_roots: Vec<PathBuf>,
 }
@@ -202,6 +206,15 @@ pub struct NodeHealth {
     pub report: String,
     /// When health was last looked at.
     pub updated_at: EpochMillis,
+}
+
+/// Figures of the directories of one kind (Hadoop: `NodeManagerMetrics`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirNumbers {
+    /// Configured directories that get no new files, because they have failed or are full.
+    pub bad: u32,
+    /// Used part of the others' disks together, in percent.
+    pub good_utilization_percent: u32,
 }
 
 /// Configured limits of memory use.

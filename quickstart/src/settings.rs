@@ -145,6 +145,8 @@ pub(super) fn node(
     // As paths and not as text: a comma in the name of the temporary folder separates nothing.
     config.dirs.local_dirs = vec![folder.join("local")];
     config.dirs.log_dirs = vec![log_dir(folder)];
+    // A trial may run on a laptop whose disk is nearly full.
+    config.health.disks = None;
     config.recovery.dir = folder.join("recovery");
     // No cgroup: what a container is allowed is a story here, nodes of one process would share one
     // hierarchy, and nothing outside the folder is to be touched.

@@ -47,6 +47,29 @@ pub fn bind(source: &Path, target: &Path) {
     mount(&["--bind", text(source), text(target)]);
 }
 
+/// Mounts an empty file system in memory on `target`, which may hold this many bytes.
+///
+/// # Panics
+/// When `target` does not exist.
+pub fn small_disk(target: &Path, bytes: u64) {
+    let size = format!("size={bytes},mode=0755");
+    mount(&["-t", "tmpfs", "-o", &size, "tmpfs", text(target)]);
+}
+
+/// Allows changes of the file system that is mounted on `target`, or allows none any more.
+///
+/// # Panics
+/// When nothing is mounted there.
+pub fn set_writable(target: &Path, is_writable: bool) {
+    let option = if is_writable {
+        "remount,rw"
+    } else {
+        "remount,ro"
+    };
+    // Of this mount only: files that are open for writing keep the whole file system writable.
+    mount(&["-o", &format!("{option},bind"), text(target)]);
+}
+
 /// Takes away what is mounted on `target`.
 ///
 /// # Panics

@@ -4,9 +4,19 @@ use std::io;
 use std::path::PathBuf;
 
 use cgroup::{CgroupError, SpawnError};
+use records::ContainerExitStatus;
 use thiserror::Error;
 
 use super::context::PlanError;
+
+/// Reason that a launch has no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoPlan {
+    /// Exit status of the container.
+    pub status: ContainerExitStatus,
+    /// Text for the AM.
+    pub diagnostics: String,
+}
 
 /// Failure to launch a container. Becomes the diagnostics of the failed launch.
 #[derive(Debug, Error)]
@@ -15,8 +25,8 @@ pub enum LaunchError {
     #[error("the launch context is invalid")]
     Plan(#[from] PlanError),
     /// The places that the plan needs could not be made.
-    #[error("{0}")]
-    NoPlan(String),
+    #[error("{}", .0.diagnostics)]
+    NoPlan(NoPlan),
     /// A file or directory of the container.
     #[error("cannot {operation} {path}")]
     File {
@@ -46,4 +56,18 @@ pub enum LaunchError {
         /// The kernel's answer.
         source: io::Error,
     },
+}
+
+impl LaunchError {
+    /// Returns the exit status of a container whose launch failed so.
+    pub(super) const fn exit_status(&self) -> ContainerExitStatus {
+        match self {
+            Self::NoPlan(no_plan) => no_plan.status,
+            Self::Plan(_)
+            | Self::File { .. }
+            | Self::Spawn { .. }
+            | Self::Cgroup(_)
+            | Self::Watch { .. } => ContainerExitStatus::LAUNCH_FAILED,
+        }
+    }
 }

@@ -24,7 +24,7 @@ use super::context::{
 use super::debug_info::{DebugInfo, DebugJob, DebugTicket, Undescribed};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
-use super::error::LaunchError;
+use super::error::{LaunchError, NoPlan};
 use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
@@ -55,7 +55,7 @@ pub enum LaunchRefused {
 }
 
 /// Makes a plan on a launch thread, where it may wait for disks; or says why it cannot.
-pub type MakePlan = Box<dyn FnOnce() -> Result<LaunchPlan, String> + Send>;
+pub type MakePlan = Box<dyn FnOnce() -> Result<LaunchPlan, NoPlan> + Send>;
 
 struct Job {
     id: ContainerId,
@@ -257,10 +257,7 @@ impl NotLaunched {
                 ContainerExitStatus::TERMINATED,
                 "Container terminated before launch.".to_owned(),
             ),
-            Self::Failed(error) => (
-                ContainerExitStatus::LAUNCH_FAILED,
-                crate::error_chain(error),
-            ),
+            Self::Failed(error) => (error.exit_status(), crate::error_chain(error)),
         };
         LaunchEvent::LaunchFailed {
             id,

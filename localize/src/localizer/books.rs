@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use records::{ApplicationId, ContainerId};
 
 use super::super::cache::{RequestId, Wanted};
-use super::super::error::LocalizeError;
+use super::super::error::{DirsError, LocalizeError};
 use super::super::layout::Scope;
 use super::super::resource::{LocalizeRequest, ResourceSpec, Visibility};
 use super::super::turns::Turns;
@@ -63,6 +63,9 @@ impl Shared {
 
     fn register(&self, request: LocalizeRequest, reply: Reply, to_begin: &mut Turns<RequestId>) {
         let container = request.container;
+        if let Err(DirsError::DisksFailed { report }) = self.dirs.require_enough() {
+            return reply.answer(Err(LocalizeError::DisksFailed { report }));
+        }
         match check(request) {
             Ok((user, wanted)) => {
                 let mut state = self.state();

@@ -73,7 +73,7 @@ impl Node {
             log_dirs: vec![base.path().join("logs")],
             log_dir_permissions: 0o710,
         };
-        let dirs = NodeDirs::start(&dirs, EpochMillis(1)).unwrap().dirs;
+        let dirs = NodeDirs::start(&dirs, None, EpochMillis(1)).unwrap().dirs;
         let deletion = DeletionService::start(&DeletionConfig {
             thread_count: 1,
             debug_delay_sec: Some(0),

@@ -46,7 +46,7 @@ fn uploader(base: &Path, hang: mpsc::Receiver<()>) -> Uploader {
         log_dir_permissions: 0o710,
     };
     Uploader {
-        dirs: NodeDirs::start(&config, EpochMillis(1)).unwrap().dirs,
+        dirs: NodeDirs::start(&config, None, EpochMillis(1)).unwrap().dirs,
         destination: Box::new(HangsForJoe(Mutex::new(hang))),
         suffix: "logs-tfile".to_owned(),
         node: "host_1".to_owned(),

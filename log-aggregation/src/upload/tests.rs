@@ -20,7 +20,7 @@ fn uploader(base: &Path) -> Uploader {
         log_dir_permissions: 0o710,
     };
     Uploader {
-        dirs: NodeDirs::start(&config, EpochMillis(1)).unwrap().dirs,
+        dirs: NodeDirs::start(&config, None, EpochMillis(1)).unwrap().dirs,
         destination: Box::new(LocalDestination::new(base.join("remote/root"))),
         suffix: "logs-tfile".to_owned(),
         node: NODE.to_owned(),

@@ -84,7 +84,7 @@ mod tests {
             log_dirs: vec![base.path().join("logs")],
             log_dir_permissions: 0o710,
         };
-        let dirs = NodeDirs::start(&config, records::EpochMillis(1)).unwrap();
+        let dirs = NodeDirs::start(&config, None, records::EpochMillis(1)).unwrap();
         (base, MapReduceShuffle::new(dirs.dirs))
     }
 

@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use hadoop_conf::{
     Expected, HostPort, PropertyReader, RmService, Suffix, parse, resource_managers,
 };
-use localize::config::DirsConfig;
+use localize::config::{DirsConfig, DiskHealthConfig};
 
 use super::capacity::{
     DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
 };
 use super::sections::{
-    AddressConfig, DiskHealthConfig, HealthConfig, HealthScript, MonitorConfig, RecoveryConfig,
-    ResourceManagerConfig,
+    AddressConfig, HealthConfig, HealthScript, MonitorConfig, RecoveryConfig, ResourceManagerConfig,
 };
 use super::values::MinimumVersion;
 

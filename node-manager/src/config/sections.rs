@@ -7,7 +7,7 @@ use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
 use hadoop_fs::{FsConfig, Uri};
-use localize::config::{DeletionConfig, DirsConfig, LocalizerConfig};
+use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerConfig};
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
@@ -44,7 +44,7 @@ pub struct Config {
     pub logs: LogConfig,
     /// Web pages and REST.
     pub web: WebConfig,
-    /// Disks and health scripts. Nothing checks them yet, and a warning says so.
+    /// Disks and health scripts.
     pub health: HealthConfig,
     /// Limits that the kernel enforces.
     pub cgroups: CgroupConfig,
@@ -271,23 +271,6 @@ pub struct HealthConfig {
     pub scripts: Vec<HealthScript>,
     /// Run the scripts once before registering.
     pub run_before_startup: bool,
-}
-
-/// When a disk is good (`yarn.nodemanager.disk-health-checker.*`).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DiskHealthConfig {
-    /// Between two checks.
-    pub interval_ms: u64,
-    /// Least part of good folders, 0 to 1, for the node to be healthy.
-    pub min_healthy_disks: f64,
-    /// A disk used more than this, 0 to 100, is full; `None`: not looked at.
-    pub max_utilization_percent: Option<f64>,
-    /// A full disk is good again below this, at most `max_utilization_percent`.
-    pub utilization_watermark_low_percent: f64,
-    /// A disk with less free space is full; `None`: not looked at.
-    pub min_free_space_mb: Option<u64>,
-    /// A full disk is good again above this, at least `min_free_space_mb`.
-    pub free_space_watermark_high_mb: u64,
 }
 
 /// Configuration of one health script (`yarn.nodemanager.health-checker.NAME.*`).

@@ -112,8 +112,6 @@ fn an_operator_is_warned_of_each_setting_without_effect() {
         ("health-checker.scripts", "disk"),
         ("health-checker.disk.path", "/bin/true"),
         ("health-checker.interval-ms", "1000"),
-        ("disk-health-checker.enable", "false"),
-        ("disk-health-checker.min-healthy-disks", "0.5"),
         ("resource-type.gpu", "2"),
         ("log.deletion-threads-count", "1"),
         ("log-container-debug-info-on-error.enabled", "true"),

@@ -90,6 +90,11 @@ impl Core {
         self.decided(decision, now);
     }
 
+    /// Records that a page would look different.
+    pub(super) fn journal_changed(&mut self) {
+        self.journal.revision += 1;
+    }
+
     /// Records the counts after an event of the scheduler.
     pub(super) fn scheduler_changed(&mut self, now: Now) {
         let counts = self.numbers().counts;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
 use node_web::overview::Decision;
-use node_web::snapshot::RmContact;
+use node_web::snapshot::{NodeHealth, RmContact};
 use records::{ApplicationId, ContainerId, Now, Resource};
 use sched::{
     ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,
@@ -30,8 +30,8 @@ pub struct RegistrationReport {
     pub log_reports: Vec<LogAggregationReportProto>,
 }
 
-/// Contents of a heartbeat except the node's health and ids.
-#[derive(Debug, Default)]
+/// Contents of a heartbeat except the node's ids.
+#[derive(Debug)]
 pub struct HeartbeatReport {
     /// Statuses of the containers that are not done, and completions not yet reported.
     pub containers: Vec<ContainerStatusProto>,
@@ -41,6 +41,8 @@ pub struct HeartbeatReport {
     pub opportunistic: OpportunisticContainersStatus,
     /// Reports on uploaded logs, and the mark that [`Delivery`] takes.
     pub log_reports: (Vec<LogAggregationReportProto>, u64),
+    /// Health of the node.
+    pub health: NodeHealth,
 }
 
 /// Part of an answered heartbeat that the ResourceManager has certainly processed.
@@ -133,6 +135,7 @@ impl Core {
             increased: self.increased.values().cloned().collect(),
             opportunistic: self.scheduler.opportunistic_status(),
             log_reports: self.log_reports.for_heartbeat(),
+            health: self.config.about.health.clone(),
         }
     }
 

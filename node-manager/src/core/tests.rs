@@ -26,7 +26,7 @@ use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use node_web::metrics::Metrics;
-use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
+use node_web::snapshot::{About, DirNumbers, MemoryChecks, NodeHealth, Versions};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
@@ -111,6 +111,8 @@ fn about() -> Arc<About> {
             vmem: false,
             vmem_pmem_ratio: 2.1,
         },
+        local_dirs: DirNumbers::default(),
+        log_dirs: DirNumbers::default(),
         log_roots: Vec::new(),
     })
 }

@@ -65,6 +65,7 @@ impl Core {
             WorkerEvent::Isolation(event) => self.handle_isolation(event, now),
             WorkerEvent::MemoryExceeded(exceeded) => self.memory_exceeded(exceeded, now),
             WorkerEvent::LogsUploaded(outcome) => self.logs_uploaded(&outcome, now),
+            WorkerEvent::Health(event) => self.health_looked_at(event, now),
             WorkerEvent::Signalled { id, diagnostics } => {
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use container_runtime::monitor::{Sample, Utilization};
 use prost::Message;
-use records::{ApplicationId, ContainerId, EpochMillis, NodeId, Resource};
+use records::{ApplicationId, ContainerId, NodeId, Resource};
 use sched::{ContainerQueuingLimit, OpportunisticContainersStatus};
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerQueuingLimitProto, ContainerTokenIdentifierProto, MasterKeyProto,
@@ -71,16 +71,15 @@ pub(super) fn node_status(
     response_id: i32,
     report: HeartbeatReport,
     utilization: Sample,
-    now: EpochMillis,
 ) -> NodeStatusProto {
     NodeStatusProto {
         node_id: Some((&node.node_id).into()),
         response_id: Some(response_id),
         containers_statuses: report.containers,
         node_health_status: Some(NodeHealthStatusProto {
-            is_node_healthy: Some(true),
-            health_report: Some(String::new()),
-            last_health_report_time: Some(now.0),
+            is_node_healthy: Some(report.health.healthy),
+            health_report: Some(report.health.report),
+            last_health_report_time: Some(report.health.updated_at.0),
         }),
         // A Java ResourceManager's node pages fail over a node that sends none.
         containers_utilization: Some(used(utilization.containers)),

@@ -402,8 +402,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
 
     fn status(&self, response_id: i32, report: HeartbeatReport) -> NodeStatusProto {
         let utilization = *self.parts.utilization.borrow();
-        let now = self.parts.clock.now().wall;
-        messages::node_status(&self.parts.node, response_id, report, utilization, now)
+        messages::node_status(&self.parts.node, response_id, report, utilization)
     }
 
     /// Notes a failure; returns the pause before the next try.

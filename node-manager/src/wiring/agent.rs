@@ -6,6 +6,7 @@ use std::time::Duration;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
+use time::UtcOffset;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -17,12 +18,13 @@ use super::proxy;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::core::{Core, CoreParts};
+use crate::config::{Capacity, Config};
+use crate::core::{Core, CoreParts, HealthEvent};
 use crate::core_task::{self, Handle, Perform};
-use crate::node_identity;
+use crate::node_identity::{self, Machine};
+use crate::performer::Performer;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
-use crate::worker_event;
+use crate::worker_event::{self, WorkerEvent};
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The
 /// RPC server's own patience with calls in flight, the longest of them, is half of it.
@@ -65,7 +67,6 @@ impl Agent {
         let services = std::mem::take(&mut ports.services);
         let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
-        let scheduler = slices::scheduler(&config, capacity.physical.memory_mb, process.utc_offset);
         let (mut performer, localizer_threads) = parts::make_performer(
             &config,
             process.environment,
@@ -80,19 +81,9 @@ impl Agent {
         let logs = performer.logs.clone();
         let machine = node_identity::machine().await?;
         let launcher_broken = performer.launcher.broken();
-        let core = Core::new(CoreParts {
-            config: slices::core(
-                &config,
-                &ports.address,
-                machine,
-                &folders.dirs,
-                (shared.clock, process.utc_offset),
-                performer.isolation.is_some(),
-                Arc::clone(performer.services.metadata()),
-            ),
-            scheduler: ContainerScheduler::new(scheduler, capacity.offered),
-            secrets: Arc::clone(&shared.secrets),
-        });
+        let disks = Folders::check_on(folders.checks, &config, &performer, senders.health)?;
+        let facts = (capacity, machine, process.utc_offset);
+        let core = make_core(&config, &ports.address, &shared, &performer, facts);
         let perform: Perform = Box::new(move |effect| performer.perform(effect));
         let mut core_set = JoinSet::new();
         core_set.spawn(core_task::run(core, perform, inbox, workers, shared.clock));
@@ -105,8 +96,8 @@ impl Agent {
             tasks.spawn(proxy::update_nodes(update_task, tasks_stop.clone()));
         }
         tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
-        let stop = tasks_stop.clone();
-        tasks.spawn(parts::clean_cache(localizer, config.localizer, stop));
+        let cleaner = parts::clean_cache(localizer, config.localizer, tasks_stop.clone());
+        tasks.spawn(cleaner);
         Ok(Self {
             address,
             updater,
@@ -117,6 +108,7 @@ impl Agent {
             updater_stop,
             threads: Threads {
                 deletion: folders.deletion,
+                disks,
                 localizer: localizer_threads,
                 services: service_threads,
                 monitor,
@@ -232,6 +224,32 @@ fn make_shared(
         metrics,
     };
     Ok((shared, update_task))
+}
+
+/// Makes the core, which knows what the first check of the directories found.
+fn make_core(
+    config: &Config,
+    address: &NodeAddress,
+    shared: &Shared,
+    performer: &Performer,
+    (capacity, machine, utc_offset): (Capacity, Machine, UtcOffset),
+) -> Core {
+    let scheduler = slices::scheduler(config, capacity.physical.memory_mb, utc_offset);
+    let mut core = Core::new(CoreParts {
+        config: slices::core(
+            config,
+            address,
+            machine,
+            (shared.clock, utc_offset),
+            performer.isolation.is_some(),
+            Arc::clone(performer.services.metadata()),
+        ),
+        scheduler: ContainerScheduler::new(scheduler, capacity.offered),
+        secrets: Arc::clone(&shared.secrets),
+    });
+    let found = WorkerEvent::Health(HealthEvent::Disks(performer.dirs.report()));
+    core.handle(found, shared.clock.now(), shared.clock.now_us());
+    core
 }
 
 /// Takes a step of the end, but not for ever: what hangs is left to the end of the process.

@@ -10,7 +10,7 @@ use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use hadoop_fs::{FileSystems, Uri};
 use localize::config::LocalizerConfig;
-use localize::{self, NodeDirs};
+use localize::{self, DiskChecker, DiskChecks, NodeDirs};
 use log_aggregation::LogAggregation;
 use node_web::metrics::Metrics;
 use records::ExecutionType;
@@ -24,6 +24,7 @@ use super::{AgentError, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::core::HealthEvent;
 use crate::node_identity;
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
@@ -44,6 +45,8 @@ const LINKING_MAX: usize = 4;
 /// last owner is gone: the core's performer or the monitor.
 pub(super) struct Threads {
     pub(super) deletion: localize::DeletionService,
+    /// `None`: directories are not checked.
+    pub(super) disks: Option<DiskChecker>,
     pub(super) localizer: localize::LocalizerThreads,
     pub(super) services: ServiceThreads,
     pub(super) monitor: Monitor,
@@ -56,6 +59,9 @@ impl Threads {
     pub(super) fn stop(self) {
         self.services.stop();
         self.monitor.stop();
+        if let Some(disks) = self.disks {
+            disks.stop();
+        }
         self.localizer.stop();
         if let Some(logs) = self.logs {
             logs.stop(LOGS_PATIENCE);
@@ -165,26 +171,50 @@ pub(super) async fn clean_cache(
     }
 }
 
-/// The node's folders and the threads that delete.
+/// The node's folders, checked once, and the threads that delete.
 pub(super) struct Folders {
     pub(super) dirs: NodeDirs,
+    pub(super) checks: DiskChecks,
     pub(super) deletion: localize::DeletionService,
 }
 
 impl Folders {
     pub(super) fn start(config: &Config, clock: Clock) -> Result<Self, AgentError> {
-        let started = NodeDirs::start(&config.dirs, clock.now().wall).map_err(AgentError::Dirs)?;
-        for unusable in &started.unusable {
-            let error = crate::error_chain(&unusable.error);
-            tracing::warn!(path = %unusable.path.display(), error, "this directory cannot be used and is left out");
-        }
+        let now = clock.now().wall;
+        let started = NodeDirs::start(&config.dirs, config.health.disks, now);
+        let started = started.map_err(AgentError::Dirs)?;
         let deletion = localize::DeletionService::start(&config.deletion)
             .map_err(starting("the deletion threads"))?;
         deletion.delete(started.leftovers);
         Ok(Self {
             dirs: started.dirs,
+            checks: started.checks,
             deletion,
         })
+    }
+
+    /// Starts the thread that goes on checking the directories and tells the core, if it is wanted.
+    pub(super) fn check_on(
+        checks: DiskChecks,
+        config: &Config,
+        performer: &Performer,
+        health: mpsc::Sender<HealthEvent>,
+    ) -> Result<Option<DiskChecker>, AgentError> {
+        let Some(disks) = &config.health.disks else {
+            return Ok(None);
+        };
+        let checker = DiskChecker::start(
+            performer.dirs.clone(),
+            checks,
+            Duration::from_millis(disks.interval_ms),
+            performer.deletion.clone(),
+            crate::clock::wall_now,
+            // Waits while the channel is full; fails once the core has ended.
+            move |report| drop(health.blocking_send(HealthEvent::Disks(report))),
+        );
+        checker
+            .map(Some)
+            .map_err(starting("the thread that checks the directories"))
     }
 }
 

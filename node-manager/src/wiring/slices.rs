@@ -14,7 +14,7 @@ use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
 use node_web::access::{AccessList, AccessRules};
 use node_web::admin::AdminOptions;
-use node_web::snapshot::{About, MemoryChecks, NodeHealth, Versions};
+use node_web::snapshot::{About, DirNumbers, MemoryChecks, NodeHealth, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use wire::client::{ClientAuth, ClientOptions};
@@ -245,13 +245,12 @@ pub(super) fn core(
     config: &Config,
     address: &NodeAddress,
     machine: Machine,
-    dirs: &NodeDirs,
     (clock, utc_offset): (Clock, UtcOffset),
     can_freeze: bool,
     service_metadata: ServiceMetadata,
 ) -> CoreConfig {
     CoreConfig {
-        about: about(config, address, dirs, clock),
+        about: about(config, address, clock),
         machine,
         log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
         log_aggregation: config.logs.aggregation.as_ref().map(|logs| LogAggregation {
@@ -276,7 +275,7 @@ pub(super) fn stop_patience(config: &Config) -> Duration {
 
 /// Returns the facts about the node that pages show and that do not change while it runs; the core
 /// fills in the rest.
-fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) -> Arc<About> {
+fn about(config: &Config, address: &NodeAddress, clock: Clock) -> Arc<About> {
     let now = clock.now().wall;
     let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));
     Arc::new(About {
@@ -300,6 +299,9 @@ fn about(config: &Config, address: &NodeAddress, dirs: &NodeDirs, clock: Clock) 
             vmem: config.monitor.vmem_check_enabled,
             vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
         },
-        log_roots: dirs.log_dirs().map(std::path::Path::to_path_buf).collect(),
+        // The first check of the directories fills in the rest.
+        local_dirs: DirNumbers::default(),
+        log_dirs: DirNumbers::default(),
+        log_roots: Vec::new(),
     })
 }

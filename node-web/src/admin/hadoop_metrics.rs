@@ -47,6 +47,7 @@ impl HadoopMetrics {
         let mut all = counters(node, metrics);
         all.extend(containers(node));
         all.extend(resources(node));
+        all.extend(directories(node));
         Self {
             host: node.about.node_id.host.clone(),
             metrics: all,
@@ -113,6 +114,17 @@ impl HadoopMetrics {
         }
         answer(StatusCode::OK, METRICS, Body::full(text))
     }
+}
+
+#[rustfmt::skip] // One number a line, however long.
+fn directories(node: &NodeSnapshot) -> Vec<Metric> {
+    let (local, log) = (node.about.local_dirs, node.about.log_dirs);
+    vec![
+        metric(GAUGE, "BadLocalDirs", "# of bad local dirs", local.bad),
+        metric(GAUGE, "BadLogDirs", "# of bad log dirs", log.bad),
+        metric(GAUGE, "GoodLocalDirsDiskUtilizationPerc", "Disk utilization % on good local dirs", local.good_utilization_percent),
+        metric(GAUGE, "GoodLogDirsDiskUtilizationPerc", "Disk utilization % on good log dirs", log.good_utilization_percent),
+    ]
 }
 
 /// Returns a metric's name in Prometheus' text (Hadoop: `PrometheusMetricsSink.prometheusName`): a

@@ -13,7 +13,7 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 /// Name, help and value of a gauge without labels.
 type Row = (&'static str, &'static str, fn(&NodeSnapshot) -> f64);
 
-const GAUGES: [Row; 11] = [
+const GAUGES: [Row; 15] = [
     (
         "nm_agent_containers_paused",
         "Opportunistic containers frozen to make room.",
@@ -72,6 +72,26 @@ const GAUGES: [Row; 11] = [
         "nm_agent_healthy",
         "1 while the node reports itself healthy.",
         |node| f64::from(u8::from(node.about.health.healthy)),
+    ),
+    (
+        "nm_agent_bad_local_dirs",
+        "Local directories that get no new files, because they have failed or are full.",
+        |node| node.about.local_dirs.bad.into(),
+    ),
+    (
+        "nm_agent_bad_log_dirs",
+        "Log directories that get no new files, because they have failed or are full.",
+        |node| node.about.log_dirs.bad.into(),
+    ),
+    (
+        "nm_agent_good_local_dirs_used_ratio",
+        "Used part of the disks of the good local directories together.",
+        |node| f64::from(node.about.local_dirs.good_utilization_percent) / 100.0,
+    ),
+    (
+        "nm_agent_good_log_dirs_used_ratio",
+        "Used part of the disks of the good log directories together.",
+        |node| f64::from(node.about.log_dirs.good_utilization_percent) / 100.0,
     ),
     (
         "nm_agent_start_time_seconds",

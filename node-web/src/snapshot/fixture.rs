@@ -48,6 +48,8 @@ pub(crate) fn about() -> About {
             vmem: false,
             vmem_pmem_ratio: 2.1,
         },
+        local_dirs: DirNumbers::default(),
+        log_dirs: DirNumbers::default(),
         log_roots: Vec::new(),
     }
 }

@@ -110,4 +110,13 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.placement-timeout-ms", Some("30000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.rules", None, List),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-retry-minimum-interval-ms", Some("1000"), Millis),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.interval-ms", Some("120000"), Millis),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.min-healthy-disks", Some("0.25"), Ratio),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.disk-utilization-threshold.enabled", Some("true"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.disk-free-space-threshold.enabled", Some("true"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage", Some("90.0"), Percent),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.disk-utilization-watermark-low-per-disk-percentage", None, Percent),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb", Some("0"), Mebibytes),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-watermark-high-mb", Some("0"), Mebibytes),
+    key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.enable", Some("true"), Flag),
 ];

@@ -4,8 +4,8 @@
 use hadoop_conf::DefaultSource::{Code, YarnDefault};
 use hadoop_conf::KeyClass::Later;
 use hadoop_conf::Unit::{
-    Address, Bytes, ClassName, Count, Duration, Flag, List, Mebibytes, MegabitsPerSecond, Millis,
-    Paths, Percent, Ratio, Seconds, Text,
+    Address, Bytes, ClassName, Count, Duration, Flag, List, MegabitsPerSecond, Millis, Paths,
+    Seconds, Text,
 };
 use hadoop_conf::{Key, key};
 
@@ -129,15 +129,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.health-checker.timeout-ms", Some("1200000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.health-checker.run-before-startup", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.health-checker.interval-ms", Some("600000"), Millis),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.interval-ms", Some("120000"), Millis),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.min-healthy-disks", Some("0.25"), Ratio),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.disk-utilization-threshold.enabled", Some("true"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.disk-free-space-threshold.enabled", Some("true"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage", Some("90.0"), Percent),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.disk-utilization-watermark-low-per-disk-percentage", None, Percent),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb", Some("0"), Mebibytes),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-watermark-high-mb", Some("0"), Mebibytes),
-    key(Later, YarnDefault, "yarn.nodemanager.disk-health-checker.enable", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.log.deletion-threads-count", Some("4"), Count),
     key(Later, YarnDefault, "yarn.nodemanager.log-container-debug-info-on-error.enabled", Some("false"), Flag),
 ];

@@ -115,9 +115,26 @@ fn an_agent_runs_without_protections_that_are_accepted_by_name() {
 }
 
 #[test]
-fn an_agent_without_a_usable_local_directory_says_so() {
-    let log = ends_with(FAILURE, |site| {
+fn a_node_without_a_usable_local_directory_registers_as_unhealthy() {
+    let rm = ScriptedRm::start();
+    let kind = NodeKind::Agent(AGENT.into());
+    let _node = NodeProcess::start(&kind, &rm, |site| {
         site.set("yarn.nodemanager.local-dirs", "/dev/null/local");
+    });
+    let registered = rm.wait_registrations(1);
+    let status = registered.node_status.unwrap();
+    let health = status.node_health_status.unwrap();
+    assert!(!health.is_node_healthy());
+    let report = "1/1 local-dirs have errors:  [ /dev/null/local : Cannot create directory: \
+                  /dev/null/local ] ";
+    assert_eq!(health.health_report(), report);
+}
+
+#[test]
+fn an_agent_without_a_usable_local_directory_and_without_checks_says_so() {
+    let log = ends_with(FAILURE, |site| {
+        site.set("yarn.nodemanager.local-dirs", "/dev/null/local")
+            .set("yarn.nodemanager.disk-health-checker.enable", false);
     });
     assert!(log.contains("local-dirs"), "{log}");
     assert!(log.contains("/dev/null/local"), "{log}");

@@ -1,0 +1,200 @@
+//! Folders of containers, and the directories that they are on.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+const CONTAINER: &str = "container_1700000000000_0007_01_000002";
+
+fn config(base: &Path) -> DirsConfig {
+    DirsConfig {
+        local_dirs: vec![base.join("l0"), base.join("l1")],
+        log_dirs: vec![base.join("g0"), base.join("g1")],
+        log_dir_permissions: 0o710,
+    }
+}
+
+fn started(base: &Path) -> StartedDirs {
+    NodeDirs::start(&config(base), None, EpochMillis(5)).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::symlink_metadata(path)
+        .unwrap()
+        .permissions()
+        .mode()
+        & 0o7777
+}
+
+#[test]
+fn container_gets_folders_on_every_disk_with_closed_modes() {
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs;
+    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let made = dirs.create_container_dirs(&id, &user).unwrap();
+    let app = "usercache/joe/appcache/application_1700000000000_0007";
+    for local in ["l0", "l1"] {
+        let local = base.path().join(local);
+        assert_eq!(mode(&local.join("usercache/joe")), 0o750);
+        assert_eq!(mode(&local.join("usercache/joe/appcache")), 0o710);
+        assert_eq!(mode(&local.join(app)), 0o710);
+        assert_eq!(mode(&local.join(app).join(CONTAINER)), 0o710);
+    }
+    assert_eq!(mode(made.log_dir.path()), 0o710);
+    let work_dir = made.work_dir.path();
+    assert!(work_dir.ends_with(format!("{app}/{CONTAINER}")));
+    let b = base.path();
+    assert_eq!(
+        made.local_dirs,
+        [b.join("l0").join(app), b.join("l1").join(app)]
+    );
+    let user = "usercache/joe";
+    assert_eq!(
+        made.local_user_dirs,
+        [b.join("l0").join(user), b.join("l1").join(user)]
+    );
+    let log = format!("application_1700000000000_0007/{CONTAINER}");
+    assert_eq!(
+        made.log_dirs,
+        [b.join("g0").join(&log), b.join("g1").join(&log)]
+    );
+}
+
+#[test]
+fn a_link_planted_in_place_of_an_application_folder_is_not_followed() {
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs;
+    let outside = base.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    for local in ["l0", "l1"] {
+        let user = base.path().join(local).join("usercache/joe");
+        std::fs::create_dir(&user).unwrap();
+        symlink(&outside, user.join("appcache")).unwrap();
+    }
+    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    assert!(dirs.create_container_dirs(&id, &user).is_err());
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_is_not_opened_through_a_link_that_took_the_place_of_one_above_it() {
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs;
+    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let made = dirs.create_container_dirs(&id, &user).unwrap();
+    for folder in [&made.work_dir, &made.log_dir] {
+        folder.open().unwrap();
+        let application = folder.path().parent().unwrap();
+        let moved = application.with_extension("moved");
+        std::fs::rename(application, &moved).unwrap();
+        symlink(&moved, application).unwrap();
+        assert!(folder.path().is_dir());
+        assert!(folder.open().is_err(), "{folder:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_is_left_out_of_the_lists() {
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs;
+    let made: Vec<_> = {
+        std::fs::remove_dir(base.path().join("l1/usercache")).unwrap();
+        std::fs::write(base.path().join("l1/usercache"), "in the way").unwrap();
+        let steps = layout::application_steps(
+            &"joe".parse().unwrap(),
+            ContainerId::application_id(&CONTAINER.parse().unwrap()),
+        );
+        {
+            let local = dirs.view().readable(DirKind::Local);
+            make_on_all(&local, &local[0], &steps)
+                .map(|made| made.into_iter().cloned().collect())
+                .unwrap()
+        }
+    };
+    assert_eq!(made.len(), 1);
+    assert_eq!(made[0].path, base.path().join("l0"));
+}
+
+#[test]
+fn a_configured_directory_that_cannot_be_made_is_reported_and_the_others_serve() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::write(base.path().join("file"), "").unwrap();
+    let mut config = DirsConfig {
+        local_dirs: vec![base.path().join("file/l"), base.path().join("l")],
+        log_dirs: vec![base.path().join("g")],
+        log_dir_permissions: 0o710,
+    };
+    let started = NodeDirs::start(&config, None, EpochMillis(5)).unwrap();
+    assert_eq!(started.dirs.view().readable(DirKind::Local).len(), 1);
+    assert_eq!(started.dirs.report().local.bad, 1);
+    config.local_dirs.pop();
+    let error = NodeDirs::start(&config, None, EpochMillis(5)).unwrap_err();
+    assert!(matches!(
+        &error,
+        DirsError::NoneUsable {
+            kind: "local-dirs",
+            ..
+        }
+    ));
+}
+
+/// Records what a check of a directory would find.
+fn set(dirs: &NodeDirs, kind: DirKind, index: usize, measured: Result<u64, &str>) {
+    let mut view = (*dirs.view()).clone();
+    let space = |free_bytes| dir_handle::DiskSpace {
+        total_bytes: 100,
+        free_bytes,
+    };
+    let measured = measured.map(space).map_err(str::to_owned);
+    view.health.measured(kind, index, measured);
+    dirs.set_view(view);
+}
+
+#[test]
+fn new_files_avoid_full_and_failed_directories_and_old_ones_are_found_on_full_ones() {
+    let base = tempfile::tempdir().unwrap();
+    let config = config(base.path());
+    let health = DiskHealthConfig {
+        interval_ms: 1,
+        min_healthy_disks: 0.5,
+        max_utilization_percent: Some(90.0),
+        utilization_watermark_low_percent: 90.0,
+        min_free_space_mb: None,
+        free_space_watermark_high_mb: 0,
+    };
+    let dirs = NodeDirs::start(&config, Some(health), EpochMillis(5))
+        .unwrap()
+        .dirs;
+    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let application = ContainerId::application_id(&id);
+    let made = |dirs: &NodeDirs| dirs.create_container_dirs(&id, &user).unwrap();
+    assert_eq!(made(&dirs).log_dirs.len(), 2);
+    for full_or_failed in [Ok(0), Err("broken")] {
+        let is_read = full_or_failed.is_ok();
+        for (kind, index) in [(DirKind::Local, 0), (DirKind::Log, 1)] {
+            set(&dirs, kind, index, full_or_failed);
+        }
+        let made = made(&dirs);
+        let (local, log) = (base.path().join("l1"), base.path().join("g0"));
+        assert!(made.work_dir.path().starts_with(&local));
+        assert!(made.log_dir.path().starts_with(&log));
+        assert_eq!((made.local_dirs.len(), made.log_dirs.len()), (1, 1));
+        for bytes in [0, 10] {
+            assert_eq!(dirs.choose_for(bytes, &mut rand::rng()).unwrap(), 1);
+        }
+        let count = 1 + usize::from(is_read);
+        assert_eq!(dirs.open_log_folders(application).len(), count);
+        assert_eq!(dirs.log_deletions(application).len(), count);
+        assert_eq!(dirs.container_deletions(&id, &user).len(), count);
+        assert_eq!(dirs.application_folders(application, &user).len(), count);
+        assert_eq!(dirs.local(0).is_some(), is_read);
+        assert_eq!(dirs.report().readable_log_dirs.len(), count);
+        dirs.require_enough().unwrap();
+    }
+    set(&dirs, DirKind::Log, 0, Ok(0));
+    assert!(matches!(
+        dirs.require_enough(),
+        Err(DirsError::DisksFailed { .. })
+    ));
+    assert!(dirs.create_container_dirs(&id, &user).is_err());
+}

@@ -1,0 +1,90 @@
+//! The node's health: what looks at it reports here, and heartbeats and pages have the sum.
+//!
+//! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
+//! report is theirs, joined by `;` in the order disks, scripts.
+
+use std::sync::Arc;
+
+use localize::DisksReport;
+use node_web::snapshot::{DirNumbers, NodeHealth};
+use records::{EpochMillis, Now};
+
+use super::Core;
+
+/// Finding of what looks at the node's health.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HealthEvent {
+    /// All directories were checked.
+    Disks(DisksReport),
+}
+
+/// Last finding of one part.
+#[derive(Clone, Debug)]
+struct Finding {
+    is_healthy: bool,
+    report: String,
+    at: EpochMillis,
+}
+
+/// Last findings of all parts.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    disks: Option<Finding>,
+}
+
+impl Health {
+    fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.disks.iter()
+    }
+
+    /// Returns the sum; `None` before the first finding.
+    fn sum(&self) -> Option<NodeHealth> {
+        let reports = self.findings().map(|finding| finding.report.as_str());
+        let reports: Vec<_> = reports.filter(|report| !report.is_empty()).collect();
+        Some(NodeHealth {
+            healthy: self.findings().all(|finding| finding.is_healthy),
+            report: reports.join(";"),
+            updated_at: self.findings().map(|finding| finding.at).max()?,
+        })
+    }
+}
+
+fn figures(numbers: localize::DirNumbers) -> DirNumbers {
+    DirNumbers {
+        bad: numbers.bad,
+        good_utilization_percent: numbers.good_utilization_percent,
+    }
+}
+
+impl Core {
+    pub(super) fn health_looked_at(&mut self, event: HealthEvent, now: Now) {
+        let about = Arc::make_mut(&mut self.config.about);
+        match event {
+            HealthEvent::Disks(disks) => {
+                about.local_dirs = figures(disks.local);
+                about.log_dirs = figures(disks.log);
+                about.log_roots = disks.readable_log_dirs;
+                self.health.disks = Some(Finding {
+                    is_healthy: disks.is_healthy,
+                    report: disks.report,
+                    at: now.wall,
+                });
+            }
+        }
+        let Some(sum) = self.health.sum() else {
+            return;
+        };
+        let before = std::mem::replace(&mut about.health, sum);
+        let (health, report) = (about.health.healthy, &about.health.report);
+        if before.healthy != health {
+            if health {
+                tracing::info!("this node is healthy again");
+            } else {
+                tracing::error!(report, "this node is unhealthy");
+            }
+        }
+        if before.report != *report {
+            self.journal_changed();
+        }
+    }
+}
