@@ -26,8 +26,8 @@ pub use capacity::{
 pub use load::Loaded;
 pub use sections::{
     AddressConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config, ContainerExecutor,
-    HealthConfig, HealthScript, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig,
-    RecoveryConfig, ResourceManagerConfig, SchedulerConfig, WebConfig,
+    HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig, RecoveryConfig,
+    ResourceManagerConfig, SchedulerConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

@@ -10,6 +10,7 @@
 //! so that nothing that hangs can hold the stop back.
 //!
 //! - `agent`: all parts together, their run and their end
+//! - `health`: the checks of directories and the health scripts
 //! - `shared`: what several of them hold
 //! - `ports`: the two servers
 //! - `proxy`: the AMRMProxy
@@ -17,6 +18,7 @@
 //! - `slices`: each part's slice of the configuration
 
 mod agent;
+mod health;
 mod parts;
 mod ports;
 mod proxy;

@@ -46,7 +46,7 @@ const FAMILIES: &[Family] = &[
     family(
         "yarn.nodemanager.health-checker.",
         &[".path", ".opts", ".timeout-ms", ".interval-ms"],
-        KeyClass::Later,
+        KeyClass::Honoured,
     ),
     family(
         "yarn.nodemanager.agent.amrmproxy.relabel.",
@@ -146,7 +146,10 @@ mod tests {
                 "yarn.nodemanager.aux-services.spark_shuffle.class",
                 KeyClass::Honoured,
             ),
-            ("yarn.nodemanager.health-checker.disk.path", KeyClass::Later),
+            (
+                "yarn.nodemanager.health-checker.disk.path",
+                KeyClass::Honoured,
+            ),
         ] {
             assert_eq!(class_of(name), Some(class), "{name}");
         }

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use hadoop_conf::{
     Expected, HostPort, PropertyReader, RmService, Suffix, parse, resource_managers,
 };
+use health_script::HealthScript;
 use localize::config::{DirsConfig, DiskHealthConfig};
 
 use super::capacity::{
     DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
 };
 use super::sections::{
-    AddressConfig, HealthConfig, HealthScript, MonitorConfig, RecoveryConfig, ResourceManagerConfig,
+    AddressConfig, HealthConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig,
 };
 use super::values::MinimumVersion;
 

@@ -7,6 +7,7 @@ use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
 use hadoop_fs::{FsConfig, Uri};
+use health_script::HealthScript;
 use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerConfig};
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
@@ -271,21 +272,6 @@ pub struct HealthConfig {
     pub scripts: Vec<HealthScript>,
     /// Run the scripts once before registering.
     pub run_before_startup: bool,
-}
-
-/// Configuration of one health script (`yarn.nodemanager.health-checker.NAME.*`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthScript {
-    /// Name of the script among `yarn.nodemanager.health-checker.scripts`.
-    pub name: String,
-    /// Path of the program to run.
-    pub path: PathBuf,
-    /// Arguments of the program.
-    pub opts: Vec<String>,
-    /// A run that takes longer makes the node unhealthy.
-    pub timeout_ms: u64,
-    /// Between two runs.
-    pub interval_ms: u64,
 }
 
 /// Sampling of containers.

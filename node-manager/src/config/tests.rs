@@ -109,9 +109,7 @@ fn without_any_property_all_is_as_in_hadoop() {
 #[test]
 fn an_operator_is_warned_of_each_setting_without_effect() {
     for (name, value) in [
-        ("health-checker.scripts", "disk"),
-        ("health-checker.disk.path", "/bin/true"),
-        ("health-checker.interval-ms", "1000"),
+        ("disk-validator", "read-write"),
         ("resource-type.gpu", "2"),
         ("log.deletion-threads-count", "1"),
         ("log-container-debug-info-on-error.enabled", "true"),

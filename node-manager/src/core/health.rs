@@ -3,8 +3,10 @@
 //! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
 //! report is theirs, joined by `;` in the order disks, scripts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use health_script::Verdict;
 use localize::DisksReport;
 use node_web::snapshot::{DirNumbers, NodeHealth};
 use records::{EpochMillis, Now};
@@ -16,6 +18,13 @@ use super::Core;
 pub enum HealthEvent {
     /// All directories were checked.
     Disks(DisksReport),
+    /// A health script has run.
+    Script {
+        /// Index of the script among the configured ones.
+        index: usize,
+        /// Verdict of the run.
+        verdict: Verdict,
+    },
 }
 
 /// Last finding of one part.
@@ -30,11 +39,13 @@ struct Finding {
 #[derive(Debug, Default)]
 pub(super) struct Health {
     disks: Option<Finding>,
+    /// By the index of the script; one that has not run yet is missing.
+    scripts: BTreeMap<usize, Finding>,
 }
 
 impl Health {
     fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.disks.iter()
+        self.disks.iter().chain(self.scripts.values())
     }
 
     /// Returns the sum; `None` before the first finding.
@@ -70,7 +81,21 @@ impl Core {
                     at: now.wall,
                 });
             }
+            HealthEvent::Script { index, verdict } => {
+                let finding = Finding {
+                    is_healthy: verdict.is_healthy,
+                    report: verdict.report,
+                    at: now.wall,
+                };
+                self.health.scripts.insert(index, finding);
+            }
         }
+        self.add_up_health();
+    }
+
+    /// Makes the sum of all findings known.
+    fn add_up_health(&mut self) {
+        let about = Arc::make_mut(&mut self.config.about);
         let Some(sum) = self.health.sum() else {
             return;
         };

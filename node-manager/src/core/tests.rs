@@ -1,6 +1,7 @@
 //! Claims about the core and the effects that it returns. No thread, no file, no waiting.
 
 mod calls;
+mod health;
 mod logs;
 mod reinit;
 mod resource_manager;

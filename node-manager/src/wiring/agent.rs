@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::health::{FirstVerdicts, HealthThreads};
 use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
 use super::proxy;
@@ -41,6 +42,8 @@ pub(super) struct Agent {
     /// cancelled.
     tasks: JoinSet<&'static str>,
     tasks_stop: CancellationToken,
+    /// First verdicts of the health scripts, which the registration waits for.
+    first_verdicts: FirstVerdicts,
     /// Ends the updater's loop.
     updater_stop: CancellationToken,
     threads: Threads,
@@ -69,7 +72,7 @@ impl Agent {
         let capacity = config.capacity.resolve(node_identity::hardware());
         let (mut performer, localizer_threads) = parts::make_performer(
             &config,
-            process.environment,
+            process.environment.clone(),
             &folders,
             &ports.address,
             &shared,
@@ -78,10 +81,12 @@ impl Agent {
         )?;
         let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
         let localizer = performer.localizer.clone();
-        let logs = performer.logs.clone();
+        let (logs, deletion) = (performer.logs.clone(), folders.deletion.clone());
         let machine = node_identity::machine().await?;
         let launcher_broken = performer.launcher.broken();
-        let disks = Folders::check_on(folders.checks, &config, &performer, senders.health)?;
+        let folders = (folders.dirs, folders.checks, folders.deletion);
+        let (health, first_verdicts) =
+            HealthThreads::start(&config, process.environment, folders, senders.health)?;
         let facts = (capacity, machine, process.utc_offset);
         let core = make_core(&config, &ports.address, &shared, &performer, facts);
         let perform: Perform = Box::new(move |effect| performer.perform(effect));
@@ -105,10 +110,11 @@ impl Agent {
             core: core_set,
             tasks,
             tasks_stop,
+            first_verdicts,
             updater_stop,
             threads: Threads {
-                deletion: folders.deletion,
-                disks,
+                deletion,
+                health,
                 localizer: localizer_threads,
                 services: service_threads,
                 monitor,
@@ -131,14 +137,20 @@ impl Agent {
                 tasks,
                 core,
                 handle,
+                first_verdicts,
                 updater_stop,
                 stop_patience,
                 ..
             } = &mut self;
-            let updater_loop = updater.run(|| {
-                was_registered = true;
-                let _nobody_waits = tell_registered.send(());
-            });
+            let first_verdicts = std::mem::take(first_verdicts);
+            let updater_loop = async {
+                take_verdicts(first_verdicts, handle, updater_stop).await;
+                let registered = || {
+                    was_registered = true;
+                    let _nobody_waits = tell_registered.send(());
+                };
+                updater.run(registered).await
+            };
             tokio::pin!(updater_loop);
             let first = tokio::select! {
                 ended = &mut updater_loop => First::LoopEnded(ended),
@@ -256,6 +268,19 @@ fn make_core(
 async fn within(what: &'static str, step: impl Future<Output = ()>) {
     if timeout(STEP_PATIENCE, step).await.is_err() {
         tracing::error!(waited = ?STEP_PATIENCE, "{what} did not end in time");
+    }
+}
+
+/// Waits for the first verdicts of the health scripts, so that the registration has them.
+async fn take_verdicts(verdicts: FirstVerdicts, handle: &Handle, stop: &CancellationToken) {
+    for (index, verdict) in verdicts {
+        // A script whose thread has ended has none.
+        let Some(Ok(verdict)) = stop.run_until_cancelled(verdict).await else {
+            continue;
+        };
+        let event = WorkerEvent::Health(HealthEvent::Script { index, verdict });
+        // Fails once the agent has stopped.
+        let _stopped = handle.run(|core, now| core.handle(event, now, 0)).await;
     }
 }
 

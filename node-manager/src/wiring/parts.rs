@@ -10,7 +10,7 @@ use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use hadoop_fs::{FileSystems, Uri};
 use localize::config::LocalizerConfig;
-use localize::{self, DiskChecker, DiskChecks, NodeDirs};
+use localize::{self, DiskChecks, NodeDirs};
 use log_aggregation::LogAggregation;
 use node_web::metrics::Metrics;
 use records::ExecutionType;
@@ -19,12 +19,12 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use wire::failover::Link;
 
+use super::health::HealthThreads;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::core::HealthEvent;
 use crate::node_identity;
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
@@ -45,8 +45,7 @@ const LINKING_MAX: usize = 4;
 /// last owner is gone: the core's performer or the monitor.
 pub(super) struct Threads {
     pub(super) deletion: localize::DeletionService,
-    /// `None`: directories are not checked.
-    pub(super) disks: Option<DiskChecker>,
+    pub(super) health: HealthThreads,
     pub(super) localizer: localize::LocalizerThreads,
     pub(super) services: ServiceThreads,
     pub(super) monitor: Monitor,
@@ -59,9 +58,7 @@ impl Threads {
     pub(super) fn stop(self) {
         self.services.stop();
         self.monitor.stop();
-        if let Some(disks) = self.disks {
-            disks.stop();
-        }
+        self.health.stop();
         self.localizer.stop();
         if let Some(logs) = self.logs {
             logs.stop(LOGS_PATIENCE);
@@ -191,30 +188,6 @@ impl Folders {
             checks: started.checks,
             deletion,
         })
-    }
-
-    /// Starts the thread that goes on checking the directories and tells the core, if it is wanted.
-    pub(super) fn check_on(
-        checks: DiskChecks,
-        config: &Config,
-        performer: &Performer,
-        health: mpsc::Sender<HealthEvent>,
-    ) -> Result<Option<DiskChecker>, AgentError> {
-        let Some(disks) = &config.health.disks else {
-            return Ok(None);
-        };
-        let checker = DiskChecker::start(
-            performer.dirs.clone(),
-            checks,
-            Duration::from_millis(disks.interval_ms),
-            performer.deletion.clone(),
-            crate::clock::wall_now,
-            // Waits while the channel is full; fails once the core has ended.
-            move |report| drop(health.blocking_send(HealthEvent::Disks(report))),
-        );
-        checker
-            .map(Some)
-            .map_err(starting("the thread that checks the directories"))
     }
 }
 

@@ -119,4 +119,8 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb", Some("0"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-watermark-high-mb", Some("0"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.nodemanager.disk-health-checker.enable", Some("true"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.scripts", Some("script"), List),
+    key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.timeout-ms", Some("1200000"), Millis),
+    key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.run-before-startup", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.interval-ms", Some("600000"), Millis),
 ];

@@ -125,10 +125,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, Code, "yarn.nodemanager.resource.network.interface", Some("eth0"), Text),
     key(Later, Code, "yarn.nodemanager.resource.network.outbound-bandwidth-mbit", Some("1000"), MegabitsPerSecond),
     key(Later, Code, "yarn.nodemanager.resource.network.outbound-bandwidth-yarn-mbit", None, MegabitsPerSecond),
-    key(Later, YarnDefault, "yarn.nodemanager.health-checker.scripts", Some("script"), List),
-    key(Later, YarnDefault, "yarn.nodemanager.health-checker.timeout-ms", Some("1200000"), Millis),
-    key(Later, YarnDefault, "yarn.nodemanager.health-checker.run-before-startup", Some("false"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.health-checker.interval-ms", Some("600000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.log.deletion-threads-count", Some("4"), Count),
     key(Later, YarnDefault, "yarn.nodemanager.log-container-debug-info-on-error.enabled", Some("false"), Flag),
 ];
