@@ -2,7 +2,7 @@
 //! hierarchy, under QEMU.
 //!
 //! The script `tests/guest/guest` builds the image once, into the folder of
-//! [`crate::hadoop::cache_dir`], and boots it. The emulated machine is some twenty times slower
+//! [`crate::maven::cache_dir`], and boots it. The emulated machine is some twenty times slower
 //! than its host, so nothing in it may be timed.
 
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::hadoop::cache_dir;
+use crate::maven::cache_dir;
 
 /// Variable that is set in the guest.
 pub const IN_GUEST: &str = "NM_AGENT_IN_GUEST";

@@ -11,7 +11,7 @@ use test_support::current_user;
 use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
 use crate::ports::Port;
 use crate::rm::RmKind;
-use crate::{hadoop, wait};
+use crate::{hadoop, maven, wait};
 
 /// Folder, below a node's, with the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
@@ -51,7 +51,7 @@ impl Lab {
     /// When the folder cannot be made or Hadoop cannot be downloaded.
     #[must_use]
     pub fn new(rm: &RmKind, options: Options) -> Self {
-        let cache = hadoop::cache_dir();
+        let cache = maven::cache_dir();
         // Before the turn is taken: nobody waits for a cluster while this downloads.
         let _ = hadoop::jars();
         let turn = match rm {
@@ -294,7 +294,7 @@ fn wait_turn(cache: &Path) -> File {
         (0..HADOOP_CLUSTERS_MAX)
             .find_map(|place| {
                 let path = cache.join(format!("cluster-{place}.lock"));
-                hadoop::try_lock(&path)
+                maven::try_lock(&path)
             })
             .ok_or("as many clusters as may run")
     })

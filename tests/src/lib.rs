@@ -37,6 +37,7 @@ pub mod job_client;
 pub mod lab;
 pub mod loopback;
 pub mod map_reduce;
+pub mod maven;
 pub mod native_shell;
 pub mod network;
 pub mod node;
