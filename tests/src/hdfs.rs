@@ -1,6 +1,7 @@
 //! A real HDFS: one NameNode and one DataNode of Hadoop, on ports and folders of their own.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -122,6 +123,21 @@ impl Hdfs {
             Ok(files.status(path)?.modified_ms)
         };
         written().unwrap_or_else(|error| panic!("cannot write {path}: {error}"))
+    }
+
+    /// Reads a whole file.
+    ///
+    /// # Panics
+    /// When it cannot be read.
+    #[must_use]
+    pub fn read(&self, path: &str) -> Vec<u8> {
+        let read = || -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+            let mut file = self.files().open(path)?;
+            let mut content = Vec::new();
+            file.read_to_end(&mut content)?;
+            Ok(content)
+        };
+        read().unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
     }
 }
 

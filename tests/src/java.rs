@@ -1,6 +1,6 @@
 //! The machine's Java: its home folder, and commands that run Hadoop's classes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -10,6 +10,14 @@ const OPTIONS: [&str; 3] = [
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "-Xshare:auto",
     "-Djava.net.preferIPv4Stack=true",
+];
+
+/// Options that Spark needs on Java 17 besides, of which its launcher adds more.
+const SPARK_OPTIONS: [&str; 4] = [
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang.invoke=ALL-UNNAMED",
 ];
 
 /// Compilers and collector of a Java process.
@@ -98,8 +106,23 @@ pub fn command(conf: &Path, main_class: &str, heap_mb: u32) -> Command {
 /// When there is no Java or the jars cannot be downloaded.
 #[must_use]
 pub fn command_on(vm: Vm, conf: &Path, main_class: &str, heap_mb: u32) -> Command {
-    let mut command = bare(vm, heap_mb);
-    command.arg("-cp").arg(class_path(conf)).arg(main_class);
+    with_class_path(bare(vm, heap_mb), &class_path(conf), main_class)
+}
+
+/// Returns a command as [`command`] does, with the jars of this folder in place of Hadoop's, and
+/// with the options with which Spark's launcher starts a JVM.
+///
+/// # Panics
+/// When there is no Java.
+#[must_use]
+pub fn spark_command(conf: &Path, jars: &Path, main_class: &str, heap_mb: u32) -> Command {
+    let mut command = bare(Vm::QuickStart, heap_mb);
+    command.args(SPARK_OPTIONS);
+    with_class_path(command, &class_path_of(conf, jars), main_class)
+}
+
+fn with_class_path(mut command: Command, class_path: &OsStr, main_class: &str) -> Command {
+    command.arg("-cp").arg(class_path).arg(main_class);
     command
 }
 
@@ -135,9 +158,13 @@ fn bare(vm: Vm, heap_mb: u32) -> Command {
 /// When the jars cannot be downloaded.
 #[must_use]
 pub fn class_path(conf: &Path) -> OsString {
+    class_path_of(conf, crate::hadoop::jars())
+}
+
+fn class_path_of(conf: &Path, jars: &Path) -> OsString {
     let mut path = conf.as_os_str().to_owned();
     path.push(":");
-    path.push(crate::hadoop::jars());
+    path.push(jars);
     path.push("/*");
     path
 }

@@ -1,6 +1,7 @@
 //! A Hadoop client that submits one application and waits for its end, in a process of its own.
 
 use std::ffi::OsString;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::lab::Lab;
@@ -40,10 +41,19 @@ impl JobClient {
         I: IntoIterator<Item = OsString>,
     {
         let mut command = java::command(&lab.conf(), main_class, HEAP_MB);
+        command.args(arguments);
+        Self::start_command(lab, name, command)
+    }
+
+    /// Starts the client that this command runs. `name` names its log files.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_command(lab: &Lab, name: &str, mut command: Command) -> Self {
         // Clients upload what containers need into the home folder of the file system, which is
         // that of the JVM.
         command
-            .args(arguments)
             .env(
                 "JAVA_TOOL_OPTIONS",
                 format!("-Duser.home={}", lab.home().display()),

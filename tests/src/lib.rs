@@ -2,11 +2,11 @@
 //!
 //! A test takes a [`lab::Lab`] (folder, ports, configuration, and the right to run a cluster) or a
 //! whole [`cluster::Cluster`], and starts what it needs ([`rm`], [`java_nm`], [`agent`],
-//! [`distributed_shell`], [`map_reduce`], [`native_shell`]). Or it starts one node between fakes: a
-//! [`scripted_cluster::ScriptedCluster`], a [`proxy_cluster::ProxyCluster`]. Containers wait for a
-//! [`gate::Gate`]; tests wait for conditions with a deadline ([`wait`]) and check what the
-//! ResourceManager, the node and the logs report. Dropping a handle kills what it started, also in
-//! a panic.
+//! [`distributed_shell`], [`map_reduce`], [`spark`], [`native_shell`]). Or it starts one node
+//! between fakes: a [`scripted_cluster::ScriptedCluster`], a [`proxy_cluster::ProxyCluster`].
+//! Containers wait for a [`gate::Gate`]; tests wait for conditions with a deadline ([`wait`]) and
+//! check what the ResourceManager, the node and the logs report. Dropping a handle kills what it
+//! started, also in a panic.
 //!
 //! | Variable | Effect |
 //! |---|---|
@@ -52,6 +52,8 @@ pub mod requirements;
 pub mod rm;
 pub mod samples;
 pub mod scripted_cluster;
+pub mod spark;
 pub mod wait;
+pub mod yarn_logs;
 
 pub use test_support::skip;

@@ -64,6 +64,20 @@ pub fn hadoop() -> Result<(), String> {
     }
 }
 
+/// Requires Spark's jars, those in the cache or Maven to download them, and a compiler for its
+/// jobs.
+///
+/// # Errors
+/// With what is missing.
+pub fn spark() -> Result<(), String> {
+    jdk()?;
+    if crate::spark::is_cached() {
+        Ok(())
+    } else {
+        runs("mvn", "--version")
+    }
+}
+
 /// Requires Chromium, for tests of pages.
 ///
 /// # Errors

@@ -12,6 +12,7 @@
 //! | [`like_hadoop`] | what scripts and people read, beside Hadoop's NodeManager |
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
 //! | [`proxy_interop`] | the AMRMProxy among real components |
+//! | [`spark`] | a real Spark on the agent's nodes |
 
 mod aggregated_logs;
 mod descriptors;
@@ -23,6 +24,7 @@ mod like_hadoop;
 mod mini_rm;
 mod proxy_interop;
 mod scripted_java_nm;
+mod spark;
 
 /// The program under test, with all its commands.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");

@@ -8,13 +8,11 @@ use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::native_shell::NativeShell;
 use tests::rm::RmKind;
-use tests::{java, wait};
+use tests::wait;
+use tests::yarn_logs::{wait_aggregated, yarn_logs};
 
 use crate::AGENT;
 use crate::interop::{mini_rm, start_cluster};
-
-/// Class of `yarn logs`.
-const LOGS_CLI: &str = "org.apache.hadoop.yarn.client.cli.LogsCLI";
 
 /// Text of a container: more than a chunk and than a block of the file.
 const COMMAND: &str = "(echo $CONTAINER_ID; seq 1 60000; echo oops >&2)";
@@ -47,16 +45,6 @@ fn remote_names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs `yarn logs` and returns what it prints.
-#[track_caller]
-fn yarn_logs(cluster: &Cluster, arguments: &[&str]) -> String {
-    let mut command = java::command(&cluster.lab.conf(), LOGS_CLI, 256);
-    let output = command.args(arguments).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// Returns the contents of the logs of this name in what `yarn logs` printed.
 fn contents<'a>(printed: &'a str, name: &str) -> Vec<&'a str> {
     // The line at the end of a log has the same text after `End of `.
@@ -75,18 +63,6 @@ fn expected(container_id: &str) -> String {
     format!("{container_id}\n{}", numbers.collect::<String>())
 }
 
-/// Waits until the ResourceManager has heard of all aggregated logs.
-#[track_caller]
-fn wait_aggregated(cluster: &Cluster, application_id: &str) {
-    wait::until("log aggregation at the RM", STATE_DEADLINE, || {
-        let application = cluster.rm.application(application_id)?;
-        wait::check(
-            application["logAggregationStatus"] == "SUCCEEDED",
-            application.to_string(),
-        )
-    });
-}
-
 #[test]
 fn yarn_logs_prints_what_containers_wrote() {
     tests::require!(java, hadoop);
@@ -94,12 +70,12 @@ fn yarn_logs_prints_what_containers_wrote() {
     let mut shell = cluster.submit("logs", COMMAND, 2, ContainerType::Guaranteed);
     let id = shell.application_id();
     shell.assert_succeeds(JOB_DEADLINE);
-    wait_aggregated(&cluster, &id);
+    wait_aggregated(&cluster.rm, &id);
 
     let node = cluster.node.id().replace(':', "_");
     assert_eq!(remote_names(&remote_folder(&cluster, &id)), [node]);
 
-    let all = yarn_logs(&cluster, &["-applicationId", &id]);
+    let all = yarn_logs(&cluster.lab, &["-applicationId", &id]);
     let mut outputs = contents(&all, "stdout");
     outputs.sort_unstable();
     let ids: Vec<_> = outputs
@@ -113,14 +89,17 @@ fn yarn_logs_prints_what_containers_wrote() {
     assert_eq!(contents(&all, "stderr"), ["oops\n", "oops\n"]);
     assert!(all.contains("LogType:AppMaster.stderr"));
 
-    let one = yarn_logs(&cluster, &["-containerId", ids[1], "-log_files", "stdout"]);
+    let one = yarn_logs(
+        &cluster.lab,
+        &["-containerId", ids[1], "-log_files", "stdout"],
+    );
     assert_eq!(contents(&one, "stdout"), [expected(ids[1])]);
     assert!(
         contents(&one, "stderr").is_empty(),
         "only the file asked for"
     );
 
-    let master = yarn_logs(&cluster, &["-applicationId", &id, "-am", "ALL"]);
+    let master = yarn_logs(&cluster.lab, &["-applicationId", &id, "-am", "ALL"]);
     assert!(master.contains("LogType:AppMaster.stderr"), "{master}");
     assert!(contents(&master, "stdout").is_empty());
 
@@ -161,7 +140,7 @@ fn a_policy_chooses_the_containers_whose_logs_are_uploaded() {
         let names = remote_names(&folder);
         wait::check(names == [node.as_str()], format!("{names:?}"))
     });
-    let printed = yarn_logs(&cluster, &["-applicationId", &failing]);
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &failing]);
     let outputs = contents(&printed, "stdout");
     // The master has failed as well.
     let of_tasks = outputs.iter().filter(|it| it.starts_with("container_"));
