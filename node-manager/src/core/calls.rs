@@ -146,7 +146,6 @@ impl Core {
                     id: token.container_id,
                     resource: token.resource.clone(),
                     execution_type: token.execution_type,
-                    version: token.version,
                     ..Default::default()
                 };
                 self.increased.insert(id, report);

@@ -16,3 +16,4 @@ mod refusals;
 mod rest;
 mod retries;
 mod twins;
+mod updates;

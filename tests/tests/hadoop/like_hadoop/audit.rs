@@ -52,7 +52,7 @@ fn audit_lines_are_hadoops() {
 }
 
 /// Waits for the end of a container and its line, and returns the container's lines.
-fn lines_after_end(twin: &Twin, id: ContainerId) -> String {
+pub(super) fn lines_after_end(twin: &Twin, id: ContainerId) -> String {
     twin.rm.wait_completed(id);
     wait::until("the line of an end", Duration::from_secs(30), || {
         let lines = lines_of(twin, id);
