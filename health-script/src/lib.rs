@@ -2,15 +2,11 @@
 //! (Hadoop: `NodeHealthScriptRunner`).
 //!
 //! ```text
-//! Scripts ── one thread for each ── run: process, output, deadline ── output: what it says (pure)
+//! Scripts ── one thread for each ── run: a process and its verdict ── output: what it says (pure)
 //! ```
-//! Owns the threads, the processes that they start, and what these print. In: paths, arguments,
-//! intervals, an environment. Out: a [`Verdict`] after each run. May not know YARN, nor any crate of
-//! the workspace but `threads`.
-//!
-//! Each process stays in the agent's session and leads a group of its own. What is left of the group
-//! when the script has ended, or when its time is over, is killed and reaped: no run leaves a
-//! process behind, unless that changed its group.
+//! Owns the threads and what the scripts print. In: paths, arguments,
+//! intervals, an environment. Out: a [`Verdict`] after each run. May not know YARN, nor any crate
+//! of the workspace but `threads` and `node-script`, which runs the processes.
 
 mod output;
 mod run;

@@ -27,7 +27,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Takes the next bytes.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         let room = KEPT_MAX.saturating_sub(self.kept.len());
         self.kept.extend(bytes.iter().take(room));
         let mut rest = bytes;
@@ -79,7 +79,7 @@ mod tests {
     fn report(parts: &[&[u8]]) -> Option<String> {
         let mut output = Output::default();
         for part in parts {
-            output.take(part);
+            output.add(part);
         }
         output.report()
     }
@@ -118,10 +118,10 @@ mod tests {
         let mut output = Output::default();
         let endless = vec![b'E'; 1 << 16];
         for _ in 0..100 {
-            output.take(&endless);
+            output.add(&endless);
         }
         assert!(output.kept.capacity() + output.line.capacity() < 4 * KEPT_MAX);
-        output.take(b"\nERROR\xff\n");
+        output.add(b"\nERROR\xff\n");
         let report = output.report().unwrap();
         assert!(report.len() < 2 * KEPT_MAX && report.ends_with("ERROR\u{fffd}"));
     }
