@@ -171,6 +171,7 @@ fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
     let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
     let process = Process {
         environment: environment.clone(),
+        conf_dirs: conf.folders(environment),
         utc_offset,
     };
     match run_until_stopped(config, process) {

@@ -10,6 +10,7 @@ pub mod keys;
 mod load;
 mod read_cgroups;
 mod read_history;
+mod read_labels;
 mod read_logs;
 mod read_node;
 mod read_proxy;
@@ -26,8 +27,9 @@ pub use capacity::{
 pub use load::Loaded;
 pub use sections::{
     AddressConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config, ContainerExecutor,
-    HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig, RecoveryConfig,
-    ResourceManagerConfig, SchedulerConfig, WebConfig,
+    HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig, NodeLabelsConfig,
+    ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig, SchedulerConfig,
+    WebConfig,
 };
 pub use values::MinimumVersion;
 

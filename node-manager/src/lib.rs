@@ -11,6 +11,7 @@
 //! - [`aux_services`]: services that containers of a job share on the node
 //! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what
 //!   they leave on the node; [`resource_manager`]: registration and heartbeats
+//! - [`node_labels`]: labels and attributes that the node gives itself
 //! - [`descriptors`]: the division of open files among peers and containers
 //! - `wiring`: makes every part and ends them in order
 //!
@@ -30,6 +31,7 @@ pub mod descriptors;
 pub mod launch_context;
 mod log_reports;
 pub mod node_identity;
+pub mod node_labels;
 pub mod performer;
 pub mod resource_manager;
 pub mod secrets;

@@ -26,6 +26,7 @@ mod shared;
 mod slices;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use node_web::admin::AdminError;
 use node_web::overview::Overview;
@@ -42,6 +43,7 @@ use crate::aux_services::ServiceFailed;
 use crate::config::Config;
 use crate::core_task::WeakHandle;
 use crate::node_identity::IdentityError;
+use crate::node_labels::ProviderError;
 use crate::resource_manager::UpdaterError;
 
 use self::agent::Agent;
@@ -61,6 +63,9 @@ pub struct Process {
     /// Environment of the process: the source of the variables that
     /// `yarn.nodemanager.env-whitelist` lets containers have.
     pub environment: BTreeMap<String, String>,
+    /// Folders of the configuration, for what is read again while the agent runs; empty: nothing
+    /// is.
+    pub conf_dirs: Vec<PathBuf>,
     /// Local time's distance from UTC, for times that people read.
     pub utc_offset: UtcOffset,
 }
@@ -83,6 +88,9 @@ pub enum AgentError {
     /// An auxiliary service cannot be started.
     #[error(transparent)]
     AuxService(#[from] ServiceFailed),
+    /// A provider of the node's labels or attributes cannot be started.
+    #[error(transparent)]
+    NodeLabels(#[from] ProviderError),
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {

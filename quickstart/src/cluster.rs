@@ -132,6 +132,7 @@ impl Cluster {
 pub(super) fn process(environment: &BTreeMap<String, String>, utc_offset: UtcOffset) -> Process {
     Process {
         environment: settings::environment(environment),
+        conf_dirs: Vec::new(),
         utc_offset,
     }
 }

@@ -6,17 +6,19 @@
 
 mod honoured;
 mod later;
+mod node_labels;
 mod not_applicable;
 mod related;
 mod shuffle;
 
 use hadoop_conf::{Family, Key, KeyClass, KeyTable, shared};
 
-/// The table: honoured, later, not applicable, then those outside `yarn.nodemanager.*`, those of
-/// the shuffle, and those that other programs read too.
+/// The table: honoured, those of labels and attributes, later, not applicable, then those outside
+/// `yarn.nodemanager.*`, those of the shuffle, and those that other programs read too.
 pub const TABLE: KeyTable = KeyTable {
     keys: &[
         honoured::HONOURED,
+        node_labels::NODE_LABELS,
         later::LATER,
         not_applicable::NOT_APPLICABLE,
         related::RELATED,

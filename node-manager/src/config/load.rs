@@ -10,7 +10,8 @@ use hadoop_conf::{
 
 use super::sections::Config;
 use super::{
-    keys, read_cgroups, read_logs, read_node, read_proxy, read_security, read_services, read_work,
+    keys, read_cgroups, read_labels, read_logs, read_node, read_proxy, read_security,
+    read_services, read_work,
 };
 
 /// Suggestions take time, and nobody reads more.
@@ -97,6 +98,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         monitor: read_node::monitor(reader),
         recovery: read_node::recovery(reader),
         aux_services: read_services::aux_services(reader),
+        node_labels: read_labels::node_labels(reader),
     }
 }
 

@@ -2,6 +2,7 @@
 //! I/O.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use amrm_proxy::config::ProxyConfig;
 use container_runtime::config::CgroupConfig;
@@ -11,6 +12,7 @@ use health_script::HealthScript;
 use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerConfig};
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
+use node_script::Script;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub amrm_proxy: AmrmProxyConfig,
     /// Services of the node, in the configured order.
     pub aux_services: Vec<AuxServiceConfig>,
+    /// Labels and attributes that the node gives itself.
+    pub node_labels: NodeLabelsConfig,
 }
 
 /// Addresses that the agent listens on.
@@ -318,4 +322,39 @@ pub struct AuxServiceConfig {
 pub enum AuxServiceKind {
     /// Map outputs for reducers (`org.apache.hadoop.mapred.ShuffleHandler`).
     MapReduceShuffle(ShuffleConfig),
+}
+
+/// Labels and attributes that the node gives itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeLabelsConfig {
+    /// Provider of the labels; `None`: the node reports none.
+    pub labels: Option<ProviderConfig>,
+    /// Provider of the attributes; `None`: the node reports none.
+    pub attributes: Option<ProviderConfig>,
+}
+
+/// Configuration of one provider (`yarn.nodemanager.node-labels.*`,
+/// `yarn.nodemanager.node-attributes.*`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// Place where the labels or attributes come from.
+    pub source: ProviderSource,
+    /// Interval at which the source is asked again; `None`: never.
+    pub fetch_interval: Option<Duration>,
+    /// Interval at which the ResourceManager is told again what has not changed.
+    pub resync_interval: Duration,
+}
+
+/// Place where labels or attributes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderSource {
+    /// A property of the configuration, whose files are read again.
+    Property {
+        /// Name of the property.
+        name: &'static str,
+        /// Value at the start; empty if unset.
+        configured: String,
+    },
+    /// A program that prints them.
+    Script(Script),
 }

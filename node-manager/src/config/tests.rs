@@ -1,5 +1,6 @@
 //! Whole configurations, good and bad.
 
+mod labels;
 mod proxy;
 mod security;
 mod services;

@@ -151,6 +151,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     }
 
     async fn register(&mut self) -> Result<(), UpdaterError> {
+        self.parts.node_reports.wait_first().await;
         loop {
             let began = Instant::now();
             let report = self
@@ -161,7 +162,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             let containers = report.containers.len();
             let heartbeat = self.parts.handle.run(Core::heartbeat_report).await?;
             let status = self.status(0, heartbeat);
-            let request = messages::registration(&self.parts.node, report, status);
+            let mut request = messages::registration(&self.parts.node, report, status);
+            self.parts.node_reports.add_to_registration(&mut request);
             let endpoint = self.plan.endpoint();
             match self.parts.tracker.register(endpoint, &request).await {
                 Ok(response) => {
@@ -183,7 +185,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
 
     async fn accept_registration(
         &mut self,
-        response: RegisterNodeManagerResponseProto,
+        mut response: RegisterNodeManagerResponseProto,
     ) -> Result<(), UpdaterError> {
         if response.node_action() == NodeActionProto::Shutdown {
             let diagnostics = response.diagnostics_message().to_owned();
@@ -202,9 +204,9 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             .resource
             .as_ref()
             .and_then(|resource| records::Resource::try_from(resource).ok());
-        let container_token_key = messages::master_key(response.container_token_master_key)
+        let container_token_key = messages::master_key(response.container_token_master_key.take())
             .ok_or(UpdaterError::Incomplete("container_token_master_key"))?;
-        let nm_token_key = messages::master_key(response.nm_token_master_key)
+        let nm_token_key = messages::master_key(response.nm_token_master_key.take())
             .ok_or(UpdaterError::Incomplete("nm_token_master_key"))?;
         self.parts
             .secrets
@@ -212,6 +214,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         self.parts.secrets.roll_nm_token_key(nm_token_key);
         self.parts.secrets.set_rm_identifier(rm_identifier);
         self.response_id = 0;
+        let reports = &mut self.parts.node_reports;
+        reports.registered(&response, Instant::now());
         Ok(self
             .parts
             .handle
@@ -374,6 +378,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             }
             NodeActionProto::Normal => {}
         }
+        let reports = &mut self.parts.node_reports;
+        reports.heartbeat_answered(&response, Instant::now());
         let orders = messages::orders(&response);
         self.response_id = response.response_id();
         self.token_sequence_no = response.token_sequence_no.unwrap_or(self.token_sequence_no);
@@ -390,14 +396,17 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         Ok(Order::GoOn)
     }
 
-    fn heartbeat_request(&self, mut report: HeartbeatReport) -> NodeHeartbeatRequestProto {
+    fn heartbeat_request(&mut self, mut report: HeartbeatReport) -> NodeHeartbeatRequestProto {
         let log_reports = std::mem::take(&mut report.log_reports.0);
         let status = self.status(self.response_id, report);
         let keys = self.parts.secrets.current_keys();
-        NodeHeartbeatRequestProto {
+        let mut request = NodeHeartbeatRequestProto {
             log_aggregation_reports_for_apps: log_reports,
             ..messages::heartbeat(status, keys, self.token_sequence_no)
-        }
+        };
+        let reports = &mut self.parts.node_reports;
+        reports.add_to_heartbeat(&mut request, Instant::now());
+        request
     }
 
     fn status(&self, response_id: i32, report: HeartbeatReport) -> NodeStatusProto {

@@ -67,6 +67,7 @@ impl Agent {
         let (shared, update_task) = make_shared(&config, handle)?;
         let mut ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
+        let (providers, node_reports) = parts::start_providers(&config, &process)?;
         let services = std::mem::take(&mut ports.services);
         let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
@@ -93,7 +94,8 @@ impl Agent {
         let mut core_set = JoinSet::new();
         core_set.spawn(core_task::run(core, perform, inbox, workers, shared.clock));
         let node = slices::node(&ports.address, capacity);
-        let (updater, updater_stop) = parts::make_updater(&config, node, &shared, utilization);
+        let (updater, updater_stop) =
+            parts::make_updater(&config, node, &shared, utilization, node_reports);
         let address = ports.address.clone();
         let tasks_stop = CancellationToken::new();
         let mut tasks = ports.serve(&tasks_stop);
@@ -119,6 +121,7 @@ impl Agent {
                 services: service_threads,
                 monitor,
                 logs,
+                providers,
             },
             stop_patience: slices::stop_patience(&config),
         })

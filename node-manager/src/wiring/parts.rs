@@ -8,6 +8,7 @@ use std::time::Duration;
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
+use hadoop_conf::Site;
 use hadoop_fs::{FileSystems, Uri};
 use localize::config::LocalizerConfig;
 use localize::{self, DiskChecks, NodeDirs};
@@ -21,11 +22,12 @@ use wire::failover::Link;
 
 use super::health::HealthThreads;
 use super::shared::{NodeAddress, Shared};
-use super::{AgentError, slices, starting};
+use super::{AgentError, Process, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, keys};
 use crate::node_identity;
+use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
 use crate::worker_event::WorkerSenders;
@@ -51,6 +53,7 @@ pub(super) struct Threads {
     pub(super) monitor: Monitor,
     /// `None`: logs are not aggregated.
     pub(super) logs: Option<LogAggregation>,
+    pub(super) providers: Providers,
 }
 
 impl Threads {
@@ -64,6 +67,8 @@ impl Threads {
             logs.stop(LOGS_PATIENCE);
         }
         self.deletion.stop(DELETION_PATIENCE);
+        // Last, since a script on a disk that hangs cannot be ended.
+        self.providers.stop();
     }
 }
 
@@ -72,6 +77,7 @@ pub(super) fn make_updater(
     node: NodeDescription,
     shared: &Shared,
     utilization: watch::Receiver<Sample>,
+    node_reports: NodeReports,
 ) -> (NodeStatusUpdater, CancellationToken) {
     let stop = CancellationToken::new();
     let updater = NodeStatusUpdater::new(UpdaterParts {
@@ -83,10 +89,34 @@ pub(super) fn make_updater(
         metrics: Arc::clone(&shared.metrics),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
         utilization,
+        node_reports,
         clock: shared.clock,
         stop: stop.clone(),
     });
     (updater, stop)
+}
+
+/// Starts the providers of the node's labels and attributes.
+pub(super) fn start_providers(
+    config: &Config,
+    process: &Process,
+) -> Result<(Providers, NodeReports), AgentError> {
+    let Process {
+        environment,
+        conf_dirs,
+        ..
+    } = process.clone();
+    let can_reread = !conf_dirs.is_empty();
+    let reread: Reread = Arc::new(move |name| {
+        let site = Site::read(&conf_dirs, &environment, &keys::TABLE);
+        let value = site.properties.get(name).ok()?;
+        let text = value.map(|value| value.text).unwrap_or_default();
+        site.problems.is_empty().then_some(text)
+    });
+    let reread = can_reread.then_some(&reread);
+    let environment = Arc::new(process.environment.clone());
+    let started = Providers::start(&config.node_labels, &environment, reread);
+    Ok(started?)
 }
 
 /// Receiver of the monitor's findings: samples go to the metrics, containers that use too much

@@ -38,6 +38,7 @@ macro_rules! with_each_rm {
 mod eviction;
 mod freezing;
 mod jobs;
+mod labels;
 mod links;
 mod logs;
 mod map_reduce;

@@ -14,6 +14,7 @@ use super::super::messages::NodeDescription;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
 use crate::core_task::{Handle, Stopped};
+use crate::node_labels::NodeReports;
 use crate::secrets::NodeSecrets;
 
 /// How the node behaves toward the ResourceManager.
@@ -105,6 +106,8 @@ pub struct UpdaterParts<T = Link> {
     pub heartbeat_now: Arc<Notify>,
     /// Latest sample of the use of resources by the node and its containers.
     pub utilization: watch::Receiver<Sample>,
+    /// What the node says of itself besides its resources.
+    pub node_reports: NodeReports,
     /// The agent's clock.
     pub clock: Clock,
     /// Ends the loop.

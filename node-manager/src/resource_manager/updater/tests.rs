@@ -19,6 +19,7 @@ use crate::config::MinimumVersion;
 use crate::core::Effect;
 use crate::core::tests::{Work, asker, core_with, request};
 use crate::core_task::{self, Handle, Perform};
+use crate::node_labels::NodeReports;
 use crate::secrets::NodeSecrets;
 use crate::worker_event::{self, WorkerSenders};
 
@@ -106,6 +107,7 @@ impl World {
             metrics: Arc::new(Metrics::new()),
             heartbeat_now: Arc::default(),
             utilization: watch::channel(Sample::default()).1,
+            node_reports: NodeReports::default(),
             clock,
             stop: stop.clone(),
         });

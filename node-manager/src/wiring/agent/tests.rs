@@ -29,6 +29,7 @@ async fn agent(folder: &TempDir) -> Agent {
     config.cgroups.mount_path = Some(folder.path().join("no-cgroups"));
     let process = Process {
         environment: BTreeMap::new(),
+        conf_dirs: Vec::new(),
         utc_offset: UtcOffset::UTC,
     };
     Agent::assemble(config, process).await.unwrap()

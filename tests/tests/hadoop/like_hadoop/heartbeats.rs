@@ -10,7 +10,17 @@ use super::twins::{DEADLINE, Twin, Twins};
 fn registrations_and_heartbeats_are_hadoops() {
     require!(java, hadoop);
     let mut twins = Twins::start(|site| {
-        site.set("yarn.nodemanager.container-monitor.interval-ms", 100);
+        site.set("yarn.nodemanager.container-monitor.interval-ms", 100)
+            .set("yarn.nodemanager.node-labels.provider", "config")
+            .set(
+                "yarn.nodemanager.node-labels.provider.configured-node-partition",
+                "gpu",
+            )
+            .set("yarn.nodemanager.node-attributes.provider", "Config")
+            .set(
+                "yarn.nodemanager.node-attributes.provider.configured-node-attributes",
+                "os,STRING,Linux-6.1",
+            );
     });
     twins.compare("the registration", |twin| {
         let mut registration = twin.rm.wait_registrations(1);
