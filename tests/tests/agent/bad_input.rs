@@ -14,8 +14,10 @@
 mod commands;
 mod configuration;
 mod contexts;
+mod disks;
 mod limits;
 mod localization;
+mod logs;
 mod resources;
 mod rpc;
 mod soak;

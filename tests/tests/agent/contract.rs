@@ -5,6 +5,7 @@
 //! The node is the agent as a process of its own; with `NM_AGENT_TEST_NODE=java` it is Hadoop's
 //! NodeManager.
 
+mod health;
 mod memory;
 mod metrics;
 mod proxy;
