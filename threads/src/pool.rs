@@ -180,11 +180,12 @@ impl<W: Work> Pool<W> {
         let pool = self.clone();
         let started = thread.spawn(move || {
             // Also when a job panics.
-            let _end = End {
+            let mut end = End {
                 pool: &pool,
+                counts: true,
                 number,
             };
-            pool.serve();
+            end.counts = pool.serve(number);
         });
         if started.is_err() {
             self.state().crew.not_started(number);
@@ -192,8 +193,9 @@ impl<W: Work> Pool<W> {
         started.map(drop)
     }
 
-    /// Performs jobs until the pool is closed, or needs this thread no more.
-    fn serve(&self) {
+    /// Performs jobs until the pool is closed, or needs this thread no more. Returns whether the
+    /// thread still counts.
+    fn serve(&self, number: usize) -> bool {
         let mut state = self.state();
         state.crew.started();
         loop {
@@ -212,10 +214,10 @@ impl<W: Work> Pool<W> {
                     (self.0.perform)(self, job);
                     state = self.state();
                 }
-                Err(_) if state.is_closed => return,
-                Err(due) => match self.idle(state, due) {
+                Err(_) if state.is_closed => return true,
+                Err(due) => match self.idle(state, number, due) {
                     Some(awake) => state = awake,
-                    None => return,
+                    None => return false,
                 },
             }
         }
@@ -225,6 +227,7 @@ impl<W: Work> Pool<W> {
     fn idle<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<W>>,
+        number: usize,
         due: Option<Instant>,
     ) -> Option<MutexGuard<'a, State<W>>> {
         state.crew.idles();
@@ -236,7 +239,7 @@ impl<W: Work> Pool<W> {
         }
         let ends = loop {
             let now = Instant::now();
-            if state.crew.ends_one(now) {
+            if state.crew.ends(number, now) {
                 break true;
             }
             if state.is_closed || kept.is_some_and(|at| at <= now) {
@@ -265,12 +268,16 @@ impl<W: Work> Pool<W> {
 /// Counts the end of a thread when it is dropped.
 struct End<'a, W: Work> {
     pool: &'a Pool<W>,
+    /// Whether the number is this thread's still, and not free for another.
+    counts: bool,
     number: usize,
 }
 
 impl<W: Work> Drop for End<'_, W> {
     fn drop(&mut self) {
-        self.pool.state().crew.ended(self.number);
+        if self.counts {
+            self.pool.state().crew.ended(self.number);
+        }
         self.pool.0.changed.notify_all();
     }
 }

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Idle threads that always stay: the next job and one that comes while it is under way find a
-/// thread that waits. A pool whose jobs come one at a time starts none after its second.
-const IDLE_KEPT: usize = 2;
+/// Idle threads that are needed whatever happens: the next job finds a thread that waits.
+const SPARE: usize = 1;
+
+/// Threads that always stay: one for a job and the spare one. A pool whose jobs come one at a time
+/// starts none after its second.
+const KEPT: usize = 1 + SPARE;
 
 /// Threads of a pool by what they do, counted under the pool's lock.
 #[derive(Debug)]
@@ -92,14 +95,15 @@ impl Crew {
         self.fewest_idle = self.fewest_idle.min(self.idle);
     }
 
-    /// Returns whether an idle thread is to end, which then is not idle any more: so many were idle
-    /// through a whole period.
-    pub(super) fn ends_one(&mut self, now: Instant) -> bool {
+    /// Returns whether the idle thread of this number is to end, which then counts no more and leaves
+    /// its number to others: so many were idle through a whole period.
+    pub(super) fn ends(&mut self, number: usize, now: Instant) -> bool {
         if self.period_end.is_some_and(|end| now < end) {
             return false;
         }
-        let ends = self.fewest_idle > IDLE_KEPT;
+        let ends = self.fewest_idle > SPARE && self.threads.len() > KEPT;
         if ends {
+            self.threads.remove(&number);
             self.idle -= 1;
             self.fewest_idle -= 1;
         } else {
@@ -109,12 +113,13 @@ impl Crew {
         ends
     }
 
-    /// Returns when an idle thread is to ask [`Self::ends_one`]; `None`: none will be too many.
+    /// Returns when an idle thread is to ask [`Self::ends`]; `None`: none will be too many.
     pub(super) fn period_end(&self) -> Option<Instant> {
-        self.period_end.filter(|_| self.idle > IDLE_KEPT)
+        let may_end = self.idle > SPARE && self.threads.len() > KEPT;
+        self.period_end.filter(|_| may_end)
     }
 
-    /// Counts a thread that has ended.
+    /// Counts a thread that has ended otherwise.
     pub(super) fn ended(&mut self, number: usize) {
         self.threads.remove(&number);
     }
@@ -139,7 +144,7 @@ mod tests {
             crew.started();
         }
         (0..threads).for_each(|_| crew.idles());
-        assert!(!crew.ends_one(now));
+        assert!(!crew.ends(1, now));
         crew
     }
 
@@ -147,7 +152,7 @@ mod tests {
     fn ending(crew: &mut Crew, now: Instant) -> usize {
         let ended = std::iter::from_fn(|| {
             let last = crew.threads.last().copied()?;
-            crew.ends_one(now).then(|| crew.ended(last))
+            crew.ends(last, now).then_some(())
         });
         ended.count()
     }
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_stay_as_worked_at_once_in_the_period() {
+    fn as_many_stay_as_worked_at_once_in_the_period_and_a_spare_one() {
         let begin = Instant::now();
         let mut crew = idle_crew(5, begin);
         // Two jobs at once, and whoever performed them is idle again.
@@ -205,11 +210,27 @@ mod tests {
             assert!(crew.is_woken());
             crew.idles();
         }
-        assert_eq!(ending(&mut crew, begin + PERIOD), 1);
-        assert_eq!(crew.threads(), 4);
+        assert_eq!(ending(&mut crew, begin + PERIOD), 2);
+        assert_eq!(crew.threads(), 3);
         // Nothing in the next.
-        assert_eq!(ending(&mut crew, begin + PERIOD * 2), 2);
+        assert_eq!(ending(&mut crew, begin + PERIOD * 2), 1);
         assert_eq!(crew.threads(), 2);
+    }
+
+    #[test]
+    fn jobs_that_come_one_at_a_time_keep_two_threads() {
+        let begin = Instant::now();
+        let mut crew = idle_crew(5, begin);
+        for period in 1..=3 {
+            for _ in 0..5 {
+                assert_eq!(crew.wake(1), 1);
+                assert!(crew.is_woken());
+                assert_eq!(crew.missing(), None);
+                crew.idles();
+            }
+            ending(&mut crew, begin + PERIOD * period);
+            assert_eq!(crew.threads(), 2);
+        }
     }
 
     #[test]
