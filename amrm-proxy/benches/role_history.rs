@@ -5,7 +5,6 @@
 //! whatever is outstanding. A walk over the nodes of the asks in each call would take several.
 
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use amrm_proxy::config::{FilesConfig, HistoryConfig, OptIn};
@@ -15,6 +14,7 @@ use amrm_proxy::interceptor::{
 use amrm_proxy::role_history::ServiceHistory;
 use amrm_proxy::role_history::files::HistoryNews;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use hadoop_fs::Uri;
 use prost::Message;
 use records::{ApplicationId, EpochMillis, MonoMillis, Now};
 use role_history::{SavedEntry, SavedHistory};
@@ -51,7 +51,7 @@ impl Attempt {
         let id = ApplicationId::new(1, 1).attempt(1);
         let config = HistoryConfig {
             files: FilesConfig {
-                directory: PathBuf::new(),
+                directory: Uri::file("/"),
                 user_bytes_max: 1 << 30,
             },
             placement_timeout_ms: 86_400_000,

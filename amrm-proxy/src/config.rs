@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+pub use role_history_store::FileAccess;
 pub use sched::DistributedAllocatorConfig;
 use thiserror::Error;
 use wire::secrets::RollTimes;

@@ -23,7 +23,7 @@ use crate::attempts::{Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
 use crate::config::{
-    HistoryConfig, HistoryRule, InterceptorKind, KEY_CHECK_INTERVAL, OptIn, ProxyConfig,
+    FileAccess, HistoryConfig, HistoryRule, InterceptorKind, KEY_CHECK_INTERVAL, OptIn, ProxyConfig,
 };
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::interceptor::{Gauges, Interceptor};
@@ -56,6 +56,8 @@ pub struct ProxyParts {
     pub found: StoredState,
     /// Source of the keys with which this node signs tokens for other nodes.
     pub node_keys: Arc<dyn NodeKeys>,
+    /// Way to the files of role histories.
+    pub files: FileAccess,
     /// Sink for observations.
     pub observer: Arc<dyn Observer>,
     /// Function that reads the clocks.
@@ -84,6 +86,7 @@ impl AmrmProxy {
             store,
             found,
             node_keys,
+            files,
             observer,
             clock,
         } = parts;
@@ -104,7 +107,7 @@ impl AmrmProxy {
             histories: config
                 .role_history
                 .as_ref()
-                .map(|history| HistoryFiles::start(history.files.clone())),
+                .map(|history| HistoryFiles::start(history.files.clone(), files)),
             store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,

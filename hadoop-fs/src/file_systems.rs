@@ -25,11 +25,7 @@ impl Default for FsConfig {
     /// Returns Hadoop's defaults: the local file system, and a minute as in `ipc.client.timeout`.
     fn default() -> Self {
         Self {
-            default_fs: Uri {
-                scheme: Some("file".to_owned()),
-                path: "/".to_owned(),
-                ..Uri::default()
-            },
+            default_fs: Uri::file("/"),
             client_properties: Vec::new(),
             step_limit: Duration::from_secs(60),
         }

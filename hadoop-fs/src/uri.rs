@@ -30,6 +30,16 @@ pub struct ParseUriError {
 }
 
 impl Uri {
+    /// Returns the URI of an absolute path on this machine.
+    #[must_use]
+    pub fn file(path: impl Into<String>) -> Self {
+        Self {
+            scheme: Some("file".to_owned()),
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+
     /// Returns the URI of another path in the same file system.
     #[must_use]
     pub fn with_path(&self, path: &str) -> Self {

@@ -145,8 +145,22 @@ pub fn main() -> ExitCode {
         Command::Rm(conf) => resource_manager(conf, &environment),
         Command::Shell(arguments) => shell::shell(arguments, &environment),
         Command::ShellMaster => shell::master(&environment),
-        Command::History(command) => history::run(command),
+        Command::History(command) => history::run(command, &environment),
         Command::Quickstart(arguments) => quickstart::run(arguments, environment, started),
+    }
+}
+
+/// Returns the user in whose name this program acts (Hadoop: `UserGroupInformation` with simple
+/// authentication).
+fn hadoop_user(environment: &BTreeMap<String, String>) -> anyhow::Result<String> {
+    let named = environment.get("HADOOP_USER_NAME");
+    if let Some(user) = named.filter(|user| !user.is_empty()) {
+        return Ok(user.clone());
+    }
+    let uid = nix::unistd::Uid::effective();
+    match nix::unistd::User::from_uid(uid).context("looking up the user")? {
+        Some(user) => Ok(user.name),
+        None => anyhow::bail!("the user {uid} has no name: set HADOOP_USER_NAME"),
     }
 }
 

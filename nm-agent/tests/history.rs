@@ -112,8 +112,8 @@ fn what_cannot_be_opened_is_said_with_its_reason() {
     let folder = folder.path().to_str().unwrap();
     for (name, reason) in [
         (
-            "hdfs://nn:8020/h/f.json",
-            "hdfs dfs -get hdfs://nn:8020/h/f.json",
+            "hdfs:///h/f.json",
+            "hdfs:/h/f.json names no host, and fs.defaultFS is of another file system",
         ),
         (
             "s3a://bucket/f.json",

@@ -24,7 +24,7 @@ pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
     NodeCapacityConfig, VcoreCapacity,
 };
-pub use load::Loaded;
+pub use load::{Loaded, load_file_systems};
 pub use sections::{
     AddressConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config, ContainerExecutor,
     HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig, NodeLabelsConfig,

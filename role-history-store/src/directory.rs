@@ -1,20 +1,21 @@
 //! Loading from and saving to the directory of one service.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{self, BufReader, Read};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 
+use hadoop_fs::FsError;
 use records::ApplicationAttemptId;
 use role_history::SavedHistory;
-use role_history::avro::{ReadHistory, ReadHistoryError, ReadLimits, read_history, write_history};
+use role_history::avro::{ReadHistory, ReadHistoryError, ReadLimits, read_history};
 use thiserror::Error;
 
-use crate::fence::Fence;
-use crate::names;
+use crate::local::LocalDirectory;
+use crate::names::{self, HistoryFile};
+use crate::place::Place;
+use crate::remote::RemoteDirectory;
 
 /// Bytes that are read and written at a time.
-const BUFFER_BYTES: usize = 256 * 1_024;
+pub(crate) const BUFFER_BYTES: usize = 256 * 1_024;
 
 /// Bounds of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +48,15 @@ pub enum StoreError {
     Io {
         /// Operation that failed: `create`, `read`, …
         operation: &'static str,
-        /// File or directory.
-        path: PathBuf,
+        /// Path or URI of the file or directory.
+        path: String,
         /// Error of the system.
         #[source]
         source: io::Error,
     },
+    /// Failed operation on a file of a file system with a URI.
+    #[error(transparent)]
+    FileSystem(#[from] FsError),
     /// Directory that another attempt has opened since. This attempt is not the current one and has
     /// nothing more to save.
     #[error("{directory} belongs to {}", owner.map_or_else(
@@ -60,11 +64,29 @@ pub enum StoreError {
         |owner| owner.to_string(),
     ))]
     Fenced {
-        /// Directory of the histories.
-        directory: PathBuf,
+        /// Path or URI of the directory of the histories.
+        directory: String,
         /// Attempt that may save; `None` after a crash, until an attempt opens the directory.
         owner: Option<ApplicationAttemptId>,
     },
+    /// Directory that other attempts opened again and again while this one did.
+    #[error("{directory} is being opened by too many attempts at once")]
+    Contended {
+        /// URI of the directory of the histories.
+        directory: String,
+    },
+}
+
+impl StoreError {
+    /// Returns whether the same operation may succeed later, without a change of the configuration.
+    #[must_use]
+    pub fn may_heal(&self) -> bool {
+        match self {
+            Self::Io { .. } | Self::Contended { .. } => true,
+            Self::FileSystem(error) => error.kind() != io::ErrorKind::Unsupported,
+            Self::Fenced { .. } => false,
+        }
+    }
 }
 
 /// Reason for not loading a file.
@@ -89,8 +111,8 @@ pub enum LoadError {
 /// File that was not loaded.
 #[derive(Debug)]
 pub struct Skipped {
-    /// Path of the file.
-    pub path: PathBuf,
+    /// Path or URI of the file.
+    pub path: String,
     /// Reason for not loading it.
     pub error: LoadError,
 }
@@ -98,8 +120,8 @@ pub struct Skipped {
 /// History that was found.
 #[derive(Debug)]
 pub struct Found {
-    /// Path of the file.
-    pub path: PathBuf,
+    /// Path or URI of the file.
+    pub path: String,
     /// Content of the file, with its oddities.
     pub read: ReadHistory,
 }
@@ -109,26 +131,54 @@ pub struct Found {
 pub struct Loaded {
     /// Newest readable history.
     pub found: Option<Found>,
-    /// Newer files, the newest first. They stay where they are. Empty files are no files at all.
+    /// Newer files, the newest first. They stay where they are.
     pub skipped: Vec<Skipped>,
 }
 
 /// Outcome of a save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// Path of the new file.
-    pub path: PathBuf,
+    /// Path or URI of the new file.
+    pub path: String,
     /// Number of older files that were deleted.
     pub purged: usize,
     /// Number of older files that could not be deleted. They are tried again after the next save.
     pub purge_failures: usize,
 }
 
+/// Files of a service during one load or save.
+pub(crate) trait Files {
+    /// Returns the histories, in no order.
+    fn histories(&self) -> Result<Vec<HistoryFile>, StoreError>;
+
+    /// Opens a history.
+    fn open(&self, name: &str) -> io::Result<Box<dyn Read>>;
+
+    /// Writes a history under another name, checks that the attempt still owns the directory, and
+    /// renames the file.
+    fn save(&self, name: &str, history: &SavedHistory) -> Result<(), StoreError>;
+
+    /// Deletes a history.
+    fn remove(&self, name: &str) -> Result<(), StoreError>;
+
+    /// Returns the path or URI of a history.
+    fn location(&self, name: &str) -> String;
+
+    /// Returns whether a failed read says nothing about the file, which may be read later.
+    fn may_heal(&self, error: &io::Error) -> bool;
+}
+
+/// Kind of a directory, opened by one attempt.
+#[derive(Debug)]
+enum Kind {
+    Local(LocalDirectory),
+    Remote(RemoteDirectory),
+}
+
 /// Directory with the histories of one service, opened by one attempt.
 #[derive(Debug)]
 pub struct HistoryDirectory {
-    path: PathBuf,
-    attempt: ApplicationAttemptId,
+    kind: Kind,
     config: StoreConfig,
 }
 
@@ -140,53 +190,38 @@ impl HistoryDirectory {
     /// [`StoreError::Fenced`] if a later attempt of the same application owns the directory; an
     /// error of the system, such as a file in the place of the directory.
     pub fn open(
-        path: impl Into<PathBuf>,
+        place: &Place,
         attempt: ApplicationAttemptId,
         config: StoreConfig,
     ) -> Result<Self, StoreError> {
-        let path = path.into();
-        fs::create_dir_all(&path).map_err(|source| io_error("create", &path, source))?;
-        let mut fence = Fence::lock(&path).map_err(|source| io_error("lock", &path, source))?;
-        let acquired = fence.acquire(attempt);
-        let acquired = acquired.map_err(|source| io_error("fence", &path, source))?;
-        if let Err(owner) = acquired {
-            return Err(StoreError::Fenced {
-                directory: path,
-                owner: Some(owner),
-            });
-        }
-        let left = names::left_behind(&path).map_err(|source| io_error("list", &path, source))?;
-        for file in left {
-            let removed = fs::remove_file(&file.path);
-            removed.map_err(|source| io_error("remove", &file.path, source))?;
-        }
-        Ok(Self {
-            path,
-            attempt,
-            config,
-        })
+        let kind = match place {
+            Place::Local(path) => Kind::Local(LocalDirectory::open(path, attempt)?),
+            Place::Remote(remote) => Kind::Remote(RemoteDirectory::open(remote.clone(), attempt)?),
+        };
+        Ok(Self { kind, config })
     }
 
     /// Loads the newest history that can be read. Deletes nothing: until the next save the files
     /// are all there is.
     ///
     /// # Errors
-    /// A directory that cannot be listed. A file that cannot be read is no error but is skipped.
+    /// A directory that cannot be listed, or a file system that does not answer. A file that cannot
+    /// be read is no error but is skipped.
     pub fn load(&self) -> Result<Loaded, StoreError> {
+        let files = self.files()?;
         let mut loaded = Loaded::default();
-        let files = names::newest_first(&self.path);
-        let files = files.map_err(|source| io_error("list", &self.path, source))?;
-        for file in files.into_iter().filter(|file| file.bytes > 0) {
-            match self.read(&file.path, file.bytes) {
+        for file in newest_first(&*files)? {
+            let path = files.location(&file.name);
+            match self.read(&*files, &file) {
                 Ok(read) => {
-                    let path = file.path;
                     loaded.found = Some(Found { path, read });
                     break;
                 }
-                Err(error) => loaded.skipped.push(Skipped {
-                    path: file.path,
-                    error,
-                }),
+                Err(
+                    LoadError::Open(source)
+                    | LoadError::Read(ReadHistoryError::Read { source, .. }),
+                ) if files.may_heal(&source) => return Err(io_error("read", path, source)),
+                Err(error) => loaded.skipped.push(Skipped { path, error }),
             }
         }
         Ok(loaded)
@@ -200,82 +235,59 @@ impl HistoryDirectory {
     /// [`StoreError::Fenced`] if another attempt owns the directory; an error of the system. The
     /// files are then as before.
     pub fn save(&self, history: &SavedHistory) -> Result<Saved, StoreError> {
+        let files = self.files()?;
         let name = names::of(history.saved);
-        let temporary = self.path.join(names::temporary(&name, self.attempt));
-        let path = self.path.join(&name);
-        let saved = write_file(&temporary, history)
-            .map_err(|source| io_error("write", &temporary, source))
-            .and_then(|()| self.publish(&temporary, &path));
-        if saved.is_err() {
-            // May be gone already: the next owner removes what it finds.
-            let _ = fs::remove_file(&temporary);
-        }
-        let (purged, purge_failures) = saved?;
+        files.save(&name, history)?;
+        let (purged, purge_failures) = self.purge(&*files, &name);
         Ok(Saved {
-            path,
+            path: files.location(&name),
             purged,
             purge_failures,
         })
     }
 
-    fn read(&self, path: &Path, bytes: u64) -> Result<ReadHistory, LoadError> {
-        let max = self.config.file_bytes_max;
+    fn files(&self) -> Result<Box<dyn Files + '_>, StoreError> {
+        Ok(match &self.kind {
+            Kind::Local(local) => Box::new(local),
+            Kind::Remote(remote) => Box::new(remote.connect()?),
+        })
+    }
+
+    fn read(&self, files: &dyn Files, file: &HistoryFile) -> Result<ReadHistory, LoadError> {
+        let (bytes, max) = (file.bytes, self.config.file_bytes_max);
         if bytes > max {
             return Err(LoadError::TooLarge { bytes, max });
         }
-        let file = File::open(path).map_err(LoadError::Open)?;
+        let opened = files.open(&file.name).map_err(LoadError::Open)?;
         // The file may have grown since it was listed.
-        let input = BufReader::with_capacity(BUFFER_BYTES, file.take(max));
+        let input = BufReader::with_capacity(BUFFER_BYTES, opened.take(max));
         read_history(input, self.config.read_limits).map_err(LoadError::Read)
-    }
-
-    /// Gives a complete file its name, if the attempt still owns the directory.
-    fn publish(&self, temporary: &Path, path: &Path) -> Result<(usize, usize), StoreError> {
-        let directory = &self.path;
-        let fence = Fence::lock(directory).map_err(|source| io_error("lock", directory, source))?;
-        if fence.owner() != Some(self.attempt) {
-            return Err(StoreError::Fenced {
-                directory: directory.clone(),
-                owner: fence.owner(),
-            });
-        }
-        fs::rename(temporary, path).map_err(|source| io_error("rename to", path, source))?;
-        let synchronized = File::open(directory).and_then(|directory| directory.sync_all());
-        synchronized.map_err(|source| io_error("synchronize", directory, source))?;
-        Ok(self.purge(path))
     }
 
     /// Deletes files that are older than the new one, except the newest of them. Newer ones, which
     /// could not be read or were written by a clock that is ahead, stay. Returns how many were
     /// deleted, and how many could not be.
-    fn purge(&self, newest: &Path) -> (usize, usize) {
+    fn purge(&self, files: &dyn Files, newest: &str) -> (usize, usize) {
         let keep = self.config.keep.get().max(2) - 1;
-        let files = names::newest_first(&self.path).unwrap_or_default();
-        let older = files.iter().skip_while(|file| file.path != newest).skip(1);
-        let outcomes = older.skip(keep).map(|file| fs::remove_file(&file.path));
+        let histories = newest_first(files).unwrap_or_default();
+        let older = histories.iter().skip_while(|file| file.name != newest);
+        let outcomes = older.skip(1 + keep).map(|file| files.remove(&file.name));
         let (purged, failed): (Vec<_>, Vec<_>) = outcomes.partition(Result::is_ok);
         (purged.len(), failed.len())
     }
 }
 
-/// Writes a new file. One that an interrupted save of the same attempt left behind is replaced, and
-/// a link in its place is not followed.
-fn write_file(path: &Path, history: &SavedHistory) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    let mut output = BufWriter::with_capacity(BUFFER_BYTES, file);
-    write_history(history, &mut output)?;
-    output.flush()?;
-    output.get_ref().sync_all()
+/// Returns the histories of a directory, the newest name first.
+fn newest_first(files: &dyn Files) -> Result<Vec<HistoryFile>, StoreError> {
+    let mut histories = files.histories()?;
+    histories.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(histories)
 }
 
-fn io_error(operation: &'static str, path: &Path, source: io::Error) -> StoreError {
+pub(crate) fn io_error(operation: &'static str, path: String, source: io::Error) -> StoreError {
     StoreError::Io {
         operation,
-        path: path.to_owned(),
+        path,
         source,
     }
 }

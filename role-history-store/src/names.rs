@@ -1,10 +1,12 @@
 //! Names of history files, whose order is the order of their times (Slider:
-//! `RoleHistoryWriter.createHistoryFilename` and `findAllHistoryEntries`).
+//! `RoleHistoryWriter.createHistoryFilename` and `findAllHistoryEntries`), and of the directories
+//! of users and services.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::fmt::Write as _;
 
 use records::{ApplicationAttemptId, EpochMillis};
+use role_history::opt_in::SERVICE_BYTES_MAX;
+use thiserror::Error;
 
 const PREFIX: &str = "rolehistory-";
 const SUFFIX: &str = ".json";
@@ -21,53 +23,71 @@ pub(crate) fn temporary(name: &str, attempt: ApplicationAttemptId) -> String {
     format!(".{name}.{attempt}{TEMPORARY_SUFFIX}")
 }
 
-fn is_history(name: &str) -> bool {
+pub(crate) fn is_history(name: &str) -> bool {
     name.starts_with(PREFIX) && name.ends_with(SUFFIX)
 }
 
-fn is_temporary(name: &str) -> bool {
+pub(crate) fn is_temporary(name: &str) -> bool {
     let rest = name.strip_prefix('.');
     rest.is_some_and(|rest| rest.starts_with(PREFIX)) && name.ends_with(TEMPORARY_SUFFIX)
 }
 
-/// Regular file of a directory.
+/// Regular file with the name of a history.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HistoryFile {
     pub(crate) name: String,
-    pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
 }
 
-/// Returns the history files of a directory, the newest name first.
-pub(crate) fn newest_first(directory: &Path) -> io::Result<Vec<HistoryFile>> {
-    let mut files = files(directory, is_history)?;
-    files.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(files)
+/// Name of a user or service that no directory can have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the name of a service or user has 1 to {SERVICE_BYTES_MAX} bytes, {0:?} has not")]
+pub struct NameError(String);
+
+/// Names of the directories of a user and a service. Every byte of the two names that is no letter,
+/// digit, `_` or `-` is written as `%` and two digits, so that no name leaves its directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServiceName {
+    user: String,
+    service: String,
 }
 
-/// Returns the files that saves left behind.
-pub(crate) fn left_behind(directory: &Path) -> io::Result<Vec<HistoryFile>> {
-    files(directory, is_temporary)
+impl ServiceName {
+    /// Returns the directories' names.
+    ///
+    /// # Errors
+    /// A name is empty or too long.
+    pub fn new(user: &str, service: &str) -> Result<Self, NameError> {
+        Ok(Self {
+            user: directory_name(user)?,
+            service: directory_name(service)?,
+        })
+    }
+
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
+    pub(crate) fn service(&self) -> &str {
+        &self.service
+    }
 }
 
-fn files(directory: &Path, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<HistoryFile>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else {
-            continue;
-        };
-        // Of the entry itself: a link is no regular file.
-        let metadata = entry.metadata()?;
-        if wanted(&name) && metadata.is_file() {
-            files.push(HistoryFile {
-                name,
-                path: entry.path(),
-                bytes: metadata.len(),
-            });
+fn directory_name(name: &str) -> Result<String, NameError> {
+    if name.is_empty() || name.len() > SERVICE_BYTES_MAX {
+        let shown = name.chars().take(SERVICE_BYTES_MAX).collect();
+        return Err(NameError(shown));
+    }
+    let mut written = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' {
+            written.push(char::from(byte));
+        } else {
+            // A text takes whatever is written to it.
+            let _ = write!(written, "%{byte:02x}");
         }
     }
-    Ok(files)
+    Ok(written)
 }
 
 #[cfg(test)]

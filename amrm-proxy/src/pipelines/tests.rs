@@ -11,7 +11,7 @@ use wire::secrets::RollTimes;
 use wire::token::kind;
 
 use super::*;
-use crate::config::{DistributedAllocatorConfig, ThrottleConfig};
+use crate::config::{DistributedAllocatorConfig, FileAccess, ThrottleConfig};
 use crate::distributed_scheduler::NodeTokenKeys;
 use crate::interceptor::AmMethod;
 use crate::observe::NoObserver;
@@ -56,6 +56,7 @@ fn proxy_of(rm: String, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmPr
         store,
         found,
         node_keys: Arc::new(Unregistered),
+        files: FileAccess::default(),
         observer: Arc::new(NoObserver),
         clock: Arc::new(|| Now {
             mono: MonoMillis(0),

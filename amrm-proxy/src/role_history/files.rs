@@ -5,24 +5,24 @@
 //! ```
 //!
 //! An attempt opens its service when it is admitted, before its AM runs, so that the history is
-//! usually loaded when the AM registers. Names come from tenants: every byte of them that is no
-//! letter, digit, `_` or `-` is written as `%` and two digits, so that no name leaves the
-//! directory. A user's services and their bytes are bounded.
+//! usually loaded when the AM registers. Files that cannot be used, as those of a NameNode that is
+//! down, are tried again and again: the history joins the service whenever it is loaded. A user's
+//! services and their bytes are bounded.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
+use hadoop_fs::Uri;
 use records::{ApplicationAttemptId, error_chain};
 use role_history::avro::ReadLimits;
-use role_history::opt_in::SERVICE_BYTES_MAX;
 use role_history::{SavedHistory, Snapshot};
-use role_history_store::{HistoryDirectory, Loaded, StoreConfig, StoreError};
+use role_history_store::{
+    FileAccess, HistoryDirectory, HistoryRoot, Loaded, NameError, Place, ServiceName, StoreConfig,
+    StoreError, Usage,
+};
 use thiserror::Error;
 use threads::ThreadOwner;
 use tokio::sync::mpsc as channel;
@@ -48,6 +48,13 @@ const OTHER_BYTES: u64 = 1_024;
 /// one, which the files join when they are loaded.
 const LOAD_WAIT: Duration = Duration::from_millis(100);
 
+/// Pause before files are opened again that could not be used.
+const RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+/// Age at which the usage of a user's other services is read again: a list for each of them, which
+/// a save each second would cost a shared file system too much.
+const USAGE_AGE_MAX: Duration = Duration::from_secs(30);
+
 /// News about the files of an attempt's service.
 #[derive(Debug)]
 pub enum HistoryNews {
@@ -58,7 +65,7 @@ pub enum HistoryNews {
         /// Files that were skipped because they cannot be read.
         skipped: usize,
     },
-    /// The files cannot be used: nothing is loaded or saved.
+    /// The files cannot be used: nothing is loaded or saved, unless they are loaded later.
     Unavailable,
     /// The snapshot was saved.
     Saved(Snapshot),
@@ -71,8 +78,8 @@ pub enum HistoryNews {
 /// Directory and bounds of all histories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesConfig {
-    /// Directory of all histories, shared by all nodes.
-    pub directory: PathBuf,
+    /// Directory of all histories, shared by all nodes: of a mounted file system, or of HDFS.
+    pub directory: Uri,
     /// Maximum of bytes that one user's files have, and of bytes that their histories take.
     pub user_bytes_max: u64,
 }
@@ -98,30 +105,37 @@ impl FilesConfig {
 /// Reason for which a service's files cannot be used.
 #[derive(Debug, Error)]
 enum FilesError {
-    #[error("the name of a service or user has 1 to {SERVICE_BYTES_MAX} bytes, {0:?} has not")]
-    Name(String),
+    #[error(transparent)]
+    Name(#[from] NameError),
     #[error("the user has {SERVICES_MAX} services with histories; remove some in {0}")]
-    TooManyServices(PathBuf),
+    TooManyServices(Uri),
     #[error("the histories of the user have more than {max} bytes with this one of {bytes} bytes")]
     TooLarge { bytes: u64, max: u64 },
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("cannot list {0}")]
-    List(PathBuf, #[source] std::io::Error),
+}
+
+impl FilesError {
+    fn may_heal(&self) -> bool {
+        match self {
+            Self::Name(_) | Self::TooManyServices(_) | Self::TooLarge { .. } => false,
+            Self::Store(error) => error.may_heal(),
+        }
+    }
+}
+
+/// Service to open for an attempt, and where its news go.
+struct Opening {
+    id: u64,
+    attempt: ApplicationAttemptId,
+    user: String,
+    service: String,
+    news: channel::UnboundedSender<HistoryNews>,
 }
 
 enum Job {
-    Open {
-        id: u64,
-        attempt: ApplicationAttemptId,
-        user: String,
-        service: String,
-        news: channel::UnboundedSender<HistoryNews>,
-    },
-    Save {
-        id: u64,
-        snapshot: Snapshot,
-    },
+    Open(Opening),
+    Save { id: u64, snapshot: Snapshot },
     Close(u64),
 }
 
@@ -137,9 +151,13 @@ pub(crate) struct HistoryFiles {
 
 impl HistoryFiles {
     /// Starts the thread.
-    pub(crate) fn start(config: FilesConfig) -> Self {
+    pub(crate) fn start(config: FilesConfig, access: FileAccess) -> Self {
+        Self::start_with(config, access, RETRY_PAUSE)
+    }
+
+    fn start_with(config: FilesConfig, access: FileAccess, retry_pause: Duration) -> Self {
         let (sender, jobs) = mpsc::channel();
-        let run = move || Files::new(config).run(&jobs);
+        let run = move || Files::new(config, access, retry_pause).run(&jobs);
         let thread = ThreadOwner::default();
         if let Err(error) = thread.start("role-history", run) {
             tracing::error!(%error, "the thread for role histories cannot be started");
@@ -163,17 +181,16 @@ impl HistoryFiles {
         service: &str,
     ) -> HistoryFile {
         let (news, received) = channel::unbounded_channel();
-        let (user, service) = (user.to_owned(), service.to_owned());
         let jobs = self.jobs.clone();
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         // Without its thread, dropping the job closes the channel.
-        let _ = jobs.send(Job::Open {
+        let _ = jobs.send(Job::Open(Opening {
             id,
             attempt,
-            user,
-            service,
+            user: user.to_owned(),
+            service: service.to_owned(),
             news,
-        });
+        }));
         HistoryFile {
             id,
             jobs,
@@ -229,96 +246,153 @@ impl Drop for HistoryFile {
 struct Open {
     attempt: ApplicationAttemptId,
     directory: HistoryDirectory,
-    path: PathBuf,
+    name: ServiceName,
     user: String,
     /// Memory of the history, counted as bytes of its file.
     bytes: u64,
+    /// What the user's other services had at this time.
+    others: (Usage, Instant),
     news: channel::UnboundedSender<HistoryNews>,
 }
 
 struct Files {
     config: FilesConfig,
+    root: HistoryRoot,
+    retry_pause: Duration,
     open: BTreeMap<u64, Open>,
+    /// Services that could not be opened, with the time of the next try.
+    waiting: BTreeMap<u64, (Opening, Instant)>,
 }
 
 impl Files {
-    const fn new(config: FilesConfig) -> Self {
+    fn new(config: FilesConfig, access: FileAccess, retry_pause: Duration) -> Self {
         Self {
+            root: HistoryRoot::new(Place::of_uri(config.directory.clone(), access)),
             config,
+            retry_pause,
             open: BTreeMap::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Job>) {
-        while let Ok(job) = jobs.recv() {
+        loop {
+            let next_try = self.waiting.values().map(|(_, at)| *at).min();
+            let job = match next_try {
+                None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => jobs.recv_timeout(at.saturating_duration_since(Instant::now())),
+            };
             match job {
-                Job::Open {
-                    id,
-                    attempt,
-                    user,
-                    service,
-                    news,
-                } => {
-                    let first = self.open(id, attempt, (&user, &service), &news);
-                    let first = first.unwrap_or_else(|error| {
-                        let error = error_chain(&error);
-                        tracing::warn!(%attempt, user, service, error, "the role history is neither loaded nor saved");
-                        HistoryNews::Unavailable
-                    });
-                    // The attempt may have ended meanwhile.
-                    let _ = news.send(first);
-                }
-                Job::Save { id, snapshot } => self.save(id, snapshot),
-                Job::Close(id) => {
-                    self.open.remove(&id);
+                Ok(job) => self.perform(job),
+                Err(RecvTimeoutError::Timeout) => self.open_again(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn perform(&mut self, job: Job) {
+        match job {
+            Job::Open(opening) => self.open(opening),
+            Job::Save { id, snapshot } => self.save(id, snapshot),
+            Job::Close(id) => {
+                self.open.remove(&id);
+                self.waiting.remove(&id);
+            }
+        }
+    }
+
+    fn open(&mut self, opening: Opening) {
+        let error = match self.try_open(&opening) {
+            // The attempt may have ended meanwhile.
+            Ok(loaded) => return drop(opening.news.send(loaded)),
+            Err(error) => error,
+        };
+        let Opening {
+            attempt,
+            user,
+            service,
+            news,
+            ..
+        } = &opening;
+        let (text, may_heal) = (error_chain(&error), error.may_heal());
+        tracing::warn!(%attempt, user, service, error = text, tried_again = may_heal, "the role history is neither loaded nor saved");
+        let _ = news.send(HistoryNews::Unavailable);
+        if may_heal {
+            self.wait(opening);
+        }
+    }
+
+    fn wait(&mut self, opening: Opening) {
+        let at = Instant::now() + self.retry_pause;
+        self.waiting.insert(opening.id, (opening, at));
+    }
+
+    /// Opens the service whose turn has come.
+    fn open_again(&mut self) {
+        let now = Instant::now();
+        let due = self.waiting.iter().find(|(_, (_, at))| *at <= now);
+        let Some((opening, _)) = due
+            .map(|(id, _)| *id)
+            .and_then(|id| self.waiting.remove(&id))
+        else {
+            return;
+        };
+        match self.try_open(&opening) {
+            Ok(loaded) => drop(opening.news.send(loaded)),
+            Err(error) => {
+                let (attempt, text) = (opening.attempt, error_chain(&error));
+                tracing::debug!(%attempt, error = text, "the role history cannot be used yet");
+                if error.may_heal() {
+                    self.wait(opening);
                 }
             }
         }
     }
 
-    fn open(
-        &mut self,
-        id: u64,
-        attempt: ApplicationAttemptId,
-        (user, service): (&str, &str),
-        news: &channel::UnboundedSender<HistoryNews>,
-    ) -> Result<HistoryNews, FilesError> {
-        let of_user = self.config.directory.join(directory_name(user)?);
-        let path = of_user.join(directory_name(service)?);
-        if !path.is_dir() && services(&of_user)?.len() >= SERVICES_MAX {
-            return Err(FilesError::TooManyServices(of_user));
+    fn try_open(&mut self, opening: &Opening) -> Result<HistoryNews, FilesError> {
+        let Opening {
+            id,
+            attempt,
+            user,
+            service,
+            news,
+        } = opening;
+        let name = ServiceName::new(user, service)?;
+        let others = self.root.usage_of_others(&name)?;
+        if others.services >= SERVICES_MAX {
+            let directory = self.config.directory.clone();
+            return Err(FilesError::TooManyServices(directory));
         }
-        let directory = HistoryDirectory::open(&path, attempt, self.config.store())?;
+        let directory = self.root.open(&name, *attempt, self.config.store())?;
         let Loaded { found, skipped } = directory.load()?;
         for file in &skipped {
             let error = error_chain(&file.error);
-            tracing::warn!(%attempt, service, file = %file.path.display(), error, "a role history is skipped; the next older one is tried");
+            tracing::warn!(%attempt, service, file = file.path, error, "a role history is skipped; the next older one is tried");
         }
         let history = found.map(|found| {
             for warning in &found.read.warnings {
-                tracing::warn!(%attempt, service, file = %found.path.display(), %warning, "a role history is odd");
+                tracing::warn!(%attempt, service, file = found.path, %warning, "a role history is odd");
             }
-            tracing::info!(%attempt, service, file = %found.path.display(), entries = found.read.history.len(), "the role history is loaded");
+            tracing::info!(%attempt, service, file = found.path, entries = found.read.history.len(), "the role history is loaded");
             found.read.history
         });
         let bytes = history.as_ref().map_or(0, file_bytes);
-        let of_others = self.open.values().filter(|open| open.user == user);
+        let of_others = self.open.values().filter(|open| open.user == *user);
         let used: u64 = of_others.map(|open| open.bytes).sum();
         let max = self.config.user_bytes_max;
         if used.saturating_add(bytes) > max {
             return Err(FilesError::TooLarge { bytes, max });
         }
-        self.open.insert(
-            id,
-            Open {
-                attempt,
-                directory,
-                path,
-                user: user.to_owned(),
-                bytes,
-                news: news.clone(),
-            },
-        );
+        let open = Open {
+            attempt: *attempt,
+            directory,
+            name,
+            user: user.clone(),
+            bytes,
+            others: (others, Instant::now()),
+            news: news.clone(),
+        };
+        self.open.insert(*id, open);
         Ok(HistoryNews::Loaded {
             history,
             skipped: skipped.len(),
@@ -327,17 +401,11 @@ impl Files {
 
     /// Saves a snapshot of an open service. One that could not be opened is never saved.
     fn save(&mut self, id: u64, snapshot: Snapshot) {
-        let Some(saved) = self
-            .open
-            .get(&id)
-            .map(|open| self.try_save(open, &snapshot))
-        else {
-            return;
-        };
         let Some(open) = self.open.get_mut(&id) else {
             return;
         };
-        let outcome = match saved {
+        let max = self.config.user_bytes_max;
+        let outcome = match open.try_save(&self.root, &snapshot, max) {
             Ok(()) => {
                 open.bytes = file_bytes(&snapshot.history);
                 HistoryNews::Saved(snapshot)
@@ -350,15 +418,23 @@ impl Files {
         };
         let _ = open.news.send(outcome);
     }
+}
 
-    fn try_save(&self, open: &Open, snapshot: &Snapshot) -> Result<(), FilesError> {
-        let of_user = self.config.directory.join(directory_name(&open.user)?);
+impl Open {
+    fn try_save(
+        &mut self,
+        root: &HistoryRoot,
+        snapshot: &Snapshot,
+        max: u64,
+    ) -> Result<(), FilesError> {
+        if self.others.1.elapsed() >= USAGE_AGE_MAX {
+            self.others = (root.usage_of_others(&self.name)?, Instant::now());
+        }
         let bytes = file_bytes(&snapshot.history).saturating_mul(FILES_AT_A_SAVE);
-        let max = self.config.user_bytes_max;
-        if bytes_of_others(&of_user, &open.path)?.saturating_add(bytes) > max {
+        if self.others.0.bytes.saturating_add(bytes) > max {
             return Err(FilesError::TooLarge { bytes, max });
         }
-        open.directory.save(&snapshot.history)?;
+        self.directory.save(&snapshot.history)?;
         Ok(())
     }
 }
@@ -369,46 +445,6 @@ fn file_bytes(history: &SavedHistory) -> u64 {
     entries
         .saturating_mul(ENTRY_BYTES)
         .saturating_add(OTHER_BYTES)
-}
-
-/// Returns the directories of a user's services; none for a user without any.
-fn services(of_user: &Path) -> Result<Vec<PathBuf>, FilesError> {
-    let listed = match fs::read_dir(of_user) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listed => listed.map_err(|error| FilesError::List(of_user.to_owned(), error))?,
-    };
-    Ok(listed.flatten().map(|entry| entry.path()).collect())
-}
-
-/// Returns the bytes of the files of a user's other services. What is in a service's own directory
-/// is purged by its saves.
-fn bytes_of_others(of_user: &Path, own: &Path) -> Result<u64, FilesError> {
-    let mut bytes = 0;
-    for service in services(of_user)?.iter().filter(|path| *path != own) {
-        // A directory that is gone meanwhile has no bytes.
-        let files = fs::read_dir(service).into_iter().flatten().flatten();
-        let sizes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
-        bytes += sizes.sum::<u64>();
-    }
-    Ok(bytes)
-}
-
-/// Returns the name of the directory for a user or service.
-fn directory_name(name: &str) -> Result<String, FilesError> {
-    if name.is_empty() || name.len() > SERVICE_BYTES_MAX {
-        let shown = name.chars().take(SERVICE_BYTES_MAX).collect();
-        return Err(FilesError::Name(shown));
-    }
-    let mut written = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' {
-            written.push(char::from(byte));
-        } else {
-            // A text takes whatever is written to it.
-            let _ = write!(written, "%{byte:02x}");
-        }
-    }
-    Ok(written)
 }
 
 #[cfg(test)]

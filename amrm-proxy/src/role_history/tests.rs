@@ -5,8 +5,8 @@ mod guaranteed;
 mod learning;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
+use hadoop_fs::Uri;
 use prost::Message as _;
 use records::{ContainerId, EpochMillis, MonoMillis};
 use role_history::{SavedEntry, SavedHistory};
@@ -27,7 +27,7 @@ const PRIORITY: i32 = 1;
 fn config() -> HistoryConfig {
     HistoryConfig {
         files: FilesConfig {
-            directory: PathBuf::from("/nowhere"),
+            directory: Uri::file("/nowhere"),
             user_bytes_max: 1 << 20,
         },
         placement_timeout_ms: 30_000,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amrm_proxy::config::{InterceptorKind, ProxyConfig, ThrottleConfig};
+use amrm_proxy::config::{FileAccess, InterceptorKind, ProxyConfig, ThrottleConfig};
 use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::rm_forwarder::RmConfig;
@@ -120,6 +120,7 @@ impl Node {
                 store,
                 found,
                 node_keys,
+                files: FileAccess::default(),
                 observer: Arc::clone(&seen) as Arc<_>,
                 clock: Arc::new(move || Now {
                     mono: MonoMillis(of_clock.load(Ordering::Relaxed)),

@@ -9,6 +9,7 @@ use amrm_proxy::config::{
     FilesConfig, HistoryConfig, HistoryRule, InterceptorKind, OptIn, ProxyConfig,
 };
 use amrm_proxy::observe::{HistoryEvent, Observation};
+use hadoop_fs::Uri;
 use prost::Message as _;
 use tokio::time::timeout;
 use wire::proto::hadoop_yarn::{
@@ -29,7 +30,7 @@ fn with_history(rm: SocketAddr, directory: &Path, user: &str) -> ProxyConfig {
     config.pipeline.insert(2, InterceptorKind::RoleHistory);
     config.role_history = Some(HistoryConfig {
         files: FilesConfig {
-            directory: directory.to_owned(),
+            directory: Uri::file(directory.display().to_string()),
             user_bytes_max: 1 << 20,
         },
         placement_timeout_ms: 30_000,

@@ -1,7 +1,6 @@
 //! An AM that behaves like Hadoop's client library, and its pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use amrm_proxy::call_metrics::CallMetrics;
@@ -15,6 +14,7 @@ use amrm_proxy::role_history::files::HistoryNews;
 use amrm_proxy::throttle::Throttle;
 use amrm_proxy::token_swap::TokenSwap;
 use bytes::Bytes;
+use hadoop_fs::Uri;
 use prost::Message as _;
 use records::{ApplicationAttemptId, EpochMillis, MonoMillis, NodeId, Now, Resource};
 use role_history::{SavedEntry, SavedHistory};
@@ -109,7 +109,7 @@ const ROLES: i32 = 40;
 fn service_history(number: i32, attempt: ApplicationAttemptId) -> ServiceHistory {
     let config = HistoryConfig {
         files: FilesConfig {
-            directory: PathBuf::new(),
+            directory: Uri::file("/"),
             user_bytes_max: 1 << 20,
         },
         placement_timeout_ms: 10_000,

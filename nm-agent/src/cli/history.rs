@@ -1,15 +1,19 @@
 //! `nm-agent history`.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use hadoop_conf::site_xml::local_path;
+use hadoop_fs::{FileSystems, Uri};
+use node_manager::config::load_file_systems;
 use thiserror::Error;
 
+use super::{ConfDir, hadoop_user};
 use crate::history;
 
 /// Bytes that are read and written at a time.
@@ -38,7 +42,9 @@ pub(super) struct Show {
     /// Say only what is wrong with the file
     #[arg(long)]
     check: bool,
-    /// Path or file: URI of the history
+    #[command(flatten)]
+    conf: ConfDir,
+    /// Path, file: URI or hdfs: URI of the history
     #[arg(value_name = "FILE|URI")]
     history: String,
 }
@@ -46,14 +52,12 @@ pub(super) struct Show {
 /// Reason for which there is nothing to read.
 #[derive(Debug, Error)]
 enum OpenError {
-    /// URI of a file in HDFS.
-    #[error(
-        "{0} is in HDFS, which this agent does not read yet. Copy the file first: hdfs dfs -get {0}"
-    )]
-    Hdfs(String),
+    /// File in HDFS that cannot be opened.
+    #[error("{0:#}")]
+    Hdfs(anyhow::Error),
     /// URI of a file that is elsewhere.
-    #[error("{0} is not a path or file: URI of this machine")]
-    Remote(String),
+    #[error("{0} is not a path or file: URI of this machine, and not in HDFS")]
+    Elsewhere(String),
     /// Directory in place of a file.
     #[error("{} is a directory: name one of the files rolehistory-*.json in it", .0.display())]
     Directory(PathBuf),
@@ -62,9 +66,9 @@ enum OpenError {
     Io { path: PathBuf, source: io::Error },
 }
 
-pub(super) fn run(command: &Command) -> ExitCode {
+pub(super) fn run(command: &Command, environment: &BTreeMap<String, String>) -> ExitCode {
     let Command::Show(show) = command;
-    match open(&show.history) {
+    match open(show, environment) {
         Ok(file) => print(show.check, file),
         Err(error) => {
             let line = history::printable(&error.to_string());
@@ -74,24 +78,35 @@ pub(super) fn run(command: &Command) -> ExitCode {
     }
 }
 
-fn open(text: &str) -> Result<File, OpenError> {
+fn open(show: &Show, environment: &BTreeMap<String, String>) -> Result<Box<dyn Read>, OpenError> {
+    let text = &show.history;
     let Some(path) = local_path(text) else {
-        let text = text.to_owned();
-        return Err(if text.starts_with("hdfs:") {
-            OpenError::Hdfs(text)
-        } else {
-            OpenError::Remote(text)
-        });
+        let uri = text
+            .parse::<Uri>()
+            .ok()
+            .filter(|uri| uri.has_scheme("hdfs"));
+        let uri = uri.ok_or_else(|| OpenError::Elsewhere(text.clone()))?;
+        return open_hdfs(&uri, &show.conf, environment).map_err(OpenError::Hdfs);
     };
     let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.is_dir(), file)));
     match opened {
-        Ok((false, file)) => Ok(file),
+        Ok((false, file)) => Ok(Box::new(file)),
         Ok((true, _)) => Err(OpenError::Directory(path)),
         Err(source) => Err(OpenError::Io { path, source }),
     }
 }
 
-fn print(only_check: bool, file: File) -> ExitCode {
+fn open_hdfs(
+    uri: &Uri,
+    conf: &ConfDir,
+    environment: &BTreeMap<String, String>,
+) -> anyhow::Result<Box<dyn Read>> {
+    let systems = FileSystems::new(load_file_systems(&conf.folders(environment), environment)?);
+    let files = systems.open(uri, &hadoop_user(environment)?)?;
+    Ok(Box::new(files.open(&uri.path)?))
+}
+
+fn print(only_check: bool, file: Box<dyn Read>) -> ExitCode {
     let input = BufReader::with_capacity(BUFFER_BYTES, file);
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
     let outcome = if only_check {

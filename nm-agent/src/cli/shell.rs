@@ -15,7 +15,7 @@ use shell::{Cluster, Job, Outcome, RoleHistoryOptIn, Submitted, Summary, text};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{ConfDir, EXIT_BAD_CONFIGURATION, start_logging};
+use super::{ConfDir, EXIT_BAD_CONFIGURATION, hadoop_user, start_logging};
 
 /// Longest wait for a submission that is under way when the user interrupts: it may be on record
 /// already, and then has to be killed.
@@ -165,20 +165,8 @@ fn cluster(conf: &ConfDir, environment: &BTreeMap<String, String>) -> anyhow::Re
         return Err(problems.into());
     }
     let program = std::env::current_exe().context("finding the path of this program")?;
-    let named = environment.get("HADOOP_USER_NAME");
-    let user = match named.filter(|user| !user.is_empty()) {
-        Some(user) => user.clone(),
-        None => current_user()?,
-    };
+    let user = hadoop_user(environment)?;
     Ok(Cluster::read(&site.properties, user, program)?)
-}
-
-fn current_user() -> anyhow::Result<String> {
-    let uid = nix::unistd::Uid::effective();
-    match nix::unistd::User::from_uid(uid).context("looking up the user")? {
-        Some(user) => Ok(user.name),
-        None => bail!("the user {uid} has no name: set HADOOP_USER_NAME"),
-    }
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {

@@ -7,6 +7,7 @@ use hadoop_conf::site_xml::{Origin, Properties};
 use hadoop_conf::{
     ConfigProblems, KeyClass, PropertyReader, Secrets, Site, Unit, Warning, parse, suggest,
 };
+use hadoop_fs::FsConfig;
 
 use super::sections::Config;
 use super::{
@@ -46,6 +47,26 @@ impl Config {
     ) -> Result<Self, ConfigProblems> {
         Loaded::read(conf_dirs, env).config
     }
+}
+
+/// Reads what the file systems need from Hadoop's files, for a program that is no node.
+///
+/// # Errors
+/// Files that cannot be read, and wrong values of these properties.
+pub fn load_file_systems(
+    conf_dirs: &[PathBuf],
+    env: &BTreeMap<String, String>,
+) -> Result<FsConfig, ConfigProblems> {
+    let Site {
+        properties,
+        mut problems,
+        ..
+    } = Site::read(conf_dirs, env, &keys::TABLE);
+    let mut reader = PropertyReader::new(&properties, &keys::TABLE);
+    let config = read_work::file_systems(&mut reader);
+    let (found, _, _) = reader.finish();
+    problems.extend(found);
+    ConfigProblems::new(problems).map_or(Ok(config), Err)
 }
 
 impl Loaded {

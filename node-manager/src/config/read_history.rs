@@ -1,10 +1,11 @@
 //! Properties to the role histories of the AMRMProxy.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use amrm_proxy::config::{FilesConfig, HistoryConfig, HistoryRule, OptIn};
 use hadoop_conf::site_xml::local_path;
 use hadoop_conf::{Expected, PropertyReader};
+use hadoop_fs::Uri;
 
 use super::read_node::rule_names;
 
@@ -29,17 +30,30 @@ pub(super) fn role_history(reader: &mut PropertyReader<'_>) -> Option<HistoryCon
     })
 }
 
-/// Reads the directory: a `file:` URI or an absolute path.
-fn directory(reader: &mut PropertyReader<'_>) -> Option<PathBuf> {
+/// Reads the directory: a `file:` or `hdfs:` URI, or an absolute path of this machine.
+fn directory(reader: &mut PropertyReader<'_>) -> Option<Uri> {
     let text = reader.text(DIRECTORY)?;
     let path = local_path(&text).filter(|path| path.is_absolute());
-    if path.is_some() {
-        return path;
+    if let Some(path) = path.as_deref().and_then(Path::to_str) {
+        return Some(Uri::file(path));
     }
-    let rule = if text.starts_with("hdfs:") {
-        "is in HDFS, which needs the HDFS support that this version does not have; use a file: URI of a directory that all nodes share"
-    } else {
-        "must be a file: URI or an absolute path of a directory that all nodes share"
+    let default_fs = reader.text("fs.defaultFS").and_then(|fs| fs.parse().ok());
+    let remote = text
+        .parse::<Uri>()
+        .ok()
+        .filter(|uri| uri.has_scheme("hdfs"));
+    let remote = remote.map(|uri| uri.resolved(&default_fs.unwrap_or_default()));
+    let rule = match remote {
+        Some(uri) if uri.host.is_none() => {
+            "names no host, and fs.defaultFS is of another file system"
+        }
+        Some(_) if !cfg!(feature = "hdfs") => {
+            "is in HDFS, and this program was built without the feature `hdfs`"
+        }
+        Some(uri) => return Some(uri),
+        None => {
+            "must be a file: or hdfs: URI, or an absolute path, of a directory that all nodes share"
+        }
     };
     reader.problem(DIRECTORY, Expected::Rule(rule.into()));
     None

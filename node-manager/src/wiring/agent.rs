@@ -1,9 +1,12 @@
 //! All parts together: made, run, and ended in order.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
+use hadoop_fs::FileSystems;
 use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
 use time::UtcOffset;
@@ -64,7 +67,7 @@ impl Agent {
     pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
         let (senders, workers) = worker_event::channels();
         let (handle, inbox) = core_task::channel();
-        let (shared, update_task) = make_shared(&config, handle)?;
+        let (shared, update_task) = make_shared(&config, &process.environment, handle)?;
         let mut ports = Ports::listen(&config, process.utc_offset, &shared).await?;
         let folders = Folders::start(&config, shared.clock)?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
@@ -225,11 +228,19 @@ impl Agent {
 /// nodes.
 fn make_shared(
     config: &Config,
+    environment: &BTreeMap<String, String>,
     handle: Handle,
 ) -> Result<(Shared, Option<NodeUpdateTask>), AgentError> {
     let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new()));
     let secrets = Arc::default();
-    let (proxy, update_task) = proxy::make(config, clock, &metrics, &secrets)?.unzip();
+    // Hadoop: `UserGroupInformation` with simple authentication.
+    let named = environment.get("HADOOP_USER_NAME").cloned();
+    let files = FileAccess {
+        systems: Arc::new(FileSystems::new(config.file_systems.clone())),
+        user: named.unwrap_or_else(node_identity::own_user),
+    };
+    let made = proxy::make(config, clock, &metrics, &secrets, files.clone())?;
+    let (proxy, update_task) = made.unzip();
     let shared = Shared {
         clock,
         handle: handle.with_proxy(proxy.clone()),
@@ -237,6 +248,7 @@ fn make_shared(
         proxy,
         secrets,
         metrics,
+        files,
     };
     Ok((shared, update_task))
 }

@@ -9,7 +9,7 @@ use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use hadoop_conf::Site;
-use hadoop_fs::{FileSystems, Uri};
+use hadoop_fs::Uri;
 use localize::config::LocalizerConfig;
 use localize::{self, DiskChecks, NodeDirs};
 use log_aggregation::LogAggregation;
@@ -244,18 +244,14 @@ pub(super) fn make_performer(
     services: AuxServices,
     senders: &WorkerSenders,
 ) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
-    let file_systems = Arc::new(FileSystems::new(config.file_systems.clone()));
-    // Hadoop: `UserGroupInformation` with simple authentication.
-    let named = environment.get("HADOOP_USER_NAME").cloned();
-    let own_user = named.unwrap_or_else(node_identity::own_user);
-    let destination = |root: &Uri| slices::log_destination(root, &file_systems, &own_user);
+    let destination = |root: &Uri| slices::log_destination(root, &shared.files);
     let uploads = slices::log_uploader(config, address, &folders.dirs, destination);
     let (localizer, localizer_threads) = localize::Localizer::start(
         &config.localizer,
         folders.dirs.clone(),
         folders.deletion.clone(),
-        file_systems,
-        own_user,
+        Arc::clone(&shared.files.systems),
+        shared.files.user.clone(),
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
@@ -31,6 +32,7 @@ pub(super) fn make(
     clock: Clock,
     metrics: &Arc<Metrics>,
     secrets: &Arc<NodeSecrets>,
+    files: FileAccess,
 ) -> Result<Option<MadeProxy>, AgentError> {
     if !config.amrm_proxy.enabled {
         return Ok(None);
@@ -44,6 +46,7 @@ pub(super) fn make(
         store,
         found,
         node_keys: Arc::clone(secrets) as Arc<_>,
+        files,
         observer: Arc::clone(metrics) as Arc<_>,
         clock: Arc::new(move || clock.now()),
     };

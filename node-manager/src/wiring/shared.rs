@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use amrm_proxy::AmrmProxy;
+use amrm_proxy::config::FileAccess;
 use node_web::metrics::Metrics;
 use records::NodeId;
 use tokio::sync::Notify;
@@ -19,6 +20,9 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) heartbeat_now: Arc<Notify>,
     pub(super) proxy: Option<Arc<AmrmProxy>>,
+    /// File systems of resources, logs and role histories, and the user in whose name they are
+    /// used.
+    pub(super) files: FileAccess,
 }
 
 /// Address of the node, known once its ports listen.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use amrm_proxy::config::FileAccess;
 use container_runtime::isolation;
 use container_runtime::launch::{LaunchConfig, java_feature_version};
 use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
-use hadoop_fs::{FileSystems, Uri};
+use hadoop_fs::Uri;
 use localize::NodeDirs;
 use log_aggregation::destination::{Destination, LocalDestination, UriDestination};
 use log_aggregation::upload::Uploader;
@@ -126,16 +127,12 @@ fn access(config: &Config) -> AccessRules {
 
 /// Returns the file system for aggregated logs. A local one is reached by handles, because
 /// everybody may write to the root.
-pub(super) fn log_destination(
-    root: &Uri,
-    file_systems: &Arc<FileSystems>,
-    own_user: &str,
-) -> Box<dyn Destination> {
+pub(super) fn log_destination(root: &Uri, files: &FileAccess) -> Box<dyn Destination> {
     if root.has_scheme("file") {
         return Box::new(LocalDestination::new(root.path.clone().into()));
     }
-    let (systems, own_user) = (Arc::clone(file_systems), own_user.to_owned());
-    Box::new(UriDestination::new(systems, root.clone(), own_user))
+    let FileAccess { systems, user } = files.clone();
+    Box::new(UriDestination::new(systems, root.clone(), user))
 }
 
 /// Returns the settings of the threads that upload logs; `None`: there are none.

@@ -1,4 +1,6 @@
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use records::{ApplicationId, EpochMillis};
 use role_history::SavedEntry;
@@ -11,7 +13,15 @@ const SECOND: ApplicationAttemptId = ApplicationId::new(1_700_000_000_000, 7).at
 const OTHER: ApplicationAttemptId = ApplicationId::new(1_600_000_000_000, 1).attempt(1);
 
 fn open(dir: &TempDir, attempt: ApplicationAttemptId) -> Result<HistoryDirectory, StoreError> {
-    HistoryDirectory::open(dir.path().join("history"), attempt, StoreConfig::default())
+    let place = Place::Local(dir.path().join("history"));
+    HistoryDirectory::open(&place, attempt, StoreConfig::default())
+}
+
+fn path(directory: &HistoryDirectory) -> &Path {
+    match &directory.kind {
+        Kind::Local(local) => &local.path,
+        Kind::Remote(remote) => panic!("{remote:?} is opened by other tests"),
+    }
 }
 
 fn history(saved: i64) -> SavedHistory {
@@ -28,7 +38,7 @@ fn history(saved: i64) -> SavedHistory {
 
 /// Returns the names of all files, sorted.
 fn files(directory: &HistoryDirectory) -> Vec<String> {
-    let entries = fs::read_dir(&directory.path).unwrap();
+    let entries = fs::read_dir(path(directory)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<_> = names.filter(|name| name != "fence").collect();
     names.sort();
@@ -50,7 +60,7 @@ fn loaded(directory: &HistoryDirectory) -> (Option<i64>, Vec<String>) {
 }
 
 fn put(directory: &HistoryDirectory, saved: i64, text: &[u8]) {
-    fs::write(directory.path.join(names::of(EpochMillis(saved))), text).unwrap();
+    fs::write(path(directory).join(names::of(EpochMillis(saved))), text).unwrap();
 }
 
 #[test]
@@ -94,9 +104,9 @@ fn the_newest_file_is_loaded_and_other_names_are_no_files() {
     for saved in [3, 9, 7] {
         directory.save(&history(saved)).unwrap();
     }
-    fs::write(directory.path.join("file.json"), "x").unwrap();
-    fs::create_dir(directory.path.join("rolehistory-ff.json")).unwrap();
-    symlink("/dev/zero", directory.path.join("rolehistory-fe.json")).unwrap();
+    fs::write(path(&directory).join("file.json"), "x").unwrap();
+    fs::create_dir(path(&directory).join("rolehistory-ff.json")).unwrap();
+    symlink("/dev/zero", path(&directory).join("rolehistory-fe.json")).unwrap();
     assert_eq!(loaded(&directory), (Some(9), vec![]));
 }
 
@@ -117,6 +127,7 @@ fn broken_newer_files_are_skipped_with_their_reasons() {
         reasons,
         [
             "line 1 has text that is not a JSON object",
+            "the history is empty",
             "line 1 has text that is not a JSON object",
             "line 1: version 2 of the history is unknown",
             "the record at line 3 is cut off"
@@ -129,9 +140,9 @@ fn a_file_of_100_mb_without_history_costs_nothing() {
     let dir = TempDir::new().unwrap();
     let directory = open(&dir, FIRST).unwrap();
     directory.save(&history(1)).unwrap();
-    let huge = directory.path.join(names::of(EpochMillis(2)));
+    let huge = path(&directory).join(names::of(EpochMillis(2)));
     File::create(huge).unwrap().set_len(100 << 20).unwrap();
-    let too_huge = directory.path.join(names::of(EpochMillis(3)));
+    let too_huge = path(&directory).join(names::of(EpochMillis(3)));
     File::create(too_huge).unwrap().set_len(1 << 40).unwrap();
     let (found, reasons) = loaded(&directory);
     assert_eq!(found, Some(1));
@@ -225,7 +236,7 @@ fn another_application_of_the_service_takes_the_directory_over_whatever_its_id()
 fn after_a_crash_that_cut_the_fence_nobody_saves_until_the_next_open() {
     let dir = TempDir::new().unwrap();
     let directory = open(&dir, FIRST).unwrap();
-    fs::write(directory.path.join("fence"), "appattempt_17").unwrap();
+    fs::write(path(&directory).join("fence"), "appattempt_17").unwrap();
     assert!(matches!(
         directory.save(&history(1)),
         Err(StoreError::Fenced { owner: None, .. })
@@ -239,7 +250,7 @@ fn an_interrupted_save_is_invisible_and_removed_by_the_next_attempt() {
     let first = open(&dir, FIRST).unwrap();
     first.save(&history(1)).unwrap();
     let half = names::temporary(&names::of(EpochMillis(2)), FIRST);
-    fs::write(first.path.join(&half), "{\"entry\":").unwrap();
+    fs::write(path(&first).join(&half), "{\"entry\":").unwrap();
     assert_eq!(loaded(&first), (Some(1), vec![]));
     let second = open(&dir, SECOND).unwrap();
     assert_eq!(files(&second), [names::of(EpochMillis(1))]);
@@ -252,7 +263,7 @@ fn a_save_does_not_write_through_a_link() {
     let target = dir.path().join("target");
     fs::write(&target, "precious").unwrap();
     let temporary = names::temporary(&names::of(EpochMillis(1)), FIRST);
-    symlink(&target, directory.path.join(temporary)).unwrap();
+    symlink(&target, path(&directory).join(temporary)).unwrap();
     directory.save(&history(1)).unwrap();
     assert_eq!(fs::read_to_string(target).unwrap(), "precious");
 }
@@ -263,7 +274,7 @@ fn a_save_that_fails_leaves_the_older_history() {
     let directory = open(&dir, FIRST).unwrap();
     directory.save(&history(1)).unwrap();
     // A directory in the place of the new file makes the rename fail.
-    fs::create_dir(directory.path.join(names::of(EpochMillis(2)))).unwrap();
+    fs::create_dir(path(&directory).join(names::of(EpochMillis(2)))).unwrap();
     assert!(directory.save(&history(2)).is_err());
     assert_eq!(loaded(&directory), (Some(1), vec![]));
     assert_eq!(files(&directory).len(), 2);

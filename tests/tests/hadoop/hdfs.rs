@@ -1,9 +1,11 @@
-//! HDFS as the file system of resources: a real NameNode and DataNode.
+//! HDFS as the file system of resources and role histories: a real NameNode and DataNode.
 
 #![expect(
     clippy::unwrap_used,
     reason = "bodies of tests are tests too: a panic is a failed test"
 )]
+
+mod role_history;
 
 use nix::sys::signal::Signal;
 use test_support::LaunchContext;

@@ -7,7 +7,7 @@
 //! | [`aggregated_logs`] | the format of aggregated logs, written and read by Hadoop |
 //! | [`descriptors`] | messages, enums and methods, name by name and number by number |
 //! | [`harness_jars`] and the two `…_java_nm` | the harness: a failure is not the agent's |
-//! | [`hdfs`] | a real HDFS as the file system of resources |
+//! | [`hdfs`] | a real HDFS as the file system of resources and role histories |
 //! | [`interop`] | jobs on an agent's node under Hadoop's ResourceManager and under `nm-agent rm` |
 //! | [`like_hadoop`] | what scripts and people read, beside Hadoop's NodeManager |
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |

@@ -200,13 +200,14 @@ fn role_histories_need_a_directory_that_nodes_share() {
     for text in ["file:/shared/h", "file:///shared/h", "/shared/h"] {
         let proxy = config(&[(DIRECTORY, text)]).amrm_proxy.proxy;
         let history = proxy.role_history.unwrap();
-        assert_eq!(history.files.directory, std::path::Path::new("/shared/h"));
+        assert_eq!(history.files.directory.to_string(), "file:/shared/h");
         assert_eq!(history.files.user_bytes_max, 64 << 20);
         assert_eq!(history.placement_timeout_ms, 30_000);
         assert!(proxy.pipeline.contains(&InterceptorKind::RoleHistory));
     }
     for (text, part) in [
-        ("hdfs://cluster/h", "HDFS"),
+        ("hdfs:///h", "names no host"),
+        ("s3a://bucket/h", "absolute path"),
         ("h", "absolute path"),
         ("file://other/h", "absolute path"),
     ] {
@@ -216,6 +217,32 @@ fn role_histories_need_a_directory_that_nodes_share() {
             "{messages:?}"
         );
     }
+}
+
+#[cfg(feature = "hdfs")]
+#[test]
+fn role_histories_may_be_in_hdfs() {
+    for (default_fs, text) in [
+        ("file:///", "hdfs://cluster/h"),
+        ("hdfs://cluster", "hdfs:/h"),
+    ] {
+        let pairs = [
+            ("fs.defaultFS", default_fs),
+            ("agent.role-history.dir", text),
+        ];
+        let history = config(&pairs).amrm_proxy.proxy.role_history.unwrap();
+        assert_eq!(history.files.directory.to_string(), "hdfs://cluster/h");
+    }
+}
+
+#[cfg(not(feature = "hdfs"))]
+#[test]
+fn role_histories_in_hdfs_need_its_feature() {
+    let messages = problems(&[("agent.role-history.dir", "hdfs://cluster/h")]);
+    assert!(
+        messages.len() == 1 && messages[0].contains("feature `hdfs`"),
+        "{messages:?}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amrm_proxy::config::{
-    DistributedAllocatorConfig, InterceptorKind, ProxyConfig, ThrottleConfig,
+    DistributedAllocatorConfig, FileAccess, InterceptorKind, ProxyConfig, ThrottleConfig,
 };
 use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::NoObserver;
@@ -80,6 +80,7 @@ async fn start_proxy(
         store: Arc::new(NoStore),
         found: StoredState::default(),
         node_keys: Arc::new(Keys(keys)),
+        files: FileAccess::default(),
         observer: Arc::new(NoObserver),
         clock: Arc::new(move || Now {
             mono: started.elapsed().into(),
