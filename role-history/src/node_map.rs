@@ -75,6 +75,8 @@ impl Rule {
 struct RoleNodes {
     rule: Rule,
     ready: ReadyList,
+    /// Nodes that the role ran on and that are not ready.
+    others: BTreeSet<NodeIndex>,
 }
 
 /// Effect of a node report.
@@ -103,8 +105,12 @@ impl NodeMap {
     /// Adds a role that no node has run. A role of the same id is replaced.
     pub(crate) fn add_role(&mut self, role: &Role) {
         let rule = Rule::of(role);
-        let ready = ReadyList::default();
-        self.roles.insert(role.id, RoleNodes { rule, ready });
+        let nodes = RoleNodes {
+            rule,
+            ready: ReadyList::default(),
+            others: BTreeSet::new(),
+        };
+        self.roles.insert(role.id, nodes);
     }
 
     /// Returns the node of a host, or `None` for an unknown host.
@@ -140,6 +146,34 @@ impl NodeMap {
     pub fn ready(&self, role: RoleId) -> impl Iterator<Item = &NodeInstance> {
         let list = self.roles.get(&role).map(|role| role.ready.iter());
         list.into_iter().flatten().map(|node| self.node(node))
+    }
+
+    /// Returns the nodes with an entry of the role: first those that it would ask for now, in this
+    /// order, then the others, in no order.
+    pub fn of_role(&self, role: RoleId) -> impl Iterator<Item = &NodeInstance> {
+        let others = self.roles.get(&role).map(|role| role.others.iter());
+        let others = others.into_iter().flatten().map(|&node| self.node(node));
+        self.ready(role).chain(others)
+    }
+
+    /// Returns the number of nodes with an entry of the role.
+    #[must_use]
+    pub fn count_of_role(&self, role: RoleId) -> usize {
+        let nodes = self.roles.get(&role);
+        nodes.map_or(0, |nodes| nodes.ready.len() + nodes.others.len())
+    }
+
+    /// Returns the number of nodes that recent failures rule out, by role. Takes as long as there
+    /// are nodes with recent failures.
+    #[must_use]
+    pub fn count_unreliable(&self) -> BTreeMap<RoleId, usize> {
+        let mut counts = BTreeMap::new();
+        for &(node, role) in &self.recently_failed {
+            if self.is_unreliable(self.node(node), role) {
+                *counts.entry(role).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// Returns whether recent failures rule the node out for the role.
@@ -242,24 +276,34 @@ impl NodeMap {
                 }
             }
         }
+        self.index_all();
+    }
+
+    /// Builds the lists of all roles anew.
+    fn index_all(&mut self) {
         let mut ready: BTreeMap<RoleId, Vec<(EpochMillis, NodeIndex)>> = BTreeMap::new();
-        for &node in self.by_host.values() {
-            for entry in self.node(node).entries() {
-                if let Some(role) = self.roles.get(&entry.role())
-                    && role.rule.is_ready(self.node(node), entry)
-                {
+        let nodes = &self.nodes;
+        for &index in self.by_host.values() {
+            let node = &nodes[index.0 as usize];
+            for entry in node.entries() {
+                let Some(role) = self.roles.get_mut(&entry.role()) else {
+                    continue;
+                };
+                if role.rule.is_ready(node, entry) {
+                    role.others.remove(&index);
                     let list = ready.entry(entry.role()).or_default();
-                    list.push((entry.last_used(), node));
+                    list.push((entry.last_used(), index));
+                } else {
+                    role.others.insert(index);
                 }
             }
         }
-        for (role, mut list) in ready {
+        for (role, nodes) in &mut self.roles {
+            let mut list = ready.remove(role).unwrap_or_default();
             // The list is in the order of hosts, which a stable sort keeps among equal times.
             list.sort_by_key(|&(last_used, _)| Reverse(last_used));
-            let nodes: Vec<_> = list.into_iter().map(|(_, node)| node).collect();
-            if let Some(role) = self.roles.get_mut(&role) {
-                role.ready = ReadyList::from_sorted(&nodes);
-            }
+            let list: Vec<_> = list.into_iter().map(|(_, node)| node).collect();
+            nodes.ready = ReadyList::from_sorted(&list);
         }
     }
 
@@ -318,11 +362,14 @@ impl NodeMap {
         let Some(entry) = nodes[node.0 as usize].entry(role) else {
             return;
         };
-        let Some(RoleNodes { rule, ready }) = self.roles.get_mut(&role) else {
+        let Some(of_role) = self.roles.get_mut(&role) else {
             return;
         };
-        if rule.is_ready(&nodes[node.0 as usize], entry) {
-            ready.remove(node, |a, b| preferred(nodes, role, a, b));
+        if of_role.rule.is_ready(&nodes[node.0 as usize], entry) {
+            let order = |a, b| preferred(nodes, role, a, b);
+            of_role.ready.remove(node, order);
+        } else {
+            of_role.others.remove(&node);
         }
     }
 
@@ -334,11 +381,14 @@ impl NodeMap {
         if entry.failed_recently() > 0 {
             self.recently_failed.insert((node, role));
         }
-        let Some(RoleNodes { rule, ready }) = self.roles.get_mut(&role) else {
+        let Some(of_role) = self.roles.get_mut(&role) else {
             return;
         };
-        if rule.is_ready(&nodes[node.0 as usize], entry) {
-            ready.insert(node, |a, b| preferred(nodes, role, a, b));
+        if of_role.rule.is_ready(&nodes[node.0 as usize], entry) {
+            let order = |a, b| preferred(nodes, role, a, b);
+            of_role.ready.insert(node, order);
+        } else {
+            of_role.others.insert(node);
         }
     }
 }

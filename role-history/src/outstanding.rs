@@ -89,6 +89,7 @@ type OpenKey = (RoleId, u64);
 pub(crate) struct OutstandingRequestTracker {
     requests: BTreeMap<RequestId, OutstandingRequest>,
     placed: BTreeMap<(RoleId, NodeIndex), RequestId>,
+    placed_ids: BTreeSet<(RoleId, RequestId)>,
     open: BTreeMap<OpenKey, RequestId>,
     open_keys: BTreeMap<RequestId, OpenKey>,
     deadlines: BTreeSet<(MonoMillis, RequestId)>,
@@ -143,10 +144,18 @@ impl OutstandingRequestTracker {
             .find(|request| matches!(request.target, Target::AntiAffine { .. }))
     }
 
-    /// Returns the placed requests of the role, in no order of time.
-    pub(crate) fn placed_of(&self, role: RoleId) -> impl Iterator<Item = RequestId> + '_ {
-        let keys = (role, NodeIndex(0))..=(role, NodeIndex(u32::MAX));
-        self.placed.range(keys).map(|(_, &id)| id)
+    /// Returns the placed requests of the role, the oldest first.
+    pub(crate) fn placed_of(
+        &self,
+        role: RoleId,
+    ) -> impl DoubleEndedIterator<Item = RequestId> + '_ {
+        let keys = (role, RequestId(0))..=(role, RequestId(u64::MAX));
+        self.placed_ids.range(keys).map(|&(_, id)| id)
+    }
+
+    /// Returns the number of requests.
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
     }
 
     /// Returns the earliest deadline of a placed request.
@@ -222,6 +231,7 @@ impl OutstandingRequestTracker {
         if let Target::Placed { node, .. } = request.target {
             let replaced = self.placed.insert((role, node), id);
             debug_assert_eq!(replaced, None, "a node is asked for once per role");
+            self.placed_ids.insert((role, id));
             if let Some(deadline) = request.deadline() {
                 self.deadlines.insert((deadline, id));
             }
@@ -241,6 +251,7 @@ impl OutstandingRequestTracker {
         }
         if let Target::Placed { node, .. } = request.target {
             self.placed.remove(&(request.role, node));
+            self.placed_ids.remove(&(request.role, id));
         }
         if let Some(deadline) = request.deadline() {
             self.deadlines.remove(&(deadline, id));

@@ -30,6 +30,11 @@ impl ReadyList {
         self.chunks.first()?.first().copied()
     }
 
+    /// Returns the number of nodes, by a walk over the chunks.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(Vec::len).sum()
+    }
+
     /// Returns all nodes in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = NodeIndex> + '_ {
         self.chunks.iter().flatten().copied()

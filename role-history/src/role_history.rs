@@ -248,6 +248,12 @@ impl RoleHistory {
         &self.nodes
     }
 
+    /// Returns the number of outstanding asks.
+    #[must_use]
+    pub fn outstanding_len(&self) -> usize {
+        self.outstanding.len()
+    }
+
     /// Returns the outstanding asks in the order of their requests, each with the time of the
     /// request and, if the ask is going to be relaxed, the time at which it may be.
     pub fn outstanding(&self) -> impl Iterator<Item = (Ask, MonoMillis, Option<MonoMillis>)> {

@@ -69,9 +69,8 @@ impl RoleHistory {
     ) -> usize {
         let mut requests: Vec<_> = self.outstanding.open(role).take(count).collect();
         if requests.len() < count {
-            let mut placed: Vec<_> = self.outstanding.placed_of(role).collect();
-            placed.sort_unstable();
-            requests.extend(placed.into_iter().rev().take(count - requests.len()));
+            let placed = self.outstanding.placed_of(role).rev();
+            requests.extend(placed.take(count - requests.len()));
         }
         for &request in &requests {
             self.cancel(request, actions);

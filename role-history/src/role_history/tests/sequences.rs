@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::avro::{ReadLimits, read_history, write_history};
 use crate::node_entry::Phase;
+use crate::node_instance::NodeInstance;
 
 const HOSTS: [&str; 6] = ["n1", "n2", "n3", "n4", "n5", "n6"];
 
@@ -331,7 +332,24 @@ fn check(history: &RoleHistory, policy: PlacementPolicy) {
             .map(|n| n.host().clone())
             .collect();
         assert_eq!(ready, listed, "ready nodes are a function of the entries");
+        check_nodes_of(history, role.id);
     }
+}
+
+/// Checks that the nodes of a role are those with an entry, each once.
+fn check_nodes_of(history: &RoleHistory, role: RoleId) {
+    let nodes = &history.nodes;
+    let mut known: Vec<_> = nodes.of_role(role).map(NodeInstance::host).collect();
+    assert_eq!(known.len(), nodes.count_of_role(role));
+    known.sort();
+    let with_entry = nodes.iter().filter(|node| node.entry(role).is_some());
+    assert_eq!(
+        known,
+        with_entry.map(NodeInstance::host).collect::<Vec<_>>()
+    );
+    let unreliable = nodes.iter().filter(|node| nodes.is_unreliable(node, role));
+    let counted = nodes.count_unreliable().get(&role).copied();
+    assert_eq!(counted.unwrap_or(0), unreliable.count());
 }
 
 fn check_entry(history: &RoleHistory, host: &str, entry: &NodeEntry) {
