@@ -432,7 +432,8 @@ impl Registration {
             | Part::NextId
             | Part::Asks
             | Part::Blacklist
-            | Part::RoleHistory => Some(()),
+            | Part::RoleHistory
+            | Part::RoleHistoryPlaces => Some(()),
         };
         if is_read.is_none() {
             tracing::warn!(%attempt, ?part, "a stored record of the registration cannot be read");

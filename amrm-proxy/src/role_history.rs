@@ -20,12 +20,16 @@
 //! this node repeated a count is returned without the AM noticing.
 
 mod asks;
+mod background;
 pub mod files;
+mod named;
 pub mod opt_in;
 mod persisted;
+mod plan;
 pub mod policy;
 mod publish;
 mod received;
+mod role_key;
 mod service;
 pub mod view;
 
@@ -33,17 +37,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now, Priority};
-use role_history::{CompletedContainer, RoleId, Snapshot};
+use role_history::{CompletedContainer, RoleId};
 use sched::HostPreferences;
 use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 
-use self::asks::{AskKey, Asks, Plan, Stated};
+use self::asks::{AskKey, Asks, Stated};
 use self::files::HistoryNews;
 use self::opt_in::OptIn;
 use self::policy::Policies;
 use self::received::Answer;
-use self::service::{Received, RoleKey, Service};
+use self::role_key::RoleKey;
+use self::service::{Received, Service};
 use self::view::{HistorySource, RoleHistoryView};
 use crate::calls::Calls;
 use crate::config::HistoryConfig;
@@ -53,13 +58,6 @@ use crate::interceptor::{
 };
 use crate::observe::{HistoryEvent, Observation};
 use crate::store::Part;
-
-/// Interval between saves, and between views, in milliseconds for each [`INTERVAL_ENTRIES`]
-/// entries. Each takes some milliseconds per so many.
-const INTERVAL_MS: u64 = 1_000;
-
-/// Number of entries per [`INTERVAL_MS`].
-const INTERVAL_ENTRIES: usize = 10_000;
 
 /// Maximum of hosts whose rack is known. Others count as on [`DEFAULT_RACK`].
 const RACKS_MAX: usize = 100_000;
@@ -78,8 +76,6 @@ pub struct ServiceHistory {
     opt_in: OptIn,
     service: Service,
     asks: Asks,
-    /// Nodes to name, by role.
-    plans: BTreeMap<RoleId, Plan>,
     racks: BTreeMap<String, Arc<str>>,
     calls: Calls,
     /// Surplus containers that the ResourceManager does not know to be released.
@@ -91,9 +87,14 @@ pub struct ServiceHistory {
     source: HistorySource,
     is_saving: bool,
     saved_at: MonoMillis,
+    /// Saves in a row that have failed.
+    save_failures: u32,
     view: RoleHistoryView,
     viewed_at: Option<MonoMillis>,
     is_unpersisted: bool,
+    are_places_unpersisted: bool,
+    /// Time at which the places of asks were stored last.
+    places_at: Option<MonoMillis>,
     /// Whether the nodes to name may differ from those that the ResourceManager has. Where they do
     /// not, a call with thousands of outstanding containers is as quick as one with none.
     is_naming_due: bool,
@@ -101,6 +102,27 @@ pub struct ServiceHistory {
     is_retry: bool,
     /// Containers that the last answer brought for asks. The AM may not have got the answer.
     counted: Vec<(ContainerId, String, AskKey)>,
+}
+
+/// Containers that the asks of a role want.
+#[derive(Default)]
+struct Wanted {
+    count: u32,
+    /// Guaranteed ask among them, with its part of the count.
+    named: Option<(AskKey, u32)>,
+}
+
+impl Wanted {
+    /// Adds an ask. A second guaranteed one is left as it is.
+    fn add(&mut self, key: AskKey, count: u32) {
+        if key.is_guaranteed() && count > 0 {
+            if self.named.is_some() {
+                return;
+            }
+            self.named = Some((key, count));
+        }
+        self.count = self.count.saturating_add(count);
+    }
 }
 
 impl ServiceHistory {
@@ -121,7 +143,6 @@ impl ServiceHistory {
         Self {
             service: Service::new(policies, config.placement_timeout_ms, entries_max, now),
             asks: Asks::default(),
-            plans: BTreeMap::new(),
             racks: BTreeMap::new(),
             calls: Calls::default(),
             to_release: BTreeSet::new(),
@@ -130,9 +151,12 @@ impl ServiceHistory {
             source: HistorySource::Loading,
             is_saving: false,
             saved_at: now.mono,
+            save_failures: 0,
             view: RoleHistoryView::new(&opt_in, attempt, user),
             viewed_at: None,
             is_unpersisted: false,
+            are_places_unpersisted: false,
+            places_at: None,
             is_naming_due: true,
             is_retry: false,
             counted: Vec::new(),
@@ -149,59 +173,46 @@ impl ServiceHistory {
         self.service.role_of(RoleKey::of(key))
     }
 
-    /// Brings the numbers that roles want in line with the AM's asks.
+    /// Brings the numbers that roles want in line with the AM's asks. Of a role's guaranteed asks
+    /// the first one names nodes.
     fn set_wanted(&mut self, now: Now) {
-        let mut wanted: BTreeMap<RoleId, u32> = BTreeMap::new();
         let asks: Vec<_> = self
             .asks
             .iter()
             .map(|(key, ask)| (key, ask.wanted, self.is_planned(key, ask)))
             .collect();
+        let mut wanted: BTreeMap<RoleId, Wanted> = BTreeMap::new();
         for (key, count, is_planned) in asks {
-            if let Some(role) = self.role_of(key) {
-                let of_role = wanted.entry(role).or_default();
-                *of_role = of_role.saturating_add(if is_planned { count } else { 0 });
+            if let Some(role) = self.role_of(key)
+                && is_planned
+            {
+                wanted.entry(role).or_default().add(key, count);
             }
         }
         let roles: Vec<_> = self.service.roles.keys().copied().collect();
         for role in roles {
-            let count = wanted.get(&role).copied().unwrap_or(0);
+            let Wanted { count, named } = wanted.remove(&role).unwrap_or_default();
             self.service.set_wanted(role, count, now);
+            let before = self.service.set_named(role, named);
+            if let Some(named) = before.and_then(|before| self.asks.named(before)) {
+                named.withdraw();
+            }
         }
-    }
-
-    /// Returns the asks of one kind whose nodes this node chooses, each with its role and with the
-    /// hosts of its role's plan. A role's guaranteed ask has the first of them.
-    fn planned(&self, is_guaranteed: bool) -> impl Iterator<Item = (AskKey, RoleId, Plan)> {
-        let asks = self.asks.iter();
-        let asks = asks.filter(move |(key, ask)| {
-            key.is_guaranteed() == is_guaranteed && ask.wanted > 0 && self.is_planned(*key, ask)
-        });
-        asks.filter_map(|(key, ask)| {
-            let role = self.service.known_role(RoleKey::of(key))?;
-            let plan = self.plans.get(&role)?;
-            let before = if key.is_guaranteed() {
-                0
-            } else {
-                self.asks.wanted(key.guaranteed())
-            };
-            let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-            let hosts = plan.hosts.iter().skip(count(before));
-            let plan = Plan {
-                hosts: hosts.take(count(ask.wanted)).cloned().collect(),
-                is_strict: plan.is_strict,
-            };
-            Some((key, role, plan))
-        })
     }
 
     /// Prefers the nodes of the history in opportunistic asks. A host is given up for a wait that
     /// is estimated to be longer than the role would wait for it in vain.
     fn preferences(&self) -> HostPreferences {
         let mut preferences = HostPreferences::new(self.service.placement_timeout_ms());
-        for (key, role, plan) in self.planned(false) {
-            let hosts = self.service.preferred(role, &plan);
-            preferences.set(Priority(key.priority), key.request_id, hosts);
+        for (key, ask) in self.asks.iter() {
+            if !key.is_guaranteed()
+                && ask.wanted > 0
+                && self.is_planned(key, ask)
+                && let Some(role) = self.service.known_role(RoleKey::of(key))
+            {
+                let hosts = self.service.preferred(role, ask.wanted);
+                preferences.set(Priority(key.priority), key.request_id, hosts);
+            }
         }
         preferences
     }
@@ -236,19 +247,23 @@ impl ServiceHistory {
 
     /// Names nodes in the guaranteed asks of a request, whose lines state this.
     fn name_nodes(&mut self, message: &mut RawMessage, stated: &Stated, now: Now) {
-        if let Some(plans) = self.service.plans(now.mono) {
-            self.plans = plans;
-            self.is_naming_due = true;
-        }
-        self.is_naming_due |= stated.is_taken;
+        let changes = self.service.plan_changes(now.mono);
+        self.is_naming_due |= stated.is_taken || changes.is_some();
         if !self.is_naming_due {
             return;
         }
-        let plans = self.planned(true).map(|(key, _, plan)| (key, plan));
-        let plans = plans.collect();
-        let rack_of = |host: &str| rack_of(&self.racks, host);
-        let is_changed = self.asks.name_nodes(message, stated, &plans, rack_of);
-        self.is_unpersisted |= is_changed && self.opt_in.is_guaranteed;
+        for change in changes.into_iter().flatten() {
+            if let Some(named) = self.asks.named(change.ask) {
+                for (host, count) in change.touched {
+                    let rack = rack_of(&self.racks, &host);
+                    named.want(host, count, rack);
+                }
+                named.set_strict(change.is_strict);
+            }
+        }
+        let is_changed = self.asks.name_nodes(message, stated);
+        self.is_unpersisted |= is_changed;
+        self.are_places_unpersisted |= is_changed;
     }
 
     /// Takes the answer to an `allocate`.
@@ -268,8 +283,12 @@ impl ServiceHistory {
         self.ended_surplus = answer.remove_ended(&self.surplus);
         for (host, rack) in answer.racks() {
             if self.racks.contains_key(&host) || self.racks.len() < RACKS_MAX {
-                let before = self.racks.insert(host, Arc::clone(&rack));
-                self.is_naming_due |= before != Some(rack);
+                let before = rack_of(&self.racks, &host);
+                if before != rack {
+                    self.asks.move_host(&host, &before, &rack);
+                    self.is_naming_due = true;
+                }
+                self.racks.insert(host, rack);
             }
         }
         let now = context.now;
@@ -317,57 +336,6 @@ impl ServiceHistory {
         }
         self.service.complete(ended, now);
         self.set_wanted(now);
-    }
-
-    /// Returns the interval between saves or views of a history of this size.
-    fn interval_ms(&self) -> u64 {
-        let entries = self.service.history.nodes().entries();
-        let size = u64::try_from(1 + entries / INTERVAL_ENTRIES);
-        INTERVAL_MS.saturating_mul(size.unwrap_or(u64::MAX))
-    }
-
-    /// Saves what changed, if the files are known and the last save was long enough ago.
-    fn save(&mut self, now: Now, is_last: bool, actions: &mut Vec<Action>) {
-        let is_ready = match self.source {
-            HistorySource::Loading | HistorySource::Unavailable => false,
-            HistorySource::New | HistorySource::File { .. } => true,
-        };
-        let is_due = !self.is_saving && now.mono.since(self.saved_at) >= self.interval_ms();
-        if is_ready
-            && (is_due || is_last)
-            && let Some(snapshot) = self.service.snapshot(now)
-        {
-            self.is_saving = true;
-            self.saved_at = now.mono;
-            actions.push(Action::SaveHistory(Box::new(snapshot)));
-        }
-    }
-
-    /// Publishes the view, if the last one is old enough. What changes after it comes with a later
-    /// call, which every AM makes.
-    fn publish(&mut self, now: Now, actions: &mut Vec<Action>) {
-        let is_fresh = |at: MonoMillis| now.mono.since(at) < self.interval_ms();
-        if self.viewed_at.is_some_and(is_fresh) {
-            return;
-        }
-        self.viewed_at = Some(now.mono);
-        self.view.source = self.source;
-        publish::fill(&mut self.view, &self.service);
-        actions.push(Action::PublishHistory(Box::new(self.view.clone())));
-    }
-
-    fn persist(&mut self, actions: &mut Vec<Action>) {
-        if self.is_unpersisted && self.opt_in.is_guaranteed {
-            self.is_unpersisted = false;
-            let record = persisted::encode(&self.asks);
-            actions.push(Action::Persist(Part::RoleHistory, record));
-        }
-    }
-
-    fn saved(&mut self, snapshot: &Snapshot) {
-        self.is_saving = false;
-        self.service.history.set_saved(snapshot);
-        self.view.saved_at = Some(snapshot.history.saved);
     }
 }
 
@@ -431,7 +399,7 @@ impl Interceptor for ServiceHistory {
                 for on_history in self.answered(&mut answer, context) {
                     observe(actions, HistoryEvent::Placed { on_history }, 1);
                 }
-                self.persist(actions);
+                self.persist(context.now.mono, actions);
             }
             AmMethod::Finish => {}
         }
@@ -476,6 +444,7 @@ impl Interceptor for ServiceHistory {
             }
             HistoryNews::SaveFailed => {
                 self.is_saving = false;
+                self.save_failures = self.save_failures.saturating_add(1);
                 observe(actions, HistoryEvent::SaveFailed, 1);
             }
             HistoryNews::Late => {
@@ -486,13 +455,22 @@ impl Interceptor for ServiceHistory {
     }
 
     fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
-        if part == Part::RoleHistory {
-            if persisted::restore(&mut self.asks, value).is_none() {
-                tracing::warn!(%attempt, "a stored record of the role history cannot be read");
-            }
-            self.is_naming_due = true;
-            self.set_wanted(now);
+        let restored = match part {
+            Part::RoleHistory => persisted::restore(&mut self.asks, value),
+            Part::RoleHistoryPlaces => persisted::restore_places(&mut self.asks, value),
+            Part::Identity
+            | Part::Limits
+            | Part::NextId
+            | Part::Asks
+            | Part::Blacklist
+            | Part::Registration
+            | Part::Outstanding => return,
+        };
+        if restored.is_none() {
+            tracing::warn!(%attempt, "a stored record of the role history cannot be read");
         }
+        self.is_naming_due = true;
+        self.set_wanted(now);
     }
 }
 

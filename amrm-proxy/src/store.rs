@@ -18,6 +18,7 @@
 //! | `attempt/<attempt id>/registration` | register request, and offset of the response ids |
 //! | `attempt/<attempt id>/outstanding` | `allocate` request that restates what is outstanding |
 //! | `attempt/<attempt id>/role-history` | asks that name nodes in the place of any node |
+//! | `attempt/<attempt id>/role-history-places` | hosts and racks that these name |
 
 mod record;
 
@@ -28,8 +29,8 @@ use state_store::{Contents, KeySpace, Records};
 
 pub use record::{
     AsksRecord, BlacklistRecord, IdentityRecord, KeysRecord, LimitsRecord, NamedAskRecord,
-    NamedPlaceRecord, NextIdRecord, OptInRecord, OutstandingRecord, Record, RegistrationRecord,
-    RoleHistoryRecord,
+    NamedPlacesRecord, NextIdRecord, OptInRecord, OutstandingRecord, Record, RegistrationRecord,
+    RoleHistoryPlacesRecord, RoleHistoryRecord,
 };
 
 /// Name of the proxy's key space in the node's state store.
@@ -60,11 +61,13 @@ pub enum Part {
     Outstanding,
     /// Asks that name nodes of a role history in the place of any node.
     RoleHistory,
+    /// Hosts and racks that these asks name.
+    RoleHistoryPlaces,
 }
 
 impl Part {
     /// Every part, in the order of the table above.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Identity,
         Self::Limits,
         Self::NextId,
@@ -73,6 +76,7 @@ impl Part {
         Self::Registration,
         Self::Outstanding,
         Self::RoleHistory,
+        Self::RoleHistoryPlaces,
     ];
 
     /// Returns the last part of the record's key.
@@ -86,6 +90,7 @@ impl Part {
             Self::Registration => "registration",
             Self::Outstanding => "outstanding",
             Self::RoleHistory => "role-history",
+            Self::RoleHistoryPlaces => "role-history-places",
         }
     }
 }

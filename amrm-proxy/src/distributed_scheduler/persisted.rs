@@ -71,7 +71,11 @@ pub(super) fn restore_part(
     stored: &[u8],
 ) -> bool {
     let added = match part {
-        Part::Identity | Part::Registration | Part::Outstanding | Part::RoleHistory => Some(()),
+        Part::Identity
+        | Part::Registration
+        | Part::Outstanding
+        | Part::RoleHistory
+        | Part::RoleHistoryPlaces => Some(()),
         Part::Limits => LimitsRecord::from_stored(stored)
             .and_then(|record| read_limits(&record))
             .map(|grant| state.grant = Some(grant)),

@@ -29,6 +29,7 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::raw_message::RawMessage;
 
+use super::named::{NamedLines, is_rack};
 use crate::fields::{allocate_request, resource_request};
 
 /// Maximum of asks of one attempt. Further ones pass unchanged.
@@ -71,39 +72,13 @@ impl AskKey {
         }
     }
 
-    /// Returns the key of the guaranteed ask of the same role.
-    pub(super) fn guaranteed(self) -> Self {
-        Self {
-            execution_type: ExecutionTypeProto::Guaranteed.into(),
-            ..self
-        }
-    }
-
     pub(super) fn is_guaranteed(self) -> bool {
         self.execution_type == i32::from(ExecutionTypeProto::Guaranteed)
     }
 }
 
-/// Nodes to name in the place of any node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Hosts, each for one container. No more than are wanted.
-    pub(super) hosts: Vec<Arc<str>>,
-    /// Whether other nodes are excluded.
-    pub(super) is_strict: bool,
-}
-
-/// Lines beside the AM's own as the ResourceManager has them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
-    /// Whether `*` and racks do not relax.
-    pub(super) is_strict: bool,
-    /// Counts by host or rack. A count of 0 stands for a line that was used up.
-    pub(super) places: BTreeMap<Box<str>, u32>,
-}
-
 /// Ask of the AM for containers on any node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ask {
     /// The AM's line for any node, as it stated it last.
     pub(super) any: Box<[u8]>,
@@ -111,10 +86,8 @@ pub(super) struct Ask {
     pub(super) wanted: u32,
     /// Whether the AM names places or labels itself. Its asks then pass unchanged.
     pub(super) is_left_to_am: bool,
-    /// Lines that the ResourceManager has.
-    pub(super) named: Named,
-    /// Lines that the current call changes them to.
-    in_flight: Option<Named>,
+    /// Lines that name nodes in its place.
+    pub(super) named: NamedLines,
     /// Whether the count of `*` was sent again since the AM stated it.
     pub(super) is_resent: bool,
     /// Whether containers came with the answer to a call that sent the count of `*` again: the
@@ -158,13 +131,25 @@ impl Asks {
     }
 
     /// Adds an ask from before a restart.
-    pub(super) fn restore(&mut self, any: &Bytes, wanted: u32, named: Named) {
+    pub(super) fn restore(&mut self, any: &Bytes, wanted: u32, named: NamedLines) {
         let Ok(read) = ResourceRequestProto::decode(any.clone()) else {
             return;
         };
         if let Some(ask) = self.state(AskKey::of(&read), &read, any) {
             ask.wanted = wanted;
             ask.named = named;
+        }
+    }
+
+    /// Returns the lines that name nodes in the place of an ask.
+    pub(super) fn named(&mut self, key: AskKey) -> Option<&mut NamedLines> {
+        self.by_key.get_mut(&key).map(|ask| &mut ask.named)
+    }
+
+    /// Moves a host to another rack.
+    pub(super) fn move_host(&mut self, host: &str, from: &Arc<str>, to: &Arc<str>) {
+        for ask in self.by_key.values_mut() {
+            ask.named.move_host(host, from, to);
         }
     }
 
@@ -219,9 +204,7 @@ impl Asks {
         }
         ask.wanted -= 1;
         for place in [host, rack] {
-            if let Some(count) = ask.named.places.get_mut(place) {
-                *count = count.saturating_sub(1);
-            }
+            ask.named.recount(place, |count| count.saturating_sub(1));
         }
         false
     }
@@ -233,18 +216,14 @@ impl Asks {
         };
         ask.wanted += 1;
         for place in [host, rack] {
-            if let Some(count) = ask.named.places.get_mut(place) {
-                *count += 1;
-            }
+            ask.named.recount(place, |count| count + 1);
         }
     }
 
     /// Notes that the ResourceManager has answered the current call.
     pub(super) fn commit(&mut self) {
         for ask in self.by_key.values_mut() {
-            if let Some(named) = ask.in_flight.take() {
-                ask.named = named;
-            }
+            ask.named.commit();
         }
     }
 
@@ -253,42 +232,31 @@ impl Asks {
     pub(super) fn end_call(&mut self) {
         self.by_key.retain(|_, ask| {
             ask.is_resent_now = false;
-            ask.wanted > 0 || ask.is_left_to_am || ask.is_resent || !ask.named.places.is_empty()
+            ask.wanted > 0 || ask.is_left_to_am || ask.is_resent || !ask.named.is_empty()
         });
     }
 
-    /// Edits the lines of a request, which state this, so that asks name the nodes of their plans.
+    /// Edits the lines of a request, which state this, so that asks name the nodes that are wanted.
     /// Returns whether a line was changed or added.
-    pub(super) fn name_nodes(
-        &mut self,
-        message: &mut RawMessage,
-        stated: &Stated,
-        plans: &BTreeMap<AskKey, Plan>,
-        rack_of: impl Fn(&str) -> Arc<str>,
-    ) -> bool {
+    pub(super) fn name_nodes(&mut self, message: &mut RawMessage, stated: &Stated) -> bool {
         self.added.clear();
-        let nothing = Plan::default();
         for (&key, ask) in &mut self.by_key {
-            ask.in_flight = None;
             ask.is_resent_now = false;
-            let plan = plans.get(&key).filter(|_| !ask.is_left_to_am);
-            let target = Named::of(plan.unwrap_or(&nothing), &rack_of);
+            let changes = ask.named.begin_call();
             let is_any_stated = stated.any.contains(&key);
-            let is_flipped = target.is_strict != ask.named.is_strict;
             let is_other = |name: &str| !stated.places.contains(&(key, name.to_owned()));
-            let changed = ask.named.changes_to(&target, is_flipped);
-            let changed = changed.filter(|(name, _)| is_other(name));
+            let changed = changes.places.iter().filter(|(name, _)| is_other(name));
             let add = |line| Added {
                 key,
                 is_any: false,
                 line,
             };
             self.added.extend(changed.filter_map(|(name, count)| {
-                let relaxes = !target.is_strict || !name.starts_with('/');
-                place_line(&ask.any, name, count, relaxes).map(add)
+                let relaxes = !changes.is_strict || !is_rack(name);
+                place_line(&ask.any, name, count.unwrap_or(0), relaxes).map(add)
             }));
-            if !is_any_stated && (is_flipped || ask.is_count_stale) {
-                let line = place_line(&ask.any, ANY, ask.wanted, !target.is_strict);
+            if !is_any_stated && (changes.is_flipped || ask.is_count_stale) {
+                let line = place_line(&ask.any, ANY, ask.wanted, !changes.is_strict);
                 self.added.extend(line.map(|line| Added {
                     is_any: true,
                     ..add(line)
@@ -296,9 +264,6 @@ impl Asks {
                 ask.is_resent = true;
                 ask.is_resent_now = true;
                 ask.is_count_stale = false;
-            }
-            if target != ask.named {
-                ask.in_flight = Some(target);
             }
         }
         let is_added = !self.added.is_empty();
@@ -321,8 +286,7 @@ impl Asks {
     pub(super) fn make_strict(&self, message: &mut RawMessage, stated: &Stated) -> bool {
         let is_strict = |key: &AskKey| {
             let ask = self.by_key.get(key);
-            let named = ask.map(|ask| ask.in_flight.as_ref().unwrap_or(&ask.named));
-            named.is_some_and(|named| named.is_strict)
+            ask.is_some_and(|ask| ask.named.is_strict_in_call())
         };
         let mut is_edited = false;
         if stated.any.iter().any(is_strict) {
@@ -373,37 +337,6 @@ fn lines(message: &RawMessage) -> impl Iterator<Item = (Bytes, ResourceRequestPr
         let read = ResourceRequestProto::decode(line.clone()).ok()?;
         Some((line, read))
     })
-}
-
-impl Named {
-    fn of(plan: &Plan, rack_of: impl Fn(&str) -> Arc<str>) -> Self {
-        let mut places: BTreeMap<Box<str>, u32> = BTreeMap::new();
-        for host in &plan.hosts {
-            *places.entry(host.as_ref().into()).or_default() += 1;
-            *places.entry(rack_of(host).as_ref().into()).or_default() += 1;
-        }
-        Self {
-            is_strict: plan.is_strict && !plan.hosts.is_empty(),
-            places,
-        }
-    }
-
-    /// Returns the lines that turn these into the others, by place and count. Racks have the flag
-    /// of `*`, so a change of it changes all of them.
-    fn changes_to<'a>(
-        &'a self,
-        target: &'a Self,
-        is_flipped: bool,
-    ) -> impl Iterator<Item = (&'a str, u32)> {
-        let set = target.places.iter().filter(move |(name, count)| {
-            let is_rack = name.starts_with('/');
-            self.places.get(*name) != Some(count) || (is_flipped && is_rack)
-        });
-        let gone = self.places.keys();
-        let gone = gone.filter(|name| !target.places.contains_key(*name));
-        let set = set.map(|(name, count)| (name.as_ref(), *count));
-        set.chain(gone.map(|name| (name.as_ref(), 0)))
-    }
 }
 
 /// Writes a line like the AM's for any node, for another place; `None` without the AM's line.

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use records::{ContainerId, MonoMillis, Now, Resource};
 use role_history::{
-    Action, AllocatedContainer, AskReason, AskedBy, CompletedContainer, LiveContainer, NodeReport,
+    Action, AllocatedContainer, AskedBy, CompletedContainer, LiveContainer, NodeReport, RequestId,
     RoleHistory, RoleHistoryConfig, RoleId, SavedHistory, Snapshot, ThawReport,
 };
 
-use super::asks::{AskKey, Plan};
+use super::asks::AskKey;
+use super::plan::RolePlan;
 use super::policy::{Placement, Policies, RolePolicy};
+use super::role_key::RoleKey;
 use super::view::{PLACEMENTS_LISTED_MAX, PlacementView};
 
 /// Maximum of roles of a service. Asks of further ones pass unchanged.
@@ -28,44 +30,6 @@ const CONTAINERS_MAX: usize = 100_000;
 
 /// Maximum of hosts that an opportunistic ask prefers. The ResourceManager lists no more nodes.
 const PREFERRED_MAX: usize = 200;
-
-/// Name of a role's file entries: the priority of its asks, and their allocation request id if set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RoleKey {
-    pub(super) priority: i32,
-    pub(super) request_id: i64,
-}
-
-impl RoleKey {
-    /// Returns the role of an ask, of whatever execution type.
-    pub(super) fn of(key: AskKey) -> Self {
-        Self::new(key.priority, key.request_id)
-    }
-
-    pub(super) fn new(priority: i32, request_id: i64) -> Self {
-        Self {
-            priority,
-            request_id: request_id.max(0),
-        }
-    }
-
-    fn name(self) -> String {
-        match self.request_id {
-            0 => format!("priority-{}", self.priority),
-            id => format!("priority-{}.request-{id}", self.priority),
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        let rest = name.strip_prefix("priority-")?;
-        let (priority, request_id) = match rest.split_once(".request-") {
-            Some((priority, id)) => (priority, id.parse().ok()?),
-            None => (rest, 0),
-        };
-        let key = Self::new(priority.parse().ok()?, request_id);
-        (key.name() == name).then_some(key)
-    }
-}
 
 /// Containers of a role that this attempt got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +46,19 @@ pub(super) struct KnownRole {
     policy: RolePolicy,
     timeout_ms: u64,
     pub(super) counts: RoleCounts,
+    pub(super) plan: RolePlan,
+    /// Guaranteed ask that names the plan's nodes.
+    ask: Option<AskKey>,
+}
+
+/// Change of the nodes that an ask shall name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlanChange {
+    pub(super) ask: AskKey,
+    /// Hosts whose count may have changed, with their counts.
+    pub(super) touched: Vec<(Arc<str>, u32)>,
+    /// Whether other nodes are excluded.
+    pub(super) is_strict: bool,
 }
 
 /// Container that an answer brought.
@@ -103,7 +80,9 @@ pub(super) struct Service {
     entries_max: usize,
     containers: usize,
     pub(super) placements: VecDeque<PlacementView>,
-    /// Whether nodes that asks name may have changed since [`Self::plans`].
+    /// Roles of the outstanding asks.
+    asked: BTreeMap<RequestId, RoleId>,
+    /// Whether nodes that asks name may have changed since [`Self::plan_changes`].
     is_plan_stale: bool,
     /// Time at which a plan changes by itself.
     plan_until: Option<MonoMillis>,
@@ -126,6 +105,7 @@ impl Service {
             entries_max,
             containers: 0,
             placements: VecDeque::new(),
+            asked: BTreeMap::new(),
             is_plan_stale: true,
             plan_until: None,
             actions: Vec::new(),
@@ -166,6 +146,8 @@ impl Service {
             policy,
             timeout_ms,
             counts: RoleCounts::default(),
+            plan: RolePlan::default(),
+            ask: None,
         };
         self.roles.insert(id, known);
         Some(id)
@@ -207,8 +189,25 @@ impl Service {
             let _ = self
                 .history
                 .set_desired(role, desired, now, &mut self.actions);
-            self.follow();
+            self.follow(now);
         }
+    }
+
+    /// Sets the guaranteed ask that names a role's nodes, and the number of its containers. Returns
+    /// the ask that named them before, if that is another.
+    pub(super) fn set_named(
+        &mut self,
+        role: RoleId,
+        named: Option<(AskKey, u32)>,
+    ) -> Option<AskKey> {
+        let known = self.roles.get_mut(&role)?;
+        let share = named.map_or(0, |(_, count)| count);
+        self.is_plan_stale |= known.plan.set_share(share);
+        let (ask, _) = named?;
+        let before = known.ask.replace(ask).filter(|before| *before != ask)?;
+        known.plan.touch_all();
+        self.is_plan_stale = true;
+        Some(before)
     }
 
     /// Notes containers that the AM gets. Returns for each whether its role had run on the node.
@@ -261,7 +260,7 @@ impl Service {
     fn place(&mut self, before: &BTreeMap<ContainerId, i64>, now: Now) -> Vec<bool> {
         let mut on_history = Vec::new();
         for action in std::mem::take(&mut self.actions) {
-            self.note(&action);
+            self.note(&action, now);
             let Action::Assign(assignment) = action else {
                 continue;
             };
@@ -285,7 +284,7 @@ impl Service {
                 .history
                 .on_container_started(assignment.container, now, &mut self.actions);
         }
-        self.follow();
+        self.follow(now);
         on_history
     }
 
@@ -312,7 +311,7 @@ impl Service {
                 .history
                 .set_desired(role, desired, now, &mut self.actions);
         }
-        self.follow();
+        self.follow(now);
     }
 
     /// Notes ended containers.
@@ -320,14 +319,14 @@ impl Service {
         self.containers = self.containers.saturating_sub(completed.len());
         self.history
             .on_containers_completed(completed, now, &mut self.actions);
-        self.follow();
+        self.follow(now);
     }
 
     /// Notes changed nodes.
     pub(super) fn report(&mut self, reports: &[NodeReport], now: Now) {
         self.history
             .on_nodes_updated(reports, now, &mut self.actions);
-        self.follow();
+        self.follow(now);
     }
 
     /// Does what is due. Returns the number of asks that were relaxed.
@@ -338,7 +337,7 @@ impl Service {
         };
         let before = escalated(self);
         self.history.on_tick(now, &mut self.actions);
-        self.follow();
+        self.follow(now);
         escalated(self) - before
     }
 
@@ -349,102 +348,110 @@ impl Service {
     }
 
     /// Handles the history's actions. What is asked for follows from its state.
-    fn follow(&mut self) {
+    fn follow(&mut self, now: Now) {
         for action in std::mem::take(&mut self.actions) {
-            self.note(&action);
+            self.note(&action, now);
         }
     }
 
-    fn note(&mut self, action: &Action) {
+    /// Brings the plan of an action's role up to date.
+    fn note(&mut self, action: &Action, now: Now) {
+        match action {
+            Action::Request(ask) => self.add(ask, now),
+            Action::Escalate { from, to } => {
+                // A label in the place of the host, or the host as a preference.
+                if from.hosts != to.hosts {
+                    self.remove(from.request);
+                    self.add(to, now);
+                }
+                if let Some(known) = self.roles.get_mut(&from.priority.role) {
+                    known.counts.escalated += 1;
+                    known.plan.relax(from.request);
+                }
+            }
+            Action::Cancel(ask) => self.remove(ask.request),
+            Action::Satisfied {
+                request,
+                remaining: 0,
+                ..
+            } => self.remove(*request),
+            Action::Satisfied { .. }
+            | Action::Save
+            | Action::Assign(_)
+            | Action::Release(_)
+            | Action::UpdateBlacklist { .. }
+            | Action::FailApplication { .. } => return,
+        }
         self.is_plan_stale = true;
-        if let Action::Escalate { from, .. } = action
-            && let Some(known) = self.roles.get_mut(&from.priority.role)
-        {
-            known.counts.escalated += 1;
+    }
+
+    fn add(&mut self, ask: &role_history::Ask, now: Now) {
+        let role = ask.priority.role;
+        if let Some(known) = self.roles.get_mut(&role) {
+            let host = ask.hosts.first().map(Arc::clone);
+            known.plan.add(ask.request, host, now.mono);
+            self.asked.insert(ask.request, role);
         }
     }
 
-    /// Returns the nodes to name by role, if they may have changed since the last time.
-    pub(super) fn plans(&mut self, now: MonoMillis) -> Option<BTreeMap<RoleId, Plan>> {
+    fn remove(&mut self, request: RequestId) {
+        let role = self.asked.remove(&request);
+        if let Some(known) = role.and_then(|role| self.roles.get_mut(&role)) {
+            known.plan.remove(request);
+        }
+    }
+
+    /// Returns what the guaranteed asks shall name, as far as that may have changed since the last
+    /// time; `None` if nothing has.
+    pub(super) fn plan_changes(&mut self, now: MonoMillis) -> Option<Vec<PlanChange>> {
         let is_due = self.plan_until.is_some_and(|until| until <= now);
         if !self.is_plan_stale && !is_due {
             return None;
         }
+        debug_assert_eq!(self.asked.len(), self.history.outstanding_len());
         self.is_plan_stale = false;
-        let mut drafts: BTreeMap<RoleId, Draft> = BTreeMap::new();
-        for (ask, asked_at, _) in self.history.outstanding() {
-            let draft = drafts.entry(ask.priority.role).or_default();
-            match ask.hosts.first() {
-                Some(host) => draft.hosts.push(Arc::clone(host)),
-                None => draft.first_open = draft.first_open.or(Some(asked_at)),
-            }
-            draft.is_relaxed |= ask.reason == AskReason::Escalated;
-        }
         self.plan_until = None;
-        let mut plans = BTreeMap::new();
-        for (role, draft) in drafts {
-            let Some(known) = self.roles.get(&role) else {
+        let mut changes = Vec::new();
+        for known in self.roles.values_mut() {
+            let Some(ask) = known.ask else {
                 continue;
             };
-            let open_until = draft.first_open.map(|at| at + known.timeout_ms);
-            let is_strict = match known.policy.placement {
-                Placement::Relaxed | Placement::Anywhere => false,
-                Placement::Strict => true,
-                // An ask relaxes as a whole. Containers without a host of their own wait until
-                // those with one have it, no longer than the timeout.
-                Placement::Escalate => {
-                    !draft.is_relaxed && open_until.is_none_or(|until| now < until)
-                }
-            };
+            let open_until = known.plan.first_open().map(|at| at + known.timeout_ms);
+            let is_strict = known.is_strict(open_until, now);
             if is_strict && known.policy.placement == Placement::Escalate {
                 self.plan_until = [self.plan_until, open_until].into_iter().flatten().min();
             }
-            let hosts = draft.hosts;
-            plans.insert(role, Plan { hosts, is_strict });
+            changes.push(PlanChange {
+                ask,
+                touched: known.plan.take_touched(),
+                is_strict,
+            });
         }
-        Some(plans)
+        Some(changes)
     }
 
-    /// Returns the hosts that opportunistic containers of a role prefer, the first first.
-    pub(super) fn preferred(&self, role: RoleId, planned: &Plan) -> Vec<Arc<str>> {
+    /// Returns the hosts that this many opportunistic containers of a role prefer, the first first.
+    pub(super) fn preferred(&self, role: RoleId, wanted: u32) -> Vec<Arc<str>> {
+        let planned = self.roles.get(&role).into_iter();
+        let planned = planned.flat_map(|known| known.plan.rest());
+        let planned = planned.take(usize::try_from(wanted).unwrap_or(usize::MAX));
         let ready = self.history.nodes().ready(role);
-        let ready = ready.map(|node| Arc::clone(node.host()));
-        let hosts = planned.hosts.iter().cloned().chain(ready);
-        hosts.take(PREFERRED_MAX).collect()
+        let hosts = planned.chain(ready.map(|node| node.host()));
+        hosts.take(PREFERRED_MAX).map(Arc::clone).collect()
     }
 }
 
-/// Plan of a role while its asks are counted.
-#[derive(Debug, Default)]
-struct Draft {
-    hosts: Vec<Arc<str>>,
-    is_relaxed: bool,
-    /// Time of the oldest ask without a host.
-    first_open: Option<MonoMillis>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_roles_are_read_as_they_are_written() {
-        for key in [
-            RoleKey::new(0, 0),
-            RoleKey::new(20, 7),
-            RoleKey::new(-1, i64::MAX),
-        ] {
-            assert_eq!(RoleKey::from_name(&key.name()), Some(key));
+impl KnownRole {
+    /// Returns whether the role's containers accept no other nodes than those that are named.
+    fn is_strict(&self, open_until: Option<MonoMillis>, now: MonoMillis) -> bool {
+        match self.policy.placement {
+            Placement::Relaxed | Placement::Anywhere => false,
+            Placement::Strict => true,
+            // An ask relaxes as a whole. Containers without a host of their own wait until those
+            // with one have it, no longer than the timeout.
+            Placement::Escalate => {
+                !self.plan.is_relaxed() && open_until.is_none_or(|until| now < until)
+            }
         }
-        for name in [
-            "store",
-            "priority-",
-            "priority-x",
-            "priority-01",
-            "priority-1.request-0",
-        ] {
-            assert_eq!(RoleKey::from_name(name), None, "{name}");
-        }
-        assert_eq!(RoleKey::new(1, -1), RoleKey::new(1, 0));
     }
 }

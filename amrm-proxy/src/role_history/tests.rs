@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use hadoop_fs::Uri;
 use prost::Message as _;
 use records::{ContainerId, EpochMillis, MonoMillis};
-use role_history::{SavedEntry, SavedHistory};
+use role_history::{SavedEntry, SavedHistory, Snapshot};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerIdProto, ContainerProto,
     ContainerStatusProto, ExecutionTypeProto, ExecutionTypeRequestProto, NodeIdProto,

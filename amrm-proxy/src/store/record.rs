@@ -169,7 +169,7 @@ pub struct RoleHistoryRecord {
     pub asks: Vec<NamedAskRecord>,
 }
 
-/// Ask for any node, and the lines that name nodes in its place.
+/// Ask for any node, in whose place nodes are named.
 #[derive(Clone, PartialEq, Message)]
 pub struct NamedAskRecord {
     /// The AM's line for any node, an encoded `ResourceRequestProto`.
@@ -181,20 +181,38 @@ pub struct NamedAskRecord {
     /// Whether the ResourceManager may use the named nodes only.
     #[prost(bool, tag = "3")]
     pub is_strict: bool,
-    /// Hosts and racks with their counts.
-    #[prost(message, repeated, tag = "4")]
-    pub places: Vec<NamedPlaceRecord>,
 }
 
-/// Host or rack with a count of containers.
+/// Hosts and racks that asks name.
 #[derive(Clone, PartialEq, Message)]
-pub struct NamedPlaceRecord {
-    /// Name of the host or rack.
-    #[prost(string, tag = "1")]
-    pub name: String,
-    /// Containers wanted there.
-    #[prost(uint32, tag = "2")]
-    pub count: u32,
+pub struct RoleHistoryPlacesRecord {
+    /// Asks with their places.
+    #[prost(message, repeated, tag = "1")]
+    pub asks: Vec<NamedPlacesRecord>,
+}
+
+/// Hosts and racks that one ask names. Three lists of the same length in the place of one list of
+/// messages, which would take an allocation for each of thousands of names.
+#[derive(Clone, PartialEq, Message)]
+pub struct NamedPlacesRecord {
+    /// Priority of the ask.
+    #[prost(int32, tag = "1")]
+    pub priority: i32,
+    /// Allocation request id of the ask.
+    #[prost(int64, tag = "2")]
+    pub request_id: i64,
+    /// Number of the ask's execution type.
+    #[prost(int32, tag = "3")]
+    pub execution_type: i32,
+    /// Names of the hosts and racks, one after the other.
+    #[prost(bytes = "vec", tag = "4")]
+    pub names: Vec<u8>,
+    /// Lengths of the names in bytes.
+    #[prost(uint32, repeated, tag = "5")]
+    pub lengths: Vec<u32>,
+    /// Containers wanted at each.
+    #[prost(uint32, repeated, tag = "6")]
+    pub counts: Vec<u32>,
 }
 
 /// Requests to restate to a ResourceManager that has forgotten the attempt.
@@ -208,6 +226,7 @@ pub struct OutstandingRecord {
 impl Record for RegistrationRecord {}
 impl Record for OutstandingRecord {}
 impl Record for RoleHistoryRecord {}
+impl Record for RoleHistoryPlacesRecord {}
 impl Record for KeysRecord {}
 impl Record for IdentityRecord {}
 impl Record for LimitsRecord {}

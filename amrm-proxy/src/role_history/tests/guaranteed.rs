@@ -191,18 +191,23 @@ fn named_nodes_are_given_up_after_a_restart_of_the_agent_too() {
     let mut before = Talk::new(true, "").loaded(&["n7"]);
     before.ask(vec![line("*", 1)]);
     before.give(&[]);
-    let record = before.actions.iter().rev().find_map(|action| {
-        if let Action::Persist(Part::RoleHistory, Some(record)) = action {
-            Some(record.clone())
-        } else {
-            None
-        }
-    });
+    let record = |part: Part| {
+        let stored = before.actions.iter().rev().find_map(|action| {
+            if let Action::Persist(stored, record) = action
+                && *stored == part
+            {
+                record.clone()
+            } else {
+                None
+            }
+        });
+        stored.unwrap()
+    };
     let mut after = Talk::new(true, "");
     let now = context(0).now;
-    after
-        .interceptor
-        .restore(ATTEMPT, Part::RoleHistory, &record.unwrap(), now);
+    for part in [Part::RoleHistory, Part::RoleHistoryPlaces] {
+        after.interceptor.restore(ATTEMPT, part, &record(part), now);
+    }
     // The history is not loaded, so no node is to be named any more.
     assert_eq!(after.ask(Vec::new()), ["/default-rack 0", "n7 0", "* 1"]);
     assert_eq!(after.give(&[(2, "n1")]), [2]);

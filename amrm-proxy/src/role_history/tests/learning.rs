@@ -89,18 +89,30 @@ fn nothing_is_saved_before_the_files_are_loaded_or_without_them() {
 }
 
 #[test]
-fn a_failed_save_is_repeated() {
+fn a_failed_save_is_repeated_after_a_pause_that_doubles() {
     let mut talk = Talk::new(false, "");
     talk.news(&none_found(0));
     talk.pass(1_000);
     talk.ask(vec![line("*", 1)]);
     talk.give(&[(2, "n1")]);
-    talk.news(&HistoryNews::SaveFailed);
+    for (tries, pause_ms) in (1..).zip([2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000]) {
+        assert_eq!(saves(&talk).len(), tries);
+        talk.news(&HistoryNews::SaveFailed);
+        for wait_ms in [pause_ms - 1, 1] {
+            assert_eq!(saves(&talk).len(), tries);
+            talk.pass(wait_ms);
+            talk.ask(Vec::new());
+            talk.give(&[]);
+        }
+    }
+    assert_eq!(saves(&talk).len(), 8);
+    assert!(talk.events().contains(&HistoryEvent::SaveFailed));
+    let last = saves(&talk)[7].clone();
+    talk.news(&HistoryNews::Saved(last));
     talk.pass(1_000);
     talk.ask(Vec::new());
-    talk.give(&[]);
-    assert_eq!(saves(&talk).len(), 2);
-    assert!(talk.events().contains(&HistoryEvent::SaveFailed));
+    talk.answer(&completed(&[(2, 0)]));
+    assert_eq!(saves(&talk).len(), 9);
 }
 
 #[test]
