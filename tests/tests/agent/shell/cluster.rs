@@ -34,7 +34,7 @@ pub(crate) struct Cluster {
 }
 
 struct Node {
-    _process: Process,
+    process: Process,
     web: u16,
 }
 
@@ -138,7 +138,7 @@ impl Cluster {
         conf::write(&folder.join("conf"), core_site, &site);
         let mut command = self.command("run", &folder.join("conf"));
         Node {
-            _process: Process::start(&name, &mut command, self.folder()),
+            process: Process::start(&name, &mut command, self.folder()),
             web,
         }
     }
@@ -181,6 +181,11 @@ impl Cluster {
             "http://localhost:{}/ws/v1/cluster/{path}",
             self.web
         ))
+    }
+
+    /// Returns the log of a node.
+    pub(crate) fn node_log(&self, node: usize) -> String {
+        self.nodes[node].process.log()
     }
 
     /// Returns the URL of a path on the web port of a node.

@@ -5,7 +5,8 @@
     reason = "functions that tests share are tests too: a panic is a failed test"
 )]
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -24,6 +25,9 @@ const REST: &str = "ws/v1/node/agent/roleHistories";
 /// Most runs until one is placed by the history of the run before. An AM waits for its files for
 /// 100 ms at most, which a machine that is busy building may take longer for.
 const RUNS_MAX: usize = 10;
+
+/// Size of a file that is too large to be a history, in bytes.
+const HUGE_BYTES: u64 = 100 << 20;
 
 /// Node with role histories, and the configuration of a client whose master calls the node's
 /// proxy. Fields are dropped in this order.
@@ -99,18 +103,34 @@ impl Lab {
         placed
     }
 
+    /// Returns the newest history of the service.
+    fn newest(&self) -> Result<PathBuf, String> {
+        let users = fs::read_dir(self.histories.path()).unwrap().flatten();
+        let service = users.map(|user| user.path().join("search")).next();
+        let files = fs::read_dir(service.ok_or("no user")?);
+        let files = files.map_err(|error| error.to_string())?.flatten();
+        let files = files.map(|file| file.path());
+        let is_history = |path: &PathBuf| path.extension().is_some_and(|it| it == "json");
+        files.filter(is_history).max().ok_or("no file".to_owned())
+    }
+
+    /// Adds newer files that cannot be loaded.
+    fn add_broken_files(&self) {
+        let newest = self.newest().unwrap();
+        let good = fs::read_to_string(&newest).unwrap();
+        let (truncated, _) = good.rsplit_once('}').unwrap();
+        let newer = |number: u8| newest.with_file_name(format!("rolehistory-7{number:015x}.json"));
+        let foreign = good.replacen("\"version\":1", "\"version\":7", 1);
+        for (number, content) in (1..).zip(["", "no history", truncated, &foreign]) {
+            fs::write(newer(number), content).unwrap();
+        }
+        File::create(newer(9)).unwrap().set_len(HUGE_BYTES).unwrap();
+    }
+
     /// Waits until a file of the service is saved and returns its table.
     fn wait_table(&self) -> String {
         wait::until("a saved history", DEADLINE, || {
-            let users = fs::read_dir(self.histories.path()).unwrap().flatten();
-            let service = users.map(|user| user.path().join("search")).next();
-            let files = fs::read_dir(service.ok_or("no user")?);
-            let files = files.map_err(|error| error.to_string())?.flatten();
-            let file = files.map(|file| file.path()).find(|path| {
-                path.extension()
-                    .is_some_and(|extension| extension == "json")
-            });
-            let file = file.ok_or("no file")?;
+            let file = self.newest()?;
             let mut show = Command::new(AGENT);
             let output = show.args(["history", "show"]).arg(file).output().unwrap();
             let table = String::from_utf8(output.stdout).unwrap();
@@ -124,7 +144,7 @@ impl Lab {
 }
 
 #[test]
-fn a_service_comes_back_to_its_node_and_the_node_says_why() {
+fn a_service_comes_back_to_its_node_whatever_files_are_broken_and_the_node_says_why() {
     let mut lab = Lab::start();
     let first = lab.run("first");
     let placed = lab.wait_placed();
@@ -138,6 +158,7 @@ fn a_service_comes_back_to_its_node_and_the_node_says_why() {
     assert!(table.contains("running      priority-"), "{table}");
     lab.end("first", first);
 
+    lab.add_broken_files();
     let mut placed = Value::Null;
     for run in 1..=RUNS_MAX {
         let gate = format!("again{run}");
@@ -159,5 +180,17 @@ fn a_service_comes_back_to_its_node_and_the_node_says_why() {
     }
     assert_eq!(placed["placedOnHistory"], 1, "{placed}");
     assert_eq!(placed["source"], "FILE", "{placed}");
+    let log = lab.cluster.node_log(0);
+    for reason in [
+        "the history is empty",
+        "line 1 has text that is not a JSON object",
+        "is cut off",
+        "line 1: version 7 of the history is unknown",
+        "the history has 104857600 bytes, more than 67108864",
+    ] {
+        let mut lines = log.lines();
+        let is_said = |line: &str| line.contains("is skipped") && line.contains(reason);
+        assert!(lines.any(is_said), "{reason} in {log}");
+    }
     lab.cluster.assert_nothing_is_left();
 }
