@@ -53,6 +53,12 @@ pub trait FileSystem: Send + Sync {
     /// The user does not own the file.
     fn set_mode(&self, path: &str, mode: u32) -> Result<(), FsError>;
 
+    /// Gives a file or folder to this user and group, by their names.
+    ///
+    /// # Errors
+    /// The user may not do so, or the file system does not know a name.
+    fn set_owner(&self, path: &str, owner: &str, group: &str) -> Result<(), FsError>;
+
     /// Deletes a file, or a folder with all that is in it. Returns whether it existed.
     ///
     /// # Errors

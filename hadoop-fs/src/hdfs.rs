@@ -273,6 +273,13 @@ impl FileSystem for Hdfs {
         })
     }
 
+    fn set_owner(&self, path: &str, owner: &str, group: &str) -> Result<(), FsError> {
+        let (owner, group) = (owner.to_owned(), group.to_owned());
+        self.change("set the owner of", path, |client, path| async move {
+            client.set_owner(&path, Some(&owner), Some(&group)).await
+        })
+    }
+
     fn delete(&self, path: &str) -> Result<bool, FsError> {
         self.change("delete", path, |client, path| async move {
             client.delete(&path, true).await

@@ -2,11 +2,11 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::Path;
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-use nix::unistd::{Uid, User};
+use nix::unistd::{Group, Uid, User};
 
 use crate::error::FsError;
 use crate::file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
@@ -90,6 +90,16 @@ impl FileSystem for Local {
     fn set_mode(&self, path: &str, mode: u32) -> Result<(), FsError> {
         let permissions = Permissions::from_mode(mode & MODE_BITS);
         fs::set_permissions(path, permissions).map_err(failed("set the mode of", path))
+    }
+
+    fn set_owner(&self, path: &str, owner: &str, group: &str) -> Result<(), FsError> {
+        let failed = |error| failed("set the owner of", path)(error);
+        let unknown = || io::Error::other("there is no such user or group");
+        let user = User::from_name(owner).map_err(|error| failed(error.into()))?;
+        let group = Group::from_name(group).map_err(|error| failed(error.into()))?;
+        let (user, group) = user.zip(group).ok_or_else(|| failed(unknown()))?;
+        let (user, group) = (user.uid.as_raw(), group.gid.as_raw());
+        chown(path, Some(user), Some(group)).map_err(failed)
     }
 
     fn delete(&self, path: &str) -> Result<bool, FsError> {
@@ -240,6 +250,25 @@ mod tests {
         }
         write(&at("a"), true).unwrap();
         Local.rename(&at("a"), &at("b"), true).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_given_to_a_known_user_and_group_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = format!("{}/a", dir.path().display());
+        write(&path, false).unwrap();
+        let owner = Local.status(&path).unwrap().owner;
+        let error = Local.set_owner(&path, &owner, "no such group").unwrap_err();
+        assert!(matches!(error, FsError::Io { .. }), "{error}");
+        // Only the superuser may choose any group.
+        let gid = if Uid::effective().is_root() {
+            1
+        } else {
+            nix::unistd::getegid().as_raw()
+        };
+        let group = Group::from_gid(gid.into()).unwrap().unwrap();
+        Local.set_owner(&path, &owner, &group.name).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().gid(), gid);
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub fn own_user() -> String {
     user.map_or_else(|| id.to_string(), |user| user.name)
 }
 
+/// Returns the primary group of a user, as the machine knows it.
+pub(crate) fn primary_group(user: &str) -> Option<String> {
+    let user = nix::unistd::User::from_name(user).ok().flatten()?;
+    let group = nix::unistd::Group::from_gid(user.gid).ok().flatten()?;
+    Some(group.name)
+}
+
 /// Returns the host name for the node's id: the configured one, or for a wildcard the machine's
 /// canonical name (Hadoop: `NetUtils.getConnectAddress` and `InetAddress.getCanonicalHostName`).
 ///

@@ -18,17 +18,42 @@ pub struct UriDestination {
     root: Uri,
     /// User of the agent.
     own_user: String,
+    /// Group of a root that is created; `None` leaves the choice to the file system.
+    group: Option<String>,
 }
 
 impl UriDestination {
-    /// Names the root, which is created when the first log needs it.
+    /// Names the root, which is created when the first log needs it, with this group. Folders in
+    /// HDFS have the group of the one above, so the group of the root is that of all logs: with it
+    /// the history server reads them.
     #[must_use]
-    pub fn new(systems: Arc<FileSystems>, root: Uri, own_user: String) -> Self {
+    pub fn new(
+        systems: Arc<FileSystems>,
+        root: Uri,
+        own_user: String,
+        group: Option<String>,
+    ) -> Self {
         Self {
             systems,
             root,
             own_user,
+            group,
         }
+    }
+
+    /// Creates the root if it is missing (Hadoop:
+    /// `LogAggregationFileController.verifyAndCreateRemoteLogDir`).
+    fn ensure_root(&self) -> io::Result<()> {
+        let (system, path) = (self.open(&[])?, &self.root.path);
+        let is_new = ensure(&*system, path, ROOT_MODE)?;
+        if let Some(group) = self.group.as_ref().filter(|_| is_new)
+            && let Err(error) = system.set_owner(path, &self.own_user, group)
+        {
+            // Logs of one user need no group, and the root will not be created again.
+            tracing::warn!(root = %self.root, group, error = %records::error_chain(&error),
+                "the group of the folder for aggregated logs is not set");
+        }
+        Ok(())
     }
 
     fn open(&self, folder: &[String]) -> io::Result<Box<dyn FileSystem>> {
@@ -46,15 +71,16 @@ impl UriDestination {
     }
 }
 
-/// Creates a folder with exactly this mode, if it is missing. A file system may take away bits of
-/// the mode that it is given.
-fn ensure(system: &dyn FileSystem, path: &str, mode: u32) -> Result<(), FsError> {
+/// Creates a folder with exactly this mode, if it is missing; returns whether it was. A file system
+/// may take away bits of the mode that it is given.
+fn ensure(system: &dyn FileSystem, path: &str, mode: u32) -> Result<bool, FsError> {
     match system.status(path) {
         Err(FsError::NotFound { .. }) => {}
-        found => return found.map(drop),
+        found => return found.map(|_| false),
     }
     system.make_dirs(path, mode)?;
-    system.set_mode(path, mode)
+    system.set_mode(path, mode)?;
+    Ok(true)
 }
 
 impl Destination for UriDestination {
@@ -62,7 +88,7 @@ impl Destination for UriDestination {
         let system = self.open(folder)?;
         // Mostly there, with all above it.
         if let Err(FsError::NotFound { .. }) = system.status(&self.path(folder)) {
-            ensure(&*self.open(&[])?, &self.root.path, ROOT_MODE)?;
+            self.ensure_root()?;
             for depth in 1..=folder.len() {
                 ensure(&*system, &self.path(&folder[..depth]), FOLDER_MODE)?;
             }
@@ -120,11 +146,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_group_that_does_not_exist_leaves_the_logs_without_it() {
+        let base = tempfile::tempdir().unwrap();
+        let systems = Arc::new(FileSystems::new(FsConfig::default()));
+        let root = format!("file:{}/remote", base.path().display());
+        let group = Some("no such group".to_owned());
+        let user = "no such user".to_owned();
+        let destination = UriDestination::new(systems, root.parse().unwrap(), user, group);
+        let file = destination.create(&["joe".to_owned()], "n").unwrap();
+        file.close().unwrap();
+        assert_eq!(destination.names(&["joe".to_owned()]).unwrap(), ["n"]);
+    }
+
+    #[test]
     fn a_file_is_written_renamed_listed_and_removed() {
         let base = tempfile::tempdir().unwrap();
         let root = format!("file:{}/remote", base.path().display());
         let systems = Arc::new(FileSystems::new(FsConfig::default()));
-        let destination = UriDestination::new(systems, root.parse().unwrap(), "nm".to_owned());
+        let destination =
+            UriDestination::new(systems, root.parse().unwrap(), "nm".to_owned(), None);
         let folder = ["joe".to_owned(), "app".to_owned()];
         for name in ["n.tmp", "m.tmp"] {
             let mut file = destination.create(&folder, name).unwrap();

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
 use dir_handle::DirHandle;
+use nix::unistd::Group;
 
 use super::{Destination, RemoteFile, WRITE_BYTES};
 use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
@@ -13,13 +15,15 @@ use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
 #[derive(Debug)]
 pub struct LocalDestination {
     root: PathBuf,
+    /// Group of a root that is created; `None`: that of this process.
+    group: Option<String>,
 }
 
 impl LocalDestination {
-    /// Names the root, which is created when the first log needs it.
+    /// Names the root, which is created when the first log needs it, with this group.
     #[must_use]
-    pub fn new(root: PathBuf) -> Self {
-        Self { root }
+    pub fn new(root: PathBuf, group: Option<String>) -> Self {
+        Self { root, group }
     }
 
     /// Opens the root. It is opened for each log, since it may be mounted late.
@@ -31,13 +35,27 @@ impl LocalDestination {
         let parent = self.root.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(parent)?;
         let name = self.root.file_name().unwrap_or_default();
-        DirHandle::open_ambient(parent)?.create_or_open(name, ROOT_MODE)
+        let root = DirHandle::open_ambient(parent)?.create_or_open(name, ROOT_MODE)?;
+        if let Some(group) = &self.group
+            && let Err(error) = set_group(&root, group)
+        {
+            // The root will not be created again.
+            tracing::warn!(root = %self.root.display(), group, %error,
+                "the group of the folder for aggregated logs is not set");
+        }
+        Ok(root)
     }
 
     /// Opens a folder. The root is everybody's, so no link below it is followed.
     fn open(&self, folder: &[String]) -> io::Result<DirHandle> {
         self.open_root()?.open_all(folder)
     }
+}
+
+fn set_group(folder: &DirHandle, group: &str) -> io::Result<()> {
+    let found = Group::from_name(group)?;
+    let group = found.ok_or_else(|| io::Error::other("there is no such group"))?;
+    fchown(folder, None, Some(group.gid.as_raw()))
 }
 
 impl Destination for LocalDestination {
@@ -75,5 +93,45 @@ impl RemoteFile for BufWriter<File> {
     fn close(self: Box<Self>) -> io::Result<()> {
         let file = self.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use nix::unistd::{Uid, getegid};
+
+    use super::*;
+
+    #[test]
+    fn a_root_that_is_created_gets_the_group_and_one_that_exists_keeps_its_own() {
+        let base = tempfile::tempdir().unwrap();
+        let root = base.path().join("remote");
+        // Only the superuser may choose any group.
+        let gid = if Uid::effective().is_root() {
+            1
+        } else {
+            getegid().as_raw()
+        };
+        let group = Group::from_gid(gid.into()).unwrap().unwrap().name;
+        for (group, kept) in [(group.as_str(), gid), ("no such group", gid)] {
+            let destination = LocalDestination::new(root.clone(), Some(group.to_owned()));
+            let file = destination.create(&["joe".to_owned()], group).unwrap();
+            file.close().unwrap();
+            let metadata = std::fs::metadata(&root).unwrap();
+            assert_eq!(metadata.gid(), kept);
+            assert_eq!(metadata.permissions().mode() & 0o7777, ROOT_MODE);
+        }
+    }
+
+    #[test]
+    fn a_group_that_does_not_exist_leaves_the_logs_without_it() {
+        let base = tempfile::tempdir().unwrap();
+        let group = Some("no such group".to_owned());
+        let destination = LocalDestination::new(base.path().join("remote"), group);
+        let file = destination.create(&["joe".to_owned()], "n").unwrap();
+        file.close().unwrap();
+        assert_eq!(destination.names(&["joe".to_owned()]).unwrap(), ["n"]);
     }
 }

@@ -21,7 +21,7 @@ fn uploader(base: &Path) -> Uploader {
     };
     Uploader {
         dirs: NodeDirs::start(&config, None, EpochMillis(1)).unwrap().dirs,
-        destination: Box::new(LocalDestination::new(base.join("remote/root"))),
+        destination: Box::new(LocalDestination::new(base.join("remote/root"), None)),
         suffix: "logs-tfile".to_owned(),
         node: NODE.to_owned(),
         compression: Compression::None,

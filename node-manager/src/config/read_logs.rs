@@ -38,6 +38,9 @@ fn aggregation(reader: &mut PropertyReader<'_>) -> Option<LogAggregationConfig> 
     });
     let config = LogAggregationConfig {
         remote_dir: Uri::default(),
+        remote_group: reader
+            .text("yarn.nodemanager.remote-app-log-dir.groupname")
+            .filter(|group| !group.is_empty()),
         suffix,
         threads_max: reader.u32("yarn.nodemanager.logaggregation.threadpool-size-max", 1),
         compression: reader.choice(

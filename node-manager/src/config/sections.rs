@@ -231,6 +231,9 @@ pub struct LogConfig {
 pub struct LogAggregationConfig {
     /// Root of the aggregated logs (`yarn.nodemanager.remote-app-log-dir`).
     pub remote_dir: Uri,
+    /// Group of that root if the agent creates it; `None`: the primary group of the agent's user
+    /// (`yarn.nodemanager.remote-app-log-dir.groupname`).
+    pub remote_group: Option<String>,
     /// Suffix of the folder of a user's buckets: `logs-tfile`.
     pub suffix: String,
     /// Uploads at once (`yarn.nodemanager.logaggregation.threadpool-size-max`).

@@ -288,6 +288,9 @@ fn logs_are_aggregated_to_local_directories_and_hdfs_and_others_are_warned_of() 
     assert_eq!(rolling.roll_interval_seconds, Some(60));
     let hdfs = logs(&[("fs.defaultFS", "hdfs://a")]).aggregation.unwrap();
     assert_eq!(hdfs.remote_dir.to_string(), "hdfs://a/tmp/logs");
+    let group = ("remote-app-log-dir.groupname", "hadoop");
+    let aggregation = logs(&[group]).aggregation.unwrap();
+    assert_eq!(aggregation.remote_group.as_deref(), Some("hadoop"));
     let elsewhere = ("remote-app-log-dir", "s3a://bucket/logs");
     let messages = warnings(&[enable, elsewhere]);
     assert!(

@@ -9,7 +9,6 @@ use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use hadoop_conf::Site;
-use hadoop_fs::Uri;
 use localize::config::LocalizerConfig;
 use localize::{self, DiskChecks, NodeDirs};
 use log_aggregation::LogAggregation;
@@ -25,7 +24,7 @@ use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
-use crate::config::{Config, keys};
+use crate::config::{Config, LogAggregationConfig, keys};
 use crate::node_identity;
 use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
@@ -244,7 +243,7 @@ pub(super) fn make_performer(
     services: AuxServices,
     senders: &WorkerSenders,
 ) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
-    let destination = |root: &Uri| slices::log_destination(root, &shared.files);
+    let destination = |logs: &LogAggregationConfig| slices::log_destination(logs, &shared.files);
     let uploads = slices::log_uploader(config, address, &folders.dirs, destination);
     let (localizer, localizer_threads) = localize::Localizer::start(
         &config.localizer,

@@ -8,7 +8,6 @@ use amrm_proxy::config::FileAccess;
 use container_runtime::isolation;
 use container_runtime::launch::{LaunchConfig, java_feature_version};
 use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
-use hadoop_fs::Uri;
 use localize::NodeDirs;
 use log_aggregation::destination::{Destination, LocalDestination, UriDestination};
 use log_aggregation::upload::Uploader;
@@ -26,10 +25,10 @@ use super::shared::NodeAddress;
 use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
-use crate::config::{Capacity, Config, Hardware};
+use crate::config::{Capacity, Config, Hardware, LogAggregationConfig};
 use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
-use crate::node_identity::Machine;
+use crate::node_identity::{self, Machine};
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 
 /// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its
@@ -127,12 +126,18 @@ fn access(config: &Config) -> AccessRules {
 
 /// Returns the file system for aggregated logs. A local one is reached by handles, because
 /// everybody may write to the root.
-pub(super) fn log_destination(root: &Uri, files: &FileAccess) -> Box<dyn Destination> {
+pub(super) fn log_destination(
+    logs: &LogAggregationConfig,
+    files: &FileAccess,
+) -> Box<dyn Destination> {
+    let (root, group) = (&logs.remote_dir, logs.remote_group.clone());
     if root.has_scheme("file") {
-        return Box::new(LocalDestination::new(root.path.clone().into()));
+        return Box::new(LocalDestination::new(root.path.clone().into(), group));
     }
     let FileAccess { systems, user } = files.clone();
-    Box::new(UriDestination::new(systems, root.clone(), user))
+    let group = group.or_else(|| node_identity::primary_group(&user));
+    let destination = UriDestination::new(systems, root.clone(), user, group);
+    Box::new(destination)
 }
 
 /// Returns the settings of the threads that upload logs; `None`: there are none.
@@ -140,7 +145,7 @@ pub(super) fn log_uploader(
     config: &Config,
     address: &NodeAddress,
     dirs: &NodeDirs,
-    destination: impl FnOnce(&Uri) -> Box<dyn Destination>,
+    destination: impl FnOnce(&LogAggregationConfig) -> Box<dyn Destination>,
 ) -> Option<(ServiceConfig, Uploader)> {
     let logs = config.logs.aggregation.as_ref()?;
     let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
@@ -150,7 +155,7 @@ pub(super) fn log_uploader(
     };
     let uploader = Uploader {
         dirs: dirs.clone(),
-        destination: destination(&logs.remote_dir),
+        destination: destination(logs),
         suffix: logs.suffix.clone(),
         node: remote::node_name(&address.node_id),
         compression: logs.compression,
@@ -218,7 +223,7 @@ pub(super) fn rm_link(config: &Config) -> LinkConfig {
         endpoints: Arc::new(Endpoints::new(addresses.collect())),
         protocol: resource_tracker::PROTOCOL,
         auth: ClientAuth::Simple {
-            user: crate::node_identity::own_user(),
+            user: node_identity::own_user(),
         },
         options: ClientOptions {
             connect_timeout: RM_CONNECT_TIMEOUT,

@@ -34,6 +34,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.log.retain-seconds", Some("10800"), Seconds),
     key(Honoured, YarnDefault, "yarn.nodemanager.remote-app-log-dir", Some("/tmp/logs"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.remote-app-log-dir-suffix", Some("logs"), Text),
+    key(Honoured, YarnDefault, "yarn.nodemanager.remote-app-log-dir.groupname", None, Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.logaggregation.threadpool-size-max", Some("100"), Count),
     key(Honoured, YarnDefault, "yarn.nodemanager.log-aggregation.compression-type", Some("none"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds", Some("-1"), Seconds),

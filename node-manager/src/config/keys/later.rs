@@ -16,7 +16,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.keytab", Some("/etc/krb5.keytab"), Text),
     key(Later, YarnDefault, "yarn.nodemanager.container-localizer.log.level", Some("INFO"), Text),
     key(Later, YarnDefault, "yarn.nodemanager.remote-app-log-dir-include-older", Some("true"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.remote-app-log-dir.groupname", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.https.address", Some("0.0.0.0:8044"), Address),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.spnego-keytab-file", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.spnego-principal", None, Text),
