@@ -32,6 +32,7 @@ pub struct Hdfs {
     /// Process of the DataNode.
     pub data_node: Process,
     port: u16,
+    web: u16,
     user: String,
 }
 
@@ -60,6 +61,7 @@ impl Hdfs {
             name_node: start("name-node", NAME_NODE, &[]),
             data_node: start("data-node", DATA_NODE, &[]),
             port: rpc,
+            web,
             user: current_user(),
         };
         wait::until("a DataNode at the NameNode", START_DEADLINE, || {
@@ -123,6 +125,19 @@ impl Hdfs {
             Ok(files.status(path)?.modified_ms)
         };
         written().unwrap_or_else(|error| panic!("cannot write {path}: {error}"))
+    }
+
+    /// Returns the status of a file or folder as the NameNode's REST shows it (`FileStatus` of
+    /// WebHDFS), which has more than [`hadoop_fs::Status`].
+    ///
+    /// # Panics
+    /// When there is no such file.
+    #[must_use]
+    pub fn rest_status(&self, path: &str) -> Value {
+        let query = format!("op=GETFILESTATUS&user.name={}", self.user);
+        let url = format!("http://localhost:{}/webhdfs/v1{path}?{query}", self.web);
+        let mut answer = http::get_json(&url).unwrap_or_else(|error| panic!("{error}"));
+        answer["FileStatus"].take()
     }
 
     /// Reads a whole file.

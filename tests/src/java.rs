@@ -126,6 +126,20 @@ fn with_class_path(mut command: Command, class_path: &OsStr, main_class: &str) -
     command
 }
 
+/// Returns a command as [`command`] does, for a class of this jar.
+///
+/// # Panics
+/// When there is no Java or the jars cannot be downloaded.
+#[must_use]
+pub fn command_with_jar(conf: &Path, jar: &Path, main_class: &str, heap_mb: u32) -> Command {
+    let mut command = bare(Vm::QuickStart, heap_mb);
+    let mut class_path = class_path(conf);
+    class_path.push(":");
+    class_path.push(jar);
+    command.arg("-cp").arg(class_path).arg(main_class);
+    command
+}
+
 /// Returns a command that compiles and runs one Java source file with Hadoop's jars as class path.
 ///
 /// # Panics
@@ -139,6 +153,46 @@ pub fn source_command(source: &Path) -> Command {
         .expect("no path of a jar contains a colon");
     command.arg("-cp").arg(jars).arg(source);
     command
+}
+
+/// Compiles one Java source file with Hadoop's jars as class path and packs its classes into a jar
+/// in `folder`. Returns the path of the jar, which has the name of the source.
+///
+/// # Panics
+/// When there is no JDK, the jars cannot be downloaded, or the source does not compile.
+#[must_use]
+pub fn jar_of_source(source: &Path, folder: &Path) -> PathBuf {
+    let name = source.file_stem().expect("a source has a name");
+    let classes = folder.join(name);
+    let jar = classes.with_extension("jar");
+    let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+        let home = home().unwrap_or_else(|why| panic!("{why}"));
+        let output = Command::new(home.join("bin").join(program))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("`{program}` does not run: {error}"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`{program}` failed: {errors}");
+    };
+    let mut class_path = crate::hadoop::jars().as_os_str().to_owned();
+    class_path.push("/*");
+    let (classes, source) = (classes.as_os_str(), source.as_os_str());
+    run(
+        "javac",
+        &["-cp".as_ref(), &class_path, "-d".as_ref(), classes, source],
+    );
+    run(
+        "jar",
+        &[
+            "-cf".as_ref(),
+            jar.as_ref(),
+            "-C".as_ref(),
+            classes,
+            ".".as_ref(),
+        ],
+    );
+    jar
 }
 
 fn bare(vm: Vm, heap_mb: u32) -> Command {

@@ -16,6 +16,9 @@ use crate::{hadoop, maven, wait};
 /// Folder, below a node's, with the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
 
+/// File with MapReduce's properties.
+const MAPRED_SITE: &str = "mapred-site.xml";
+
 /// Host name of nodes without a network of their own.
 pub const LOCALHOST: &str = "localhost";
 
@@ -37,6 +40,7 @@ pub struct Lab {
     options: Options,
     core_site: Properties,
     yarn_site: Properties,
+    mapred_site: Properties,
     rm_ports: RmPorts,
     user: String,
     // Freed last.
@@ -75,12 +79,13 @@ impl Lab {
         conf::write(&conf, &core_site, &yarn_site);
         // Nodes do not read it: a job carries its client's.
         let mapred_site = conf::mapred_site(&folder);
-        conf::write_file(&conf, "mapred-site.xml", &mapred_site.to_xml());
+        conf::write_file(&conf, MAPRED_SITE, &mapred_site.to_xml());
         Self {
             folder,
             options,
             core_site,
             yarn_site,
+            mapred_site,
             rm_ports,
             user,
             _turn: turn,
@@ -128,6 +133,13 @@ impl Lab {
     pub fn set(&mut self, name: &str, value: impl ToString) {
         self.yarn_site.set(name, value);
         conf::write(&self.conf(), &self.core_site, &self.yarn_site);
+    }
+
+    /// Sets a property of MapReduce's clients and history server, from their next start on.
+    pub fn set_mapred(&mut self, name: &str, value: impl ToString) {
+        self.mapred_site.set(name, value);
+        let xml = self.mapred_site.to_xml();
+        conf::write_file(&self.conf(), MAPRED_SITE, &xml);
     }
 
     /// Makes this URI the default file system of clients and of the ResourceManager, from their

@@ -30,6 +30,7 @@ pub mod gate;
 pub mod guest;
 pub mod hadoop;
 pub mod hdfs;
+pub mod history_server;
 pub mod http;
 pub mod java;
 pub mod java_nm;

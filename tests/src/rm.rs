@@ -194,6 +194,14 @@ impl ResourceManager {
         );
     }
 
+    /// Gets a path of a running application's own web server through the ResourceManager, as JSON.
+    ///
+    /// # Errors
+    /// When no answer comes.
+    pub fn proxied(&self, application_id: &str, path: &str) -> Result<Value, String> {
+        http::get_json(&format!("{}/proxy/{application_id}/{path}", self.url))
+    }
+
     fn get(&self, path: &str) -> Result<Value, String> {
         http::get_json(&format!("{}/ws/v1/cluster/{path}", self.url))
     }

@@ -41,3 +41,17 @@ pub fn wait_aggregated(rm: &ResourceManager, application_id: &str) {
         )
     });
 }
+
+/// Returns the contents of the logs of this name in what `yarn logs` printed.
+#[must_use]
+pub fn contents<'a>(printed: &'a str, name: &str) -> Vec<&'a str> {
+    // The line at the end of a log has the same text after `End of `.
+    let begin = format!("\nLogType:{name}\n");
+    let logs = printed.split(begin.as_str()).skip(1);
+    let content = |log: &'a str| {
+        let (_, content) = log.split_once("LogContents:\n")?;
+        let (content, _) = content.split_once(&format!("\nEnd of LogType:{name}"))?;
+        Some(content)
+    };
+    logs.filter_map(content).collect()
+}

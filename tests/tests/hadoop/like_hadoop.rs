@@ -11,9 +11,11 @@ mod audit;
 mod ends;
 mod heartbeats;
 mod localization;
-mod mask;
+pub(crate) mod mask;
 mod refusals;
 mod rest;
 mod retries;
 mod twins;
 mod updates;
+
+pub(crate) use twins::once;

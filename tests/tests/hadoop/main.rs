@@ -10,6 +10,7 @@
 //! | [`hdfs`] | a real HDFS as the file system of resources and role histories |
 //! | [`interop`] | jobs on an agent's node under Hadoop's ResourceManager and under `nm-agent rm` |
 //! | [`like_hadoop`] | what scripts and people read, beside Hadoop's NodeManager |
+//! | [`map_reduce`] | MapReduce on HDFS with a history server: examples, failures, logs |
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
 //! | [`proxy_interop`] | the AMRMProxy among real components |
 //! | [`spark`] | a real Spark on the agent's nodes |
@@ -21,6 +22,7 @@ mod harness_java_nm;
 mod hdfs;
 mod interop;
 mod like_hadoop;
+mod map_reduce;
 mod mini_rm;
 mod proxy_interop;
 mod scripted_java_nm;

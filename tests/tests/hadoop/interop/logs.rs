@@ -9,7 +9,7 @@ use tests::distributed_shell::ContainerType;
 use tests::native_shell::NativeShell;
 use tests::rm::RmKind;
 use tests::wait;
-use tests::yarn_logs::{wait_aggregated, yarn_logs};
+use tests::yarn_logs::{contents, wait_aggregated, yarn_logs};
 
 use crate::AGENT;
 use crate::interop::{mini_rm, start_cluster};
@@ -43,19 +43,6 @@ fn remote_names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
     names.sort();
     names
-}
-
-/// Returns the contents of the logs of this name in what `yarn logs` printed.
-fn contents<'a>(printed: &'a str, name: &str) -> Vec<&'a str> {
-    // The line at the end of a log has the same text after `End of `.
-    let begin = format!("\nLogType:{name}\n");
-    let logs = printed.split(begin.as_str()).skip(1);
-    let content = |log: &'a str| {
-        let (_, content) = log.split_once("LogContents:\n")?;
-        let (content, _) = content.split_once(&format!("\nEnd of LogType:{name}"))?;
-        Some(content)
-    };
-    logs.filter_map(content).collect()
 }
 
 fn expected(container_id: &str) -> String {

@@ -12,17 +12,17 @@ const FORMS: [(&str, &str); 5] = [
 
 /// Texts of one run with their common names, replaced before the forms of numbers.
 #[derive(Debug, Default)]
-pub(super) struct Masks(Vec<(String, &'static str)>);
+pub(crate) struct Masks(Vec<(String, &'static str)>);
 
 impl Masks {
     /// Replaces this text by `name`.
-    pub(super) fn text(&mut self, text: &str, name: &'static str) -> &mut Self {
+    pub(crate) fn text(&mut self, text: &str, name: &'static str) -> &mut Self {
         self.0.push((text.to_owned(), name));
         self
     }
 
     /// Returns `text` with all masks applied, and without frames of Java's stacks.
-    pub(super) fn apply(&self, text: &str) -> String {
+    pub(crate) fn apply(&self, text: &str) -> String {
         let lines = text.lines().filter(|line| !is_frame(line));
         let text = lines.collect::<Vec<_>>().join("\n");
         let replace = |text: String, (from, to): &(String, &str)| text.replace(from, to);

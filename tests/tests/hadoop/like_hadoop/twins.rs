@@ -146,7 +146,7 @@ pub(super) fn text_of_end(completed: &Completed) -> String {
 
 /// Returns diagnostics with one text about the exit code: without a retry policy Hadoop writes it
 /// twice.
-pub(super) fn once(diagnostics: &str) -> String {
+pub(crate) fn once(diagnostics: &str) -> String {
     let mut pieces: Vec<_> = diagnostics.split_inclusive("\n[").collect();
     let text = |piece: &str| {
         let text = piece.trim_end_matches('[').split_once(']');
