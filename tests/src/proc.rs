@@ -106,6 +106,20 @@ pub fn processor_time(id: u32) -> Duration {
     TICK * ticks
 }
 
+/// Returns the largest resident memory that a process has had, in MiB.
+///
+/// # Panics
+/// When the process has ended.
+#[must_use]
+pub fn peak_memory_mib(id: u32) -> f64 {
+    let status = i32::try_from(id).ok().and_then(|id| Process::new(id).ok());
+    let status = status.and_then(|process| process.status().ok());
+    let kib = status.and_then(|status| status.vmhwm);
+    let kib = kib.unwrap_or_else(|| panic!("process {id} has ended"));
+    let kib = u32::try_from(kib).expect("a process of this test is small");
+    f64::from(kib) / 1024.0
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

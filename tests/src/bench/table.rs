@@ -13,6 +13,8 @@ const HEADER: [&str; 5] = ["", "Limit", "nm-agent", "Java NodeManager", "Java / 
 pub enum Unit {
     /// Milliseconds; lower is better.
     Ms,
+    /// Seconds; lower is better.
+    Seconds,
     /// Number per second; higher is better.
     PerSecond,
     /// Mebibytes; lower is better.
@@ -29,6 +31,7 @@ impl Unit {
     const fn suffix(self) -> &'static str {
         match self {
             Self::Ms => " ms",
+            Self::Seconds => " s",
             Self::PerSecond => " /s",
             Self::Mib => " MiB",
             Self::Kib => " KiB",
@@ -40,7 +43,7 @@ impl Unit {
     const fn is_better_when_higher(self) -> bool {
         match self {
             Self::PerSecond | Self::PercentKept => true,
-            Self::Ms | Self::Mib | Self::Kib | Self::Processors => false,
+            Self::Ms | Self::Seconds | Self::Mib | Self::Kib | Self::Processors => false,
         }
     }
 }
