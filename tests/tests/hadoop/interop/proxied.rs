@@ -17,7 +17,7 @@ use wire::client::RpcError;
 use wire::exception::HadoopException;
 use wire::token::Token;
 
-use crate::interop::{node_kind, start_cluster};
+use crate::interop::{mini_rm, node_kind, start_cluster};
 
 fn proxied(options: Options) -> Options {
     options.with("yarn.nodemanager.amrmproxy.enabled", true)
@@ -47,7 +47,6 @@ fn try_connect(port: u16, token: &Token) -> Result<(), RpcError> {
 with_each_rm!(
     a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only,
     a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_own,
-    the_maps_of_pi_are_opportunistic_through_the_proxy,
 );
 
 fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_node_only(
@@ -158,11 +157,14 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
 }
 
 /// Configures the client with the proxy of the node: MapReduce's configuration travels with the
-/// job. Of each hundred maps, MapReduce makes the first 40 opportunistic: here all ten.
-fn the_maps_of_pi_are_opportunistic_through_the_proxy(rm: &RmKind) {
+/// job. Of each hundred maps, MapReduce makes the first 40 opportunistic: here all ten. Under
+/// Hadoop's ResourceManager the same job runs in [`crate::map_reduce`].
+#[test]
+fn the_maps_of_pi_are_opportunistic_through_the_proxy_under_our_rm() {
+    tests::require!(java, hadoop);
     let options = map_reduce::with_shuffle(distributed(Options::default()));
     // The ApplicationMaster takes two slots.
-    let mut cluster = start_cluster(rm, 8, options);
+    let mut cluster = start_cluster(&mini_rm(), 8, options);
     let proxy = format!("localhost:{}", cluster.node.site.ports.amrm_proxy);
     cluster
         .lab
