@@ -55,6 +55,7 @@ pub mod samples;
 pub mod scripted_cluster;
 pub mod spark;
 pub mod wait;
+pub mod yarn_cli;
 pub mod yarn_logs;
 
 pub use test_support::skip;

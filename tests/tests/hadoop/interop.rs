@@ -49,6 +49,7 @@ mod restart;
 mod shell;
 mod shutdown;
 mod waits;
+mod yarn_cli;
 
 use records::ContainerId;
 use tests::cluster::Cluster;
