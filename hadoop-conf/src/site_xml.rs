@@ -248,6 +248,12 @@ impl Properties {
         self.entries.get(current_name(name)).map(|e| &e.origin)
     }
 
+    /// Returns whether no later file can change a property.
+    #[must_use]
+    pub fn is_final(&self, name: &str) -> bool {
+        self.finals.contains(current_name(name))
+    }
+
     /// Returns the value as it was written.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&str> {

@@ -2,14 +2,17 @@
 //! container logs.
 //!
 //! It reads a [`NodeSnapshot`] for each request and changes nothing: only `GET`, `HEAD` and
-//! `OPTIONS` are served. Anybody who reaches the port may ask, so everything is bounded: connections, the time to
-//! send a request and to take an answer, the size of a request, the answers made at once, the
-//! memory that a log takes on its way.
+//! `OPTIONS` are served. Anybody who reaches the port may ask, so everything is bounded:
+//! connections, the time to send a request and to take an answer, the size of a request, the
+//! answers made at once, the memory that a log takes on its way.
 
+mod accept;
 mod access;
 mod answer;
+mod beans;
 mod body;
 mod caller;
+pub mod conf;
 mod hadoop_metrics;
 mod html;
 mod live_page;
@@ -17,6 +20,7 @@ mod logs;
 mod lookup;
 mod model;
 mod pages;
+mod process;
 mod range;
 mod redirect;
 mod rest;
@@ -47,9 +51,11 @@ use crate::metrics::Metrics;
 use crate::overview::Overview;
 use crate::snapshot::NodeSnapshot;
 use crate::source::{NodeSource, RoleHistories};
+use accept::wants_xml;
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use caller::{Caller, Callers};
+use conf::ShownProperty;
 use hadoop_metrics::HadoopMetrics;
 use lookup::{Logs, NoLogs};
 use shared::{Freshness, Shared};
@@ -87,6 +93,8 @@ pub struct AdminOptions {
     pub hosts: Vec<String>,
     /// Who may see what.
     pub access: Arc<AccessRules>,
+    /// Properties in force, for `/conf`.
+    pub properties: Arc<[ShownProperty]>,
     /// Bounds on what clients can take.
     pub limits: Limits,
 }
@@ -101,6 +109,7 @@ impl Default for AdminOptions {
             utc_offset: UtcOffset::UTC,
             hosts: Vec::new(),
             access: Arc::default(),
+            properties: Arc::default(),
             limits: Limits::default(),
         }
     }
@@ -204,8 +213,14 @@ impl<S: NodeSource> Site<S> {
         match path.as_slice() {
             ["health"] => self.health().await,
             ["static", name] => live_page::file(name).unwrap_or_else(no_such_page),
-            ["metrics" | "jmx" | "prom"] => match self.may_measure(name).await {
-                Ok(()) => self.measured(&target).await,
+            ["metrics" | "jmx" | "prom" | "conf" | "stacks"] => {
+                match self.may_measure(name).await {
+                    Ok(()) => self.measured(&target, headers).await,
+                    Err(refusal) => refusal,
+                }
+            }
+            ["logs", ..] | ["logLevel"] => match self.require_administrator(name).await {
+                Ok(()) => own_log(),
                 Err(refusal) => refusal,
             },
             []
@@ -306,12 +321,53 @@ impl<S: NodeSource> Site<S> {
         }
     }
 
-    /// The numbers of the agent in the form that the path names.
-    async fn measured(&self, target: &Target) -> Answer {
+    /// What the path names of the agent itself, rather than of what runs on the node.
+    async fn measured(&self, target: &Target, headers: &HeaderMap) -> Answer {
         match target.segments.first().map(String::as_str) {
-            Some("jmx") => self.hadoop_metrics(|all| all.jmx(target)).await,
             Some("prom") => self.hadoop_metrics(HadoopMetrics::prom).await,
+            Some("jmx") => self.jmx(target).await,
+            Some("conf") => self.conf(target, headers).await,
+            Some("stacks") => self.stacks().await,
             _ => self.metrics().await,
+        }
+    }
+
+    async fn jmx(&self, target: &Target) -> Answer {
+        let Some(_turn) = self.turn().await else {
+            return too_many();
+        };
+        let Some(node) = self.snapshot(Freshness::Recent).await else {
+            return stopping();
+        };
+        let mut beans = vec![HadoopMetrics::of(&node, &self.metrics).bean()];
+        let metrics = Arc::clone(&self.metrics);
+        let reading = move || process::beans(&node, &metrics, wall_clock());
+        // The list of open files may be long.
+        beans.extend(
+            tokio::task::spawn_blocking(reading)
+                .await
+                .unwrap_or_default(),
+        );
+        beans::jmx(&beans, target)
+    }
+
+    async fn conf(&self, target: &Target, headers: &HeaderMap) -> Answer {
+        let Some(_turn) = self.turn().await else {
+            return too_many();
+        };
+        let accept = headers.get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        let properties = &self.options.properties;
+        self.bounded(conf::conf(properties, target, accept.unwrap_or_default()))
+    }
+
+    async fn stacks(&self) -> Answer {
+        let Some(_turn) = self.turn().await else {
+            return too_many();
+        };
+        match tokio::task::spawn_blocking(process::threads).await {
+            Ok(threads) => self.bounded(text(StatusCode::OK, threads)),
+            Err(_) => stopping(),
         }
     }
 
@@ -383,6 +439,13 @@ fn wall_clock() -> EpochMillis {
     }))
 }
 
+/// Answers where a Java NodeManager shows its log's files and sets its level.
+fn own_log() -> Answer {
+    let why = "The agent's log goes to its standard error, where a service manager keeps it \
+               (journalctl -u nm-agent). NM_AGENT_LOG sets its level at the start.\n";
+    text(StatusCode::NOT_FOUND, why)
+}
+
 fn no_such_page() -> Answer {
     pages::refusal(StatusCode::NOT_FOUND, "There is no such page.")
 }
@@ -414,18 +477,6 @@ fn last(mut answer: Answer) -> Answer {
     let close = HeaderValue::from_static("close");
     answer.headers_mut().insert(header::CONNECTION, close);
     answer
-}
-
-/// Browsers accept XML too; JSON is what they can show.
-fn wants_xml(headers: &HeaderMap) -> bool {
-    let accepts = |wanted: &str| {
-        headers
-            .get_all(header::ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .any(|value| value.contains(wanted))
-    };
-    accepts("application/xml") && !accepts("application/json") && !accepts("text/html")
 }
 
 #[cfg(test)]

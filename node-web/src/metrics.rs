@@ -33,7 +33,7 @@ pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
 
 use crate::snapshot::NodeSnapshot;
 use calls::CallSeries;
-pub use containers::{ContainerEnds, Launches};
+pub use containers::{ContainerEnds, Launches, Localizations, Resources};
 
 use containers::ContainerSeries;
 use decisions::DecisionSeries;
@@ -43,6 +43,7 @@ use node::NodeGauges;
 use proxy::ProxySeries;
 pub use shuffle::ShuffleReading;
 use shuffle::ShuffleSeries;
+pub use usage::Look;
 use usage::UsageSeries;
 
 /// State of the AMRMProxy at one moment, from which its gauges are computed.
@@ -115,6 +116,24 @@ impl Metrics {
     #[must_use]
     pub fn launches(&self) -> Launches {
         self.containers.launches()
+    }
+
+    /// Localizations of containers, and what they brought.
+    #[must_use]
+    pub fn localizations(&self) -> Localizations {
+        self.containers.localizations()
+    }
+
+    /// What the monitor measured last; `None` before the first time.
+    #[must_use]
+    pub fn last_look(&self) -> Option<Look> {
+        self.usage.last_look()
+    }
+
+    /// Counts of the shuffle; `None` without one.
+    #[must_use]
+    pub fn shuffle(&self) -> Option<ShuffleReading> {
+        self.shuffle.read()
     }
 
     /// Records how long a part of a launch that worked took.

@@ -24,7 +24,15 @@ pub struct Answer {
 /// # Errors
 /// When no answer comes.
 pub fn get(url: &str) -> Result<Answer, String> {
-    answer(url, agent().get(url).header("Accept", "*/*").call())
+    get_accepting(url, "*/*")
+}
+
+/// Gets `url` in a form that the header `Accept` names.
+///
+/// # Errors
+/// When no answer comes.
+pub fn get_accepting(url: &str, accept: &str) -> Result<Answer, String> {
+    answer(url, agent().get(url).header("Accept", accept).call())
 }
 
 /// Gets `url` as JSON.

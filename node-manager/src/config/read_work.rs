@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use hadoop_conf::site_xml::Origin;
-use hadoop_conf::{Expected, PropertyReader, parse};
+use hadoop_conf::site_xml::{Origin, Properties};
+use hadoop_conf::{DefaultSource, Expected, PropertyReader, Secrets, parse};
 use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, LocalizerConfig};
+use node_web::admin::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
+use super::keys;
 use super::read_security::{CONTAINER_EXECUTOR, lists_of_access, unprotected};
 use super::sections::{ContainerExecutor, LaunchConfig, SchedulerConfig, WebConfig};
 use crate::context_budget::ContextLimits;
@@ -224,6 +226,39 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
         authorization: reader.flag("hadoop.security.authorization"),
         anonymous_allowed,
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
+        shown: shown(reader.properties()),
+    }
+}
+
+/// Returns every property with the value in force, without secrets. One that cannot be expanded is
+/// left out; where it is read, that is a problem.
+fn shown(properties: &Properties) -> Vec<ShownProperty> {
+    let secrets = Secrets::of(properties);
+    let show = |name: &str| {
+        let value = properties.get(name).ok()??;
+        Some(ShownProperty {
+            name: name.to_owned(),
+            value: secrets.show(name, &value).to_owned(),
+            is_final: properties.is_final(name),
+            source: source_of(name, &value.origin),
+        })
+    };
+    properties.names().filter_map(show).collect()
+}
+
+/// Returns the name of the file that sets a property, as Hadoop shows it.
+fn source_of(name: &str, origin: &Origin) -> String {
+    match origin {
+        Origin::File { file, .. } => file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
+        Origin::Default => match keys::find(name).map(|key| key.source) {
+            Some(DefaultSource::CoreDefault) => "core-default.xml".to_owned(),
+            Some(DefaultSource::YarnDefault) => "yarn-default.xml".to_owned(),
+            Some(_) | None => "default of the code".to_owned(),
+        },
     }
 }
 

@@ -13,6 +13,7 @@ use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerCo
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 use node_script::Script;
+use node_web::admin::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
 
@@ -268,6 +269,8 @@ pub struct WebConfig {
     pub anonymous_allowed: bool,
     /// Host names that clients may use besides the node's own (`yarn.nodemanager.agent.web.hosts`).
     pub hosts: Vec<String>,
+    /// Every property with the value in force, as `/conf` shows it.
+    pub shown: Vec<ShownProperty>,
 }
 
 /// Disks and health scripts.

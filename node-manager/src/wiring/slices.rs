@@ -108,6 +108,7 @@ pub(super) fn admin(
         utc_offset,
         hosts: config.web.hosts.clone(),
         access: Arc::new(access(config)),
+        properties: config.web.shown.as_slice().into(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! `/jmx` and `/prom`: numbers under Hadoop's names, for dashboards that were made for the Java
-//! NodeManager (Hadoop: `NodeManagerMetrics`, `JMXJsonServlet`, `PrometheusMetricsSink`).
+//! Numbers under Hadoop's names, for dashboards that were made for the Java NodeManager (Hadoop:
+//! `NodeManagerMetrics`, `PrometheusMetricsSink`): a bean of `/jmx`, and `/prom`.
 //!
 //! What a name means is what it means in Hadoop: `Allocated…` counts what was accepted and is not
 //! finished, waiting or not. Two things differ. The average of launches is that of the agent's
@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 
 use hyper::StatusCode;
 use sched::ContainerState;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::answer::{Answer, JSON, METRICS, answer};
+use super::answer::{Answer, METRICS, answer};
+use super::beans::Bean;
 use super::body::Body;
-use super::target::Target;
-use crate::metrics::Metrics;
+use crate::metrics::{Localizations, Look, Metrics};
 use crate::snapshot::{ApplicationState, ContainerSnapshot, NodeSnapshot};
 
 /// The bean's name.
@@ -48,39 +48,17 @@ impl HadoopMetrics {
         all.extend(containers(node));
         all.extend(resources(node));
         all.extend(directories(node));
+        all.extend(localizations(metrics));
+        all.extend(look(&metrics.last_look().unwrap_or_default()));
         Self {
             host: node.about.node_id.host.clone(),
             metrics: all,
         }
     }
 
-    /// `/jmx?qry=PATTERN` or `/jmx?get=BEAN::ATTRIBUTE`.
-    pub(super) fn jmx(&self, target: &Target) -> Answer {
-        let mut bean = Map::from_iter([
-            ("name".to_owned(), json!(BEAN)),
-            ("modelerType".to_owned(), json!("NodeManagerMetrics")),
-        ]);
-        if let Some(wanted) = target.parameter("get") {
-            let Some((name, attribute)) = wanted.split_once("::") else {
-                let why = "query format is not as expected.";
-                return document(StatusCode::BAD_REQUEST, &refusal(why));
-            };
-            let found = self.attributes().find(|(name, _)| name == attribute);
-            let Some((attribute, value)) = found.filter(|_| name == BEAN) else {
-                let why = format!("No attribute with name {attribute} was found.");
-                return document(StatusCode::NOT_FOUND, &refusal(&why));
-            };
-            bean.insert(attribute, value);
-            return document(StatusCode::OK, &json!({"beans": [bean]}));
-        }
-        let wanted = target.parameter("qry").is_none_or(matches_bean);
-        let beans = if wanted {
-            bean.extend(self.attributes());
-            vec![bean]
-        } else {
-            Vec::new()
-        };
-        document(StatusCode::OK, &json!({"beans": beans}))
+    /// Returns the numbers as a bean.
+    pub(super) fn bean(&self) -> Bean {
+        Bean::new(BEAN, "NodeManagerMetrics", self.attributes())
     }
 
     /// Names and values of the bean.
@@ -144,26 +122,6 @@ fn prometheus_name(name: &str) -> String {
     text
 }
 
-/// Whether a pattern of names, with at most one `*` that counts, is one of the bean. An empty one
-/// is of all, as in Java.
-fn matches_bean(pattern: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern.is_empty() || pattern == BEAN,
-        Some((begin, end)) => {
-            let end = end.trim_start_matches([':', ',', '*']);
-            BEAN.starts_with(begin) && BEAN.ends_with(end)
-        }
-    }
-}
-
-fn refusal(why: &str) -> Value {
-    json!({"result": "ERROR", "message": why})
-}
-
-fn document(status: StatusCode, document: &Value) -> Answer {
-    answer(status, JSON, Body::full(document.to_string()))
-}
-
 fn metric(
     kind: &'static str,
     name: &'static str,
@@ -185,11 +143,7 @@ fn counters(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Metric> {
     // Each container that was accepted has ended once, or is here.
     let launched = ends.completed + ends.failed + ends.killed + unfinished(node).count() as u64;
     let launches = metrics.launches();
-    let average_ms = if launches.count == 0 {
-        0.0
-    } else {
-        launches.seconds * 1000.0 / launches.count as f64
-    };
+    let average_ms = mean_ms(launches.count, launches.seconds);
     vec![
         metric(COUNTER, "ContainersLaunched", "# of containers launched", launched),
         metric(COUNTER, "ContainersCompleted", "Containers that ended with 0", ends.completed),
@@ -208,6 +162,11 @@ fn containers(node: &NodeSnapshot) -> Vec<Metric> {
         .iter()
         .filter(|container| matches!(container.state, ContainerState::Localizing))
         .count();
+    let restarting = node
+        .containers
+        .iter()
+        .filter(|container| matches!(container.state, ContainerState::Restarting))
+        .count();
     let running_apps = node
         .applications
         .iter()
@@ -215,6 +174,7 @@ fn containers(node: &NodeSnapshot) -> Vec<Metric> {
         .count();
     vec![
         metric(GAUGE, "ContainersIniting", "# of initializing containers", initing),
+        metric(GAUGE, "ContainersReIniting", "# of containers that end for a restart", restarting),
         metric(GAUGE, "ContainersRunning", "# of running containers", counts.running.guaranteed + counts.running.opportunistic),
         metric(GAUGE, "ContainersPaused", "# of paused containers", counts.paused),
         metric(GAUGE, "ContainersGuaranteedQueued", "Guaranteed containers that wait", counts.queued.guaranteed),
@@ -247,6 +207,52 @@ fn resources(node: &NodeSnapshot) -> Vec<Metric> {
     ]
 }
 
+#[rustfmt::skip] // One number a line, however long.
+fn localizations(metrics: &Metrics) -> Vec<Metric> {
+    let Localizations { count, seconds, hits, misses } = metrics.localizations();
+    vec![
+        metric(COUNTER, "LocalizationDurationMillisNumOps", "Containers whose resources came", count),
+        metric(GAUGE, "LocalizationDurationMillisAvgTime", "Mean time until they were there, in milliseconds", mean_ms(count, seconds)),
+        metric(COUNTER, "LocalizedCacheHitFiles", "Resources that were in the cache", hits.files),
+        metric(COUNTER, "LocalizedCacheMissFiles", "Resources that were downloaded", misses.files),
+        metric(COUNTER, "LocalizedCacheHitBytes", "Size of those in the cache", hits.bytes),
+        metric(COUNTER, "LocalizedCacheMissBytes", "Size of those downloaded", misses.bytes),
+        metric(GAUGE, "LocalizedCacheHitFilesRatio", "Part of the resources that was in the cache, in percent", percent(hits.files, misses.files)),
+        metric(GAUGE, "LocalizedCacheHitBytesRatio", "Part of the bytes that was in the cache, in percent", percent(hits.bytes, misses.bytes)),
+    ]
+}
+
+#[rustfmt::skip] // One number a line, however long.
+fn look(look: &Look) -> Vec<Metric> {
+    let Look { node, containers, took } = look;
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    vec![
+        metric(GAUGE, "ContainerUsedMemGB", "Memory that containers use in GB, rounded down", containers.pmem_mb / MIB_PER_GIB),
+        metric(GAUGE, "ContainerUsedVMemGB", "Virtual memory that containers use in GB, rounded down", containers.vmem_mb / MIB_PER_GIB),
+        metric(GAUGE, "ContainerCpuUtilization", "Processors that containers keep busy", containers.cpu_vcores),
+        metric(GAUGE, "NodeUsedMemGB", "Memory of the machine in use in GB, rounded down", node.pmem_mb / MIB_PER_GIB),
+        metric(GAUGE, "NodeUsedVMemGB", "Virtual memory of the machine in use in GB, rounded down", node.vmem_mb / MIB_PER_GIB),
+        metric(GAUGE, "NodeCpuUtilization", "Processors of the machine that are busy", node.cpu_vcores),
+        metric(GAUGE, "ContainersMonitorCostTime", "Time that measuring took in milliseconds", took_ms),
+    ]
+}
+
+/// Returns the mean of durations in milliseconds; 0 of none, as in Hadoop.
+fn mean_ms(count: u64, seconds: f64) -> f64 {
+    if count == 0 {
+        0.0
+    } else {
+        seconds * 1000.0 / count as f64
+    }
+}
+
+/// Returns the first part of a whole in percent, rounded down; 0 of nothing, as in Hadoop.
+fn percent(part: u64, rest: u64) -> u64 {
+    let whole = u128::from(part) + u128::from(rest);
+    let percent = (u128::from(part) * 100).checked_div(whole);
+    percent.map_or(0, |percent| u64::try_from(percent).unwrap_or(100))
+}
+
 fn unfinished(node: &NodeSnapshot) -> impl Iterator<Item = &ContainerSnapshot> + '_ {
     let finished = |state| matches!(state, ContainerState::Done(_));
     node.containers
@@ -261,6 +267,8 @@ fn clamped(amount: i128) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use records::{ContainerExitStatus, ExecutionType, Resource};
     use sched::{Completion, Ending};
 

@@ -77,7 +77,8 @@ impl From<BadTarget> for RestError {
 }
 
 impl From<NoLogs> for RestError {
-    /// Hadoop wraps these and answers 503 for all; a client that sees 403 or 404 need not try again.
+    /// Hadoop wraps these and answers 503 for all; a client that sees 403 or 404 need not try
+    /// again.
     fn from(no_logs: NoLogs) -> Self {
         let message = no_logs.to_string();
         match no_logs {

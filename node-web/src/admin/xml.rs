@@ -4,9 +4,13 @@
 use maud::html;
 use serde_json::Value;
 
+/// First words of a document.
+pub(super) const DECLARATION: &str =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>";
+
 /// The document of a value that is an object with one key, the root element's name.
 pub(super) fn document(value: &Value) -> String {
-    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>".to_owned();
+    let mut out = DECLARATION.to_owned();
     members(value, &mut out);
     out
 }
@@ -24,12 +28,22 @@ fn element(name: &str, value: &Value, out: &mut String) {
     match value {
         Value::Null => {}
         Value::Array(items) => items.iter().for_each(|item| element(name, item, out)),
+        Value::Object(fields) if fields.is_empty() => {
+            out.push('<');
+            out.push_str(name);
+            out.push_str("/>");
+        }
         Value::Object(_) => tagged(name, out, |out| members(value, out)),
-        Value::String(text) => tagged(name, out, |out| out.push_str(&character_data(text))),
+        Value::String(text) => text_element(name, text, out),
         Value::Bool(_) | Value::Number(_) => {
             tagged(name, out, |out| out.push_str(&value.to_string()));
         }
     }
+}
+
+/// An element with a text.
+pub(super) fn text_element(name: &str, text: &str, out: &mut String) {
+    tagged(name, out, |out| out.push_str(&character_data(text)));
 }
 
 fn tagged(name: &str, out: &mut String, content: impl FnOnce(&mut String)) {
@@ -64,6 +78,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_object_without_members_is_an_empty_element() {
+        let empty = document(&json!({"apps": {}}));
+        assert!(empty.ends_with("<apps/>"), "{empty}");
+        let text = document(&json!({"a": {"healthReport": ""}}));
+        assert!(
+            text.ends_with("<healthReport></healthReport></a>"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn lists_become_repeated_elements_and_texts_are_escaped() {

@@ -56,6 +56,28 @@ pub struct Launches {
     pub seconds: f64,
 }
 
+/// Localizations since the agent started.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Localizations {
+    /// Containers whose resources all came.
+    pub count: u64,
+    /// How long they took together.
+    pub seconds: f64,
+    /// Resources that were in the cache.
+    pub hits: Resources,
+    /// Resources that were downloaded.
+    pub misses: Resources,
+}
+
+/// Local resources that containers got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Number of resources.
+    pub files: u64,
+    /// Their size on the disk, in bytes.
+    pub bytes: u64,
+}
+
 /// See the help texts.
 #[derive(Debug)]
 pub(super) struct ContainerSeries {
@@ -127,6 +149,19 @@ impl ContainerSeries {
         Launches {
             count: total.get_sample_count(),
             seconds: total.get_sample_sum(),
+        }
+    }
+
+    pub(super) fn localizations(&self) -> Localizations {
+        let resources = |cache| Resources {
+            files: self.resources.of(cache).get(),
+            bytes: self.resource_bytes.of(cache).get(),
+        };
+        Localizations {
+            count: self.localization_seconds.get_sample_count(),
+            seconds: self.localization_seconds.get_sample_sum(),
+            hits: resources(CacheUse::Hit),
+            misses: resources(CacheUse::Miss),
         }
     }
 

@@ -54,11 +54,14 @@ impl ShuffleSeries {
         let _watched_already = self.watched.set(read);
     }
 
+    pub(super) fn read(&self) -> Option<ShuffleReading> {
+        self.watched.get().map(|read| read())
+    }
+
     pub(super) fn refresh(&self) {
-        let Some(read) = self.watched.get() else {
+        let Some(now) = self.read() else {
             return;
         };
-        let now = read();
         raise(&self.output_bytes, now.output_bytes);
         raise(self.outputs.of(CallOutcome::Ok), now.outputs_ok);
         raise(self.outputs.of(CallOutcome::Error), now.outputs_failed);

@@ -1,6 +1,9 @@
 //! Series of what the monitor measures: use of the machine by class, pressure, and what measuring
 //! costs.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use container_runtime::monitor::{Pressure, Sample, Stalls, Utilization};
 use prometheus::{Counter, Gauge, Histogram, IntGauge};
 
@@ -12,9 +15,21 @@ const MEBIBYTE: u64 = 1024 * 1024;
 /// Seconds. A look at some containers takes a millisecond, at a thousand some tens.
 const LOOK_BUCKETS: [f64; 9] = [0.000_1, 0.001, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0];
 
+/// What one look at the machine and the containers found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Look {
+    /// Use of the whole machine.
+    pub node: Utilization,
+    /// Use by all containers together.
+    pub containers: Utilization,
+    /// Duration of the look.
+    pub took: Duration,
+}
+
 /// See the help texts.
 #[derive(Debug)]
 pub(super) struct UsageSeries {
+    last: Mutex<Option<Look>>,
     containers_memory_bytes: PerLabel<TypeLabel, IntGauge>,
     containers_virtual_memory_bytes: PerLabel<TypeLabel, IntGauge>,
     containers_busy_processors: PerLabel<TypeLabel, Gauge>,
@@ -28,6 +43,7 @@ pub(super) struct UsageSeries {
 impl UsageSeries {
     pub(super) fn new(maker: &Maker<'_>) -> Self {
         Self {
+            last: Mutex::default(),
             containers_memory_bytes: maker.gauges(
                 "nm_agent_containers_used_memory_bytes",
                 "Physical memory that the processes of containers hold.",
@@ -64,7 +80,16 @@ impl UsageSeries {
         }
     }
 
+    pub(super) fn last_look(&self) -> Option<Look> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn observe(&self, sample: &Sample) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Look {
+            node: sample.node,
+            containers: sample.containers,
+            took: sample.took,
+        });
         for (label, used) in [
             (TypeLabel::Guaranteed, sample.by_type.guaranteed),
             (TypeLabel::Opportunistic, sample.by_type.opportunistic),

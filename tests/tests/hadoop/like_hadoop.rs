@@ -15,6 +15,7 @@ pub(crate) mod mask;
 mod refusals;
 mod rest;
 mod retries;
+mod servlets;
 mod twins;
 mod updates;
 

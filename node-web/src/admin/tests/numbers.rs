@@ -31,13 +31,15 @@ async fn jmx_answers_like_hadoops_servlet() {
         assert_eq!(beans["beans"][0]["name"], bean, "{query}");
         assert_eq!(beans["beans"][0]["ContainersLaunched"], 1, "{query}");
     }
-    for query in ["?qry=java.lang:type=Memory", "?qry=java.lang:*"] {
-        assert_eq!(
-            lab.get(&format!("/jmx{query}")).await.json(),
-            json!({"beans": []}),
-            "{query}"
-        );
-    }
+    let heap = lab.get("/jmx?qry=java.lang:type=Memory").await.json();
+    assert_eq!(heap, json!({"beans": []}));
+    let process = lab.get("/jmx?qry=java.lang:*").await.json();
+    assert_eq!(process["beans"].as_array().unwrap().len(), 3);
+    let name = "get=java.lang:type=Runtime::VmName";
+    assert_eq!(
+        lab.get(&format!("/jmx?{name}")).await.json()["beans"][0]["VmName"],
+        "nm-agent"
+    );
     let one = lab
         .get(&format!("/jmx?get={bean}::ContainersRunning"))
         .await
@@ -51,6 +53,61 @@ async fn jmx_answers_like_hadoops_servlet() {
         404
     );
     assert_eq!(lab.get("/jmx?get=nothing").await.status, 400);
+}
+
+#[tokio::test]
+async fn the_configuration_is_shown_in_both_forms() {
+    let property = |name: &str, value: &str, is_final| ShownProperty {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        is_final,
+        source: "yarn-site.xml".to_owned(),
+    };
+    let options = AdminOptions {
+        properties: Arc::new([
+            property("a", "<1>", true),
+            property("b.secret", "<redacted>", false),
+        ]),
+        ..AdminOptions::default()
+    };
+    let lab = Lab::start_with(busy_node(), options).await;
+    let all = lab.get("/conf").await;
+    assert_eq!(all.header("content-type"), Some("text/xml; charset=utf-8"));
+    let first = "<property><name>a</name><value>&lt;1&gt;</value><final>true</final>\
+                 <source>yarn-site.xml</source></property>\n<property><name>b.secret</name>";
+    assert!(all.text().contains(first), "{}", all.text());
+    let one = lab.get("/conf?name=a").await.text();
+    assert!(
+        one.contains("<name>a</name>") && !one.contains("b.secret"),
+        "{one}"
+    );
+    let json = async |path| {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+        );
+        lab.send(&request).await.json()
+    };
+    let a = json!({"key": "a", "value": "<1>", "isFinal": true, "resource": "yarn-site.xml"});
+    assert_eq!(json("/conf?name=a").await, json!({"property": a}));
+    assert_eq!(json("/conf").await["properties"][0], a);
+    assert_eq!(lab.get("/conf?name=c").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_process_shows_its_threads_and_says_where_its_log_is() {
+    let lab = Lab::start(busy_node()).await;
+    let dump = lab.get("/stacks").await.text();
+    assert!(dump.contains(" active threads\nThread "), "{dump}");
+    for path in [
+        "/logs",
+        "/logs/",
+        "/logs/nm.log",
+        "/logLevel?log=x&level=DEBUG",
+    ] {
+        let reply = lab.get(path).await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.text().contains("NM_AGENT_LOG"), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,9 @@
 //! Pages for people, and the live page with its files.
 
+use std::collections::BTreeSet;
+
+use records::ExecutionType;
+
 use super::*;
 
 #[tokio::test]
@@ -43,6 +47,49 @@ async fn hostile_texts_are_escaped_on_every_page() {
         assert!(matches!(reply.status, 400 | 404), "{path}");
         assert!(!reply.text().contains("<script"), "{path}");
     }
+}
+
+/// Returns the paths of a page's links.
+fn links(page: &str) -> Vec<String> {
+    let links = page.split("href=\"").skip(1);
+    let links = links.filter_map(|rest| rest.split('"').next());
+    // The live page and the role histories of this lab name containers of another node.
+    let foreign = |link: &str| link == "/" || link.starts_with("/node/roleHistories");
+    let own = links.filter(|link| link.starts_with('/') && !foreign(link));
+    own.map(|link| link.replace("&amp;", "&")).collect()
+}
+
+#[tokio::test]
+async fn every_link_leads_to_a_page_and_every_page_is_linked() {
+    let mut node = busy_node();
+    node.containers[0].execution_type = ExecutionType::Opportunistic;
+    let lab = Lab::start(node).await;
+    fs::write(lab.logs.join("a b&c.log"), "x".repeat(5000)).unwrap();
+    let (mut seen, mut left) = (BTreeSet::new(), vec!["/node".to_owned()]);
+    let mut texts = String::new();
+    while let Some(path) = left.pop() {
+        if seen.insert(path.clone()) {
+            let reply = lab.get(&path).await;
+            assert_eq!(reply.status, 200, "{path}");
+            if reply
+                .header("content-type")
+                .is_some_and(|it| it.starts_with("text/html"))
+            {
+                left.extend(links(&reply.text()));
+                texts += &reply.text();
+            }
+        }
+    }
+    for path in [
+        format!("/node/application/{APP}"),
+        format!("/node/container/{ID}"),
+        format!("/node/containerlogs/{ID}/alice"),
+        format!("/node/containerlogs/{ID}/alice/a%20b%26c.log/?start=-4096"),
+        format!("/node/containerlogs/{ID}/alice/a%20b%26c.log/?start=0"),
+    ] {
+        assert!(seen.contains(&path), "{path} in {seen:?}");
+    }
+    assert!(texts.contains("OPPORTUNISTIC") && texts.contains("RUNNING"));
 }
 
 #[tokio::test]

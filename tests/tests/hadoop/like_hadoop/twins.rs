@@ -27,7 +27,7 @@ pub(super) struct Twin {
     pub(super) am: ScriptedAm,
     pub(super) node: NodeProcess,
     pub(super) rm: ScriptedRm,
-    web_port: i32,
+    pub(super) web_port: i32,
 }
 
 impl Twin {
