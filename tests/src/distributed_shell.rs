@@ -43,6 +43,15 @@ pub struct Job<'a> {
 /// When it cannot be started.
 #[must_use]
 pub fn start(lab: &Lab, name: &str, job: &Job<'_>) -> JobClient {
+    start_with(lab, name, job, &[])
+}
+
+/// Starts a client as [`start`] does, with more of its options.
+///
+/// # Panics
+/// When it cannot be started.
+#[must_use]
+pub fn start_with(lab: &Lab, name: &str, job: &Job<'_>, options: &[&str]) -> JobClient {
     let text = |value: &str| OsString::from(value);
     let mut arguments = vec![text("-jar"), hadoop::jar(ARTIFACT).into_os_string()];
     arguments.extend(["-appname", name, "-shell_command", job.command].map(text));
@@ -61,5 +70,6 @@ pub fn start(lab: &Lab, name: &str, job: &Job<'_>) -> JobClient {
             arguments.extend(["OPPORTUNISTIC", "-promote_opportunistic_after_start"].map(text));
         }
     }
+    arguments.extend(options.iter().map(|option| text(option)));
     JobClient::start(lab, name, CLIENT, arguments)
 }

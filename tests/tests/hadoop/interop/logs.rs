@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tests::cluster::{Cluster, JOB_DEADLINE, STATE_DEADLINE};
+use tests::cluster::{Cluster, JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
-use tests::distributed_shell::ContainerType;
+use tests::distributed_shell::{self, ContainerType, Job};
 use tests::native_shell::NativeShell;
 use tests::rm::RmKind;
 use tests::wait;
@@ -51,16 +51,66 @@ fn expected(container_id: &str) -> String {
 }
 
 #[test]
-fn yarn_logs_prints_what_containers_wrote() {
+fn yarn_logs_prints_what_containers_wrote_also_while_they_run() {
     tests::require!(java, hadoop);
-    let cluster = start_cluster(&RmKind::Hadoop, 4, options());
+    let options = options()
+        .with(
+            "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds",
+            1,
+        )
+        .with("yarn.nodemanager.log-aggregation.debug-enabled", true);
+    let cluster = start_cluster(&RmKind::Hadoop, 4, options);
+    logs_of_a_finished_application(&cluster);
+    logs_of_a_running_application(&cluster);
+}
+
+/// A container writes a file that its application names as rolled, and one that only ends with it.
+fn logs_of_a_running_application(cluster: &Cluster) {
+    let gate = cluster.gate("rolled");
+    let command = format!(
+        "(echo open; echo early > $LOG_DIRS/part.1; {}; echo late > $LOG_DIRS/part.2)",
+        gate.wait_command()
+    );
+    let job = Job {
+        command: &command,
+        containers: 1,
+        memory_mb: SLOT_MB,
+        container_type: ContainerType::Guaranteed,
+    };
+    let pattern = ["-rolling_log_pattern", "part"];
+    let mut shell = distributed_shell::start_with(&cluster.lab, "rolling", &job, &pattern);
+    let id = shell.application_id();
+    let folder = remote_folder(cluster, &id);
+    wait::until("a first upload", STATE_DEADLINE, || {
+        let names = remote_names(&folder);
+        wait::check(names.len() == 1, format!("{names:?}"))
+    });
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &id]);
+    // What is not rolled comes from the node, with no line break of its own behind it. The node has
+    // deleted the other file.
+    assert_eq!(contents(&printed, "stdout"), ["open"], "{printed}");
+    assert!(cluster.node.logs(&id).files("part.1").is_empty());
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    wait_aggregated(&cluster.rm, &id);
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &id]);
+    for (name, content) in [
+        ("part.1", "early\n"),
+        ("part.2", "late\n"),
+        ("stdout", "open\n"),
+    ] {
+        assert_eq!(contents(&printed, name), [content], "{name}: {printed}");
+    }
+}
+
+fn logs_of_a_finished_application(cluster: &Cluster) {
     let mut shell = cluster.submit("logs", COMMAND, 2, ContainerType::Guaranteed);
     let id = shell.application_id();
     shell.assert_succeeds(JOB_DEADLINE);
     wait_aggregated(&cluster.rm, &id);
 
     let node = cluster.node.id().replace(':', "_");
-    assert_eq!(remote_names(&remote_folder(&cluster, &id)), [node]);
+    assert_eq!(remote_names(&remote_folder(cluster, &id)), [node]);
 
     let all = yarn_logs(&cluster.lab, &["-applicationId", &id]);
     let mut outputs = contents(&all, "stdout");
