@@ -5,13 +5,14 @@
 use records::{ContainerExitStatus, ContainerId};
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
-use crate::core::{Asker, Record};
+use crate::core::{Asker, Record, ReinitStage};
 
 /// Writes the line of a record, if it has one.
 pub(crate) fn record(record: &Record) {
     match record {
         Record::Accepted { id, asker } => called("Start Container Request", asker, id),
         Record::StopRequested { id, asker } => called("Stop Container Request", asker, id),
+        Record::Reinit { id, user, stage } => reinitialized(id, user, *stage),
         Record::Completed { completion, user } => {
             if let Some(user) = user {
                 completed(completion, user);
@@ -32,6 +33,19 @@ fn called(operation: &str, asker: &Asker, id: &ContainerId) {
     tracing::info!(
         target: "audit",
         "USER={attempt}\tIP={address}\tOPERATION={operation}\tTARGET=ContainerManageImpl\tRESULT=SUCCESS\tAPPID={application}\tCONTAINERID={id}"
+    );
+}
+
+/// Writes that a container is launched again.
+fn reinitialized(id: &ContainerId, user: &str, stage: ReinitStage) {
+    let application = id.application_id();
+    let stage = match stage {
+        ReinitStage::Started => "Started",
+        ReinitStage::Finished => "Finished",
+    };
+    tracing::info!(
+        target: "audit",
+        "USER={user}\tOPERATION=Container ReInitialization - {stage}\tTARGET=ContainerImpl\tRESULT=SUCCESS\tAPPID={application}\tCONTAINERID={id}"
     );
 }
 

@@ -40,6 +40,7 @@ mod worker_events;
 pub use admit::{Asker, StartOutcome, StartRequest};
 pub use effect::{
     Effect, LaunchOrder, LinkOrder, LocalizationAnswers, LocalizationQuery, LocalizeFor, Record,
+    ReinitStage,
 };
 pub use health::HealthEvent;
 pub use logs::{LogAggregation, LogOrder};

@@ -390,7 +390,7 @@ pub(crate) fn record_metrics(metrics: &Metrics, record: &Record) {
             bytes,
         } => metrics.observe_log_upload(*outcome, *files, *bytes),
         Record::LaunchFailed => metrics.count_launch_failure(),
-        Record::Accepted { .. } | Record::StopRequested { .. } => {}
+        Record::Accepted { .. } | Record::StopRequested { .. } | Record::Reinit { .. } => {}
     }
 }
 

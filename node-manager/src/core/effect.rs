@@ -151,6 +151,15 @@ pub struct LocalizationQuery {
     pub reply: oneshot::Sender<LocalizationAnswers>,
 }
 
+/// Stage of a re-initialization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReinitStage {
+    /// A caller or a failure has asked for it.
+    Started,
+    /// The container is being launched with the launch context that was asked for.
+    Finished,
+}
+
 /// Decision or observation that metrics count or the audit log names.
 #[derive(Clone, Debug)]
 pub enum Record {
@@ -169,6 +178,16 @@ pub enum Record {
         id: ContainerId,
         /// Caller of `stopContainers`.
         asker: Asker,
+    },
+    /// A running container is launched again in its place, after a re-initialization, a restart
+    /// or a rollback.
+    Reinit {
+        /// Id of the container.
+        id: ContainerId,
+        /// User of the container's application.
+        user: Arc<str>,
+        /// Whether this is the beginning or the end of it.
+        stage: ReinitStage,
     },
     /// A container has completed.
     Completed {

@@ -21,7 +21,7 @@ use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
 
 use super::admit::{refusal_to_exception, yarn_exception};
-use super::effect::{Effect, LinkOrder, LocalizeFor};
+use super::effect::{Effect, LinkOrder, LocalizeFor, Record, ReinitStage};
 use super::{Asker, Core, Followups};
 use crate::context_budget::HeldContext;
 use crate::launch_context::LaunchContext;
@@ -139,10 +139,11 @@ impl Core {
             context,
             auto_commit,
         });
+        let user = Arc::clone(&record.user);
+        self.begin_reinit(id, "Container will be Re-initialized.", now);
         if resources.is_empty() {
             self.reinit_localized(id, Vec::new(), now);
         } else {
-            let user = Arc::clone(&record.user);
             self.effects.push(Effect::Localize {
                 id,
                 user,
@@ -174,6 +175,7 @@ impl Core {
             ))
         })?;
         let previous = record.previous.clone();
+        self.begin_reinit(id, "Container will be Restarted.", now);
         self.restart_with(id, next, previous, now)
     }
 
@@ -194,6 +196,7 @@ impl Core {
         let previous = record.and_then(|record| record.previous.clone());
         let previous =
             previous.ok_or_else(|| yarn_exception("Nothing to rollback to !!".to_owned()))?;
+        self.begin_reinit(id, "Container upgrade will be Rolled-back.", now);
         self.restart_with(id, previous, None, now)
     }
 
@@ -228,7 +231,7 @@ impl Core {
     ) -> Result<(), RemoteException> {
         if asker.attempt.application_id != id.application_id() {
             return Err(yarn_exception(format!(
-                "ApplicationMaster not autorized to perform [{operation}] on Container [{id}]!!"
+                "ApplicationMaster not authorized to perform [{operation}] on Container [{id}]!!"
             )));
         }
         let summary = self.scheduler.summary(&id);
@@ -302,11 +305,23 @@ impl Core {
         if let Some(record) = self.containers.get_mut(&id) {
             record.reinit = None;
         }
-        for diagnostics in [
-            diagnostics,
-            "Container aborting re-initialization.. ".to_owned(),
-        ] {
-            self.must_feed(Event::Annotate { id, diagnostics }, now);
+        let reason = diagnostics.trim_end();
+        let diagnostics = format!("Container aborting re-initialization.. {reason}");
+        self.must_feed(Event::Annotate { id, diagnostics }, now);
+    }
+
+    /// Tells diagnostics and audit log that a container will be launched again, in the words of
+    /// Hadoop (`ContainerImpl`: `ReInitializeContainerTransition`, `RollbackContainerTransition`).
+    fn begin_reinit(&mut self, id: ContainerId, diagnostics: &str, now: Now) {
+        self.record_reinit(id, ReinitStage::Started);
+        let diagnostics = diagnostics.to_owned();
+        self.must_feed(Event::Annotate { id, diagnostics }, now);
+    }
+
+    fn record_reinit(&mut self, id: ContainerId, stage: ReinitStage) {
+        if let Some(record) = self.containers.get(&id) {
+            let user = Arc::clone(&record.user);
+            self.record(Record::Reinit { id, user, stage });
         }
     }
 
@@ -338,6 +353,7 @@ impl Core {
             Some(Reinit::Restarting { next, previous }) => {
                 record.previous = previous;
                 self.put_in_force(id, next, followups);
+                self.record_reinit(id, ReinitStage::Finished);
             }
             // A retry: the re-initialization goes on.
             other @ (Some(Reinit::Localizing { .. }) | None) => record.reinit = other,
@@ -349,6 +365,8 @@ impl Core {
         let record = self.containers.get_mut(&id);
         if let Some(previous) = record.and_then(|record| record.previous.take()) {
             self.put_in_force(id, previous, followups);
+            // Hadoop tells no end of it.
+            self.record_reinit(id, ReinitStage::Started);
         }
     }
 

@@ -31,7 +31,10 @@ impl Core {
                 id,
                 purpose: LocalizeFor::Running,
                 diagnostics,
-            } => self.must_feed(Event::Annotate { id, diagnostics }, now),
+            } => {
+                let diagnostics = diagnostics.trim_end().to_owned();
+                self.must_feed(Event::Annotate { id, diagnostics }, now);
+            }
             WorkerEvent::LocalizationFailed {
                 id,
                 purpose: LocalizeFor::Reinit,

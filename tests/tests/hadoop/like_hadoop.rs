@@ -13,6 +13,7 @@ mod heartbeats;
 mod localization;
 pub(crate) mod mask;
 mod refusals;
+mod reinit;
 mod rest;
 mod retries;
 mod servlets;

@@ -61,7 +61,7 @@ pub(super) fn lines_after_end(twin: &Twin, id: ContainerId) -> String {
 }
 
 /// Returns the lines of the audit log with this container's id, from the user on.
-fn lines_of(twin: &Twin, id: ContainerId) -> String {
+pub(super) fn lines_of(twin: &Twin, id: ContainerId) -> String {
     let log = twin.node.process.log();
     let id = id.to_string();
     let lines = log.lines().filter(|line| line.ends_with(&id));

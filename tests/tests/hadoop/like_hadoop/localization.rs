@@ -94,7 +94,7 @@ fn statuses(twins: &mut Twins) {
 }
 
 /// Returns the answer to `getLocalizationStatuses` for one container, resources by name.
-fn localization_statuses(twin: &Twin, number: i64) -> String {
+pub(super) fn localization_statuses(twin: &Twin, number: i64) -> String {
     let request = GetLocalizationStatusesRequestProto {
         container_id: vec![twin.am.attempt().container(number).into()],
     };
@@ -104,6 +104,12 @@ fn localization_statuses(twin: &Twin, number: i64) -> String {
         container
             .localization_statuses
             .sort_by(|a, b| a.resource_key.cmp(&b.resource_key));
+        for status in &mut container.localization_statuses {
+            // A Java node adds its stack.
+            if let Some(text) = &mut status.diagnostics {
+                text.truncate(text.find('\n').unwrap_or(text.len()));
+            }
+        }
     }
     for failed in &mut answer.failed_requests {
         // Java's stack trace.

@@ -80,17 +80,20 @@ impl Twin {
         id
     }
 
-    /// Waits until a container has made this file in its work folder.
-    pub(super) fn wait_work_file(&self, id: ContainerId, name: &str) {
-        let path = self
-            .node
+    /// Returns the work folder of a container.
+    pub(super) fn work_folder(&self, id: ContainerId) -> PathBuf {
+        self.node
             .local_dir()
             .join("usercache")
             .join(current_user())
             .join("appcache")
             .join(id.application_id().to_string())
             .join(id.to_string())
-            .join(name);
+    }
+
+    /// Waits until a container has made this file in its work folder.
+    pub(super) fn wait_work_file(&self, id: ContainerId, name: &str) {
+        let path = self.work_folder(id).join(name);
         wait::until(format!("{name} of {id}"), DEADLINE, || {
             if path.exists() {
                 Ok(())
