@@ -13,9 +13,12 @@
 //! Writes are group-committed: the thread takes everything that has accumulated and commits it as
 //! one transaction. So a burst of changes costs one write to the disk, and a slow disk delays no
 //! caller. A crash loses at most the changes since the last commit. A caller that cannot accept
-//! this stores its record ahead of the effect, or waits with [`StateStore::flush`].
+//! this stores its record ahead of the effect, or waits with [`Commits::when_settled`].
+//!
+//! The file has a version: one that a newer agent wrote is refused. A damaged one can be set aside.
 
 mod pending;
 mod store;
 
-pub use store::{Contents, KeySpace, Records, StateStore, StoreError};
+pub use pending::NotStored;
+pub use store::{Commits, Contents, KeySpace, Records, StateStore, StoreError};

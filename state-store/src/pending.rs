@@ -31,10 +31,48 @@ impl Batch {
     }
 }
 
+/// Called once with the outcome of the changes that it waits for.
+type Settled = Box<dyn FnOnce(Result<(), NotStored>) + Send>;
+
+/// Error of changes whose transaction has failed: a restart will not find them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the node's state cannot be written")]
+pub struct NotStored;
+
+/// Somebody who waits for the changes before it.
+struct Waiter {
+    settled: Settled,
+    /// A transaction that holds changes before it has failed.
+    has_failed: bool,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { has_failed, .. } = self;
+        f.debug_struct("Waiter")
+            .field("has_failed", has_failed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waiter {
+    fn settle(self) {
+        let Self {
+            settled,
+            has_failed,
+        } = self;
+        settled(if has_failed { Err(NotStored) } else { Ok(()) });
+    }
+}
+
 /// State behind the lock.
 #[derive(Debug, Default)]
 struct Changes {
     batch: Batch,
+    /// Waiters for the batch.
+    waiters: Vec<Waiter>,
+    /// Waiters for the transaction being written.
+    written_for: Vec<Waiter>,
     /// Groups of records that have not ended.
     groups: BTreeSet<u64>,
     groups_opened: u64,
@@ -121,6 +159,24 @@ impl Pending {
         }
     }
 
+    /// Calls `settled` once all changes so far are committed or lost: on the writer thread, or at
+    /// once if there are none.
+    pub(crate) fn when_settled(&self, settled: Settled) {
+        let waiter = Waiter {
+            settled,
+            has_failed: false,
+        };
+        let mut changes = self.lock();
+        if !changes.batch.is_empty() {
+            changes.waiters.push(waiter);
+        } else if changes.is_writing {
+            changes.written_for.push(waiter);
+        } else {
+            drop(changes);
+            waiter.settle();
+        }
+    }
+
     /// Makes [`take`](Self::take) return `None` once all changes are taken.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
@@ -138,12 +194,26 @@ impl Pending {
             changes = self.wait(changes);
         }
         changes.is_writing = true;
+        changes.written_for = std::mem::take(&mut changes.waiters);
         Some(std::mem::take(&mut changes.batch))
     }
 
-    /// Ends the transaction that [`take`](Self::take) began.
-    pub(crate) fn written(&self) {
-        self.lock().is_writing = false;
+    /// Ends the transaction that [`take`](Self::take) began, and tells who waited for it.
+    pub(crate) fn written(&self, result: Result<(), NotStored>) {
+        let mut changes = self.lock();
+        changes.is_writing = false;
+        let mut settled = std::mem::take(&mut changes.written_for);
+        if result.is_err() {
+            // Those that wait for later changes may have made some of the lost ones too.
+            let Changes { waiters, .. } = &mut *changes;
+            for waiter in settled.iter_mut().chain(waiters) {
+                waiter.has_failed = true;
+            }
+        }
+        drop(changes);
         self.changed.notify_all();
+        for waiter in settled {
+            waiter.settle();
+        }
     }
 }

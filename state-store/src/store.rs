@@ -14,19 +14,72 @@ use redb::{
 use thiserror::Error;
 use threads::ThreadOwner;
 
-use crate::pending::{Batch, Pending, Space};
+use crate::pending::{Batch, NotStored, Pending, Space};
 
 /// Cache of the database, in bytes: a node's records fit, and they are read only at the start.
 const CACHE_BYTES: usize = 1 << 20;
 
+/// Version of the key spaces together, in the record [`VERSION_KEY`]. A higher one means that an
+/// older agent cannot make sense of them.
+const VERSION: u8 = 1;
+/// Key space of the store's own records.
+const OWN_SPACE: Space = "store";
+const VERSION_KEY: &str = "version";
+
 /// Reason for which the store cannot be used.
 #[derive(Debug, Error)]
-#[error("{operation} the node's state in {}", path.display())]
-pub struct StoreError {
-    operation: &'static str,
-    path: PathBuf,
-    #[source]
-    source: Box<redb::Error>,
+pub enum StoreError {
+    /// A file operation failed, or another process uses the file.
+    #[error("{operation} the node's state in {}", path.display())]
+    File {
+        /// Operation that failed.
+        operation: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause.
+        #[source]
+        source: Box<redb::Error>,
+    },
+    /// A newer agent wrote the file.
+    #[error(
+        "the node's state in {} has version {found}, and this agent reads versions up to \
+         {VERSION}: start the agent that wrote it, or empty the folder once its containers have \
+         ended",
+        path.display()
+    )]
+    Newer {
+        /// Path of the file.
+        path: PathBuf,
+        /// Version of the file.
+        found: u8,
+    },
+}
+
+impl StoreError {
+    /// Returns whether the content of the file is what makes it unusable, so that nothing is lost
+    /// by leaving it out.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        let Self::File { source, .. } = self else {
+            return false;
+        };
+        if let redb::Error::Io(error) = source.as_ref() {
+            // Also what is no database at all, or was cut off.
+            let kind = error.kind();
+            return matches!(
+                kind,
+                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+            );
+        }
+        matches!(
+            source.as_ref(),
+            redb::Error::Corrupted(_)
+                | redb::Error::UpgradeRequired(_)
+                | redb::Error::RepairAborted
+                | redb::Error::TableTypeMismatch { .. }
+                | redb::Error::TableIsMultimap(_)
+        )
+    }
 }
 
 /// Records of one key space, by key.
@@ -67,7 +120,7 @@ impl StateStore {
     /// # Errors
     /// [`StoreError`] when the file cannot be opened, has another format, or is in use.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let failed = |operation: &'static str, source: redb::Error| StoreError {
+        let failed = |operation: &'static str, source: redb::Error| StoreError::File {
             operation,
             path: path.to_path_buf(),
             source: Box::new(source),
@@ -77,7 +130,13 @@ impl StateStore {
             .set_cache_size(CACHE_BYTES)
             .create_file(file)
             .map_err(|error| failed("opening", error.into()))?;
-        let found = read_all(&database).map_err(|error| failed("reading", error))?;
+        let mut found = read_all(&database).map_err(|error| failed("reading", error))?;
+        let own = found.remove(OWN_SPACE).unwrap_or_default();
+        let version = own.get(VERSION_KEY).and_then(|record| record.first());
+        if let Some(found) = version.copied().filter(|version| *version > VERSION) {
+            let path = path.to_path_buf();
+            return Err(StoreError::Newer { path, found });
+        }
         let pending = Arc::new(Pending::default());
         let of_thread = Arc::clone(&pending);
         let owner = ThreadOwner::default();
@@ -87,14 +146,43 @@ impl StateStore {
             })
             .map_err(|error| failed("starting the thread that writes", error.into()))?;
         let thread = Some(thread);
-        Ok(Self {
+        let store = Self {
             writer: Arc::new(Writer {
                 owner,
                 pending,
                 thread,
             }),
             found,
-        })
+        };
+        if version.is_none() {
+            store.key_space(OWN_SPACE).put(VERSION_KEY, vec![VERSION]);
+        }
+        Ok(store)
+    }
+
+    /// Opens the file like [`open`](Self::open). One whose content is damaged is renamed to
+    /// `<name>.damaged-<milliseconds of now>` and replaced by an empty store; the damage is
+    /// returned with it.
+    ///
+    /// # Errors
+    /// [`StoreError`] for any other reason, or when the file cannot be renamed.
+    pub fn open_or_set_aside(
+        path: &Path,
+        now_ms: i64,
+    ) -> Result<(Self, Option<StoreError>), StoreError> {
+        let damage = match Self::open(path) {
+            Ok(store) => return Ok((store, None)),
+            Err(error) if error.is_damage() => error,
+            Err(error) => return Err(error),
+        };
+        let mut aside = path.to_path_buf().into_os_string();
+        aside.push(format!(".damaged-{now_ms}"));
+        std::fs::rename(path, aside).map_err(|error| StoreError::File {
+            operation: "setting aside",
+            path: path.to_path_buf(),
+            source: Box::new(error.into()),
+        })?;
+        Ok((Self::open(path)?, Some(damage)))
     }
 
     /// Takes the records that a key space had when the store was opened. Empty the second time.
@@ -111,9 +199,27 @@ impl StateStore {
         }
     }
 
-    /// Waits until all changes so far are on the disk.
+    /// Waits until all changes so far are on the disk, or their transaction has failed.
     pub fn flush(&self) {
         self.writer.pending.flush();
+    }
+
+    /// Returns a handle that waits for changes without keeping the store from its end.
+    #[must_use]
+    pub fn commits(&self) -> Commits {
+        Commits(Arc::clone(&self.writer.pending))
+    }
+}
+
+/// Waits for commits of a store. Outlives the store, whose last commit is its end.
+#[derive(Clone, Debug)]
+pub struct Commits(Arc<Pending>);
+
+impl Commits {
+    /// Calls `settled` once all changes so far are on the disk, or lost because their transaction
+    /// failed: on the thread that writes, where it must not block, or at once if there are none.
+    pub fn when_settled(&self, settled: impl FnOnce(Result<(), NotStored>) + Send + 'static) {
+        self.0.when_settled(Box::new(settled));
     }
 }
 
@@ -129,6 +235,11 @@ impl KeySpace {
     pub fn put(&self, key: &str, value: Vec<u8>) {
         let key = key.to_owned();
         self.writer.pending.put(self.name, key, Some(value));
+    }
+
+    /// Removes a record.
+    pub fn remove(&self, key: &str) {
+        self.writer.pending.put(self.name, key.to_owned(), None);
     }
 
     /// Removes all records whose key begins with `prefix`.
@@ -217,12 +328,13 @@ fn read_all(database: &Database) -> Result<BTreeMap<String, Contents>, redb::Err
 
 fn write_until_closed(pending: &Pending, database: &Database) {
     while let Some(batch) = pending.take() {
-        if let Err(error) = commit(database, &batch) {
+        let result = commit(database, &batch).map_err(|error| {
             // The changes are lost for a restart; the running parts have their state in memory.
             let records = batch.values.len();
             tracing::error!(%error, records, "the node's state cannot be written");
-        }
-        pending.written();
+            NotStored
+        });
+        pending.written(result);
     }
 }
 

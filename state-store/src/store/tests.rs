@@ -88,6 +88,84 @@ fn a_store_in_use_is_refused() {
     assert!(StateStore::open(&path).is_err());
 }
 
+#[test]
+fn who_waits_is_told_once_the_changes_before_are_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = StateStore::open(&folder.path().join("state.redb")).unwrap();
+    let (told, outcomes) = std::sync::mpsc::channel();
+    for value in 0..10 {
+        store.key_space("one").put("asks", vec![value]);
+        let told = told.clone();
+        store.commits().when_settled(move |outcome| {
+            told.send(outcome).unwrap();
+        });
+    }
+    drop(told);
+    assert_eq!(outcomes.iter().collect::<Vec<_>>(), [Ok(()); 10]);
+}
+
+#[test]
+fn a_failed_transaction_is_told_to_all_that_may_have_lost_something() {
+    let pending = Pending::default();
+    let (told, outcomes) = std::sync::mpsc::channel();
+    let wait = |name: &'static str| {
+        let told = told.clone();
+        pending.when_settled(Box::new(move |outcome| {
+            told.send((name, outcome)).unwrap();
+        }));
+    };
+    wait("nothing to wait for");
+    pending.put("one", "a".to_owned(), Some(vec![1]));
+    wait("its own change");
+    assert!(pending.take().is_some());
+    wait("the transaction under way");
+    pending.put("one", "b".to_owned(), Some(vec![1]));
+    wait("perhaps both");
+    pending.written(Err(NotStored));
+    assert!(pending.take().is_some());
+    pending.put("one", "c".to_owned(), Some(vec![1]));
+    wait("only a later change");
+    pending.written(Ok(()));
+    assert!(pending.take().is_some());
+    pending.written(Ok(()));
+    let lost = Err(NotStored);
+    let expected = [
+        ("nothing to wait for", Ok(())),
+        ("its own change", lost),
+        ("the transaction under way", lost),
+        ("perhaps both", lost),
+        ("only a later change", Ok(())),
+    ];
+    assert_eq!(outcomes.try_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_others_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.redb");
+    std::fs::write(&path, b"something else entirely").unwrap();
+    let (store, damage) = StateStore::open_or_set_aside(&path, 17).unwrap();
+    assert!(damage.is_some_and(|damage| damage.is_damage()));
+    store.key_space("one").put("a", vec![1]);
+    let aside = folder.path().join("state.redb.damaged-17");
+    assert_eq!(std::fs::read(aside).unwrap(), b"something else entirely");
+    // In use.
+    assert!(StateStore::open_or_set_aside(&path, 18).is_err());
+    drop(store);
+    let (store, damage) = StateStore::open_or_set_aside(&path, 19).unwrap();
+    assert!(damage.is_none());
+    store
+        .key_space(OWN_SPACE)
+        .put(VERSION_KEY, vec![VERSION + 1]);
+    drop(store);
+    let error = StateStore::open_or_set_aside(&path, 20).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Newer { found: 2, .. }),
+        "{error}"
+    );
+    assert!(!folder.path().join("state.redb.damaged-20").exists());
+}
+
 /// A change to the store and to the model of it.
 #[derive(Clone, Debug)]
 enum Step {
