@@ -1,0 +1,183 @@
+//! Front, keeper and program, each this test binary in a role that its first argument names. The
+//! children wait at a pipe of the test's folder, so nothing here depends on time.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use keeper::{ExitRecords, Kept, ProcessIdentity, die_with_parent, front, keep};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
+
+const VARIABLE: &str = "KEPT_NAME";
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn main() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let role = arguments.get(1).and_then(|role| role.to_str());
+    let folder = || PathBuf::from(&arguments[2]);
+    match role {
+        Some("front") => {
+            let arguments = [OsString::from("keep"), folder().into()];
+            let status = front("kept-test", arguments, &[Signal::SIGTERM]).unwrap();
+            std::process::exit(status.into());
+        }
+        Some("keep") => {
+            let folder = folder();
+            let arguments = [OsString::from("program"), folder.clone().into()];
+            keep(&Kept {
+                folder: &folder.join("records"),
+                name: "kept-test",
+                arguments: &arguments,
+                variable: VARIABLE,
+            })
+            .unwrap();
+        }
+        Some("program") => program(&folder(), arguments[3].to_str().unwrap()),
+        _ => {
+            statuses_of_children_survive_a_program_that_is_killed();
+            the_front_ends_as_the_program_ends();
+            println!("2 tests of front, keeper and program passed");
+        }
+    }
+}
+
+/// Starts two children that wait for the test, says so, and waits for its own end.
+fn program(folder: &Path, keeper: &str) {
+    die_with_parent(keeper.parse().unwrap()).unwrap();
+    let spawn = |name: &str, script: &str| -> Child {
+        Command::new("sh")
+            .args(["-c", script])
+            .current_dir(folder)
+            .env(VARIABLE, name)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let children = [
+        spawn("seven", "read _ <gate; exit 7"),
+        spawn("killed", "read _ <gate; kill -s KILL $$"),
+    ];
+    let mut text = std::process::id().to_string();
+    for child in &children {
+        text += &format!(" {}", child.id());
+    }
+    fs::write(folder.join("pids.new"), text).unwrap();
+    fs::rename(folder.join("pids.new"), folder.join("pids")).unwrap();
+    // Ends with 143 on SIGTERM, by the default action.
+    let _end = fs::read(folder.join("never"));
+}
+
+/// A front with all that is below it.
+struct Started {
+    folder: tempfile::TempDir,
+    front: Child,
+    program: i32,
+    children: Vec<ProcessIdentity>,
+}
+
+fn start() -> Started {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["gate", "never"] {
+        mkfifo(&folder.path().join(name), Mode::S_IRWXU).unwrap();
+    }
+    let front = Command::new(std::env::current_exe().unwrap())
+        .arg("front")
+        .arg(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pids = until(|| fs::read_to_string(folder.path().join("pids")).ok());
+    let mut pids = pids.split(' ').map(|pid| pid.parse().unwrap());
+    let program = pids.next().unwrap();
+    let children = pids.map(|pid| ProcessIdentity::of(pid).unwrap()).collect();
+    Started {
+        folder,
+        front,
+        program,
+        children,
+    }
+}
+
+fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(value) = attempt() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "the deadline has passed");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits for both statuses; the children are let go when they are known to be the keeper's.
+fn statuses(started: &Started) -> Vec<Option<i32>> {
+    let records = started.folder.path().join("records");
+    let mut records = ExitRecords::read(&records).unwrap();
+    let mut names: Vec<_> = records
+        .left()
+        .iter()
+        .map(|left| left.variable.clone().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["killed", "seven"]);
+    assert_eq!(records.keepers().len(), 1);
+    // Kept open for the second child, which may be late; each reads a line.
+    let mut gate = OpenOptions::new();
+    let gate = gate.read(true).write(true);
+    let mut gate = gate.open(started.folder.path().join("gate")).unwrap();
+    gate.write_all(b"\n\n").unwrap();
+    let status = |records: &mut ExitRecords, child: &ProcessIdentity| {
+        until(|| {
+            records.refresh().unwrap();
+            records.status(child)
+        })
+    };
+    let statuses = started.children.iter();
+    let statuses = statuses.map(|child| Some(status(&mut records, child)));
+    let statuses = statuses.collect();
+    until(|| records.keepers().is_empty().then_some(()));
+    records.delete_finished();
+    let left = ExitRecords::read(&started.folder.path().join("records")).unwrap();
+    assert!(left.left().is_empty());
+    statuses
+}
+
+fn statuses_of_children_survive_a_program_that_is_killed() {
+    // Killed itself; and by the death of its front.
+    for kill_front in [false, true] {
+        let mut started = start();
+        if kill_front {
+            started.front.kill().unwrap();
+        } else {
+            kill(Pid::from_raw(started.program), Signal::SIGKILL).unwrap();
+        }
+        // Its output ends although the keeper lives: nobody who reads a log waits for that.
+        let mut output = started.front.stdout.take().unwrap();
+        output.read_to_end(&mut Vec::new()).unwrap();
+        let status = started.front.wait().unwrap();
+        if !kill_front {
+            assert_eq!(status.code(), Some(137));
+        }
+        until(|| {
+            let records = ExitRecords::read(&started.folder.path().join("records"));
+            (!records.unwrap().left().is_empty()).then_some(())
+        });
+        assert_eq!(statuses(&started), [Some(7), Some(137)]);
+    }
+}
+
+fn the_front_ends_as_the_program_ends() {
+    let mut started = start();
+    let front = i32::try_from(started.front.id()).unwrap();
+    kill(Pid::from_raw(front), Signal::SIGTERM).unwrap();
+    assert_eq!(started.front.wait().unwrap().code(), Some(143));
+    assert_eq!(statuses(&started), [Some(7), Some(137)]);
+}
