@@ -8,6 +8,7 @@
 //!
 //! - `lifecycle`: events of one container, from acceptance to clean-up
 //! - `killing`: kills, from request to SIGKILL
+//! - `recovery`: containers of an earlier run
 //! - `retrying`: further starts of a container whose process failed
 //! - `room`: starts, evictions, sheds
 //! - `waits`: estimates of queue waits
@@ -16,6 +17,7 @@
 mod invariants;
 mod killing;
 mod lifecycle;
+mod recovery;
 mod retrying;
 mod room;
 #[cfg(test)]
@@ -40,6 +42,7 @@ use crate::status;
 use crate::timers::{Timer, Timers};
 use crate::utilization::Amount;
 
+pub use self::recovery::{RecoveredContainer, RecoveredStage};
 use self::room::Change;
 use self::waits::TYPICAL_ASK_AT_FIRST;
 

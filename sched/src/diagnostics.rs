@@ -24,6 +24,11 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
+    /// Returns the diagnostics of an earlier run. The next piece cuts them to the limit.
+    pub(crate) fn recovered(text: String) -> Self {
+        Self { text }
+    }
+
     /// Appends a piece on a line of its own, stamped with local time, and cuts the excess from the
     /// front. An empty piece appends nothing.
     pub(crate) fn push(&mut self, piece: &str, stamp: Stamp) {

@@ -72,7 +72,7 @@ pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, PAUSE_MAX_MS_DEFAULT,
     QUEUE_LENGTH_MAX,
 };
-pub use container_scheduler::ContainerScheduler;
+pub use container_scheduler::{ContainerScheduler, RecoveredContainer, RecoveredStage};
 pub use container_state::{ContainerState, Ending};
 pub use node_load::{
     ClusterNode, LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,

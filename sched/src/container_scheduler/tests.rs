@@ -5,6 +5,7 @@ mod answers;
 mod kills;
 mod pausing;
 mod queueing;
+mod recovery;
 mod retrying;
 mod room;
 mod updates;

@@ -1,0 +1,143 @@
+//! Containers of an earlier run, put back in their places before anything else happens.
+
+use records::{ContainerExitStatus, ExecutionType, MonoMillis, Now};
+
+use super::{ContainerScheduler, Turn};
+use crate::action::{Action, ContainerSpec, Refusal};
+use crate::config::CONTAINERS_MAX;
+use crate::container::Container;
+use crate::container_scheduler::room::Change;
+use crate::container_state::{ContainerState as S, Ending};
+use crate::diagnostics::Diagnostics;
+use crate::timers::Timer;
+
+/// A container of an earlier run of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecoveredContainer {
+    /// Id, size, type and version.
+    pub spec: ContainerSpec,
+    /// How far it has come.
+    pub stage: RecoveredStage,
+    /// Exit status so far: final for a container that is done.
+    pub exit_status: ContainerExitStatus,
+    /// Diagnostics so far, stamped as they were.
+    pub diagnostics: String,
+    /// Time at which the stage was entered. A wait or a pause counts from here.
+    pub since: MonoMillis,
+}
+
+/// How far a container of an earlier run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveredStage {
+    /// Accepted; its resources are still to be localized.
+    Accepted,
+    /// Waits for the node's resources, and has no process.
+    Waiting,
+    /// Its launch was ordered, but it has no process: it is launched in its allocation.
+    Starting,
+    /// Has a process, or had one whose end is reported next.
+    Running,
+    /// Frozen.
+    Paused {
+        /// Memory that its processes hold, in mebibytes.
+        held_mb: u64,
+    },
+    /// Is being killed.
+    Killing,
+    /// Finished.
+    Done(Ending),
+}
+
+impl ContainerScheduler {
+    /// Takes over containers of an earlier run. They get their places, in the queues and in the
+    /// order of starts, in the order given. Nothing is started before all are known.
+    ///
+    /// Orders localizations, ends, and the starts that were ordered before or become possible. A
+    /// container whose process has ended meanwhile is taken over as running, and its end is
+    /// reported by [`crate::Event::Exited`].
+    ///
+    /// # Errors
+    /// A [`Refusal`] for the first container that is known already or is one too many. Those before
+    /// it are taken over.
+    pub fn recover(
+        &mut self,
+        containers: impl IntoIterator<Item = RecoveredContainer>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Refusal> {
+        let mut turn = Turn { now, actions };
+        let mut result = Ok(());
+        for container in containers {
+            result = self.recover_one(container, &mut turn);
+            if result.is_err() {
+                break;
+            }
+        }
+        self.settle(Change::Other, &mut turn);
+        if cfg!(debug_assertions) {
+            self.check_after_event();
+        }
+        result
+    }
+
+    fn recover_one(
+        &mut self,
+        recovered: RecoveredContainer,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refusal> {
+        let RecoveredContainer {
+            spec,
+            stage,
+            exit_status,
+            diagnostics,
+            since,
+        } = recovered;
+        let id = spec.id;
+        if self.containers.contains_key(&id) {
+            return Err(Refusal::AlreadyKnown(id));
+        }
+        if self.containers.len() >= CONTAINERS_MAX {
+            return Err(Refusal::TooManyContainers(self.containers.len()));
+        }
+        let state = match stage {
+            RecoveredStage::Accepted => S::Localizing,
+            RecoveredStage::Waiting => S::Queued {
+                place: self.allocate_place(),
+            },
+            RecoveredStage::Starting => S::Launching {
+                order: self.allocate_place(),
+            },
+            RecoveredStage::Running => S::Running {
+                order: self.allocate_place(),
+            },
+            RecoveredStage::Paused { held_mb } => S::Paused {
+                place: self.allocate_place(),
+                held_mb,
+            },
+            RecoveredStage::Killing => S::Killing { holds_room: true },
+            RecoveredStage::Done(ending) => S::Done(ending),
+        };
+        let mut container = Container::new(spec, since);
+        container.state = state;
+        container.exit_status = exit_status;
+        container.diagnostics = Diagnostics::recovered(diagnostics);
+        self.index.insert(&container.spec, container.state);
+        self.containers.insert(id, container);
+        match stage {
+            RecoveredStage::Accepted => turn.order(Action::Localize(id)),
+            RecoveredStage::Starting => turn.order(Action::Launch(id)),
+            RecoveredStage::Paused { .. }
+                if spec.execution_type == ExecutionType::Opportunistic =>
+            {
+                let end = since + self.config.pause_max_ms;
+                self.timers.set(Timer::PauseEnd(id), end);
+            }
+            RecoveredStage::Killing => self.order_end(id, false, turn),
+            RecoveredStage::Waiting
+            | RecoveredStage::Running
+            | RecoveredStage::Paused { .. }
+            | RecoveredStage::Done(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Containers of an earlier run.
+
+use super::*;
+use crate::container_state::Ending;
+use crate::{RecoveredContainer, RecoveredStage};
+
+fn recovered(spec: ContainerSpec, stage: RecoveredStage, since: u64) -> RecoveredContainer {
+    RecoveredContainer {
+        spec,
+        stage,
+        exit_status: ContainerExitStatus::INVALID,
+        diagnostics: "as it was\n".to_owned(),
+        since: MonoMillis(since),
+    }
+}
+
+fn recover(node: &mut Node, containers: Vec<RecoveredContainer>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let now = node.now;
+    node.scheduler
+        .recover(containers, now, &mut actions)
+        .unwrap();
+    node.scheduler.assert_invariants();
+    actions
+}
+
+#[test]
+fn the_queue_keeps_its_order_and_nothing_starts_before_all_are_known() {
+    let mut node = Node::new(100);
+    node.advance(50_000);
+    let waiting = |number| recovered(opportunistic(number, 50), RecoveredStage::Waiting, 20_000);
+    // The running one comes last, and leaves room for one of the others all the same.
+    let running = recovered(guaranteed(9, 50), RecoveredStage::Running, 10_000);
+    let actions = recover(&mut node, vec![waiting(3), waiting(1), waiting(2), running]);
+    assert_eq!(launched(&actions), [3]);
+    assert_eq!(node.waiting(), [1, 2]);
+    let waited = actions.iter().find_map(|action| {
+        if let Action::Note(Note::Started { queue_wait_ms, .. }) = action {
+            Some(*queue_wait_ms)
+        } else {
+            None
+        }
+    });
+    assert_eq!(
+        waited,
+        Some(30_000),
+        "the wait counts from before the restart"
+    );
+    node.feed(Event::Launched(id(3)));
+    assert_eq!(launched(&node.exit(9, 0)), [1]);
+}
+
+#[test]
+fn the_container_that_started_last_is_still_evicted_first() {
+    let mut node = Node::new(100);
+    let running = |number| recovered(opportunistic(number, 50), RecoveredStage::Running, 0);
+    recover(&mut node, vec![running(2), running(1)]);
+    assert_eq!(evicted(&node.arrive(guaranteed(3, 50))), [1]);
+}
+
+#[test]
+fn a_frozen_container_stays_frozen_until_the_end_of_its_pause() {
+    let mut node = Node::new(100);
+    node.advance(200_000);
+    let frozen = RecoveredStage::Paused { held_mb: 50 };
+    let actions = recover(
+        &mut node,
+        vec![
+            recovered(guaranteed(1, 80), RecoveredStage::Running, 0),
+            recovered(opportunistic(2, 50), frozen, 100_000),
+        ],
+    );
+    assert!(actions.is_empty(), "{actions:?}");
+    assert_eq!(node.scheduler.frozen_memory_mb(), 50);
+    let end = MonoMillis(100_000 + CONFIG.pause_max_ms);
+    assert_eq!(node.scheduler.next_deadline(), Some(end));
+    assert!(node.exit(1, 0).contains(&Action::Resume(id(2))));
+}
+
+#[test]
+fn what_was_begun_is_taken_up_again_and_what_is_done_stays_done() {
+    let mut node = Node::new(100);
+    let mut done = recovered(guaranteed(3, 10), RecoveredStage::Done(Ending::Failed), 0);
+    done.exit_status = ContainerExitStatus(3);
+    let actions = recover(
+        &mut node,
+        vec![
+            recovered(guaranteed(1, 10), RecoveredStage::Accepted, 0),
+            recovered(guaranteed(2, 100), RecoveredStage::Killing, 0),
+            done,
+        ],
+    );
+    assert_eq!(actions, [Action::Localize(id(1)), Action::Terminate(id(2))]);
+    assert_eq!(node.scheduler.allocated(), Resource::new(100, 1));
+    let view = node.view(3);
+    assert_eq!(view.exit_status, ContainerExitStatus(3));
+    assert_eq!(view.diagnostics, "as it was\n");
+    assert_eq!(node.state(3), ContainerState::Done(Ending::Failed));
+    let again = recovered(guaranteed(3, 10), RecoveredStage::Running, 0);
+    let refused = node.scheduler.recover([again], node.now, &mut Vec::new());
+    assert_eq!(refused, Err(Refusal::AlreadyKnown(id(3))));
+}
+
+#[test]
+fn a_container_that_was_about_to_start_keeps_its_allocation() {
+    let mut node = Node::new(100);
+    let actions = recover(
+        &mut node,
+        vec![
+            recovered(opportunistic(1, 60), RecoveredStage::Starting, 0),
+            recovered(
+                opportunistic(2, 60),
+                RecoveredStage::Paused { held_mb: 0 },
+                0,
+            ),
+        ],
+    );
+    assert_eq!(launched(&actions), [1]);
+    assert_eq!(node.waiting(), [2]);
+}
