@@ -47,6 +47,7 @@ pub(super) const BEGIN_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) struct Cache {
     files_per_directory: u32,
+    first_id: u64,
     scopes: BTreeMap<Scope, ScopeIndex>,
     entries: BTreeMap<EntryId, Entry>,
     requests: BTreeMap<RequestId, Request>,
@@ -57,10 +58,12 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Returns an empty index; `files_per_directory` and `shared_threads` as configured.
-    pub(super) fn new(files_per_directory: u32, shared_threads: usize) -> Self {
+    /// Returns an empty index whose resources have numbers from `first_id` on;
+    /// `files_per_directory` and `shared_threads` as configured.
+    pub(super) fn new(files_per_directory: u32, shared_threads: usize, first_id: u64) -> Self {
         Self {
             files_per_directory,
+            first_id,
             scopes: BTreeMap::new(),
             entries: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -133,7 +136,8 @@ impl Cache {
                 continue;
             }
             let wanted = &item.wanted;
-            let index = self.scopes.entry(wanted.scope.clone()).or_default();
+            let index = self.scopes.entry(wanted.scope.clone());
+            let index = index.or_insert_with(|| ScopeIndex::new(self.first_id));
             let entry_id = *index.entries.entry(wanted.key()).or_insert_with(|| {
                 self.tick += 1;
                 EntryId(self.tick)

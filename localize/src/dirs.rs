@@ -19,10 +19,14 @@ use super::deletion::Deletion;
 use super::disk::{Disk, choose, free_bytes, make_on_all, pick_weighted, pick_with_room};
 use super::disk_checks::{Checks, DiskPlaces};
 use super::disk_health::{Condition, DirKind, DiskHealth, DisksReport};
+use super::earlier::Needed;
 use super::error::DirsError;
 use super::layout::{self, Step};
 use super::user_name::UserName;
 use dir_handle::DirHandle;
+
+/// Lowest number of a resource (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
+const FIRST_RESOURCE: u64 = 10;
 
 /// The local and log directories. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -36,6 +40,8 @@ struct Inner {
     /// or to set the pointer.
     view: RwLock<Arc<View>>,
     log_dir_permissions: u32,
+    /// Lowest number of a resource in the caches.
+    first_resource: u64,
 }
 
 /// The directories at one moment.
@@ -155,13 +161,42 @@ impl NodeDirs {
         health: Option<DiskHealthConfig>,
         now: EpochMillis,
     ) -> Result<StartedDirs, DirsError> {
+        Self::open_each(config, health, now, None)
+    }
+
+    /// Opens the directories like [`Self::start`], for a node that recovers containers: what they
+    /// need stays where it is, and everything else of an earlier run is returned for deletion.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_again(
+        config: &DirsConfig,
+        health: Option<DiskHealthConfig>,
+        now: EpochMillis,
+        needed: Needed,
+    ) -> Result<StartedDirs, DirsError> {
+        Self::open_each(config, health, now, Some(Arc::new(needed)))
+    }
+
+    fn open_each(
+        config: &DirsConfig,
+        health: Option<DiskHealthConfig>,
+        now: EpochMillis,
+        needed: Option<Arc<Needed>>,
+    ) -> Result<StartedDirs, DirsError> {
+        let first_resource = match &needed {
+            None => FIRST_RESOURCE,
+            // Beyond those of every earlier run, whose folders may stay.
+            Some(_) => u64::try_from(now.0).unwrap_or(0).max(FIRST_RESOURCE),
+        };
         let view = View {
             health: DiskHealth::new(health, &config.local_dirs, &config.log_dirs),
-            places: DiskPlaces::new(config),
+            places: DiskPlaces::new(config, needed),
         };
         let inner = Arc::new(Inner {
             view: RwLock::new(Arc::new(view)),
             log_dir_permissions: config.log_dir_permissions,
+            first_resource,
         });
         let dirs = Self { inner };
         let mut checks = Checks::default();
@@ -309,6 +344,16 @@ impl NodeDirs {
         let view = self.view();
         let paths = view.health.paths(DirKind::Local);
         paths.map(Path::to_path_buf).collect()
+    }
+
+    /// Returns the directories of a kind whose files are read and removed.
+    pub(super) fn readable(&self, kind: DirKind) -> Vec<Arc<Disk>> {
+        self.view().readable(kind)
+    }
+
+    /// Returns the lowest number that a resource may have in a cache.
+    pub(super) fn first_resource(&self) -> u64 {
+        self.inner.first_resource
     }
 
     /// Returns a local directory by its index, as long as its files can be read.

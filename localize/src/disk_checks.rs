@@ -22,6 +22,7 @@ use super::deletion::{Deletion, DeletionService};
 use super::dirs::{DiskChecks, NodeDirs, View};
 use super::disk::Disk;
 use super::disk_health::{DirKind, DisksReport};
+use super::earlier::Needed;
 use super::error::DirsError;
 use super::start;
 use crate::config::DirsConfig;
@@ -46,16 +47,19 @@ pub(super) struct DiskPlace {
     pub(super) disk: Option<Arc<Disk>>,
     /// Whether the directory was open at any time, so that folders in it are not of an earlier run.
     pub(super) was_open: bool,
+    /// What must stay of an earlier run; `None`: nothing.
+    pub(super) needed: Option<Arc<Needed>>,
 }
 
 impl DiskPlaces {
     /// Returns the configured directories before they are opened.
-    pub(super) fn new(config: &DirsConfig) -> Self {
+    pub(super) fn new(config: &DirsConfig, needed: Option<Arc<Needed>>) -> Self {
         let closed = |paths: &[PathBuf]| {
             let closed = |path: &PathBuf| DiskPlace {
                 path: path.clone(),
                 disk: None,
                 was_open: false,
+                needed: needed.clone(),
             };
             paths.iter().map(closed).collect()
         };

@@ -140,7 +140,11 @@ impl Localizer {
     ) -> io::Result<(Self, LocalizerThreads)> {
         let threads = usize::try_from(config.fetch_thread_count).unwrap_or(usize::MAX);
         let state = State {
-            cache: Cache::new(config.max_files_per_directory, threads),
+            cache: Cache::new(
+                config.max_files_per_directory,
+                threads,
+                dirs.first_resource(),
+            ),
             replies: BTreeMap::new(),
             is_stopping: false,
         };

@@ -18,6 +18,7 @@ use super::deletion::Deletion;
 use super::disk::Disk;
 use super::disk_checks::{DiskPlace, Probed};
 use super::disk_health::DirKind;
+use super::earlier::{Needed, not_needed};
 use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
 use dir_handle::{Access, DirHandle, DiskSpace};
 
@@ -67,7 +68,11 @@ fn check(
         }),
     };
     if !place.was_open {
-        mark_for_deletion(&disk, kind, now, leftovers).map_err(failed("clean up"))?;
+        let needed = place.needed.as_deref();
+        mark_for_deletion(&disk, (kind, needed), now, leftovers).map_err(failed("clean up"))?;
+        if let (DirKind::Local, Some(needed)) = (kind, needed) {
+            leftovers.extend(not_needed(&disk, needed));
+        }
     }
     if kind == DirKind::Local {
         for (name, mode) in FOLDERS {
@@ -123,11 +128,19 @@ fn is_ours(kind: DirKind, name: &str) -> bool {
     }
 }
 
+/// Returns whether a folder of an earlier run stays, with what somebody needs in it.
+fn stays(kind: DirKind, needed: &Needed, name: &str) -> bool {
+    match kind {
+        DirKind::Local => name != NM_PRIVATE,
+        DirKind::Log => needed.has_logs_of(name),
+    }
+}
+
 /// Renames the folders that an earlier run made and lists them, and those that an earlier start
 /// renamed, for deletion.
 fn mark_for_deletion(
     disk: &Arc<Disk>,
-    kind: DirKind,
+    (kind, needed): (DirKind, Option<&Needed>),
     now: EpochMillis,
     leftovers: &mut Vec<Deletion>,
 ) -> io::Result<()> {
@@ -136,7 +149,8 @@ fn mark_for_deletion(
         let Some(name) = OsStr::to_str(&name) else {
             continue;
         };
-        let marked = if is_ours(kind, name) {
+        let stays = needed.is_some_and(|needed| stays(kind, needed, name));
+        let marked = if is_ours(kind, name) && !stays {
             let marked = format!("{name}{DELETION_MARK}{}", now.0);
             disk.root.rename(name, &disk.root, &marked)?;
             marked
@@ -179,6 +193,7 @@ mod tests {
             path: path.to_owned(),
             disk: None,
             was_open: false,
+            needed: None,
         }
     }
 
@@ -260,6 +275,7 @@ mod tests {
         let known = DiskPlace {
             disk: Some(disk.clone()),
             was_open: true,
+            needed: None,
             ..place(&path)
         };
         fs::create_dir(path.join("usercache/joe")).unwrap();

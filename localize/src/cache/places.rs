@@ -7,9 +7,6 @@ use super::super::shard::Shards;
 use super::Cache;
 use super::values::{CacheKey, EntryId, Place, Wanted};
 
-/// First id of a cache (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
-pub(super) const FIRST_ID: u64 = 10;
-
 /// Index of one cache, with the next resource number.
 #[derive(Debug)]
 pub(super) struct ScopeIndex {
@@ -19,10 +16,11 @@ pub(super) struct ScopeIndex {
     pub(super) shards: BTreeMap<usize, Shards>,
 }
 
-impl Default for ScopeIndex {
-    fn default() -> Self {
+impl ScopeIndex {
+    /// Returns an empty index whose resources have numbers from `first_id` on.
+    pub(super) fn new(first_id: u64) -> Self {
         Self {
-            next_id: FIRST_ID,
+            next_id: first_id,
             entries: BTreeMap::new(),
             shards: BTreeMap::new(),
         }
@@ -35,7 +33,8 @@ impl Cache {
     pub(in super::super) fn take_place(&mut self, entry: EntryId, disk: usize) -> Option<Place> {
         let limit = self.files_per_directory;
         let entry = self.entries.get(&entry)?;
-        let index = self.scopes.entry(entry.scope.clone()).or_default();
+        let index = self.scopes.entry(entry.scope.clone());
+        let index = index.or_insert_with(|| ScopeIndex::new(self.first_id));
         let id = index.next_id;
         index.next_id += 1;
         let shard = match entry.scope {

@@ -5,8 +5,9 @@ mod sequences;
 use super::super::resource::{
     LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
 };
-use super::places::FIRST_ID;
 use super::*;
+
+const FIRST_ID: u64 = 10;
 
 fn container(n: i64) -> ContainerId {
     format!("container_1700000000000_0007_01_{n:06}")
@@ -134,7 +135,7 @@ impl Cache {
 
 #[test]
 fn two_containers_share_one_download() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     let entry = plan.downloads[0].entry;
     let (second, plan) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
@@ -166,7 +167,7 @@ fn two_containers_share_one_download() {
 
 #[test]
 fn caches_of_users_and_applications_are_apart() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let other = Scope::Private("ann".parse().unwrap());
     for scope in [Scope::Public, private(), other, application()] {
         let (_, plan) = begin(&mut cache, 1, &scope, &["/a"]);
@@ -178,7 +179,7 @@ fn caches_of_users_and_applications_are_apart() {
 
 #[test]
 fn time_and_type_are_part_of_what_a_resource_is() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let mut all = vec![wanted(&Scope::Public, "/a"); 4];
     Arc::make_mut(&mut all[1].spec).timestamp_ms = 2;
     Arc::make_mut(&mut all[2].spec).kind = ResourceKind::Pattern(None);
@@ -190,7 +191,7 @@ fn time_and_type_are_part_of_what_a_resource_is() {
 
 #[test]
 fn two_links_to_one_resource_are_both_completed() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/a"]);
     assert_eq!(plan.downloads.len(), 1);
     let finished = succeed(&mut cache, plan.downloads[0].entry, 5);
@@ -199,7 +200,7 @@ fn two_links_to_one_resource_are_both_completed() {
 
 #[test]
 fn a_failure_wakes_all_waiters_and_the_next_one_tries_again() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     let (second, _) = begin(&mut cache, 2, &Scope::Public, &["/a"]);
     let finished = finish(&mut cache, plan.downloads[0].entry, Err(failure()));
@@ -216,7 +217,7 @@ fn a_failure_wakes_all_waiters_and_the_next_one_tries_again() {
 
 #[test]
 fn after_a_failure_the_container_waits_for_nothing_else() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     finish(&mut cache, plan.downloads[0].entry, Err(failure()));
     assert!(plan.downloads[1].progress.is_given_up());
@@ -235,7 +236,7 @@ fn after_a_failure_the_container_waits_for_nothing_else() {
 
 #[test]
 fn status_tells_what_is_there_and_why_something_is_not() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     succeed(&mut cache, plan.downloads[1].entry, 5);
     finish(&mut cache, plan.downloads[0].entry, Err(failure()));
@@ -250,7 +251,7 @@ fn status_tells_what_is_there_and_why_something_is_not() {
 
 #[test]
 fn a_cancelled_download_is_given_up_unless_another_waits() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (first, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     begin(&mut cache, 2, &Scope::Public, &["/b"]);
     assert_eq!(cache.release(container(1)), [first]);
@@ -263,7 +264,7 @@ fn a_cancelled_download_is_given_up_unless_another_waits() {
 
 #[test]
 fn a_request_cancelled_before_it_began_begins_nothing() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let all = vec![wanted(&Scope::Public, "/a")];
     let request = cache.register(container(1), joe(), all);
     assert_eq!(cache.release(container(1)), [request]);
@@ -273,7 +274,7 @@ fn a_request_cancelled_before_it_began_begins_nothing() {
 
 #[test]
 fn what_is_missing_on_the_disk_is_downloaded_again() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     succeed(&mut cache, plan.downloads[0].entry, 5);
     let all = vec![wanted(&Scope::Public, "/a")];
@@ -293,7 +294,7 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
 
 #[test]
 fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     for (n, path) in [(1, "/a"), (2, "/b"), (3, "/c"), (4, "/d")] {
         let (_, plan) = begin(&mut cache, n, &private(), &[path]);
         succeed(&mut cache, plan.downloads[0].entry, 10);
@@ -314,7 +315,7 @@ fn the_least_recently_used_of_what_nobody_uses_is_evicted_down_to_the_target() {
 
 #[test]
 fn resources_of_applications_neither_count_nor_go() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (_, plan) = begin(&mut cache, 1, &application(), &["/a"]);
     succeed(&mut cache, plan.downloads[0].entry, 1 << 40);
     cache.release(container(1));
@@ -327,7 +328,7 @@ fn resources_of_applications_neither_count_nor_go() {
 
 #[test]
 fn the_end_of_an_application_cancels_its_containers() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (request, plan) = begin(&mut cache, 1, &application(), &["/a"]);
     let id = container(1).application_id();
     assert_eq!(cache.remove_application(&application(), id), [request]);
@@ -348,7 +349,7 @@ fn the_end_of_an_application_cancels_its_containers() {
 
 #[test]
 fn a_large_request_is_begun_in_parts_and_completed_once() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let many = (0..BEGIN_MAX + 1).map(|n| wanted(&Scope::Public, &format!("/{n}")));
     let request = cache.register(container(1), joe(), many.collect());
     assert!(cache.begin(request, &[]).is_partial);
@@ -372,7 +373,7 @@ fn a_large_request_is_begun_in_parts_and_completed_once() {
 #[test]
 fn the_steps_of_a_large_request_cost_as_much_as_their_resources() {
     const RESOURCES: usize = 100_000;
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let many = (0..RESOURCES).map(|n| wanted(&Scope::Public, &format!("/{n}")));
     let request = cache.register(container(1), joe(), many.collect());
     while cache.begin(request, &[]).is_partial {}
@@ -387,7 +388,7 @@ fn the_steps_of_a_large_request_cost_as_much_as_their_resources() {
 
 #[test]
 fn a_download_without_progress_fails_with_its_source_and_its_thread_counts_until_it_ends() {
-    let mut cache = Cache::new(8192, 100);
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
     let (request, plan) = begin(&mut cache, 1, &private(), &["/slow", "/hangs"]);
     let check = |cache: &mut Cache, now_ms| {
         plan.downloads[0].progress.count_step();
@@ -413,7 +414,7 @@ fn a_download_without_progress_fails_with_its_source_and_its_thread_counts_until
 
 #[test]
 fn folders_are_shared_out_by_disk_and_only_in_caches_of_many_applications() {
-    let mut cache = Cache::new(37, 100);
+    let mut cache = Cache::new(37, 100, FIRST_ID);
     let paths = ["/a", "/b", "/c", "/d"];
     let (_, plan) = begin(&mut cache, 1, &private(), &paths);
     let shard = |cache: &mut Cache, n: usize, disk| {

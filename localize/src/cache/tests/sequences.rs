@@ -33,7 +33,7 @@ proptest! {
     /// Asserts that each request is answered exactly once: complete, failed or cancelled.
     #[test]
     fn every_request_ends_once(steps in prop::collection::vec(step(), 0..60)) {
-        let mut cache = Cache::new(37, 1);
+        let mut cache = Cache::new(37, 1, FIRST_ID);
         let mut registered = Vec::new();
         let mut downloads: Vec<Download> = Vec::new();
         let mut ended = BTreeSet::new();

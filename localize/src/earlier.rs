@@ -1,0 +1,262 @@
+//! Folders of an earlier run, of which recovered applications and containers still need some.
+//!
+//! Nothing is renamed here: running containers have paths. What no record names is returned for
+//! deletion, by handle and without following links, like every deletion.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dir_handle::{DirHandle, FileKind};
+use records::{ApplicationId, ContainerId};
+
+use super::deletion::Deletion;
+use super::dirs::{ContainerDirs, ContainerFolder, NodeDirs};
+use super::disk::Disk;
+use super::disk_health::DirKind;
+use super::layout::{self, APP_CACHE, FILE_CACHE, USER_CACHE};
+use super::user_name::UserName;
+
+/// Levels of numbered sub-directories in a cache: each has 36 times as many as the one before.
+const SHARD_LEVELS_MAX: usize = 6;
+
+/// What an earlier run has left that must stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// Applications whose folders and logs stay.
+    pub applications: BTreeSet<ApplicationId>,
+    /// Containers whose work folders stay.
+    pub containers: BTreeSet<ContainerId>,
+    /// Paths of localized resources that containers have links to.
+    pub resources: BTreeSet<PathBuf>,
+}
+
+impl Needed {
+    /// Returns whether an application's log folder stays.
+    pub(super) fn has_logs_of(&self, name: &str) -> bool {
+        name.parse().is_ok_and(|id| self.applications.contains(&id))
+    }
+
+    fn has_resource_in(&self, folder: &Path) -> bool {
+        let mut from = self.resources.range(folder.to_path_buf()..);
+        from.next().is_some_and(|path| path.starts_with(folder))
+    }
+}
+
+/// Lists the folders below a local directory that nobody needs.
+pub(super) fn not_needed(disk: &Arc<Disk>, needed: &Needed) -> Vec<Deletion> {
+    let mut found = Search {
+        disk,
+        needed,
+        deletions: Vec::new(),
+    };
+    found.cache(vec![FILE_CACHE.to_owned()], 0);
+    for user in found.names(&[USER_CACHE.to_owned()]) {
+        let folder = vec![USER_CACHE.to_owned(), user];
+        let below = |name: &str| [folder.as_slice(), &[name.to_owned()]].concat();
+        found.cache(below(FILE_CACHE), 0);
+        found.applications(&below(APP_CACHE));
+    }
+    found.deletions
+}
+
+struct Search<'a> {
+    disk: &'a Arc<Disk>,
+    needed: &'a Needed,
+    deletions: Vec<Deletion>,
+}
+
+impl Search<'_> {
+    /// Names in a folder; none if it cannot be listed, as when it does not exist.
+    fn names(&self, folder: &[String]) -> Vec<String> {
+        let opened = self.disk.root.open_all(folder);
+        let names = opened.and_then(|folder| names_of(&folder));
+        names.unwrap_or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                let path = self.path(folder);
+                tracing::warn!(path = %path.display(), %error, "folders of an earlier run cannot be listed");
+            }
+            Vec::new()
+        })
+    }
+
+    fn path(&self, names: &[String]) -> PathBuf {
+        let mut path = self.disk.path.clone();
+        path.extend(names);
+        path
+    }
+
+    fn delete(&mut self, names: Vec<String>) {
+        self.deletions.push(Deletion::new(self.disk.clone(), names));
+    }
+
+    fn applications(&mut self, folder: &[String]) {
+        for name in self.names(folder) {
+            let application = [folder, std::slice::from_ref(&name)].concat();
+            let id: Option<ApplicationId> = name.parse().ok();
+            if !id.is_some_and(|id| self.needed.applications.contains(&id)) {
+                self.delete(application);
+                continue;
+            }
+            for name in self.names(&application) {
+                let id: Result<ContainerId, _> = name.parse();
+                if id.is_ok_and(|id| !self.needed.containers.contains(&id)) {
+                    self.delete([application.as_slice(), &[name]].concat());
+                }
+            }
+        }
+    }
+
+    /// Looks at the resources of a cache. Its sub-directories have names of one character, its
+    /// resources those of two or more.
+    fn cache(&mut self, folder: Vec<String>, level: usize) {
+        for name in self.names(&folder) {
+            let is_shard = name.len() == 1;
+            let inside = [folder.as_slice(), std::slice::from_ref(&name)].concat();
+            if is_shard && level < SHARD_LEVELS_MAX {
+                self.cache(inside, level + 1);
+            } else if !self.needed.has_resource_in(&self.path(&inside)) {
+                self.delete(inside);
+            }
+        }
+    }
+}
+
+fn names_of(folder: &DirHandle) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for name in folder.names()? {
+        let name = name?;
+        // Nothing of ours has another name.
+        let Some(name) = OsStr::to_str(&name) else {
+            continue;
+        };
+        if folder.kind(name)? == Some(FileKind::Directory) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+impl NodeDirs {
+    /// Finds the folders that an earlier run made for a container, by the paths of its work folder
+    /// and its log folder. `None` if either is on a directory that is not used any more.
+    #[must_use]
+    pub fn find_container_dirs(
+        &self,
+        container: &ContainerId,
+        user: &UserName,
+        (work_dir, log_dir): (&Path, &Path),
+    ) -> Option<ContainerDirs> {
+        let work = layout::names(layout::work_steps(user, container));
+        let logs = layout::names(layout::log_steps(container, 0));
+        let folder = |disks: &[Arc<Disk>], names: &[String], path: &Path| {
+            let below: PathBuf = names.iter().collect();
+            let disk = disks.iter().find(|disk| disk.path.join(&below) == path)?;
+            Some(ContainerFolder::new(
+                Arc::clone(&disk.root),
+                &disk.path,
+                below,
+            ))
+        };
+        let on_all = |disks: &[Arc<Disk>], names: &[String]| {
+            let below: PathBuf = names.iter().collect();
+            disks.iter().map(|disk| disk.path.join(&below)).collect()
+        };
+        let local_disks = self.readable(DirKind::Local);
+        let log_disks = self.readable(DirKind::Log);
+        Some(ContainerDirs {
+            work_dir: folder(&local_disks, &work, work_dir)?,
+            log_dir: folder(&log_disks, &logs, log_dir)?,
+            local_dirs: on_all(&local_disks, &work[..work.len() - 1]),
+            local_user_dirs: on_all(&local_disks, &work[..work.len() - 3]),
+            log_dirs: on_all(&log_disks, &logs),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use records::EpochMillis;
+    use test_support::ids::container;
+
+    use super::*;
+    use crate::config::DirsConfig;
+
+    fn config(root: &Path) -> DirsConfig {
+        DirsConfig {
+            local_dirs: vec![root.join("local")],
+            log_dirs: vec![root.join("logs")],
+            log_dir_permissions: 0o710,
+        }
+    }
+
+    fn deleted(deletions: &[Deletion], root: &Path) -> Vec<String> {
+        let mut names: Vec<_> = deletions
+            .iter()
+            .map(|deletion| {
+                let path = deletion.path();
+                let path = path.strip_prefix(root).unwrap();
+                path.to_str().unwrap().to_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_a_recovered_container_needs_stays_and_the_rest_goes() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let user: UserName = "joe".parse().unwrap();
+        let started = NodeDirs::start(&config(root), None, EpochMillis(1)).unwrap();
+        let (kept, gone) = (container(1), container(2));
+        let dirs = started.dirs.create_container_dirs(&kept, &user).unwrap();
+        started.dirs.create_container_dirs(&gone, &user).unwrap();
+        let app = kept.application_id();
+        let appcache = format!("local/usercache/joe/appcache/{app}");
+        for folder in [
+            "local/filecache/10",
+            "local/filecache/0/11",
+            "local/filecache/0/12_tmp",
+            "local/usercache/joe/filecache/10",
+            "local/usercache/joe/appcache/application_9_0009/x",
+            &format!("{appcache}/filecache/10"),
+            "logs/application_9_0009",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let needed = Needed {
+            applications: [app].into(),
+            containers: [kept].into(),
+            resources: [root.join("local/filecache/0/11/job.jar")].into(),
+        };
+        let again = NodeDirs::start_again(&config(root), None, EpochMillis(7), needed).unwrap();
+        assert_eq!(
+            deleted(&again.leftovers, root),
+            [
+                "local/filecache/0/12_tmp",
+                "local/filecache/10",
+                "local/nmPrivate_DEL_7",
+                "local/usercache/joe/appcache/application_9_0009",
+                &format!("{appcache}/{gone}"),
+                "local/usercache/joe/filecache/10",
+                "logs/application_9_0009_DEL_7",
+            ]
+        );
+        let (work, log) = (dirs.work_dir.path(), dirs.log_dir.path());
+        let found = again.dirs.find_container_dirs(&kept, &user, (work, log));
+        let found = found.unwrap();
+        assert!(found.work_dir.open().is_ok() && found.log_dir.open().is_ok());
+        assert_eq!(found.local_dirs, dirs.local_dirs);
+        assert_eq!(found.local_user_dirs, dirs.local_user_dirs);
+        assert_eq!(found.log_dirs, dirs.log_dirs);
+        let elsewhere = again
+            .dirs
+            .find_container_dirs(&kept, &user, (Path::new("/tmp"), log));
+        assert!(elsewhere.is_none());
+    }
+}
