@@ -33,6 +33,7 @@ mod outbox;
 mod owner;
 mod state;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,7 +86,8 @@ pub struct Offer {
 }
 
 impl Isolation {
-    /// Opens the place for containers, ends what an earlier run left there, and starts the threads.
+    /// Opens the place for containers, ends what an earlier run left there except the containers
+    /// in `kept`, and starts the threads.
     /// Without a handle the agent goes on with process groups, and [`Availability`] says why.
     ///
     /// # Errors
@@ -93,11 +95,12 @@ impl Isolation {
     pub fn start(
         config: &CgroupConfig,
         offer: Offer,
+        kept: &BTreeSet<ContainerId>,
         events: mpsc::Sender<IsolationEvent>,
     ) -> io::Result<(Option<Self>, Availability)> {
         let opened = open(config, &layout(config)).and_then(|root| {
-            let guaranteed = class(&root, "guaranteed")?;
-            let opportunistic = class(&root, "opportunistic")?;
+            let guaranteed = class(&root, "guaranteed", kept)?;
+            let opportunistic = class(&root, "opportunistic", kept)?;
             Ok(Places {
                 root,
                 guaranteed,
@@ -120,7 +123,8 @@ impl Isolation {
         // No container has been announced yet: those that exist are of an earlier run, and were not
         // gone in time.
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
-            for group in places.class(class).children().unwrap_or_default() {
+            let groups = places.class(class).children().unwrap_or_default();
+            for group in groups.into_iter().filter(|group| !is_kept(group, kept)) {
                 leftovers.leave(group);
             }
         }
@@ -131,6 +135,14 @@ impl Isolation {
             leftovers,
         };
         Ok((Some(isolation), availability))
+    }
+
+    /// Takes over the cgroup of an earlier agent's container, whose processes run or are frozen.
+    pub fn adopt(&self, spec: ContainerSpec) {
+        let limits = self.rules.container(&spec);
+        self.mailbox.tell(Event::Announced(spec));
+        self.mailbox.tell(Event::Created(spec, limits));
+        self.started(&spec);
     }
 
     /// Announces a container whose launch is about to be queued.
@@ -258,10 +270,23 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
     }
 }
 
-/// Opens the cgroup of a class, without containers and limits of an earlier run.
-fn class(root: &Root, name: &str) -> Result<Parent, Unusable> {
+/// Returns whether a cgroup is that of a container that outlived its agent.
+fn is_kept(group: &Cgroup, kept: &BTreeSet<ContainerId>) -> bool {
+    let paths = group.paths();
+    let name = paths.first().and_then(|path| path.file_name()?.to_str());
+    let id = name.and_then(|name| name.parse().ok());
+    id.is_some_and(|id| kept.contains(&id))
+}
+
+/// Opens the cgroup of a class, without containers and limits of an earlier run, except those that
+/// outlived it. Beside these the limits of the class stay until they are written anew.
+fn class(root: &Root, name: &str, kept: &BTreeSet<ContainerId>) -> Result<Parent, Unusable> {
     let parent = root.parent(name)?;
-    end_leftovers(&parent);
+    end_leftovers(&parent, kept);
+    let stays = |groups: Vec<Cgroup>| groups.iter().any(|group| is_kept(group, kept));
+    if parent.children().is_ok_and(stays) {
+        return Ok(parent);
+    }
     match root.recreate_parent(name) {
         Ok(remade) => Ok(remade),
         Err(error) => {
@@ -274,8 +299,8 @@ fn class(root: &Root, name: &str) -> Result<Parent, Unusable> {
 }
 
 /// Kills and removes containers that an earlier run left in a class.
-fn end_leftovers(parent: &Parent) {
-    let groups = match parent.children() {
+fn end_leftovers(parent: &Parent, kept: &BTreeSet<ContainerId>) {
+    let mut groups = match parent.children() {
         Ok(groups) => groups,
         Err(error) => {
             tracing::warn!(
@@ -285,6 +310,7 @@ fn end_leftovers(parent: &Parent) {
             return;
         }
     };
+    groups.retain(|group| !is_kept(group, kept));
     if groups.is_empty() {
         return;
     }

@@ -31,6 +31,7 @@ mod finish;
 mod glob;
 mod lanes;
 mod launcher;
+mod leader;
 mod links;
 mod markers;
 mod one_bash;
@@ -51,7 +52,8 @@ pub use context::{
 pub use error::{LaunchError, NoPlan};
 pub use files::add_links;
 pub use lanes::LAUNCH_QUEUE_MAX;
-pub use launcher::{LaunchRefused, Launcher, MakePlan};
+pub use launcher::{Adoption, LaunchRefused, Launcher, MakePlan};
+pub use leader::{SharedExits, kill_stranger};
 pub use markers::java_feature_version;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;

@@ -1,6 +1,7 @@
 //! The command line: arguments in, exit status out. The only reader of the process environment.
 
 mod history;
+mod keeping;
 mod quickstart;
 mod shell;
 
@@ -54,7 +55,16 @@ enum Command {
     /// 2 for bad configuration (every problem is listed with its file and property), 1 for any
     /// other failure. The level of the log on standard error follows NM_AGENT_LOG (for example:
     /// debug, or nm_agent=debug,wire=info); the default is info.
-    Run(ConfDir),
+    ///
+    /// With yarn.nodemanager.recovery.enabled, containers go on when the agent dies, and when it is
+    /// stopped with yarn.nodemanager.recovery.supervised; the next start takes them over. Two small
+    /// processes then stand above the agent: this one, which passes signals on and ends as the
+    /// agent ends, and a keeper of exit statuses, which stays until the containers left to it have
+    /// ended.
+    Run(RunArguments),
+    /// Keep the exit statuses of containers that outlive their agent, which `run` starts.
+    #[command(hide = true)]
+    Keep(KeepArguments),
     /// Print each effective configuration value and where it came from; report what is wrong.
     ///
     /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.*
@@ -112,6 +122,24 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+struct RunArguments {
+    #[command(flatten)]
+    conf: ConfDir,
+    /// Process id of the keeper that started this agent.
+    #[arg(long, hide = true, value_name = "PID")]
+    keeper: Option<i32>,
+}
+
+#[derive(Debug, Args)]
+struct KeepArguments {
+    #[command(flatten)]
+    conf: ConfDir,
+    /// Folder of the records.
+    #[arg(long, value_name = "DIR")]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
 struct ConfDir {
     /// Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR,
     /// $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]
@@ -140,7 +168,8 @@ pub fn main() -> ExitCode {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     match &arguments.command {
-        Command::Run(conf) => run(conf, &environment),
+        Command::Run(arguments) => run(arguments, &environment),
+        Command::Keep(arguments) => keeping::keeper(arguments),
         Command::Check(conf) => check(conf, &environment),
         Command::Rm(conf) => resource_manager(conf, &environment),
         Command::Shell(arguments) => shell::shell(arguments, &environment),
@@ -164,9 +193,21 @@ fn hadoop_user(environment: &BTreeMap<String, String>) -> anyhow::Result<String>
     }
 }
 
-fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
+fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> ExitCode {
+    let loaded = arguments.conf.read(environment);
+    match (arguments.keeper, &loaded.config) {
+        (None, Ok(config)) if config.recovery.enabled => {
+            return keeping::run_kept(&arguments.conf, &config.recovery.dir);
+        }
+        (Some(keeper), _) => {
+            if let Err(error) = keeper::die_with_parent(keeper) {
+                eprintln!("nm-agent: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+        (None, Ok(_) | Err(_)) => {}
+    }
     start_logging(environment, LOG_OF_SERVICE);
-    let loaded = conf.read(environment);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -185,7 +226,7 @@ fn run(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
     let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
     let process = Process {
         environment: environment.clone(),
-        conf_dirs: conf.folders(environment),
+        conf_dirs: arguments.conf.folders(environment),
         utc_offset,
     };
     match run_until_stopped(config, process) {

@@ -129,6 +129,26 @@ impl Applications {
         }
     }
 
+    /// Adds an application of an earlier agent.
+    pub fn restore(&mut self, id: ApplicationId, user: Arc<str>, state: ApplicationState) {
+        if let ApplicationState::Finished {
+            delete_logs_at: Some(at),
+        } = state
+        {
+            self.log_deletions.insert((at, id));
+        }
+        self.by_id.insert(
+            id,
+            Application {
+                user,
+                state,
+                view_list: None,
+                containers: BTreeSet::new(),
+                live: BTreeSet::new(),
+            },
+        );
+    }
+
     /// The application, if known.
     #[must_use]
     pub fn get(&self, id: &ApplicationId) -> Option<&Application> {

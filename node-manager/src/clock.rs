@@ -25,14 +25,24 @@ pub fn wall_now() -> EpochMillis {
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
+    /// What the monotonic part reads then, in milliseconds.
+    first_ms: u64,
 }
 
 impl Clock {
     /// Returns a clock whose monotonic part starts at 0 now.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_at(0)
+    }
+
+    /// Returns a clock whose monotonic part starts at `first_ms` now, so that it has times for what
+    /// happened before.
+    #[must_use]
+    pub fn start_at(first_ms: u64) -> Self {
         Self {
             started: Instant::now(),
+            first_ms,
         }
     }
 
@@ -40,7 +50,7 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Now {
         Now {
-            mono: self.started.elapsed().into(),
+            mono: MonoMillis::from(self.started.elapsed()) + self.first_ms,
             wall: wall_now(),
         }
     }
@@ -57,7 +67,9 @@ impl Clock {
     pub fn instant_of(&self, deadline: MonoMillis) -> TokioInstant {
         let instant = self
             .started
-            .checked_add(Duration::from_millis(deadline.0))
+            .checked_add(Duration::from_millis(
+                deadline.0.saturating_sub(self.first_ms),
+            ))
             .unwrap_or_else(|| Instant::now() + FAR);
         TokioInstant::from_std(instant)
     }

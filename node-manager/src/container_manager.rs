@@ -7,12 +7,14 @@
 mod operations;
 mod proxied_starts;
 mod read;
+mod stored;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use amrm_proxy::{AmrmProxy, PendingStart};
 use node_web::metrics::{CallOutcome, Metrics, RpcMethod};
+use prost::Message as _;
 use records::ContainerId;
 use sched::ContainerSpec;
 use wire::exception::RemoteException;
@@ -39,6 +41,7 @@ use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
 use crate::launch_context::{LaunchContext, read_resources};
+use crate::recovery::StartRecord;
 use crate::secrets::NodeSecrets;
 
 pub use self::proxied_starts::TAGS_VARIABLE;
@@ -142,11 +145,18 @@ impl ContainerManager {
         request: StartContainerRequestProto,
         received_us: u64,
     ) -> Result<ReadStart, RemoteException> {
-        let token = request.container_token.unwrap_or_default();
-        let token = self.secrets.verify_container_token(&token)?;
+        let signed = request.container_token.unwrap_or_default();
+        let token = self.secrets.verify_container_token(&signed)?;
         let spec = read_spec(&token)?;
         let mut context = request.container_launch_context.unwrap_or_default();
         let admitted = self.proxied_starts.admit(spec.id, &token, &mut context);
+        let record = self.handle.keeps_records().then(|| {
+            Box::new(StartRecord {
+                token: signed.identifier.to_vec(),
+                context: context.encode_to_vec(),
+                ..StartRecord::default()
+            })
+        });
         let (proxied, context) = match admitted {
             Ok(proxied) => (proxied, LaunchContext::read(context)),
             Err(refusal) => (None, Err(refusal)),
@@ -155,6 +165,7 @@ impl ContainerManager {
             spec,
             token: Arc::new(token),
             context,
+            record,
             received_us,
         };
         Ok(ReadStart { request, proxied })
@@ -186,7 +197,8 @@ impl ContainerManager {
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
         let start = move |core: &mut Core, now| core.start_all(asker, requests, now);
-        let outcomes = self.handle.run(start).await;
+        let mut outcomes = self.handle.run(start).await;
+        self.told_of_starts(&ids, &mut outcomes).await;
         confirm_pipelines(proxied, &ids, outcomes.as_deref().unwrap_or_default());
         let mut response = StartContainersResponseProto {
             services_meta_data: published(&self.service_metadata),
@@ -267,6 +279,7 @@ impl ContainerManager {
             requests.into_iter().map(update).collect()
         };
         let answers = self.handle.run(update).await.map_err(stopping)?;
+        self.told().await?;
         let mut succeeded = Vec::with_capacity(ids.len());
         for (id, answer) in ids.into_iter().zip(answers) {
             match answer {
@@ -302,6 +315,7 @@ impl ContainerManagementProtocol for ContainerManager {
             };
             let (succeeded, failed_requests) =
                 self.each(caller, request.container_id, stop).await?;
+            self.told().await?;
             let succeeded_requests = succeeded.into_iter().map(|(id, ())| id.into()).collect();
             Ok(StopContainersResponseProto {
                 succeeded_requests,

@@ -17,6 +17,8 @@
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
 //! | `health` | the node's health, from its disks and health scripts |
 //! | `logs` | aggregation of logs: orders and outcomes |
+//! | `remember` | records for the next agent |
+//! | `restore` | containers and applications of an earlier agent |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
 //! One table is shared: [`NodeSecrets`] also serves the RPC connections, which verify tokens with
@@ -31,8 +33,10 @@ mod health;
 mod journal;
 mod logs;
 mod reinit;
+mod remember;
 mod report;
 mod resource_manager;
+mod restore;
 #[cfg(test)]
 pub(crate) mod tests;
 mod worker_events;
@@ -44,7 +48,9 @@ pub use effect::{
 };
 pub use health::HealthEvent;
 pub use logs::{LogAggregation, LogOrder};
+pub use remember::StoreOrder;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
+pub use restore::{AdoptOrder, RestoredState};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -52,8 +58,8 @@ use std::time::Duration;
 
 use localize::{ContainerDirs, LocalizedResource};
 use node_web::snapshot::About;
-use records::{ContainerId, MonoMillis, Now};
-use sched::{ContainerScheduler, Event, Refusal};
+use records::{ApplicationId, ContainerId, MonoMillis, Now};
+use sched::{Action, ContainerScheduler, Event, Refusal};
 use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
@@ -65,6 +71,7 @@ use crate::aux_services::ServiceMetadata;
 use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
 use crate::log_reports::LogReports;
 use crate::node_identity::Machine;
+use crate::recovery::ApplicationRecord;
 use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
@@ -90,6 +97,8 @@ pub struct CoreConfig {
     pub private_output: bool,
     /// Auxiliary services of the node, with what they publish.
     pub service_metadata: ServiceMetadata,
+    /// Whether records are kept for the next agent.
+    pub remembers: bool,
 }
 
 /// Record of a container, beside the scheduler's state of it.
@@ -123,6 +132,8 @@ struct ContainerRecord {
     /// for lost or expired. It is forgotten when it is done, and reported like any other until
     /// then.
     acknowledged_early: bool,
+    /// What is stored of it.
+    memory: remember::Memory,
 }
 
 /// State of the NodeManager. One task owns it.
@@ -151,6 +162,10 @@ pub struct Core {
     health: health::Health,
     /// Reports on uploaded logs.
     log_reports: LogReports,
+    /// Records of the applications, if records are kept.
+    application_records: BTreeMap<ApplicationId, ApplicationRecord>,
+    /// Number of the last container that was accepted, over all agents.
+    arrivals: u64,
     /// Effects that the task has not taken yet, in order.
     effects: Vec<Effect>,
 }
@@ -187,6 +202,8 @@ impl Core {
             journal: journal::Journal::default(),
             health: health::Health::default(),
             log_reports: LogReports::default(),
+            application_records: BTreeMap::new(),
+            arrivals: 0,
             effects: Vec::new(),
         }
     }
@@ -207,7 +224,9 @@ impl Core {
         self.must_feed(Event::Tick, now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
             self.effects.push(Effect::DeleteLogs(id));
+            self.remember_application(id, now);
         }
+        self.forget_uses(now);
     }
 
     /// Takes the effects since the last call, in the order in which they must be performed.
@@ -229,10 +248,22 @@ impl Core {
     /// Feeds one event to the scheduler and turns all resulting actions into effects.
     fn feed(&mut self, event: Event, now: Now) -> Result<(), Refusal> {
         let mut actions = Vec::new();
+        let subject = remember::subject_of_event(&event);
         self.scheduler.handle(event, now, &mut actions)?;
+        self.perform(actions, now);
+        self.remember(subject, now);
+        Ok(())
+    }
+
+    /// Turns actions into effects, and those that follow from them.
+    fn perform(&mut self, mut actions: Vec<Action>, now: Now) {
         let mut followups = VecDeque::new();
+        let mut subjects = Vec::new();
         loop {
             for action in actions.drain(..) {
+                if self.config.remembers {
+                    subjects.extend(remember::subject_of_action(&action));
+                }
                 self.act(action, now, &mut followups);
             }
             let Some(followup) = followups.pop_front() else {
@@ -242,8 +273,8 @@ impl Core {
                 log_refusal(&refusal);
             }
         }
+        self.remember(subjects, now);
         self.scheduler_changed(now);
-        Ok(())
     }
 }
 

@@ -19,6 +19,7 @@ use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::snapshot::NodeSnapshot;
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::Now;
+use state_store::{Commits, NotStored};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
@@ -84,9 +85,40 @@ pub struct Handle {
     /// Revision of the core's overview.
     changes: watch::Receiver<u64>,
     proxy: Option<Arc<AmrmProxy>>,
+    /// Commits of the records for the next agent; `None`: there are none.
+    commits: Option<Commits>,
 }
 
 impl Handle {
+    /// Returns the same handle, whose owners can wait for records.
+    #[must_use]
+    pub fn with_commits(self, commits: Option<Commits>) -> Self {
+        Self { commits, ..self }
+    }
+
+    /// Returns whether records are kept for the next agent.
+    #[must_use]
+    pub fn keeps_records(&self) -> bool {
+        self.commits.is_some()
+    }
+
+    /// Waits until the records of all that has happened so far are on the disk, so that it may be
+    /// told.
+    ///
+    /// # Errors
+    /// [`NotStored`]: a restart would not know some of it.
+    pub async fn committed(&self) -> Result<(), NotStored> {
+        let Some(commits) = &self.commits else {
+            return Ok(());
+        };
+        let (tell, told) = oneshot::channel();
+        commits.when_settled(move |outcome| {
+            // Who waited may have gone.
+            let _gone = tell.send(outcome);
+        });
+        told.await.unwrap_or(Err(NotStored))
+    }
+
     /// Returns the same handle, whose overview includes the attempts of the AMRMProxy.
     #[must_use]
     pub fn with_proxy(self, proxy: Option<Arc<AmrmProxy>>) -> Self {
@@ -151,6 +183,7 @@ impl Handle {
             jobs: self.jobs.downgrade(),
             changes: self.changes.clone(),
             proxy: self.proxy.as_ref().map(Arc::downgrade),
+            commits: self.commits.clone(),
         }
     }
 }
@@ -187,6 +220,7 @@ pub struct WeakHandle {
     jobs: mpsc::WeakSender<Job>,
     changes: watch::Receiver<u64>,
     proxy: Option<Weak<AmrmProxy>>,
+    commits: Option<Commits>,
 }
 
 impl WeakHandle {
@@ -197,6 +231,7 @@ impl WeakHandle {
             jobs: self.jobs.upgrade()?,
             changes: self.changes.clone(),
             proxy: self.proxy.as_ref().and_then(Weak::upgrade),
+            commits: self.commits.clone(),
         })
     }
 }
@@ -216,6 +251,7 @@ pub fn channel() -> (Handle, Inbox) {
         jobs: sender,
         changes: changed,
         proxy: None,
+        commits: None,
     };
     (handle, Inbox { jobs, changes })
 }
@@ -233,6 +269,8 @@ pub async fn run(
         perform,
         clock,
     };
+    // Of a core that goes on where another has ended.
+    owner.settle(clock.now());
     loop {
         let deadline = owner.core.next_deadline();
         let wake = async {

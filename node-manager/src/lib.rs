@@ -33,6 +33,7 @@ mod log_reports;
 pub mod node_identity;
 pub mod node_labels;
 pub mod performer;
+pub mod recovery;
 pub mod resource_manager;
 pub mod secrets;
 pub mod started_tokens;

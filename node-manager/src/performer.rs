@@ -28,8 +28,10 @@ use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::context_budget::HeldContext;
 use crate::core::{
-    Effect, LaunchOrder, LinkOrder, LocalizationQuery, LocalizeFor, LogOrder, Record,
+    AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizationQuery, LocalizeFor, LogOrder, Record,
+    StoreOrder,
 };
+use crate::recovery::{Stage, StateWriter};
 use crate::worker_event::{LocalizationSender, WorkerEvent};
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -104,6 +106,8 @@ pub struct Performer {
     pub heartbeat_now: Arc<Notify>,
     /// AMRMProxy, if it is enabled.
     pub proxy: Option<Arc<AmrmProxy>>,
+    /// Records for the next agent; `None`: containers do not outlive this one.
+    pub records: Option<StateWriter>,
 }
 
 impl Performer {
@@ -152,6 +156,8 @@ impl Performer {
             Effect::Logs(order) => return self.order_logs(order),
             Effect::DeleteLogs(id) => self.deletion.delete(self.dirs.log_deletions(id)),
             Effect::AnswerLocalization(query) => self.answer_localization(query),
+            Effect::Adopt(order) => self.adopt(*order),
+            Effect::Store(order) => self.store(&order),
             // The caller may have stopped waiting.
             Effect::NotifyEnded(waiter) => drop(waiter.send(())),
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
@@ -270,6 +276,41 @@ impl Performer {
             self.with_isolation(|isolation| isolation.withdraw(id));
             refused.to_string()
         })
+    }
+
+    fn adopt(&self, order: AdoptOrder) {
+        let AdoptOrder { spec, adoption } = order;
+        self.limits.set(spec.id, ContainerLimit::of(&spec));
+        self.with_isolation(|isolation| isolation.adopt(spec));
+        self.launcher.adopt(adoption);
+    }
+
+    fn store(&self, order: &StoreOrder) {
+        let Some(records) = &self.records else {
+            return;
+        };
+        match order {
+            StoreOrder::Start(id, record) => records.start(*id, record),
+            StoreOrder::State(id, record) => {
+                records.state(*id, record);
+                let has_process = matches!(
+                    record.stage(),
+                    Stage::Running | Stage::Paused | Stage::Killing
+                );
+                if !has_process {
+                    // Its last process may go once this is on the disk.
+                    let (id, launcher) = (*id, Arc::downgrade(&self.launcher));
+                    records.commits().when_settled(move |_| {
+                        if let Some(launcher) = launcher.upgrade() {
+                            launcher.release(id);
+                        }
+                    });
+                }
+            }
+            StoreOrder::Forget(id, used_until) => records.forget(*id, *used_until),
+            StoreOrder::ForgetUses(ids) => records.forget_uses(ids.iter().copied()),
+            StoreOrder::Application(id, record) => records.application(*id, record.as_deref()),
+        }
     }
 
     fn apply_limits(&self, spec: ContainerSpec) {

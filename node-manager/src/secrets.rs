@@ -21,6 +21,8 @@ use wire::proto::hadoop_yarn::{ContainerTokenIdentifierProto, NmTokenIdentifierP
 use wire::rpc::{SecretManager, Verified};
 use wire::token::{MasterKey, kind};
 
+use crate::recovery::{KeyRecord, KeyWriter, KeysRecord};
+
 /// Attempts whose NMToken key is remembered. They are dropped with their application, of which
 /// there are at most [`crate::applications::APPLICATIONS_MAX`]; two attempts each is YARN's default
 /// limit.
@@ -31,6 +33,8 @@ const REMEMBERED_ATTEMPTS_MAX: usize = 2 * crate::applications::APPLICATIONS_MAX
 pub struct NodeSecrets {
     node_id: OnceLock<NodeId>,
     keys: RwLock<Keys>,
+    /// Where keys are kept for the next agent; unset: nowhere.
+    writer: OnceLock<KeyWriter>,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +87,9 @@ impl NodeSecrets {
     /// Takes the container-token key of a registration or heartbeat.
     pub fn roll_container_token_key(&self, key: MasterKey) {
         let key_id = key.key_id;
-        if self.write().container_token.roll(key) {
+        let is_new = self.write().container_token.roll(key);
+        if is_new {
+            self.store_keys();
             tracing::info!(key_id, "container tokens are now signed with a new key");
         }
     }
@@ -91,7 +97,9 @@ impl NodeSecrets {
     /// Takes the NMToken key of a registration or heartbeat.
     pub fn roll_nm_token_key(&self, key: MasterKey) {
         let key_id = key.key_id;
-        if self.write().nm_token.roll(key) {
+        let is_new = self.write().nm_token.roll(key);
+        if is_new {
+            self.store_keys();
             tracing::info!(key_id, "NMTokens are now signed with a new key");
         }
     }
@@ -172,16 +180,63 @@ impl NodeSecrets {
         };
         if keys.by_attempt.len() < REMEMBERED_ATTEMPTS_MAX || keys.by_attempt.contains_key(&attempt)
         {
-            keys.by_attempt.insert(attempt, key);
+            let record = key_record(&key);
+            let before = keys.by_attempt.insert(attempt, key);
+            let is_new = before.is_none_or(|before| before.key_id != key_id);
+            if let Some(writer) = self.writer.get().filter(|_| is_new) {
+                writer.attempt(attempt, Some(&record));
+            }
         }
         Ok(())
     }
 
     /// Forgets the attempts of an application that has ended.
     pub fn forget_application(&self, id: ApplicationId) {
-        self.write()
-            .by_attempt
-            .retain(|attempt, _| attempt.application_id != id);
+        self.write().by_attempt.retain(|attempt, _| {
+            let stays = attempt.application_id != id;
+            if let Some(writer) = self.writer.get().filter(|_| !stays) {
+                writer.attempt(*attempt, None);
+            }
+            stays
+        });
+    }
+
+    /// Takes over the keys of an earlier agent, and keeps those that follow for the next one. For
+    /// the start, before any token is verified.
+    pub fn restore(
+        &self,
+        writer: KeyWriter,
+        keys: Option<KeysRecord>,
+        attempts: BTreeMap<ApplicationAttemptId, KeyRecord>,
+    ) {
+        let mut own = self.write();
+        if let Some(record) = keys {
+            own.container_token = RollingKey {
+                current: record.container_current.map(key_of),
+                previous: record.container_previous.map(key_of),
+            };
+            own.nm_token = RollingKey {
+                current: record.nm_current.map(key_of),
+                previous: record.nm_previous.map(key_of),
+            };
+        }
+        let attempts = attempts.into_iter().take(REMEMBERED_ATTEMPTS_MAX);
+        own.by_attempt = attempts.map(|(id, key)| (id, key_of(key))).collect();
+        let _already_set = self.writer.set(writer);
+    }
+
+    fn store_keys(&self) {
+        let Some(writer) = self.writer.get() else {
+            return;
+        };
+        let keys = self.read();
+        let record = |key: &Option<MasterKey>| key.as_ref().map(key_record);
+        writer.keys(&KeysRecord {
+            container_current: record(&keys.container_token.current),
+            container_previous: record(&keys.container_token.previous),
+            nm_current: record(&keys.nm_token.current),
+            nm_previous: record(&keys.nm_token.previous),
+        });
     }
 
     // A thread that panicked while holding the lock cannot have left a key half written: each
@@ -262,6 +317,17 @@ pub fn nm_token_attempt(
         .as_ref()
         .and_then(|attempt| ApplicationAttemptId::try_from(attempt).ok())
         .ok_or_else(|| invalid_token("Invalid NMToken: it names no application attempt"))
+}
+
+fn key_record(key: &MasterKey) -> KeyRecord {
+    KeyRecord {
+        id: key.key_id,
+        secret: key.secret().to_vec(),
+    }
+}
+
+fn key_of(record: KeyRecord) -> MasterKey {
+    MasterKey::new(record.id, record.secret.into())
 }
 
 fn invalid_token(message: impl Into<String>) -> RemoteException {

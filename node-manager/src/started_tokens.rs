@@ -43,14 +43,28 @@ impl StartedTokens {
         self.by_expiry.insert((expiry, id));
     }
 
-    fn expire(&mut self, now: EpochMillis) {
+    /// Returns the time until which a container's token counts as used; `None`: it does not.
+    #[must_use]
+    pub fn expiry(&self, id: &ContainerId) -> Option<EpochMillis> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Forgets the tokens that have expired, and returns their containers.
+    pub fn take_expired(&mut self, now: EpochMillis) -> Vec<ContainerId> {
+        let mut expired = Vec::new();
         while let Some(&(expiry, id)) = self.by_expiry.first() {
             if expiry >= now {
                 break;
             }
             self.by_expiry.pop_first();
             self.by_id.remove(&id);
+            expired.push(id);
         }
+        expired
+    }
+
+    fn expire(&mut self, now: EpochMillis) {
+        drop(self.take_expired(now));
     }
 }
 

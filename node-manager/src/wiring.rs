@@ -15,6 +15,7 @@
 //! - `ports`: the two servers
 //! - `proxy`: the AMRMProxy
 //! - `parts`: directories, the performer, the status updater, the cleaner of the cache
+//! - `recovery`: what another agent has left
 //! - `slices`: each part's slice of the configuration
 
 mod agent;
@@ -22,6 +23,7 @@ mod health;
 mod parts;
 mod ports;
 mod proxy;
+mod recovery;
 mod shared;
 mod slices;
 

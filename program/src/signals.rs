@@ -102,7 +102,8 @@ impl Signals {
 
 /// Returns whether SIGHUP is ignored; to be called before a handler is installed. If `/proc` cannot
 /// be read, SIGHUP counts as not ignored.
-fn is_hang_up_ignored() -> bool {
+#[must_use]
+pub fn is_hang_up_ignored() -> bool {
     let status = Process::myself().and_then(|process| process.status());
     // The lowest bit is signal 1, which is SIGHUP.
     status.is_ok_and(|status| status.sigign & 1 != 0)

@@ -90,6 +90,15 @@ impl Node {
         node
     }
 
+    /// Starts the node again, whose process has ended.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_again(&mut self, kind: &NodeKind) {
+        let mut command = command(kind, &self.site);
+        self.process = Process::start(&self.site.name, &mut command, &self.site.log_folder);
+    }
+
     /// Returns the node's id at the ResourceManager.
     #[must_use]
     pub fn id(&self) -> String {

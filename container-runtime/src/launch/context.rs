@@ -14,6 +14,7 @@ use records::{ContainerId, NodeId};
 use sched::ContainerSpec;
 use thiserror::Error;
 
+use super::leader::SharedExits;
 use crate::isolation::Isolation;
 
 /// The launch script, in the work directory and, for people, in the log directory.
@@ -166,6 +167,9 @@ pub struct LaunchConfig {
     pub one_bash: bool,
     /// Makes containers' cgroups; `None`: they have process groups only.
     pub isolation: Option<Isolation>,
+    /// Set when containers outlive the agent: the records of the keepers of earlier agents. Then a
+    /// leader that has ended is reaped by [`crate::launch::Launcher::release`].
+    pub outlives: Option<SharedExits>,
 }
 
 impl LaunchConfig {
@@ -189,6 +193,7 @@ impl LaunchConfig {
             launch_threads_max: launch_threads_max(),
             one_bash: false,
             isolation: None,
+            outlives: None,
         }
     }
 }
@@ -274,6 +279,9 @@ pub enum LaunchEvent {
         id: ContainerId,
         /// Session leader and process group.
         pid: i32,
+        /// Start time of the process in clock ticks since boot; 0 unless containers outlive the
+        /// agent.
+        start_time: u64,
         /// Duration of each phase of the launch.
         timings: LaunchTimings,
         /// Lines for the diagnostics about signals that were asked for before the process was

@@ -21,7 +21,7 @@ use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
 use super::diagnostics::StderrPattern;
 use super::finish::{Finished, Finishing};
-use super::process::signal_group;
+use super::leader::WatchedLeader;
 use super::process_tree::Process;
 use super::registry::{Order, Registry};
 use super::scanner::{Scanner, Scope};
@@ -54,6 +54,8 @@ pub(super) struct Shared {
     pub(super) stderr_pattern: StderrPattern,
     pub(super) stderr_tail_bytes: u64,
     pub(super) finishing: Finishing,
+    /// Whether a leader that has ended is kept until the agent has stored its end.
+    pub(super) keeps_ended: bool,
     /// Notified when a task panics: then a container's end would never be reported.
     pub(super) broken: Arc<Notify>,
 }
@@ -76,12 +78,32 @@ impl Shared {
             tracing::debug!("nobody takes launch events any more");
         }
     }
+
+    /// Reaps a leader, or keeps it until [`super::Launcher::release`].
+    fn done_with(&self, id: ContainerId, leader: Leader) {
+        let reaped = if self.keeps_ended {
+            self.registry.keep_ended(id, leader)
+        } else {
+            Some(leader)
+        };
+        if let Some(leader) = reaped {
+            reap(id, leader);
+        }
+    }
+}
+
+/// Reaps a leader that has ended.
+pub(super) fn reap(id: ContainerId, leader: Leader) {
+    let pid = leader.pid();
+    if let Err(error) = leader.reap() {
+        tracing::error!(pid, %error, container = %id, "cannot reap a container's process");
+    }
 }
 
 /// A container whose process exists.
 pub(super) struct Watch {
     pub(super) id: ContainerId,
-    pub(super) leader: AsyncFd<Leader>,
+    pub(super) leader: WatchedLeader,
     pub(super) orders: watch::Receiver<Order>,
     pub(super) log_dir: ContainerFolder,
     pub(super) debug_info: Option<DebugTicket>,
@@ -107,7 +129,7 @@ pub(super) fn watchable(leader: Leader) -> Result<AsyncFd<Leader>, (i32, std::io
 
 /// A type that opens its descriptor when it is made and closes it when it is dropped, and names no
 /// other meanwhile.
-trait OwnsHandle: AsRawFd {}
+pub(super) trait OwnsHandle: AsRawFd {}
 impl OwnsHandle for Leader {}
 impl OwnsHandle for OwnedFd {}
 
@@ -115,7 +137,7 @@ impl OwnsHandle for OwnedFd {}
     unsafe_code,
     reason = "tokio has no registration that knows who owns a descriptor"
 )]
-fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError<T>> {
+pub(super) fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError<T>> {
     // SAFETY: such a type keeps one descriptor open for as long as it lives, and the registration
     // owns it.
     unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE) }
@@ -123,16 +145,18 @@ fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError
 
 impl Watch {
     /// Watches from the launch to the end.
-    pub(super) async fn run(mut self, shared: Arc<Shared>, launched: LaunchEvent) {
+    pub(super) async fn run(mut self, shared: Arc<Shared>, launched: Option<LaunchEvent>) {
         let _alarm = PanicAlarm(Arc::clone(&shared.broken));
-        shared.report(launched).await;
+        if let Some(launched) = launched {
+            shared.report(launched).await;
+        }
         self.until_leader_ends(&shared).await;
-        let status = self.leader.get_ref().peek().ok().flatten();
+        let status = self.leader.status().await;
         self.end_left_overs(&shared).await;
-        let pid = self.leader.get_ref().pid();
+        let pid = self.leader.pid();
         shared.registry.remove(self.id);
-        if let Err(error) = self.leader.into_inner().reap() {
-            tracing::error!(pid, %error, container = %self.id, "cannot reap a container's process");
+        if let WatchedLeader::Child(leader) = self.leader {
+            shared.done_with(self.id, leader.into_inner());
         }
         // Whoever waits for the room does not wait for disks and for what is left to be removed.
         shared.report(LaunchEvent::ProcessesGone(self.id)).await;
@@ -186,9 +210,9 @@ impl Watch {
             };
             tokio::select! {
                 biased;
-                () = ended(&self.leader) => return,
+                () = self.leader.ended() => return,
                 changed = self.orders.changed() => if changed.is_err() {
-                    ended(&self.leader).await;
+                    self.leader.ended().await;
                     return;
                 },
                 () = look_due => {
@@ -201,7 +225,7 @@ impl Watch {
 
     /// Looks who belongs to it; whether it could be seen in time.
     async fn look(&mut self, shared: &Shared) -> bool {
-        let leader = self.leader.get_ref().pid();
+        let leader = self.leader.pid();
         let search = shared.scanner.members(self.id, leader, Scope::Everything);
         let Ok(mut found) = timeout(SCAN_WAIT, search).await else {
             return false;
@@ -221,14 +245,14 @@ impl Watch {
     /// Signals the group and, by name, whoever left it. They are looked for first, if that was not
     /// just done: when their parent is gone, some could no longer be found.
     async fn obey(&mut self, order: Order, shared: &Shared) {
-        let leader = self.leader.get_ref().pid();
+        let leader = self.leader.pid();
         if let Some(confined) = &self.confined {
             match confined_end::obey(confined, order, leader).await {
                 Ok(is_inside) => {
                     // It may have left: containers run as the agent's own user, who may write to
                     // any cgroup of theirs.
                     if !is_inside || order == Order::ForceKill {
-                        signal_group(leader, signal_of(order));
+                        self.leader.signal_group(signal_of(order));
                     }
                     return;
                 }
@@ -242,7 +266,7 @@ impl Watch {
             self.look(shared).await;
         }
         let signal = signal_of(order);
-        signal_group(leader, signal);
+        self.leader.signal_group(signal);
         for member in self.seen.iter().filter(|member| member.group != leader) {
             signal_member(member, signal);
         }
@@ -268,7 +292,7 @@ impl Watch {
             confined_end::end_left_overs(confined, &mut self.orders, shared.sigkill_delay).await;
             // And then, as without a cgroup, what left it.
         }
-        let leader = self.leader.get_ref().pid();
+        let leader = self.leader.pid();
         self.settle().await;
         let mut sweep = Sweep::new(shared.sigkill_delay);
         loop {
@@ -284,7 +308,7 @@ impl Watch {
                 tracing::warn!(container = %self.id, left = members.len(), "processes survive SIGKILL");
                 return;
             }
-            let handles = sweep.signal(leader, &members, now);
+            let handles = sweep.signal(&self.leader, &members, now);
             let all_ended = timeout_at(sweep.look_again(now), ended_all(handles));
             tokio::select! {
                 // Whether they ended or not: the next look tells.

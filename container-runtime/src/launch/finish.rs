@@ -139,13 +139,14 @@ mod tests {
     fn shared() -> Arc<Shared> {
         let registry = Arc::<Registry>::default();
         Arc::new(Shared {
-            scanner: Scanner::start(Arc::clone(&registry)).unwrap(),
+            scanner: Scanner::start(Arc::clone(&registry), None).unwrap(),
             registry,
             events: mpsc::channel(1).0,
             sigkill_delay: Duration::ZERO,
             stderr_pattern: StderrPattern::new("stderr"),
             stderr_tail_bytes: 100,
             finishing: Finishing::default(),
+            keeps_ended: false,
             broken: Arc::default(),
         })
     }

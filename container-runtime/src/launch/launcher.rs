@@ -1,6 +1,9 @@
 //! The thin shell of the launcher: threads that prepare and spawn, tasks that watch, and the handle
 //! that gives them orders.
 
+mod adoption;
+mod not_launched;
+
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::AsFd as _;
@@ -10,7 +13,7 @@ use std::{fmt, io};
 
 use cgroup::Cgroup;
 use localize::ContainerFolder;
-use records::{ContainerExitStatus, ContainerId, ExecutionType};
+use records::{ContainerId, ExecutionType};
 use thiserror::Error;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -29,14 +32,18 @@ use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::Lanes;
+use super::leader::{SharedExits, WatchedLeader};
 use super::links::{ResolvedLink, make_links, resolve_links};
 use super::one_bash::{BashDefaults, one_bash};
-use super::process_tree::adopts_orphans;
+use super::process_tree::{Process, adopts_orphans};
 use super::registry::{Order, Registry, RunningProcess, SignalRequest};
 use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command, launch_script};
 use super::spawn::{BASH, Bash, Command, Leader, spawn};
 use crate::isolation::Isolation;
+
+pub use adoption::Adoption;
+use not_launched::NotLaunched;
 
 /// Interval between two looks for dead orphans to reap, which hold nothing but their pid. Scans for
 /// the end of a container reap them too. SIGCHLD would be earlier, at the price of a signal, a
@@ -74,6 +81,9 @@ pub struct Launcher {
     lanes: Lanes<Job>,
     reaper: Option<JoinHandle<Infallible>>,
     broken: Arc<Notify>,
+    shared: Arc<Shared>,
+    exits: Option<SharedExits>,
+    runtime: Handle,
 }
 
 impl fmt::Debug for Launcher {
@@ -106,7 +116,7 @@ impl Launcher {
         runtime: Handle,
     ) -> io::Result<Self> {
         let registry = Arc::<Registry>::default();
-        let scanner = Scanner::start(Arc::clone(&registry))?;
+        let scanner = Scanner::start(Arc::clone(&registry), config.outlives.clone())?;
         let broken = Arc::<Notify>::default();
         let reaper = adopts_orphans().then(|| {
             let alarm = PanicAlarm(Arc::clone(&broken));
@@ -120,16 +130,18 @@ impl Launcher {
             stderr_pattern: StderrPattern::new(&config.stderr_pattern),
             stderr_tail_bytes: config.stderr_tail_bytes,
             finishing: Finishing::default(),
+            keeps_ended: config.outlives.is_some(),
             broken: Arc::clone(&broken),
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
         let isolation = config.isolation.clone();
+        let exits = config.outlives.clone();
         let threads_max = config.launch_threads_max;
         let worker = Worker {
             config,
-            shared,
+            shared: Arc::clone(&shared),
             debug_info,
-            runtime,
+            runtime: runtime.clone(),
         };
         let lanes = Lanes::start(threads_max, move |job| worker.serve(job))?;
         Ok(Self {
@@ -138,6 +150,9 @@ impl Launcher {
             lanes,
             reaper,
             broken,
+            shared,
+            exits,
+            runtime,
         })
     }
 
@@ -237,36 +252,6 @@ struct Worker {
     runtime: Handle,
 }
 
-/// Reason that no process was started.
-enum NotLaunched {
-    /// The container's end was ordered before its process was started.
-    Terminated,
-    Failed(LaunchError),
-}
-
-impl<E: Into<LaunchError>> From<E> for NotLaunched {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl NotLaunched {
-    fn event(&self, id: ContainerId) -> LaunchEvent {
-        let (status, diagnostics) = match self {
-            Self::Terminated => (
-                ContainerExitStatus::TERMINATED,
-                "Container terminated before launch.".to_owned(),
-            ),
-            Self::Failed(error) => (error.exit_status(), crate::error_chain(error)),
-        };
-        LaunchEvent::LaunchFailed {
-            id,
-            status,
-            diagnostics,
-        }
-    }
-}
-
 /// A launch whose files for bash are all on disk.
 struct Prepared {
     work_dir: Directory,
@@ -334,6 +319,7 @@ impl Worker {
         let launched = LaunchEvent::Launched {
             id,
             pid,
+            start_time: self.start_time(pid),
             timings: LaunchTimings {
                 queue_us: micros(queued, taken),
                 prepare_us: micros(taken, ready),
@@ -349,11 +335,18 @@ impl Worker {
             .unzip();
         let watch = self.watch(id, log_dir, orders, ticket, leader);
         self.runtime
-            .spawn(watch.run(Arc::clone(&self.shared), launched));
+            .spawn(watch.run(Arc::clone(&self.shared), Some(launched)));
         if let Some((debug_info, undescribed)) = self.debug_info.as_ref().zip(undescribed) {
             debug_info.describe(undescribed);
         }
         Ok(())
+    }
+
+    /// Returns the start time of a leader, if somebody will ask for it.
+    fn start_time(&self, pid: i32) -> u64 {
+        let outlives = self.config.outlives.is_some();
+        let process = outlives.then(|| Process::read(pid)).flatten();
+        process.map_or(0, |process| process.start_time)
     }
 
     /// Makes the container's cgroup, if it is to have one, and starts the process in it.
@@ -440,7 +433,7 @@ impl Worker {
     ) -> Watch {
         Watch {
             id,
-            leader,
+            leader: WatchedLeader::Child(leader),
             orders,
             log_dir,
             debug_info,

@@ -129,6 +129,12 @@ impl ProcessTable {
         })
     }
 
+    /// Returns the children of a process.
+    pub(super) fn children_of(&self, parent: i32) -> impl Iterator<Item = Process> {
+        let children = self.children.get(&parent).into_iter().flatten();
+        children.filter_map(|pid| self.processes.get(pid).copied())
+    }
+
     /// The living processes of the container with this leader, without the leader itself, given the
     /// orphans that are known to be the container's. The agent and its ancestors are never among
     /// them.

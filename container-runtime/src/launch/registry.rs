@@ -11,11 +11,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use keeper::ProcessIdentity;
 use records::ContainerId;
 use tokio::sync::watch;
 
 use super::context::ContainerSignal;
+use super::leader::signal_group_of;
 use super::process::signal_group;
+use super::spawn::Leader;
 
 /// The scheduler's order for a container. Orders only get stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,9 +50,18 @@ impl SignalRequest {
     /// Signals the group of `leader`, and returns the line for the container's diagnostics (Hadoop:
     /// `ContainerLaunch.signalContainer`).
     fn send(&self, id: ContainerId, leader: i32) -> String {
+        let (number, _) = self.command.signal();
+        self.describe(id, leader, signal_group(leader, number))
+    }
+
+    fn send_adopted(&self, id: ContainerId, leader: ProcessIdentity) -> String {
+        let (number, _) = self.command.signal();
+        self.describe(id, leader.pid, signal_group_of(leader, number))
+    }
+
+    fn describe(&self, id: ContainerId, leader: i32, sent: bool) -> String {
         let Self { user, command } = self;
-        let (number, name) = command.signal();
-        let sent = signal_group(leader, number);
+        let (_, name) = command.signal();
         let result = if sent { "success" } else { "failed" };
         let command = command.as_str();
         format!(
@@ -69,6 +81,8 @@ enum Process {
     Awaited(Vec<SignalRequest>),
     /// The session leader while it exists, even as a zombie.
     Leader(i32),
+    /// The session leader that an earlier agent started. Somebody else reaps it.
+    Adopted(ProcessIdentity),
 }
 
 impl Entry {
@@ -76,6 +90,7 @@ impl Entry {
         match self.process {
             Process::Awaited(_) => None,
             Process::Leader(leader) => Some(leader),
+            Process::Adopted(leader) => Some(leader.pid),
         }
     }
 }
@@ -84,6 +99,9 @@ impl Entry {
 #[derive(Default)]
 pub(super) struct Registry {
     entries: Mutex<BTreeMap<ContainerId, Entry>>,
+    /// Leaders that have ended and are not reaped yet, so that the keeper would still learn their
+    /// status.
+    ended: Mutex<BTreeMap<ContainerId, Leader>>,
 }
 
 impl Registry {
@@ -117,10 +135,45 @@ impl Registry {
         };
         let lines = match &entry.process {
             Process::Awaited(kept) => kept.iter().map(|kept| kept.send(id, leader)).collect(),
-            Process::Leader(_) => Vec::new(),
+            Process::Leader(_) | Process::Adopted(_) => Vec::new(),
         };
         entry.process = Process::Leader(leader);
         lines
+    }
+
+    /// Makes room for a container of an earlier agent. `None` when it is in here already.
+    pub(super) fn adopt(
+        &self,
+        id: ContainerId,
+        leader: ProcessIdentity,
+    ) -> Option<watch::Receiver<Order>> {
+        let orders = self.insert(id)?;
+        if let Some(entry) = self.lock().get_mut(&id) {
+            entry.process = Process::Adopted(leader);
+        }
+        Some(orders)
+    }
+
+    fn lock_ended(&self) -> MutexGuard<'_, BTreeMap<ContainerId, Leader>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a leader that has ended from being reaped. Returns the container's leader before,
+    /// whom nobody has released.
+    pub(super) fn keep_ended(&self, id: ContainerId, leader: Leader) -> Option<Leader> {
+        self.lock_ended().insert(id, leader)
+    }
+
+    /// Gives back a leader that was kept.
+    pub(super) fn take_ended(&self, id: ContainerId) -> Option<Leader> {
+        self.lock_ended().remove(&id)
+    }
+
+    /// Returns whether this is a leader, alive or not yet reaped.
+    pub(super) fn is_leader(&self, pid: i32) -> bool {
+        let is_leader = |entry: &Entry| entry.leader() == Some(pid);
+        self.lock().values().any(is_leader)
+            || self.lock_ended().values().any(|leader| leader.pid() == pid)
     }
 
     /// Forgets a container. Must come before its leader is reaped.
@@ -158,6 +211,7 @@ impl Registry {
     pub(super) fn signal(&self, id: ContainerId, request: SignalRequest) -> Option<String> {
         match &mut self.lock().get_mut(&id)?.process {
             Process::Leader(leader) => Some(request.send(id, *leader)),
+            Process::Adopted(leader) => Some(request.send_adopted(id, *leader)),
             Process::Awaited(kept) => {
                 if kept.iter().all(|kept| kept.command != request.command) {
                     kept.push(request);

@@ -11,6 +11,7 @@ use records::ContainerId;
 use threads::ThreadOwner;
 use tokio::sync::{mpsc, oneshot};
 
+use super::leader::SharedExits;
 use super::process_tree::{
     AdoptedChildren, Process, ProcessTable, adopted, adopts_orphans, container_of, shares_session,
 };
@@ -49,17 +50,21 @@ pub(super) struct Scanner {
     _thread: Arc<ThreadOwner>,
     requests: mpsc::Sender<Request>,
     children: Arc<AdoptedChildren>,
+    exits: Option<SharedExits>,
 }
 
 impl Scanner {
     /// Starts the thread; it ends when the last handle is dropped.
-    pub(super) fn start(registry: Arc<Registry>) -> io::Result<Self> {
+    ///
+    /// `exits` names the keepers that processes of earlier agents' containers may have fallen to.
+    pub(super) fn start(registry: Arc<Registry>, exits: Option<SharedExits>) -> io::Result<Self> {
         let (requests, asked) = mpsc::channel(REQUESTS_MAX);
         let agent = i32::try_from(std::process::id()).map_err(io::Error::other)?;
         let mut scan = Scan {
             agent,
             registry,
             known: HashMap::new(),
+            exits: exits.clone(),
         };
         let thread = ThreadOwner::shared("process-scan", move || scan.serve(asked))?;
         let children = Arc::new(AdoptedChildren::of(agent));
@@ -67,13 +72,22 @@ impl Scanner {
             _thread: thread,
             requests,
             children,
+            exits,
         })
     }
 
     /// The living processes of a container without its leader. Empty when the scanner has gone.
     pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Vec<Process> {
         // Most containers leave nothing behind: one small read here saves two thread switches.
-        if scope == Scope::LeftOvers && adopts_orphans() && self.children.is_empty() {
+        let has_keepers = || {
+            let exits = self.exits.as_ref();
+            exits.is_some_and(|exits| !exits.keepers().is_empty())
+        };
+        if scope == Scope::LeftOvers
+            && adopts_orphans()
+            && self.children.is_empty()
+            && !has_keepers()
+        {
             return Vec::new();
         }
         let (answer, answered) = oneshot::channel();
@@ -111,6 +125,7 @@ struct Scan {
     /// Containers of living orphans, so that an environment is read once. Only orphans of the last
     /// scan are kept.
     known: HashMap<(i32, u64), ContainerId>,
+    exits: Option<SharedExits>,
 }
 
 impl Scan {
@@ -136,13 +151,15 @@ impl Scan {
     fn answer(&mut self, questions: &mut Vec<Question>) {
         let adopts = adopts_orphans();
         if adopts && let Some(orphans) = self.adopted_orphans() {
+            let exits = self.exits.as_ref();
+            let has_keepers = exits.is_some_and(|exits| !exits.keepers().is_empty());
             let has_left_overs = |question: &Question| {
                 orphans
                     .iter()
                     .any(|(orphan, of)| is_orphan_of(question, orphan, *of))
             };
             for question in questions.extract_if(.., |question| {
-                question.scope == Scope::LeftOvers && !has_left_overs(question)
+                question.scope == Scope::LeftOvers && !has_keepers && !has_left_overs(question)
             }) {
                 // Who no longer waits does not need the answer.
                 drop(question.answer.send(Vec::new()));
@@ -164,12 +181,18 @@ impl Scan {
         // Asked again after the table was read: what lost its parent meanwhile would otherwise be
         // in neither.
         let adopted = if adopts { self.adopted_orphans() } else { None };
-        let orphans = adopted.unwrap_or_else(|| {
-            let leaders = self.registry.processes();
-            let is_leader = |pid| leaders.iter().any(|process| process.pid == pid);
+        let registry = Arc::clone(&self.registry);
+        let is_no_leader = |orphan: &Process| !registry.is_leader(orphan.pid);
+        let mut orphans = adopted.unwrap_or_else(|| {
             let orphans = table.orphans(self.agent, adopts);
-            self.attribute(orphans.filter(|orphan| !is_leader(orphan.pid)))
+            self.attribute(orphans.filter(is_no_leader))
         });
+        // What containers of earlier agents have left behind.
+        let keepers = self.exits.as_ref().map(SharedExits::keepers);
+        for keeper in keepers.unwrap_or_default() {
+            let children = table.children_of(keeper);
+            orphans.extend(attributed(children.filter(is_no_leader)));
+        }
         for question in questions.drain(..) {
             let own: Vec<_> = orphans
                 .iter()
@@ -184,9 +207,8 @@ impl Scan {
     /// The agent's adopted children with the containers they name; the dead ones are reaped.
     /// `None`: the kernel does not list children, so only a full scan can tell.
     fn adopted_orphans(&mut self) -> Option<Vec<(Process, Option<ContainerId>)>> {
-        let leaders: Vec<_> = self.registry.processes();
-        let is_leader = |pid| leaders.iter().any(|process| process.pid == pid);
-        match adopted(self.agent, is_leader) {
+        let registry = Arc::clone(&self.registry);
+        match adopted(self.agent, |pid| registry.is_leader(pid)) {
             Ok(orphans) => Some(self.attribute(orphans.into_iter())),
             Err(error) => {
                 tracing::debug!(%error, "cannot list the agent's children");
@@ -215,6 +237,14 @@ impl Scan {
             })
             .collect()
     }
+}
+
+/// Living orphans with the containers that they name.
+fn attributed(
+    orphans: impl Iterator<Item = Process>,
+) -> impl Iterator<Item = (Process, Option<ContainerId>)> {
+    let alive = orphans.filter(|orphan| !orphan.is_zombie);
+    alive.map(|orphan| (orphan, container_of(&orphan)))
 }
 
 fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerId>) -> bool {

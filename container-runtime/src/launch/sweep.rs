@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::process::{open_process, signal_group, signal_process};
+use super::leader::WatchedLeader;
+use super::process::{open_process, signal_process};
 use super::process_tree::Process;
 
 /// Maximum number of left-over processes waited for at once; each takes a descriptor. The next
@@ -61,14 +62,14 @@ impl Sweep {
     /// SIGTERM for each once, or SIGKILL for all. Handles on some of them to wait for.
     pub(super) fn signal(
         &mut self,
-        leader: i32,
+        leader: &WatchedLeader,
         members: &[Process],
         now: Instant,
     ) -> Vec<OwnedFd> {
         let signal = if self.kills(now) {
             self.killed.get_or_insert(now);
             // Also hits what a member has forked since the scan.
-            signal_group(leader, libc::SIGKILL);
+            leader.signal_group(libc::SIGKILL);
             libc::SIGKILL
         } else {
             self.terminated.get_or_insert(now);

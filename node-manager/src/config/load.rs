@@ -99,9 +99,11 @@ impl Loaded {
 
 pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
     read_security::security(reader);
+    let addresses = read_node::addresses(reader);
     let rm = read_node::resource_manager(reader);
+    let recovery = read_node::recovery(reader, &addresses);
     Config {
-        addresses: read_node::addresses(reader),
+        addresses,
         amrm_proxy: read_proxy::amrm_proxy(reader, &rm),
         rm,
         capacity: read_node::capacity(reader),
@@ -117,7 +119,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         health: read_node::health(reader),
         cgroups: read_cgroups::cgroups(reader),
         monitor: read_node::monitor(reader),
-        recovery: read_node::recovery(reader),
+        recovery,
         aux_services: read_services::aux_services(reader),
         node_labels: read_labels::node_labels(reader),
     }

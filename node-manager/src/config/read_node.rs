@@ -271,10 +271,19 @@ pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
     }
 }
 
-pub(super) fn recovery(reader: &mut PropertyReader<'_>) -> RecoveryConfig {
+pub(super) fn recovery(
+    reader: &mut PropertyReader<'_>,
+    addresses: &AddressConfig,
+) -> RecoveryConfig {
     let dirs = reader.paths("yarn.nodemanager.recovery.dir");
+    let enabled = reader.flag("yarn.nodemanager.recovery.enabled");
+    if enabled && addresses.node.port == 0 {
+        // Hadoop refuses too (`ContainerManagerImpl.serviceStart`): tokens name the port.
+        let rule = "must have a fixed port where yarn.nodemanager.recovery.enabled is set";
+        reader.problem("yarn.nodemanager.address", Expected::Rule(rule.into()));
+    }
     RecoveryConfig {
-        enabled: reader.flag("yarn.nodemanager.recovery.enabled"),
+        enabled,
         dir: dirs.into_iter().next().unwrap_or_default(),
         supervised: reader.flag("yarn.nodemanager.recovery.supervised"),
     }

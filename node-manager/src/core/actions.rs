@@ -43,8 +43,8 @@ impl Core {
             Action::Pause(id) if self.config.can_freeze => self.effects.push(Effect::Pause(id)),
             Action::Resume(id) if self.config.can_freeze => self.effects.push(Effect::Resume(id)),
             Action::Pause(id) | Action::Resume(id) => followups.push_back(Event::PauseFailed(id)),
-            Action::Terminate(id) => self.effects.push(Effect::Terminate(id)),
-            Action::ForceKill(id) => self.effects.push(Effect::ForceKill(id)),
+            Action::Terminate(id) => self.order_end(id, Effect::Terminate(id), followups),
+            Action::ForceKill(id) => self.order_end(id, Effect::ForceKill(id), followups),
             Action::ApplyLimits(spec) => {
                 tracing::debug!(container = %spec.id, resource = %spec.resource, "limits changed");
                 self.effects.push(Effect::ApplyLimits(spec));
@@ -97,7 +97,45 @@ impl Core {
         }
     }
 
-    fn launch(&mut self, id: ContainerId, followups: &mut Followups) {
+    /// Orders the end of a container's processes, or says that there are none: its launch waits for
+    /// resources.
+    fn order_end(&mut self, id: ContainerId, order: Effect, followups: &mut Followups) {
+        let record = self.containers.get_mut(&id);
+        let localizing = record.and_then(|record| record.memory.localizing.as_mut());
+        match localizing {
+            Some(localizing) if localizing.is_launched => {
+                localizing.is_launched = false;
+                followups.push_back(Event::LaunchFailed {
+                    id,
+                    status: ContainerExitStatus::TERMINATED,
+                    diagnostics: "Container terminated before launch.".to_owned(),
+                });
+            }
+            Some(_) | None => self.effects.push(order),
+        }
+    }
+
+    /// Returns whether a launch has to wait for resources, or has failed for want of them.
+    fn awaits_resources(&mut self, id: ContainerId, followups: &mut Followups) -> bool {
+        let record = self.containers.get_mut(&id);
+        let Some(localizing) = record.and_then(|record| record.memory.localizing.as_mut()) else {
+            return false;
+        };
+        match localizing.failure.take() {
+            Some(diagnostics) => followups.push_back(Event::LaunchFailed {
+                id,
+                status: ContainerExitStatus::LAUNCH_FAILED,
+                diagnostics,
+            }),
+            None => localizing.is_launched = true,
+        }
+        true
+    }
+
+    pub(super) fn launch(&mut self, id: ContainerId, followups: &mut Followups) {
+        if self.awaits_resources(id, followups) {
+            return;
+        }
         self.take_next_setup(id, followups);
         let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
         let guaranteed = spec.is_some_and(|spec| spec.execution_type == ExecutionType::Guaranteed);
@@ -192,6 +230,7 @@ impl Core {
             self.effects
                 .push(Effect::FinishApplication { id: *id, user });
         }
+        self.remember_application(*id, now);
         self.secrets.forget_application(*id);
         self.effects.push(Effect::EndPipelines(*id));
         // Their completions are in the ledger, which outlives them.

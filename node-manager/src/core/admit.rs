@@ -15,9 +15,11 @@ use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::Record;
+use super::remember::Memory;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::launch_context::LaunchContext;
+use crate::recovery::StartRecord;
 
 /// Request of a `startContainers` call for one container, with a verified token.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct StartRequest {
     /// Launch context, or its refusal: sent to the AM only after the checks that come
     /// first.
     pub context: Result<LaunchContext, RemoteException>,
+    /// Token and context as they came, if records are kept.
+    pub record: Option<Box<StartRecord>>,
     /// When the call arrived, in microseconds of the agent's clock.
     pub received_us: u64,
 }
@@ -98,6 +102,7 @@ impl Core {
     /// Starts one container, if all checks pass. A refused one may be tried again with the same
     /// token.
     pub fn start(&mut self, asker: Asker, request: StartRequest, now: Now) -> StartOutcome {
+        self.forget_uses(now);
         if let Err(outcome) = self.admit(asker, &request, now) {
             return outcome;
         }
@@ -112,6 +117,9 @@ impl Core {
                 now,
             )
         });
+        if accepted.is_ok() {
+            self.remember_start(id, request.record, now);
+        }
         match accepted {
             Ok(()) => {
                 self.started.remember(id, expiry);
@@ -235,6 +243,7 @@ impl Core {
             .applications
             .get(&id.application_id())
             .map_or(user, |app| Arc::clone(&app.user));
+        self.remember_context(id.application_id(), &user, &token, &context.context, now);
         self.containers.insert(
             id,
             ContainerRecord {
@@ -252,6 +261,7 @@ impl Core {
                 had_process: false,
                 completion_noted: false,
                 acknowledged_early: false,
+                memory: Memory::default(),
             },
         );
         if let Err(refusal) = self.feed(Event::Start(spec), now) {
@@ -260,10 +270,20 @@ impl Core {
             self.finish_application_if_ready(&id.application_id(), now);
             return Err(refusal_to_exception(&refusal));
         }
+        self.follow_policy(id, policy, now);
+        Ok(())
+    }
+
+    /// Lets a container follow the retry policy of its launch context, if that has one.
+    pub(super) fn follow_policy(
+        &mut self,
+        id: ContainerId,
+        policy: ContainerRetryContext,
+        now: Now,
+    ) {
         if policy != ContainerRetryContext::default() {
             self.must_feed(Event::RetryPolicy { id, policy }, now);
         }
-        Ok(())
     }
 
     fn require_new(&self, id: &ContainerId) -> Result<(), RemoteException> {

@@ -150,8 +150,9 @@ impl Core {
                 };
                 self.increased.insert(id, report);
             }
-            record.token = token;
+            record.token = Arc::clone(&token);
         }
+        self.remember_update(id, &token, now);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
-use super::{Asker, LogOrder};
+use super::{AdoptOrder, Asker, LogOrder, StoreOrder};
 use crate::context_budget::HeldContext;
 use crate::launch_context::ServiceData;
 
@@ -92,6 +92,10 @@ pub enum Effect {
     DeleteLogs(ApplicationId),
     /// Answer `getLocalizationStatuses`, whose checks are done.
     AnswerLocalization(LocalizationQuery),
+    /// Take over the process of an earlier agent's container. Events report its end.
+    Adopt(Box<AdoptOrder>),
+    /// Store or forget a record for the next agent.
+    Store(StoreOrder),
     /// Notify a caller that waited for the end of all containers.
     NotifyEnded(oneshot::Sender<()>),
     /// Send a heartbeat out of turn.

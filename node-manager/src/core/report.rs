@@ -135,6 +135,7 @@ impl Core {
         self.must_feed(Event::Forget(id), now);
         self.containers.remove(&id);
         self.applications.container_forgotten(&id);
+        self.forget_record(id);
     }
 
     /// Returns the state of the node for web pages and REST.

@@ -193,6 +193,7 @@ impl Core {
 
     fn finish_application(&mut self, id: ApplicationId, reason: KillReason, now: Now) {
         if self.applications.finish(&id) {
+            self.remember_application(id, now);
             self.must_feed(Event::KillApplication { id, reason }, now);
             self.finish_application_if_ready(&id, now);
         }

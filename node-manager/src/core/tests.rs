@@ -3,6 +3,7 @@
 mod calls;
 mod health;
 mod logs;
+mod recovery;
 mod reinit;
 mod resource_manager;
 mod workers;
@@ -87,6 +88,8 @@ impl Work {
             | Effect::AnswerLocalization(_)
             | Effect::NotifyEnded(_)
             | Effect::HeartbeatNow
+            | Effect::Adopt(_)
+            | Effect::Store(_)
             | Effect::Record(_) => return None,
         })
     }
@@ -142,6 +145,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             private_output: false,
             contexts: CONTEXT_LIMITS,
             service_metadata: ServiceMetadata::default(),
+            remembers: false,
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
         secrets: Arc::clone(secrets),
@@ -172,6 +176,7 @@ pub(crate) fn request_for(id: ContainerId, execution_type: ExecutionType) -> Sta
         spec,
         token: Arc::new(token(&spec)),
         context: Ok(LaunchContext::default()),
+        record: None,
         received_us: 0,
     }
 }
@@ -241,6 +246,7 @@ impl Node {
 
     fn launched_and_signalled(&mut self, n: i64, signals: Vec<String>) {
         self.handle(LaunchEvent::Launched {
+            start_time: 0,
             id: container_id(n),
             pid: 4711,
             timings: LaunchTimings::default(),

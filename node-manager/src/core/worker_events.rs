@@ -5,6 +5,7 @@ use std::time::Duration;
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use keeper::ProcessIdentity;
 use localize::LocalizedResource;
 use node_web::metrics::{CacheUse, CallOutcome};
 use records::{ContainerExitStatus, ContainerId, Now};
@@ -51,6 +52,9 @@ impl Core {
                     took,
                     resources: Vec::new(),
                 });
+                if self.localized_again(id, Err(diagnostics.clone()), now) {
+                    return;
+                }
                 self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
             }
             WorkerEvent::LaunchRefused { id, diagnostics } => {
@@ -80,10 +84,12 @@ impl Core {
             LaunchEvent::Launched {
                 id,
                 pid,
+                start_time,
                 timings,
                 signals,
             } => {
-                self.launched(id, pid, timings, now, now_us);
+                let process = ProcessIdentity { pid, start_time };
+                self.launched(id, process, timings, now, now_us);
                 for diagnostics in signals {
                     self.must_feed(Event::Annotate { id, diagnostics }, now);
                 }
@@ -187,8 +193,12 @@ impl Core {
             resources: sizes.collect(),
         });
         if let Some(record) = self.containers.get_mut(&id) {
-            record.localized = resources;
             record.localized_in = took;
+            if record.memory.localizing.is_some() {
+                self.localized_again(id, Ok(resources), now);
+                return;
+            }
+            record.localized = resources;
         }
         self.must_feed(Event::Localized(id), now);
     }
@@ -196,17 +206,20 @@ impl Core {
     fn launched(
         &mut self,
         id: ContainerId,
-        pid: i32,
+        process: ProcessIdentity,
         timings: LaunchTimings,
         now: Now,
         now_us: u64,
     ) {
+        if let Some(record) = self.containers.get_mut(&id) {
+            record.memory.process = Some(process);
+        }
         if let Some(record) = self.containers.get_mut(&id)
             // A later launch did not begin when the container was accepted.
             && !std::mem::replace(&mut record.had_process, true)
         {
             let total_us = now_us.saturating_sub(record.accepted_us);
-            tracing::debug!(container = %id, pid, total_us, ?timings, "launched");
+            tracing::debug!(container = %id, pid = process.pid, total_us, ?timings, "launched");
             self.record(Record::Launched {
                 timings,
                 total: Duration::from_micros(total_us),

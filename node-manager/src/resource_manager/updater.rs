@@ -257,6 +257,9 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         loop {
             let sent = Instant::now();
             let report = self.parts.handle.run(Core::heartbeat_report).await?;
+            // What it tells must survive this agent. A failure has been logged, and the
+            // ResourceManager must hear of the node all the same.
+            let _not_stored = self.parts.handle.committed().await;
             let delivery = if self.plan.is_failing() {
                 Delivery::PerhapsNothing
             } else {

@@ -19,20 +19,27 @@ use super::health::{FirstVerdicts, HealthThreads};
 use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
 use super::proxy;
+use super::recovery::Recovery;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config};
-use crate::core::{Core, CoreParts, HealthEvent};
-use crate::core_task::{self, Handle, Perform};
+use crate::core::{Core, CoreParts, HealthEvent, RestoredState};
+use crate::core_task::{self, Handle, Inbox, Perform};
 use crate::node_identity::{self, Machine};
 use crate::performer::Performer;
+use crate::recovery::StateWriter;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
-use crate::worker_event::{self, WorkerEvent};
+use crate::secrets::NodeSecrets;
+use crate::worker_event::{self, WorkerEvent, WorkerEvents};
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The
 /// RPC server's own patience with calls in flight, the longest of them, is half of it.
 const STEP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the clock reads at the start of an agent that may recover containers, in milliseconds: 30
+/// days.
+const EARLIEST_MS: u64 = 30 * 24 * 3_600_000;
 
 /// The parts of an agent, started but for the loop toward the ResourceManager.
 pub(super) struct Agent {
@@ -52,6 +59,11 @@ pub(super) struct Agent {
     threads: Threads,
     /// How long containers get to end when the agent stops.
     stop_patience: Duration,
+    /// Containers go on when the agent is told to stop, and the node is not unregistered
+    /// (`yarn.nodemanager.recovery.supervised`).
+    leaves_containers: bool,
+    /// Records for the next agent.
+    records: Option<StateWriter>,
 }
 
 /// First reason to end an agent that runs.
@@ -67,14 +79,16 @@ impl Agent {
     pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
         let (senders, workers) = worker_event::channels();
         let (handle, inbox) = core_task::channel();
-        let (shared, update_task) = make_shared(&config, &process.environment, handle)?;
+        let mut recovery = Recovery::open(&config.recovery)?;
+        let (environment, kept) = (&process.environment, recovery.as_mut());
+        let (shared, update_task) = make_shared(&config, environment, handle, kept);
         let mut ports = Ports::listen(&config, process.utc_offset, &shared).await?;
-        let folders = Folders::start(&config, shared.clock)?;
+        let folders = Folders::start(&config, shared.clock, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
         let services = std::mem::take(&mut ports.services);
         let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
-        let (mut performer, localizer_threads) = parts::make_performer(
+        let (performer, localizer_threads) = parts::make_performer(
             &config,
             process.environment.clone(),
             &folders,
@@ -88,14 +102,13 @@ impl Agent {
         let (logs, deletion) = (performer.logs.clone(), folders.deletion.clone());
         let machine = node_identity::machine().await?;
         let launcher_broken = performer.launcher.broken();
+        let restored = recovery.map(|recovery| recovery.into_core_state(&folders.dirs));
         let folders = (folders.dirs, folders.checks, folders.deletion);
         let (health, first_verdicts) =
             HealthThreads::start(&config, process.environment, folders, senders.health)?;
         let facts = (capacity, machine, process.utc_offset);
         let core = make_core(&config, &ports.address, &shared, &performer, facts);
-        let perform: Perform = Box::new(move |effect| performer.perform(effect));
-        let mut core_set = JoinSet::new();
-        core_set.spawn(core_task::run(core, perform, inbox, workers, shared.clock));
+        let core = spawn_core(core, restored, performer, (inbox, workers), shared.clock);
         let node = slices::node(&ports.address, capacity);
         let (updater, updater_stop) =
             parts::make_updater(&config, node, &shared, utilization, node_reports);
@@ -112,7 +125,7 @@ impl Agent {
             address,
             updater,
             handle: shared.handle,
-            core: core_set,
+            core,
             tasks,
             tasks_stop,
             first_verdicts,
@@ -127,6 +140,8 @@ impl Agent {
                 providers,
             },
             stop_patience: slices::stop_patience(&config),
+            leaves_containers: config.recovery.enabled && config.recovery.supervised,
+            records: shared.outliving.map(|outliving| outliving.writer),
         })
     }
 
@@ -146,6 +161,7 @@ impl Agent {
                 first_verdicts,
                 updater_stop,
                 stop_patience,
+                leaves_containers,
                 ..
             } = &mut self;
             let first_verdicts = std::mem::take(first_verdicts);
@@ -166,8 +182,13 @@ impl Agent {
             };
             // Heartbeats go on while containers end, so that the ResourceManager is
             // notified of each.
+            let leaves_containers = *leaves_containers && matches!(first, First::Stop);
             let drained = async {
-                drain(handle, *stop_patience).await;
+                if leaves_containers {
+                    tracing::info!("containers go on, for the next agent");
+                } else {
+                    drain(handle, *stop_patience).await;
+                }
                 updater_stop.cancel();
             };
             match first {
@@ -184,8 +205,13 @@ impl Agent {
                     .map_err(AgentError::from),
             }
         };
-        let unregister =
-            was_registered && matches!(ended, Ok(Ended::Stopping) | Err(AgentError::TaskEnded(_)));
+        if let (Ok(Ended::ShutdownOrdered { .. }), Some(records)) = (&ended, &self.records) {
+            // Nobody will ask for what the ResourceManager has given up.
+            records.clear();
+        }
+        let unregister = was_registered
+            && !(self.leaves_containers && ended.is_ok())
+            && matches!(ended, Ok(Ended::Stopping) | Err(AgentError::TaskEnded(_)));
         self.end(unregister).await;
         ended.map(|_| ())
     }
@@ -224,33 +250,61 @@ impl Agent {
     }
 }
 
+/// Starts the task of the core, which goes on where another has ended if there is a state of it.
+fn spawn_core(
+    mut core: Core,
+    restored: Option<RestoredState>,
+    mut performer: Performer,
+    (inbox, workers): (Inbox, WorkerEvents),
+    clock: Clock,
+) -> JoinSet<()> {
+    if let Some(state) = restored {
+        core.restore(state, clock.now());
+    }
+    let perform: Perform = Box::new(move |effect| performer.perform(effect));
+    let mut task = JoinSet::new();
+    task.spawn(core_task::run(core, perform, inbox, workers, clock));
+    task
+}
+
 /// Makes the services that several parts hold, and, with the AMRMProxy, its task that updates
 /// nodes.
 fn make_shared(
     config: &Config,
     environment: &BTreeMap<String, String>,
     handle: Handle,
-) -> Result<(Shared, Option<NodeUpdateTask>), AgentError> {
-    let (clock, metrics) = (Clock::start(), Arc::new(Metrics::new()));
-    let secrets = Arc::default();
+    mut recovery: Option<&mut Recovery>,
+) -> (Shared, Option<NodeUpdateTask>) {
+    // So that waits and pauses that began before this agent have a time.
+    let clock = Clock::start_at(recovery.as_ref().map_or(0, |_| EARLIEST_MS));
+    let metrics = Arc::new(Metrics::new());
+    let secrets: Arc<NodeSecrets> = Arc::default();
+    if let Some(recovery) = recovery.as_deref_mut() {
+        recovery.restore_keys(&secrets);
+    }
+    let outliving = recovery.as_ref().map(|recovery| recovery.outliving.clone());
+    let commits = outliving
+        .as_ref()
+        .map(|outliving| outliving.writer.commits().clone());
     // Hadoop: `UserGroupInformation` with simple authentication.
     let named = environment.get("HADOOP_USER_NAME").cloned();
     let files = FileAccess {
         systems: Arc::new(FileSystems::new(config.file_systems.clone())),
         user: named.unwrap_or_else(node_identity::own_user),
     };
-    let made = proxy::make(config, clock, &metrics, &secrets, files.clone())?;
-    let (proxy, update_task) = made.unzip();
+    let kept = (files.clone(), recovery);
+    let (proxy, update_task) = proxy::make(config, clock, &metrics, &secrets, kept).unzip();
     let shared = Shared {
         clock,
-        handle: handle.with_proxy(proxy.clone()),
+        handle: handle.with_proxy(proxy.clone()).with_commits(commits),
+        outliving,
         heartbeat_now: Arc::default(),
         proxy,
         secrets,
         metrics,
         files,
     };
-    Ok((shared, update_task))
+    (shared, update_task)
 }
 
 /// Makes the core, which knows what the first check of the directories found.

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use wire::failover::Link;
 
 use super::health::HealthThreads;
+use super::recovery::Recovery;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
@@ -205,9 +206,17 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    pub(super) fn start(config: &Config, clock: Clock) -> Result<Self, AgentError> {
+    pub(super) fn start(
+        config: &Config,
+        clock: Clock,
+        recovery: Option<&Recovery>,
+    ) -> Result<Self, AgentError> {
         let now = clock.now().wall;
-        let started = NodeDirs::start(&config.dirs, config.health.disks, now);
+        let disks = config.health.disks;
+        let started = match recovery {
+            None => NodeDirs::start(&config.dirs, disks, now),
+            Some(recovery) => NodeDirs::start_again(&config.dirs, disks, now, recovery.needed()),
+        };
         let started = started.map_err(AgentError::Dirs)?;
         let deletion = localize::DeletionService::start(&config.deletion)
             .map_err(starting("the deletion threads"))?;
@@ -225,10 +234,13 @@ impl Folders {
 fn start_isolation(
     config: &Config,
     senders: &WorkerSenders,
+    shared: &Shared,
 ) -> Result<(Option<Isolation>, Availability), AgentError> {
+    let kept = shared.outliving.as_ref().map(|outliving| &outliving.kept);
+    let kept = kept.cloned().unwrap_or_default();
     let offer = slices::offer(config, node_identity::hardware());
     let (isolation, availability) =
-        Isolation::start(&config.cgroups, offer, senders.isolation.clone())
+        Isolation::start(&config.cgroups, offer, &kept, senders.isolation.clone())
             .map_err(starting("the threads for cgroups"))?;
     availability.log();
     Ok((isolation, availability))
@@ -254,10 +266,14 @@ pub(super) fn make_performer(
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;
-    let (isolation, availability) = start_isolation(config, senders)?;
+    let (isolation, availability) = start_isolation(config, senders, shared)?;
     shared.metrics.set_isolation(&availability);
     let launch_config = LaunchConfig {
         isolation: isolation.clone(),
+        outlives: shared
+            .outliving
+            .as_ref()
+            .map(|outliving| outliving.exits.clone()),
         ..slices::launch(config, address, environment)
     };
     let launcher = Launcher::start(
@@ -288,6 +304,10 @@ pub(super) fn make_performer(
         linking: Arc::new(Semaphore::new(LINKING_MAX)),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
         proxy: shared.proxy.clone(),
+        records: shared
+            .outliving
+            .as_ref()
+            .map(|outliving| outliving.writer.clone()),
     };
     Ok((performer, localizer_threads))
 }

@@ -1,6 +1,5 @@
 //! The AMRMProxy: made, listening, served.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use amrm_proxy::config::FileAccess;
@@ -8,20 +7,17 @@ use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
 use node_web::metrics::{Metrics, ProxyReading};
-use state_store::{StateStore, StoreError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, ServerAuth};
 
+use super::recovery::Recovery;
 use super::{AgentError, starting};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::descriptors::Descriptors;
 use crate::node_identity;
 use crate::secrets::NodeSecrets;
-
-/// The file in `yarn.nodemanager.recovery.dir`.
-const STORE_FILE: &str = "amrm-proxy.redb";
 
 /// The proxy and the task that sends its promotions to their nodes.
 type MadeProxy = (Arc<AmrmProxy>, NodeUpdateTask);
@@ -32,15 +28,14 @@ pub(super) fn make(
     clock: Clock,
     metrics: &Arc<Metrics>,
     secrets: &Arc<NodeSecrets>,
-    files: FileAccess,
-) -> Result<Option<MadeProxy>, AgentError> {
+    (files, recovery): (FileAccess, Option<&mut Recovery>),
+) -> Option<MadeProxy> {
     if !config.amrm_proxy.enabled {
-        return Ok(None);
+        return None;
     }
-    let (store, found): OpenStore = if config.recovery.enabled {
-        open_store(&config.recovery.dir).map_err(AgentError::StateStore)?
-    } else {
-        (Arc::new(NoStore), StoredState::default())
+    let (store, found): OpenStore = match recovery {
+        Some(recovery) => take_records(recovery),
+        None => (Arc::new(NoStore), StoredState::default()),
     };
     let parts = ProxyParts {
         store,
@@ -63,23 +58,21 @@ pub(super) fn make(
         });
         reading.unwrap_or_default()
     });
-    Ok(Some((proxy, update_task)))
+    Some((proxy, update_task))
 }
 
 /// The proxy's part of the node's state store, and the records found in it.
 type OpenStore = (Arc<dyn Store>, StoredState);
 
-/// Opens the node's state store. Keys are taken over; pipelines are not, since no AM outlives its
-/// agent yet.
-fn open_store(folder: &Path) -> Result<OpenStore, StoreError> {
-    let mut state = StateStore::open(&folder.join(STORE_FILE))?;
-    let mut found = StoredState::from_contents(state.take_found(store::KEY_SPACE));
-    let space = state.key_space(store::KEY_SPACE);
+/// Takes the proxy's records. Keys are taken over; pipelines are not yet.
+fn take_records(recovery: &mut Recovery) -> OpenStore {
+    let (space, found) = recovery.take_space(store::KEY_SPACE);
+    let mut found = StoredState::from_contents(found);
     if !found.attempts.is_empty() {
         found.attempts.clear();
         store::remove_attempts(&space);
     }
-    Ok((Arc::new(space), found))
+    (Arc::new(space), found)
 }
 
 /// Sends promotions to their nodes until `stop`.

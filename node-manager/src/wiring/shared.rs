@@ -8,6 +8,7 @@ use node_web::metrics::Metrics;
 use records::NodeId;
 use tokio::sync::Notify;
 
+use super::recovery::Outliving;
 use crate::clock::Clock;
 use crate::core_task::Handle;
 use crate::secrets::NodeSecrets;
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     /// File systems of resources, logs and role histories, and the user in whose name they are
     /// used.
     pub(super) files: FileAccess,
+    /// `None`: containers end with the agent.
+    pub(super) outliving: Option<Outliving>,
 }
 
 /// Address of the node, known once its ports listen.

@@ -266,6 +266,7 @@ pub(super) fn core(
         private_output: config.web.acl_enabled,
         contexts: config.contexts,
         service_metadata,
+        remembers: config.recovery.enabled,
     }
 }
 

@@ -43,6 +43,7 @@ mod links;
 mod logs;
 mod map_reduce;
 mod proxied;
+mod recovery;
 mod registration;
 mod relabelled;
 mod restart;

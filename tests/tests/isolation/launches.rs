@@ -106,7 +106,7 @@ impl Node {
         // Tells missing rights from what the kernel lacks.
         drop(Hierarchy::for_test(test)?);
         let (effects_in, effects) = mpsc::channel(64);
-        let started = Isolation::start(config, offer(), effects_in);
+        let started = Isolation::start(config, offer(), &BTreeSet::new(), effects_in);
         let (isolation, availability) = started.unwrap();
         let Some(isolation) = isolation.filter(|_| !availability.lacks()) else {
             test_support::skip::skip_by_kernel(test, &availability);

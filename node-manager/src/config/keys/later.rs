@@ -4,8 +4,8 @@
 use hadoop_conf::DefaultSource::{Code, YarnDefault};
 use hadoop_conf::KeyClass::Later;
 use hadoop_conf::Unit::{
-    Address, Bytes, ClassName, Count, Duration, Flag, List, MegabitsPerSecond, Millis, Paths,
-    Seconds, Text,
+    Address, Bytes, ClassName, Count, Duration, Flag, List, MegabitsPerSecond, Millis, Seconds,
+    Text,
 };
 use hadoop_conf::{Key, key};
 
@@ -71,9 +71,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest.reload-ms", Some("0"), Millis),
-    key(Later, YarnDefault, "yarn.nodemanager.recovery.enabled", Some("false"), Flag),
-    key(Later, YarnDefault, "yarn.nodemanager.recovery.dir", Some("${hadoop.tmp.dir}/yarn-nm-recovery"), Paths),
-    key(Later, YarnDefault, "yarn.nodemanager.recovery.supervised", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.container-executor.os.sched.priority.adjustment", None, Count),
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.enable", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.period-ms", Some("-1"), Millis),

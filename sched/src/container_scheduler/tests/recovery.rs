@@ -62,7 +62,7 @@ fn the_container_that_started_last_is_still_evicted_first() {
 fn a_frozen_container_stays_frozen_until_the_end_of_its_pause() {
     let mut node = Node::new(100);
     node.advance(200_000);
-    let frozen = RecoveredStage::Paused { held_mb: 50 };
+    let frozen = RecoveredStage::Paused { held_mb: 10 };
     let actions = recover(
         &mut node,
         vec![
@@ -71,7 +71,7 @@ fn a_frozen_container_stays_frozen_until_the_end_of_its_pause() {
         ],
     );
     assert!(actions.is_empty(), "{actions:?}");
-    assert_eq!(node.scheduler.frozen_memory_mb(), 50);
+    assert_eq!(node.scheduler.frozen_memory_mb(), 10);
     let end = MonoMillis(100_000 + CONFIG.pause_max_ms);
     assert_eq!(node.scheduler.next_deadline(), Some(end));
     assert!(node.exit(1, 0).contains(&Action::Resume(id(2))));

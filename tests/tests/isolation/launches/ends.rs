@@ -1,5 +1,6 @@
 //! Ends of containers, and of what an earlier run left.
 
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
 
 use super::*;
@@ -120,7 +121,7 @@ async fn containers_of_an_earlier_run_are_ended_at_the_next_start() {
     };
     // As long as the place is in use, no other agent may clear it.
     let (effects, _) = mpsc::channel(64);
-    let start = || Isolation::start(&config, offer(), effects.clone()).unwrap();
+    let start = || Isolation::start(&config, offer(), &BTreeSet::new(), effects.clone()).unwrap();
     let (second, availability) = start();
     assert!(second.is_none() && availability.lacks(), "{availability}");
     let text = availability.to_string();
@@ -171,7 +172,8 @@ async fn limits_of_an_earlier_run_do_not_hold_at_the_next_start() {
     let paths = node.abandon();
     let (effects, _) = mpsc::channel(64);
     eventually("the place is free", || {
-        let (isolation, _) = Isolation::start(&config, offer(), effects.clone()).unwrap();
+        let (isolation, _) =
+            Isolation::start(&config, offer(), &BTreeSet::new(), effects.clone()).unwrap();
         isolation.map(drop)
     })
     .await;

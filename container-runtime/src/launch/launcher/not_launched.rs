@@ -1,0 +1,37 @@
+//! Launches that end before there is a process.
+
+use records::{ContainerExitStatus, ContainerId};
+
+use crate::launch::context::LaunchEvent;
+use crate::launch::error::LaunchError;
+
+/// Reason that no process was started.
+pub(super) enum NotLaunched {
+    /// The container's end was ordered before its process was started.
+    Terminated,
+    Failed(LaunchError),
+}
+
+impl<E: Into<LaunchError>> From<E> for NotLaunched {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl NotLaunched {
+    /// Returns the event that ends the launch.
+    pub(super) fn event(&self, id: ContainerId) -> LaunchEvent {
+        let (status, diagnostics) = match self {
+            Self::Terminated => (
+                ContainerExitStatus::TERMINATED,
+                "Container terminated before launch.".to_owned(),
+            ),
+            Self::Failed(error) => (error.exit_status(), crate::error_chain(error)),
+        };
+        LaunchEvent::LaunchFailed {
+            id,
+            status,
+            diagnostics,
+        }
+    }
+}

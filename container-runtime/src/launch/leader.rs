@@ -1,0 +1,174 @@
+//! The first process of a container as its watch sees it: a child of this agent, or one that an
+//! earlier agent started and left to its keeper.
+//!
+//! A child is not reaped before its watch is done, so its pid, and the number of its group, stay
+//! its own. The keeper reaps the others, a second after it has recorded their status: their group
+//! is signalled by number only right after a look that finds the same process, ended or not.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use keeper::{ExitRecords, ProcessIdentity};
+use records::ContainerExitStatus;
+use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
+use tokio::time::{Instant, sleep};
+
+use super::exit_watch::register;
+use super::process::{open_process, signal_group};
+use super::process_tree::Process;
+use super::spawn::Leader;
+
+/// Longest wait for the record of a status (Hadoop:
+/// `yarn.nodemanager.linux-container-executor` … `exit-code-file.timeout-ms`, 2 s).
+const RECORD_WAIT: Duration = Duration::from_secs(2);
+/// Pause between two looks for it.
+const RECORD_LOOK: Duration = Duration::from_millis(5);
+
+/// Records of the keepers of earlier agents.
+#[derive(Clone, Debug)]
+pub struct SharedExits(Arc<Mutex<ExitRecords>>);
+
+impl SharedExits {
+    /// Shares what was read at the start.
+    #[must_use]
+    pub fn new(records: ExitRecords) -> Self {
+        Self(Arc::new(Mutex::new(records)))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut ExitRecords) -> T) -> T {
+        // Each change adds a record that was read whole.
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the pids of the keepers that still have children.
+    pub(super) fn keepers(&self) -> Vec<i32> {
+        self.with(|records| records.keepers())
+    }
+
+    /// Returns the status of a process that has ended, once its keeper has recorded it. `None`: no
+    /// keeper lives that could, or it takes too long.
+    async fn status(&self, process: ProcessIdentity) -> Option<ContainerExitStatus> {
+        let deadline = Instant::now() + RECORD_WAIT;
+        loop {
+            let shared = self.clone();
+            let look = move || {
+                shared.with(|records| {
+                    // Before the look: what it had written when it ended is seen.
+                    let is_last = records.keepers().is_empty();
+                    if let Err(error) = records.refresh() {
+                        tracing::warn!(%error, "the exit statuses of an earlier run cannot be read");
+                    }
+                    (records.status(&process), is_last)
+                })
+            };
+            let (status, is_last) = tokio::task::spawn_blocking(look).await.ok()?;
+            if status.is_some() || is_last || Instant::now() >= deadline {
+                return status.map(ContainerExitStatus);
+            }
+            sleep(RECORD_LOOK).await;
+        }
+    }
+}
+
+/// Process of an earlier agent's container.
+#[derive(Debug)]
+pub(super) struct AdoptedLeader {
+    process: ProcessIdentity,
+    /// Readable once it has ended; `None`: it had ended before.
+    handle: Option<AsyncFd<OwnedFd>>,
+    exits: Option<SharedExits>,
+}
+
+impl AdoptedLeader {
+    /// Takes over a process, in the context of the runtime. One that cannot be watched counts as
+    /// ended.
+    pub(super) fn of(process: ProcessIdentity, exits: Option<SharedExits>) -> Self {
+        let handle = open_process(process.pid).ok();
+        // The handle may be on a later process with the same pid; the start time tells.
+        let handle = handle.filter(|_| is_same(process));
+        let handle = handle.and_then(|handle| {
+            let refused = |error: &AsyncFdRegisterError<OwnedFd>| {
+                let pid = process.pid;
+                tracing::error!(pid, %error, "a container of an earlier run cannot be watched");
+            };
+            register(handle).inspect_err(refused).ok()
+        });
+        Self {
+            process,
+            handle,
+            exits,
+        }
+    }
+}
+
+/// Returns whether the process still exists, ended or not.
+fn is_same(process: ProcessIdentity) -> bool {
+    Process::read(process.pid).is_some_and(|now| now.start_time == process.start_time)
+}
+
+/// Signals the group of a process that was not started by this agent, if it still exists.
+pub(super) fn signal_group_of(process: ProcessIdentity, signal: i32) -> bool {
+    is_same(process) && signal_group(process.pid, signal)
+}
+
+/// Kills a process of an earlier agent with its group; whether it still existed. For the start: its
+/// keeper has it, so the number is not another's for a second after its end.
+#[must_use]
+pub fn kill_stranger(process: ProcessIdentity) -> bool {
+    signal_group_of(process, libc::SIGKILL)
+}
+
+/// A container's first process.
+#[derive(Debug)]
+pub(super) enum WatchedLeader {
+    /// Child of this agent.
+    Child(AsyncFd<Leader>),
+    /// Started by an earlier agent.
+    Adopted(AdoptedLeader),
+}
+
+impl WatchedLeader {
+    pub(super) fn pid(&self) -> i32 {
+        match self {
+            Self::Child(leader) => leader.get_ref().pid(),
+            Self::Adopted(leader) => leader.process.pid,
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn ended(&self) {
+        let ended = match self {
+            Self::Child(leader) => leader.readable().await.map(drop),
+            Self::Adopted(AdoptedLeader {
+                handle: Some(handle),
+                ..
+            }) => handle.readable().await.map(drop),
+            Self::Adopted(AdoptedLeader { handle: None, .. }) => Ok(()),
+        };
+        if let Err(error) = ended {
+            // Only when the runtime is shutting down, and then this task is dropped at its next
+            // wait.
+            tracing::debug!(%error, "cannot wait for a process");
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns the status of a leader that has ended; `None`: nobody knows it.
+    pub(super) async fn status(&self) -> Option<ContainerExitStatus> {
+        match self {
+            Self::Child(leader) => leader.get_ref().peek().ok().flatten(),
+            Self::Adopted(AdoptedLeader { process, exits, .. }) => {
+                exits.as_ref()?.status(*process).await
+            }
+        }
+    }
+
+    /// Signals its process group, if that is certainly its own.
+    pub(super) fn signal_group(&self, signal: i32) {
+        match self {
+            Self::Child(leader) => signal_group(leader.get_ref().pid(), signal),
+            Self::Adopted(leader) => signal_group_of(leader.process, signal),
+        };
+    }
+}

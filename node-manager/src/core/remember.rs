@@ -1,0 +1,362 @@
+//! What the core has stored, so that the next agent can go on: after each event, the records of the
+//! containers that it concerned are compared with those stored last, and written if they differ.
+//! So no transition of the scheduler needs to know of records.
+
+use std::sync::{Arc, OnceLock};
+
+use keeper::ProcessIdentity;
+use localize::ContainerDirs;
+use prost::Message as _;
+use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, Now};
+use sched::{Action, ContainerState, ContainerView, Event, KillReason};
+use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
+
+use super::{ContainerRecord, Core, Effect};
+use crate::applications::ApplicationState;
+use crate::launch_context::LaunchContext;
+use crate::recovery::{
+    AclRecord, ApplicationRecord, ApplicationStage, Ending, ServiceDataRecord, Stage, StartRecord,
+    StateRecord,
+};
+
+/// Order to store or forget a record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoreOrder {
+    /// A container was accepted.
+    Start(ContainerId, Box<StartRecord>),
+    /// The state of a container has changed.
+    State(ContainerId, Box<StateRecord>),
+    /// A container is forgotten, but for the use of its token until this time.
+    Forget(ContainerId, Option<EpochMillis>),
+    /// The uses of these containers' tokens are forgotten.
+    ForgetUses(Vec<ContainerId>),
+    /// The state of an application has changed; `None`: it is forgotten.
+    Application(ApplicationId, Option<Box<ApplicationRecord>>),
+}
+
+/// What is stored of a container, and what only a record needs.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// State stored last.
+    pub(super) stored: Option<StateRecord>,
+    /// Identifier of the token that updated it last.
+    pub(super) token: Option<Vec<u8>>,
+    /// Process of the last launch.
+    pub(super) process: Option<ProcessIdentity>,
+    /// Localization under way for a container of an earlier run that has its place in the queue.
+    pub(super) localizing: Option<Relocalizing>,
+}
+
+/// Progress of such a localization.
+#[derive(Debug, Default)]
+pub(super) struct Relocalizing {
+    /// Its launch was ordered, and follows the localization.
+    pub(super) is_launched: bool,
+    /// Reason for which a resource is missing.
+    pub(super) failure: Option<String>,
+}
+
+/// Returns the container that an event concerns.
+pub(super) fn subject_of_event(event: &Event) -> Option<ContainerId> {
+    match event {
+        Event::Start(spec) | Event::Update(spec) => Some(spec.id),
+        Event::RetryPolicy { id, .. }
+        | Event::CanRollBack { id, .. }
+        | Event::Restart(id)
+        | Event::Localized(id)
+        | Event::LocalizationFailed { id, .. }
+        | Event::Launched(id)
+        | Event::LaunchFailed { id, .. }
+        | Event::ProcessesGone(id)
+        | Event::Exited { id, .. }
+        | Event::Paused { id, .. }
+        | Event::FrozenMemory { id, .. }
+        | Event::Resumed(id)
+        | Event::PauseFailed(id)
+        | Event::CleanedUp(id)
+        | Event::Kill { id, .. }
+        | Event::Annotate { id, .. } => Some(*id),
+        Event::KillApplication { .. }
+        | Event::NodeResource(_)
+        | Event::QueuingLimit(_)
+        | Event::EstimateWaits
+        | Event::Forget(_)
+        | Event::UtcOffset { .. }
+        | Event::Tick => None,
+    }
+}
+
+/// Returns the container that an action concerns. Each change of a container's state that its
+/// event does not name comes with one of these.
+pub(super) fn subject_of_action(action: &Action) -> Option<ContainerId> {
+    match action {
+        Action::Localize(id)
+        | Action::Launch(id)
+        | Action::RollBack(id)
+        | Action::Pause(id)
+        | Action::Resume(id)
+        | Action::Terminate(id)
+        | Action::ForceKill(id)
+        | Action::CleanUp(id) => Some(*id),
+        Action::ApplyLimits(spec) => Some(spec.id),
+        Action::Completed(completion) => Some(completion.id),
+        Action::Note(_) => None,
+    }
+}
+
+impl Core {
+    fn store(&mut self, order: StoreOrder) {
+        self.effects.push(Effect::Store(order));
+    }
+
+    /// Stores how a container was accepted.
+    pub(super) fn remember_start(
+        &mut self,
+        id: ContainerId,
+        start: Option<Box<StartRecord>>,
+        now: Now,
+    ) {
+        let Some(mut start) = start.filter(|_| self.config.remembers) else {
+            return;
+        };
+        self.arrivals += 1;
+        start.arrival = self.arrivals;
+        start.accepted_at = now.wall.0;
+        self.store(StoreOrder::Start(id, start));
+    }
+
+    /// Stores the states of containers that differ from what is stored.
+    pub(super) fn remember(&mut self, ids: impl IntoIterator<Item = ContainerId>, now: Now) {
+        if !self.config.remembers {
+            return;
+        }
+        for id in ids {
+            let Some(view) = self.scheduler.container(&id) else {
+                continue;
+            };
+            let Some(record) = self.containers.get_mut(&id) else {
+                continue;
+            };
+            let state = state_record(view, record, now);
+            let memory = &mut record.memory;
+            let is_new = match &memory.stored {
+                Some(stored) => *stored != state,
+                None => state.stage() != Stage::Accepted,
+            };
+            if is_new {
+                memory.stored = Some(state.clone());
+                self.store(StoreOrder::State(id, Box::new(state)));
+            }
+        }
+    }
+
+    /// Ends containers that a restart would not find.
+    pub fn take_back(&mut self, ids: &[ContainerId], now: Now) {
+        for id in ids {
+            let reason = KillReason::ResourceManager;
+            self.must_feed(Event::Kill { id: *id, reason }, now);
+        }
+    }
+
+    /// Forgets a container that left the memory. Its token must not start another one.
+    pub(super) fn forget_record(&mut self, id: ContainerId) {
+        if self.config.remembers {
+            let used_until = self.started.expiry(&id);
+            self.store(StoreOrder::Forget(id, used_until));
+        }
+    }
+
+    /// Forgets that tokens were used which have expired.
+    pub(super) fn forget_uses(&mut self, now: Now) {
+        if self.config.remembers {
+            let expired = self.started.take_expired(now.wall);
+            if !expired.is_empty() {
+                self.store(StoreOrder::ForgetUses(expired));
+            }
+        }
+    }
+
+    /// Takes what an application's containers bring that outlives them.
+    pub(super) fn remember_context(
+        &mut self,
+        id: ApplicationId,
+        user: &str,
+        token: &ContainerTokenIdentifierProto,
+        context: &LaunchContext,
+        now: Now,
+    ) {
+        if !self.config.remembers {
+            return;
+        }
+        let mut is_new = !self.application_records.contains_key(&id);
+        let record = self.application_records.entry(id).or_insert_with(|| {
+            let acls = context.acls.iter().map(|(access, list)| AclRecord {
+                modify: *access == log_aggregation::aggregated_log::AccessType::ModifyApp,
+                list: list.clone(),
+            });
+            let log_context = token.log_aggregation_context.as_ref();
+            ApplicationRecord {
+                user: user.to_owned(),
+                acls: acls.collect(),
+                log_context: log_context.map(prost::Message::encode_to_vec),
+                ..ApplicationRecord::default()
+            }
+        });
+        for (service, data) in &context.service_data {
+            let data = ServiceDataRecord {
+                service: service.clone(),
+                data: data.0.clone(),
+            };
+            if !record.service_data.contains(&data) {
+                record.service_data.retain(|old| old.service != *service);
+                record.service_data.push(data);
+                is_new = true;
+            }
+        }
+        if is_new {
+            self.remember_application(id, now);
+        }
+    }
+
+    /// Stores the state of an application, or that it is forgotten.
+    pub(super) fn remember_application(&mut self, id: ApplicationId, now: Now) {
+        if !self.config.remembers {
+            return;
+        }
+        let Some(application) = self.applications.get(&id) else {
+            self.application_records.remove(&id);
+            self.store(StoreOrder::Application(id, None));
+            return;
+        };
+        let (stage, delete_logs_at) = match application.state {
+            ApplicationState::Running => (ApplicationStage::Running, None),
+            ApplicationState::Finishing => (ApplicationStage::Finishing, None),
+            ApplicationState::Finished { delete_logs_at } => {
+                (ApplicationStage::Finished, delete_logs_at)
+            }
+        };
+        let record = self.application_records.entry(id).or_default();
+        record.user = application.user.to_string();
+        record.set_stage(stage);
+        record.delete_logs_at = delete_logs_at.map(|at| wall_of(at, now).0);
+        let record = Box::new(record.clone());
+        self.store(StoreOrder::Application(id, Some(record)));
+    }
+
+    /// Keeps the token of an update, for the record of the container.
+    pub(super) fn remember_update(
+        &mut self,
+        id: ContainerId,
+        token: &ContainerTokenIdentifierProto,
+        now: Now,
+    ) {
+        if self.config.remembers
+            && let Some(record) = self.containers.get_mut(&id)
+        {
+            record.memory.token = Some(token.encode_to_vec());
+            self.remember([id], now);
+        }
+    }
+}
+
+/// Returns the wall clock's time of a moment of the monotonic clock.
+fn wall_of(at: MonoMillis, now: Now) -> EpochMillis {
+    let distance = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    EpochMillis(if at >= now.mono {
+        now.wall.0.saturating_add(distance(at.since(now.mono)))
+    } else {
+        now.wall.0.saturating_sub(distance(now.mono.since(at)))
+    })
+}
+
+/// Returns a container's record as of now.
+fn state_record(view: ContainerView, record: &ContainerRecord, now: Now) -> StateRecord {
+    let Memory {
+        stored,
+        token,
+        process,
+        ..
+    } = &record.memory;
+    let stage = stage_of(view.state);
+    let same = stored.as_ref().filter(|stored| stored.stage() == stage);
+    let same_place = same.map_or(0, |stored| stored.place);
+    let (place, held_mb) = match view.state {
+        ContainerState::Queued { place } => (place, 0),
+        ContainerState::Paused { place, held_mb } => (place, held_mb),
+        ContainerState::Launching { order }
+        | ContainerState::Running { order }
+        | ContainerState::Resuming { order }
+        | ContainerState::Relaunching { order } => (order, 0),
+        ContainerState::Localizing
+        | ContainerState::Pausing
+        | ContainerState::Restarting
+        | ContainerState::Killing { .. }
+        | ContainerState::Gone { .. }
+        | ContainerState::Completing(_)
+        | ContainerState::Done(_) => (same_place, 0),
+    };
+    let since = same.map_or_else(|| wall_of(view.since, now).0, |stored| stored.since);
+    let has_process = matches!(stage, Stage::Running | Stage::Paused | Stage::Killing);
+    let process = process.filter(|_| has_process);
+    let mut state = StateRecord {
+        stage: stage.into(),
+        place,
+        since,
+        token: token.clone(),
+        pid: process.map_or(0, |process| process.pid),
+        start_time: process.map_or(0, |process| process.start_time),
+        exit_status: view.exit_status.0,
+        diagnostics: view.diagnostics,
+        held_mb,
+        ..StateRecord::default()
+    };
+    if let ContainerState::Completing(ending) | ContainerState::Done(ending) = view.state {
+        state.set_ending(ending_of(ending));
+    }
+    if has_process {
+        set_folders(&mut state, &record.dirs);
+        let paths = record.localized.iter().map(|resource| &resource.path);
+        let paths = paths.filter_map(|path| path.to_str().map(str::to_owned));
+        state.resources = paths.collect();
+        if let (true, Some(stored)) = (state.resources.is_empty(), stored) {
+            // The list is dropped with the launch context.
+            state.resources.clone_from(&stored.resources);
+        }
+    }
+    state
+}
+
+fn set_folders(state: &mut StateRecord, dirs: &Arc<OnceLock<ContainerDirs>>) {
+    let text = |path: &std::path::Path| path.to_str().unwrap_or_default().to_owned();
+    if let Some(dirs) = dirs.get() {
+        state.work_dir = text(dirs.work_dir.path());
+        state.log_dir = text(dirs.log_dir.path());
+    }
+}
+
+/// Returns the stage that a record has for a state. A process that has ended is still to be
+/// reported until its exit status is known.
+fn stage_of(state: ContainerState) -> Stage {
+    match state {
+        ContainerState::Localizing => Stage::Accepted,
+        ContainerState::Queued { .. } => Stage::Waiting,
+        ContainerState::Launching { .. } | ContainerState::Relaunching { .. } => Stage::Launching,
+        ContainerState::Running { .. }
+        | ContainerState::Pausing
+        | ContainerState::Resuming { .. }
+        | ContainerState::Restarting
+        | ContainerState::Gone { killed: false } => Stage::Running,
+        ContainerState::Paused { .. } => Stage::Paused,
+        ContainerState::Killing { .. } | ContainerState::Gone { killed: true } => Stage::Killing,
+        ContainerState::Completing(_) | ContainerState::Done(_) => Stage::Done,
+    }
+}
+
+fn ending_of(ending: sched::Ending) -> Ending {
+    match ending {
+        sched::Ending::Succeeded => Ending::Succeeded,
+        sched::Ending::Failed => Ending::Failed,
+        sched::Ending::Killed => Ending::Killed,
+        sched::Ending::LocalizationFailed => Ending::LocalizationFailed,
+    }
+}

@@ -1,0 +1,343 @@
+//! The core of an agent that goes on where another has ended.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use container_runtime::launch::Adoption;
+use localize::{ContainerDirs, UserName};
+use log_aggregation::aggregated_log::{AccessType, Acls};
+use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now};
+use sched::{ContainerSpec, RecoveredContainer, RecoveredStage};
+use wire::proto::hadoop_yarn::{
+    ContainerLaunchContextProto, ContainerTokenIdentifierProto, LogAggregationContextProto,
+};
+
+use super::effect::{Effect, LocalizeFor};
+use super::remember::{Memory, Relocalizing};
+use super::{ContainerRecord, Core, Followups};
+use crate::applications::ApplicationState;
+use crate::context_budget::{ContextRefused, HeldContext};
+use crate::launch_context::{LaunchContext, ServiceData};
+use crate::recovery::{AclRecord, ApplicationRecord, ApplicationStage, Recovered, Stage};
+
+/// State that an agent begins with.
+#[derive(Debug, Default)]
+pub struct RestoredState {
+    /// Applications by their records.
+    pub applications: Vec<(ApplicationId, ApplicationRecord)>,
+    /// Containers, in the order of [`crate::recovery::Decided::containers`], each with the folders
+    /// that its process has.
+    pub containers: Vec<(Recovered, Option<ContainerDirs>)>,
+    /// Containers whose tokens were used, and until when they could be used again.
+    pub used_tokens: Vec<(ContainerId, EpochMillis)>,
+    /// Number of the last container that was accepted.
+    pub arrivals: u64,
+}
+
+/// Order to take over a container's process.
+#[derive(Debug)]
+pub struct AdoptOrder {
+    /// Id, size and type of the container.
+    pub spec: ContainerSpec,
+    /// Process and log folder.
+    pub adoption: Adoption,
+}
+
+impl Core {
+    /// Takes over what another agent has left, before anything else happens.
+    pub fn restore(&mut self, state: RestoredState, now: Now) {
+        let RestoredState {
+            applications,
+            containers,
+            used_tokens,
+            arrivals,
+        } = state;
+        self.arrivals = arrivals;
+        for (id, until) in used_tokens {
+            self.started.remember(id, until);
+        }
+        for (id, record) in applications {
+            self.restore_application(id, record, now);
+        }
+        let mut recovered = Vec::with_capacity(containers.len());
+        for (container, dirs) in containers {
+            recovered.extend(self.restore_container(container, dirs, now));
+        }
+        let mut actions = Vec::new();
+        if let Err(refusal) = self.scheduler.recover(recovered, now, &mut actions) {
+            tracing::error!(%refusal, "containers of an earlier run are left out");
+        }
+        let ids: Vec<ContainerId> = self.containers.keys().copied().collect();
+        for id in &ids {
+            self.note_restored(*id, now);
+        }
+        self.perform(actions, now);
+        self.remember(ids, now);
+        let applications: Vec<ApplicationId> =
+            self.applications.iter().map(|(id, _)| *id).collect();
+        for id in applications {
+            self.finish_application_if_ready(&id, now);
+        }
+    }
+
+    fn restore_application(&mut self, id: ApplicationId, record: ApplicationRecord, now: Now) {
+        let state = match record.stage() {
+            ApplicationStage::Running => ApplicationState::Running,
+            ApplicationStage::Finishing => ApplicationState::Finishing,
+            ApplicationStage::Finished => {
+                let at = record.delete_logs_at.map(EpochMillis);
+                // Logs whose upload was under way are kept as long as without aggregation.
+                let at = at.map_or(now.mono + self.config.log_retain_ms, |at| mono_of(at, now));
+                let delete_logs_at = Some(at);
+                ApplicationState::Finished { delete_logs_at }
+            }
+        };
+        let user: Arc<str> = Arc::from(record.user.as_str());
+        self.applications.restore(id, Arc::clone(&user), state);
+        let acls = acls_of(&record);
+        self.keep_view_list(id, &user, &acls);
+        if state == ApplicationState::Running
+            && let Ok(user_name) = record.user.parse::<UserName>()
+        {
+            self.restore_services(id, &user, &record);
+            let context = record.log_context.as_deref().map(prost::Message::decode);
+            let context: Option<LogAggregationContextProto> = context.and_then(Result::ok);
+            let token = ContainerTokenIdentifierProto {
+                log_aggregation_context: context,
+                ..ContainerTokenIdentifierProto::default()
+            };
+            self.begin_logs(id, user_name, &token, acls);
+        }
+        self.application_records.insert(id, record);
+    }
+
+    fn restore_services(&mut self, id: ApplicationId, user: &Arc<str>, record: &ApplicationRecord) {
+        let data = record.service_data.iter();
+        let data = data.map(|data| (data.service.clone(), ServiceData(data.data.clone())));
+        let service_data: std::collections::BTreeMap<_, _> = data.collect();
+        if !service_data.is_empty() {
+            self.effects.push(Effect::InitializeApplication {
+                id,
+                user: Arc::clone(user),
+                service_data,
+            });
+        }
+    }
+
+    /// Makes the core's record of a container, and returns the scheduler's. `None`: its user has
+    /// no name that could be one.
+    fn restore_container(
+        &mut self,
+        container: Recovered,
+        dirs: Option<ContainerDirs>,
+        now: Now,
+    ) -> Option<RecoveredContainer> {
+        let Recovered {
+            spec,
+            token,
+            context,
+            stage,
+            process,
+            since,
+            record,
+        } = container;
+        let id = spec.id;
+        let user: Arc<str> = Arc::from(token.app_submitter());
+        self.applications.add_container(id, &user);
+        let user = self.applications.get(&id.application_id());
+        let user = Arc::clone(&user?.user);
+        let expiry = EpochMillis(token.expiry_time_stamp());
+        self.started.remember(id, expiry);
+        let log_dir = dirs.as_ref().map(|dirs| dirs.log_dir.clone());
+        let context = self.restore_context(&spec, stage, &user, context);
+        let had_process = process.is_some();
+        let memory = Memory {
+            token: record.token.clone(),
+            process,
+            stored: (record.stage() != Stage::Accepted).then(|| record.clone()),
+            localizing: None,
+        };
+        let dirs = Arc::new(dirs.map_or_else(OnceLock::new, OnceLock::from));
+        let own = record_of((Arc::new(token), user, context), had_process, dirs, memory);
+        self.containers.insert(id, own);
+        if matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting) {
+            self.localize_again(id);
+        }
+        if let Some((process, log_dir)) = process.zip(log_dir) {
+            let adoption = Adoption {
+                id,
+                process,
+                log_dir,
+            };
+            let order = Box::new(AdoptOrder { spec, adoption });
+            self.effects.push(Effect::Adopt(order));
+            if matches!(stage, RecoveredStage::Paused { .. }) {
+                self.effects.push(Effect::Pause(id));
+            }
+        }
+        Some(RecoveredContainer {
+            spec,
+            stage,
+            exit_status: records::ContainerExitStatus(record.exit_status),
+            diagnostics: record.diagnostics,
+            since: mono_of(since, now),
+        })
+    }
+
+    /// Reads the launch context of a container that may be launched.
+    fn restore_context(
+        &self,
+        spec: &ContainerSpec,
+        stage: RecoveredStage,
+        user: &Arc<str>,
+        context: ContainerLaunchContextProto,
+    ) -> Option<Arc<HeldContext>> {
+        use RecoveredStage::{Accepted, Starting, Waiting};
+        let unstarted = matches!(stage, Accepted | Waiting | Starting);
+        let context = LaunchContext::read(context).ok()?;
+        let may_start_again =
+            spec.execution_type == ExecutionType::Guaranteed || context.retry.can_retry();
+        let is_done = matches!(stage, RecoveredStage::Done(_));
+        if is_done || !(unstarted || may_start_again) {
+            return None;
+        }
+        let held = self.contexts.hold(user, context);
+        let refused = |error: &ContextRefused| {
+            tracing::warn!(container = %spec.id, %error, "a launch context of an earlier run");
+        };
+        held.inspect_err(refused).ok().map(Arc::new)
+    }
+
+    /// Orders the resources of a container that has its place in the queue. Its launch waits for
+    /// them; its turn does not.
+    fn localize_again(&mut self, id: ContainerId) {
+        let Some(record) = self.containers.get_mut(&id) else {
+            return;
+        };
+        let held = record.context.as_mut().and_then(Arc::get_mut);
+        let Some(held) = held else {
+            return;
+        };
+        held.context.service_data.clear();
+        let resources = std::mem::take(&mut held.context.resources);
+        if resources.is_empty() {
+            return;
+        }
+        record.has_resources = true;
+        record.memory.localizing = Some(Relocalizing::default());
+        let user = Arc::clone(&record.user);
+        self.effects.push(Effect::Localize {
+            id,
+            user,
+            resources,
+            purpose: LocalizeFor::Start,
+        });
+    }
+
+    /// Records what other parts know of a restored container.
+    fn note_restored(&mut self, id: ContainerId, now: Now) {
+        let Some(summary) = self.scheduler.summary(&id) else {
+            self.containers.remove(&id);
+            self.applications.container_forgotten(&id);
+            return;
+        };
+        let record = self.containers.get(&id);
+        let context = record.and_then(|record| record.context.as_ref());
+        if let Some(policy) = context.map(|held| held.context.retry.clone()) {
+            self.follow_policy(id, policy, now);
+        }
+        if matches!(summary.state, sched::ContainerState::Done(_)) {
+            self.applications.container_done(&id);
+            self.note_completion(id, now);
+        } else if self.containers.get(&id).is_some_and(|r| r.had_process) {
+            self.logs_of_started(id);
+        }
+    }
+
+    /// Hands over the resources of a container that waits in the queue, and launches it if its turn
+    /// has come meanwhile. Returns whether there was such a container.
+    pub(super) fn localized_again(
+        &mut self,
+        id: ContainerId,
+        result: Result<Vec<localize::LocalizedResource>, String>,
+        now: Now,
+    ) -> bool {
+        let Some(record) = self.containers.get_mut(&id) else {
+            return false;
+        };
+        let Some(mut localizing) = record.memory.localizing.take() else {
+            return false;
+        };
+        match result {
+            Ok(resources) => record.localized = resources,
+            Err(failure) => {
+                localizing.failure = Some(failure);
+                record.memory.localizing = Some(Relocalizing {
+                    failure: localizing.failure.clone(),
+                    ..Relocalizing::default()
+                });
+            }
+        }
+        if localizing.is_launched {
+            let mut followups = Followups::new();
+            self.launch(id, &mut followups);
+            for event in followups {
+                self.must_feed(event, now);
+            }
+        }
+        true
+    }
+}
+
+/// Returns the rights on an application.
+fn acls_of(record: &ApplicationRecord) -> Acls {
+    let acl = |acl: &AclRecord| {
+        let access = if acl.modify {
+            AccessType::ModifyApp
+        } else {
+            AccessType::ViewApp
+        };
+        (access, acl.list.clone())
+    };
+    record.acls.iter().map(acl).collect()
+}
+
+/// Returns the core's record of a container with this token, user and launch context.
+fn record_of(
+    (token, user, context): (
+        Arc<ContainerTokenIdentifierProto>,
+        Arc<str>,
+        Option<Arc<HeldContext>>,
+    ),
+    had_process: bool,
+    dirs: Arc<OnceLock<ContainerDirs>>,
+    memory: Memory,
+) -> ContainerRecord {
+    ContainerRecord {
+        token,
+        user,
+        context,
+        has_resources: false,
+        localized: Vec::new(),
+        resources_added: 0,
+        previous: None,
+        reinit: None,
+        dirs,
+        localized_in: Duration::ZERO,
+        accepted_us: 0,
+        had_process,
+        completion_noted: false,
+        acknowledged_early: false,
+        memory,
+    }
+}
+
+/// Returns the monotonic clock's time of a moment of the wall clock. One before the clock began
+/// counts as its beginning.
+fn mono_of(at: EpochMillis, now: Now) -> MonoMillis {
+    let distance = now.wall.0.saturating_sub(at.0);
+    MonoMillis(match u64::try_from(distance) {
+        Ok(before) => now.mono.0.saturating_sub(before),
+        Err(_) => now.mono.0.saturating_add(distance.unsigned_abs()),
+    })
+}

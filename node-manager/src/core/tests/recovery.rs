@@ -1,0 +1,336 @@
+//! Crashes: a model of the disk takes the records, and another core goes on from there.
+
+use std::collections::BTreeMap;
+
+use keeper::{LeftProcess, ProcessIdentity};
+use proptest::prelude::*;
+use prost::Message as _;
+use sched::ContainerState;
+use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ExecutionTypeProto};
+
+use super::*;
+use crate::recovery::{ApplicationRecord, StartRecord, StoredContainer, decide};
+
+/// Records as the store would have them.
+#[derive(Clone, Debug, Default)]
+struct Disk {
+    containers: BTreeMap<ContainerId, StoredContainer>,
+    applications: BTreeMap<ApplicationId, ApplicationRecord>,
+    used: BTreeMap<ContainerId, EpochMillis>,
+}
+
+impl Disk {
+    fn write(&mut self, order: StoreOrder) {
+        match order {
+            StoreOrder::Start(id, record) => {
+                self.containers.entry(id).or_default().start = *record;
+            }
+            StoreOrder::State(id, record) => {
+                self.containers.entry(id).or_default().state = Some(*record);
+            }
+            StoreOrder::Forget(id, used_until) => {
+                self.containers.remove(&id);
+                self.used.extend(used_until.map(|until| (id, until)));
+            }
+            StoreOrder::ForgetUses(ids) => {
+                self.used.retain(|id, _| !ids.contains(id));
+            }
+            StoreOrder::Application(id, Some(record)) => {
+                self.applications.insert(id, *record);
+            }
+            StoreOrder::Application(id, None) => {
+                self.applications.remove(&id);
+            }
+        }
+    }
+}
+
+/// A node whose core is replaced at each crash, with its disk and the processes of its containers.
+struct CrashingNode {
+    node: Node,
+    disk: Disk,
+    processes: BTreeMap<ContainerId, ProcessIdentity>,
+    last_pid: i32,
+}
+
+fn remembering_core() -> Core {
+    let mut core = core_with(&Arc::default());
+    core.config.remembers = true;
+    core
+}
+
+impl CrashingNode {
+    fn new() -> Self {
+        let mut machine = Self {
+            node: Node::new(),
+            disk: Disk::default(),
+            processes: BTreeMap::new(),
+            last_pid: 100,
+        };
+        machine.node.core = remembering_core();
+        machine.registered();
+        machine
+    }
+
+    fn registered(&mut self) {
+        let now = self.node.now;
+        self.node.core.registered(RM_IDENTIFIER, None, now);
+        self.settle();
+    }
+
+    /// Performs what needs no time: records reach the disk, freezing is answered.
+    fn settle(&mut self) {
+        loop {
+            self.end_unlaunched();
+            let effects = self.node.core.take_effects();
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                if let Effect::Store(order) = effect {
+                    self.disk.write(order);
+                } else if let Effect::Pause(id) = effect {
+                    self.isolation(IsolationEvent::Paused { id, held_mb: None });
+                } else if let Effect::Resume(id) = effect {
+                    self.isolation(IsolationEvent::Resumed(id));
+                }
+            }
+        }
+    }
+
+    /// Answers for the launcher, which never starts what is to end.
+    fn end_unlaunched(&mut self) {
+        let containers = self.node.core.scheduler.containers();
+        let killed = containers.filter(|view| matches!(view.state, ContainerState::Killing { .. }));
+        let killed = killed.map(|view| view.spec.id);
+        let unlaunched: Vec<_> = killed
+            .filter(|id| !self.processes.contains_key(id))
+            .collect();
+        for id in unlaunched {
+            self.node.handle(LaunchEvent::LaunchFailed {
+                id,
+                status: ContainerExitStatus::TERMINATED,
+                diagnostics: String::new(),
+            });
+        }
+    }
+
+    fn isolation(&mut self, event: IsolationEvent) {
+        let event = WorkerEvent::Isolation(event);
+        self.node.core.handle(event, self.node.now, 0);
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.node.now.mono = self.node.now.mono + 10;
+        self.node.now.wall.0 += 10;
+        let now = self.node.now;
+        match *step {
+            Step::Start(n, execution_type) => {
+                let mut request = request_for(container_id(n), execution_type);
+                let mut token = ContainerTokenIdentifierProto::clone(&request.token);
+                token.execution_type = Some(ExecutionTypeProto::from(execution_type).into());
+                let start = StartRecord {
+                    token: token.encode_to_vec(),
+                    context: ContainerLaunchContextProto::default().encode_to_vec(),
+                    ..StartRecord::default()
+                };
+                request.record = Some(Box::new(start));
+                let _outcome = self.node.core.start(asker(), request, now);
+            }
+            Step::Launched(n) => {
+                let id = container_id(n);
+                if let Some(ContainerState::Launching { .. }) = self.state(id) {
+                    self.last_pid += 1;
+                    let process = ProcessIdentity {
+                        pid: self.last_pid,
+                        start_time: 1,
+                    };
+                    self.processes.insert(id, process);
+                    self.node.handle(LaunchEvent::Launched {
+                        id,
+                        pid: process.pid,
+                        start_time: process.start_time,
+                        timings: LaunchTimings::default(),
+                        signals: Vec::new(),
+                    });
+                }
+            }
+            Step::Exit(n, status) => {
+                if self.processes.remove(&container_id(n)).is_some() {
+                    self.node.exit(n, status);
+                }
+            }
+            Step::Stop(n) => {
+                let id = container_id(n);
+                let _outcome = self.node.core.stop_container(asker(), id, now);
+            }
+            Step::Acknowledge(n) => self.node.acknowledge(n),
+        }
+        self.settle();
+    }
+
+    fn state(&self, id: ContainerId) -> Option<ContainerState> {
+        let summary = self.node.core.scheduler.summary(&id);
+        summary.map(|summary| summary.state)
+    }
+
+    /// Lets the agent die and another one go on.
+    fn crash(&mut self) {
+        let left: Vec<LeftProcess> = self
+            .processes
+            .iter()
+            .map(|(id, process)| LeftProcess {
+                process: *process,
+                variable: Some(id.to_string()),
+            })
+            .collect();
+        let decided = decide(self.disk.containers.clone(), &left);
+        assert!(decided.strangers.is_empty(), "{:?}", decided.strangers);
+        self.node.core = remembering_core();
+        // A few milliseconds of the wall clock, and a monotonic clock that began long before.
+        self.node.now.wall.0 += 7;
+        self.node.now.mono = self.node.now.mono + 7;
+        let with_dirs = decided
+            .containers
+            .into_iter()
+            .map(|recovered| (recovered, None));
+        let state = RestoredState {
+            applications: self.disk.applications.clone().into_iter().collect(),
+            containers: with_dirs.collect(),
+            used_tokens: self.disk.used.clone().into_iter().collect(),
+            arrivals: decided.arrivals,
+        };
+        self.node.core.restore(state, self.node.now);
+        self.settle();
+        self.registered();
+    }
+
+    /// What peers have been told, or will see by the order of starts.
+    fn told(&self) -> Told {
+        let mut told = Told::default();
+        let mut unstarted = BTreeMap::new();
+        let mut running = BTreeMap::new();
+        for view in self.node.core.scheduler.containers() {
+            let id = view.spec.id.id;
+            match view.state {
+                ContainerState::Launching { order } => {
+                    unstarted.insert((view.spec.execution_type, 0, order), id);
+                }
+                ContainerState::Queued { place } => {
+                    unstarted.insert((view.spec.execution_type, 1, place), id);
+                }
+                ContainerState::Running { order } => {
+                    running.insert(order, id);
+                }
+                ContainerState::Done(_) => {
+                    told.done.insert(id, (view.exit_status.0, view.diagnostics));
+                }
+                ContainerState::Paused { .. } => told.paused.push(id),
+                ContainerState::Killing { .. } => {
+                    told.killing.insert(id, view.exit_status.0);
+                }
+                other @ (ContainerState::Localizing
+                | ContainerState::Pausing
+                | ContainerState::Resuming { .. }
+                | ContainerState::Relaunching { .. }
+                | ContainerState::Restarting
+                | ContainerState::Gone { .. }
+                | ContainerState::Completing(_)) => panic!("{id} is {other:?}"),
+            }
+        }
+        let of = |wanted| {
+            let of_type = unstarted.iter().filter(|((of, ..), _)| *of == wanted);
+            of_type.map(|(_, id)| *id).collect()
+        };
+        told.guaranteed = of(ExecutionType::Guaranteed);
+        told.opportunistic = of(ExecutionType::Opportunistic);
+        told.running = running.into_values().collect();
+        told
+    }
+}
+
+/// Facts that a crash must not change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Told {
+    /// Those without a process, in the order in which they start.
+    guaranteed: Vec<i64>,
+    opportunistic: Vec<i64>,
+    /// In the order of their starts, which is the order of evictions from the end.
+    running: Vec<i64>,
+    paused: Vec<i64>,
+    killing: BTreeMap<i64, i32>,
+    done: BTreeMap<i64, (i32, String)>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Start(i64, ExecutionType),
+    Launched(i64),
+    Exit(i64, i32),
+    Stop(i64),
+    Acknowledge(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let n = 1..24_i64;
+    let execution_type = prop_oneof![
+        Just(ExecutionType::Guaranteed),
+        Just(ExecutionType::Opportunistic),
+        Just(ExecutionType::Opportunistic),
+    ];
+    prop_oneof![
+        6 => (n.clone(), execution_type).prop_map(|(n, of)| Step::Start(n, of)),
+        6 => n.clone().prop_map(Step::Launched),
+        2 => (n.clone(), prop_oneof![Just(0), Just(3), Just(143)])
+            .prop_map(|(n, status)| Step::Exit(n, status)),
+        1 => n.clone().prop_map(Step::Stop),
+        1 => n.prop_map(Step::Acknowledge),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A crash at any moment changes nothing that anybody was told: results, who runs and in which
+    /// order they started, who waits and in which order they start.
+    #[test]
+    fn what_was_told_survives_any_crash(
+        before in prop::collection::vec(step(), 1..80),
+        between in prop::collection::vec(step(), 0..40),
+    ) {
+        let mut machine = CrashingNode::new();
+        for steps in [before, between] {
+            steps.iter().for_each(|step| machine.step(step));
+            let told = machine.told();
+            machine.crash();
+            let after = machine.told();
+            prop_assert_eq!(&after.done, &told.done);
+            prop_assert_eq!(&after.running, &told.running);
+            prop_assert_eq!(&after.killing, &told.killing);
+            prop_assert_eq!(&after.guaranteed, &told.guaranteed);
+            prop_assert_eq!(&after.opportunistic, &told.opportunistic);
+            prop_assert_eq!(&after.paused, &told.paused);
+            for id in told.done.keys() {
+                let used = machine.node.refusal(request(*id));
+                prop_assert!(used.message.contains("with id") || used.message.contains("has finished"), "{}", used.message);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_process_that_no_record_names_yet_is_taken_over() {
+    let mut machine = CrashingNode::new();
+    machine.step(&Step::Start(1, ExecutionType::Guaranteed));
+    let process = ProcessIdentity {
+        pid: 77,
+        start_time: 1,
+    };
+    machine.processes.insert(container_id(1), process);
+    machine.crash();
+    assert_eq!(machine.told().running, [1]);
+    let record = &machine.disk.containers[&container_id(1)];
+    assert_eq!(record.state.as_ref().unwrap().pid, 77);
+    machine.step(&Step::Exit(1, 3));
+    assert_eq!(machine.told().done[&1].0, 3);
+}

@@ -1,0 +1,24 @@
+//! What a restart of the agent must not lose: containers, applications, keys. Their records, where
+//! they are stored, and what they mean afterwards.
+//!
+//! ```text
+//! core ─ orders ─▶ performer ─▶ StateWriter ─▶ state-store     one commit for many
+//!                                                   │
+//! core ◀─ Recovered ◀─ decide ◀─ FoundState ◀───────┘ the next start
+//!                        ▲
+//!                        └─ processes that the last agent left to its keeper
+//! ```
+//! `record` and `decide` are pure. A record is written before its effect is told to anybody: the
+//! answer to a call and the next heartbeat wait for the commit ([`crate::core_task::Handle`]).
+//! With `yarn.nodemanager.recovery.enabled` off nothing here exists.
+
+mod decide;
+mod record;
+mod stored;
+
+pub use decide::{Decided, Recovered, decide};
+pub use record::{
+    AclRecord, ApplicationRecord, ApplicationStage, Ending, KeyRecord, KeysRecord, RecordError,
+    ServiceDataRecord, Stage, StartRecord, StateRecord,
+};
+pub use stored::{FoundState, KeyWriter, StateWriter, StoredContainer};

@@ -1,0 +1,244 @@
+//! Forms of the records: a byte for the version, then a protobuf message. A field that is added
+//! later is absent in older records, and an older agent passes over it. Another version is a form
+//! that this agent cannot read.
+
+use prost::Message;
+use thiserror::Error;
+
+/// Version of the records' forms.
+const VERSION: u8 = 1;
+
+/// Reason for which a record cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RecordError {
+    /// It has no bytes.
+    #[error("the record is empty")]
+    Empty,
+    /// It has another form.
+    #[error("the record has version {0}")]
+    Version(u8),
+    /// It is not of its form.
+    #[error(transparent)]
+    Form(#[from] prost::DecodeError),
+}
+
+/// Returns a record's bytes.
+pub(crate) fn encode(record: &impl Message) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1 + record.encoded_len());
+    bytes.push(VERSION);
+    bytes.extend(record.encode_to_vec());
+    bytes
+}
+
+/// Reads a record.
+pub(crate) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, RecordError> {
+    match bytes.split_first() {
+        None => Err(RecordError::Empty),
+        Some((&VERSION, message)) => Ok(M::decode(message)?),
+        Some((version, _)) => Err(RecordError::Version(*version)),
+    }
+}
+
+/// An accepted container, as `startContainers` brought it. Secret.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct StartRecord {
+    /// Identifier of the container token.
+    #[prost(bytes = "vec", tag = "1")]
+    pub token: Vec<u8>,
+    /// `ContainerLaunchContextProto`.
+    #[prost(bytes = "vec", tag = "2")]
+    pub context: Vec<u8>,
+    /// Number of the acceptance on this node.
+    #[prost(uint64, tag = "3")]
+    pub arrival: u64,
+    /// Time of the acceptance, milliseconds of the wall clock.
+    #[prost(int64, tag = "4")]
+    pub accepted_at: i64,
+}
+
+/// How far a container has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum Stage {
+    /// Its resources are being localized.
+    Accepted = 0,
+    /// It waits for the node's resources.
+    Waiting = 1,
+    /// Its launch is ordered; it may have a process.
+    Launching = 2,
+    /// It has a process.
+    Running = 3,
+    /// Its processes are frozen.
+    Paused = 4,
+    /// Its processes are being ended for good.
+    Killing = 5,
+    /// It is finished.
+    Done = 6,
+}
+
+/// Result of a finished container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum Ending {
+    /// Exited with 0.
+    Succeeded = 0,
+    /// Exited otherwise, or was not launched.
+    Failed = 1,
+    /// Was killed.
+    Killed = 2,
+    /// A resource could not be localized.
+    LocalizationFailed = 3,
+}
+
+/// What has become of a container since it was accepted.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct StateRecord {
+    /// How far it has come.
+    #[prost(enumeration = "Stage", tag = "1")]
+    pub stage: i32,
+    /// Place among those that wait, or in the order of starts.
+    #[prost(uint64, tag = "2")]
+    pub place: u64,
+    /// Time at which the stage was entered, milliseconds of the wall clock.
+    #[prost(int64, tag = "3")]
+    pub since: i64,
+    /// Identifier of the token that updated it last.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub token: Option<Vec<u8>>,
+    /// Session leader; 0: none so far.
+    #[prost(int32, tag = "5")]
+    pub pid: i32,
+    /// Start time of the leader in clock ticks since boot.
+    #[prost(uint64, tag = "6")]
+    pub start_time: u64,
+    /// Path of the work folder.
+    #[prost(string, tag = "7")]
+    pub work_dir: String,
+    /// Path of the log folder.
+    #[prost(string, tag = "8")]
+    pub log_dir: String,
+    /// Paths of the localized resources.
+    #[prost(string, repeated, tag = "9")]
+    pub resources: Vec<String>,
+    /// Exit status so far.
+    #[prost(sint32, tag = "10")]
+    pub exit_status: i32,
+    /// Diagnostics so far.
+    #[prost(string, tag = "11")]
+    pub diagnostics: String,
+    /// Memory that frozen processes hold, in mebibytes.
+    #[prost(uint64, tag = "12")]
+    pub held_mb: u64,
+    /// Result, once it is finished.
+    #[prost(enumeration = "Ending", tag = "13")]
+    pub ending: i32,
+}
+
+/// State of an application on this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum ApplicationStage {
+    /// Containers may start.
+    Running = 0,
+    /// Its containers are being ended.
+    Finishing = 1,
+    /// Only its logs are left.
+    Finished = 2,
+}
+
+/// A right on an application, as its first launch context named it.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct AclRecord {
+    /// Whether the right is to change the application, and not to see it.
+    #[prost(bool, tag = "1")]
+    pub modify: bool,
+    /// Users and groups.
+    #[prost(string, tag = "2")]
+    pub list: String,
+}
+
+/// Data that a container brought for an auxiliary service. Secret.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ServiceDataRecord {
+    /// Name of the service.
+    #[prost(string, tag = "1")]
+    pub service: String,
+    /// The data.
+    #[prost(bytes = "vec", tag = "2")]
+    pub data: Vec<u8>,
+}
+
+/// An application that has, or had, containers here.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ApplicationRecord {
+    /// User who submitted it.
+    #[prost(string, tag = "1")]
+    pub user: String,
+    /// State in its life on the node.
+    #[prost(enumeration = "ApplicationStage", tag = "2")]
+    pub stage: i32,
+    /// Time at which its logs are deleted, milliseconds of the wall clock; absent: not decided.
+    #[prost(int64, optional, tag = "3")]
+    pub delete_logs_at: Option<i64>,
+    /// Rights.
+    #[prost(message, repeated, tag = "4")]
+    pub acls: Vec<AclRecord>,
+    /// `LogAggregationContextProto` of its first container's token.
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub log_context: Option<Vec<u8>>,
+    /// Data for auxiliary services, the last of each.
+    #[prost(message, repeated, tag = "6")]
+    pub service_data: Vec<ServiceDataRecord>,
+}
+
+/// A key that the ResourceManager shares. Secret.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct KeyRecord {
+    /// Id of the key.
+    #[prost(int32, tag = "1")]
+    pub id: i32,
+    /// The key.
+    #[prost(bytes = "vec", tag = "2")]
+    pub secret: Vec<u8>,
+}
+
+/// Keys of container tokens and NMTokens. Secret.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct KeysRecord {
+    /// Current key of container tokens.
+    #[prost(message, optional, tag = "1")]
+    pub container_current: Option<KeyRecord>,
+    /// The one before.
+    #[prost(message, optional, tag = "2")]
+    pub container_previous: Option<KeyRecord>,
+    /// Current key of NMTokens.
+    #[prost(message, optional, tag = "3")]
+    pub nm_current: Option<KeyRecord>,
+    /// The one before.
+    #[prost(message, optional, tag = "4")]
+    pub nm_previous: Option<KeyRecord>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_written_and_one_of_another_version_is_not() {
+        let record = StartRecord {
+            token: vec![1, 2],
+            arrival: 3,
+            ..StartRecord::default()
+        };
+        let mut bytes = encode(&record);
+        assert_eq!(decode(&bytes), Ok(record));
+        bytes[0] = VERSION + 1;
+        let newer = decode::<StartRecord>(&bytes);
+        assert_eq!(newer, Err(RecordError::Version(VERSION + 1)));
+        assert_eq!(decode::<StartRecord>(&[]), Err(RecordError::Empty));
+        let cut = decode::<StartRecord>(&encode(&StartRecord::default())[..1]);
+        assert_eq!(cut, Ok(StartRecord::default()));
+        let broken = decode::<StartRecord>(&[VERSION, 0x0a, 9]);
+        assert!(matches!(broken, Err(RecordError::Form(_))), "{broken:?}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The node's state store at the start: opened, read, and turned into what the parts begin with.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use container_runtime::launch::SharedExits;
+use keeper::{ExitRecords, ProcessIdentity};
+use localize::{Needed, NodeDirs, UserName};
+use records::ContainerId;
+use state_store::{Contents, KeySpace, StateStore};
+
+use super::AgentError;
+use crate::clock::wall_now;
+use crate::config::RecoveryConfig;
+use crate::core::RestoredState;
+use crate::recovery::{Decided, FoundState, KeyWriter, Recovered, StateWriter, decide};
+use crate::secrets::NodeSecrets;
+
+/// The file in `yarn.nodemanager.recovery.dir`.
+const STORE_FILE: &str = "state.redb";
+
+/// What another agent has left, and the means to leave something to the next.
+pub(super) struct Recovery {
+    store: StateStore,
+    /// What the parts hold.
+    pub(super) outliving: Outliving,
+    decided: Decided,
+    found: FoundState,
+}
+
+/// What lets containers outlive the agent, while it runs.
+#[derive(Clone)]
+pub(super) struct Outliving {
+    /// Writer of the core's records.
+    pub(super) writer: StateWriter,
+    /// Records of the keepers of earlier agents.
+    pub(super) exits: SharedExits,
+    /// Containers of earlier agents that go on.
+    pub(super) kept: BTreeSet<ContainerId>,
+}
+
+impl Recovery {
+    /// Opens the store and decides what goes on; `None`: nothing is to be recovered.
+    ///
+    /// # Errors
+    /// The store, or the records of exit statuses, cannot be used.
+    pub(super) fn open(config: &RecoveryConfig) -> Result<Option<Self>, AgentError> {
+        if !config.enabled {
+            return Ok(None);
+        }
+        let opened = StateStore::open_or_set_aside(&config.dir.join(STORE_FILE), wall_now().0);
+        let (mut store, damage) = opened.map_err(AgentError::StateStore)?;
+        if let Some(damage) = damage {
+            let error = crate::error_chain(&damage);
+            tracing::error!(
+                error,
+                "the node's state is damaged and set aside; its containers end"
+            );
+        }
+        let mut exits = ExitRecords::read(&config.dir).map_err(super::starting(
+            "the recovery (reading the exit statuses in yarn.nodemanager.recovery.dir)",
+        ))?;
+        let mut found = FoundState::take_from(&mut store);
+        let decided = decide(std::mem::take(&mut found.containers), exits.left());
+        exits.delete_finished();
+        let kept = decided.containers.iter();
+        let kept = kept.map(|recovered| recovered.spec.id).collect();
+        Ok(Some(Self {
+            outliving: Outliving {
+                writer: StateWriter::new(&store),
+                exits: SharedExits::new(exits),
+                kept,
+            },
+            store,
+            decided,
+            found,
+        }))
+    }
+
+    /// Takes the records of a key space of another part.
+    pub(super) fn take_space(&mut self, name: &'static str) -> (KeySpace, Contents) {
+        let found = self.store.take_found(name);
+        (self.store.key_space(name), found)
+    }
+
+    /// Returns what must stay in the local and log directories.
+    pub(super) fn needed(&self) -> Needed {
+        let resources = self.decided.containers.iter().flat_map(|recovered| {
+            let paths = recovered.record.resources.iter();
+            paths.map(PathBuf::from)
+        });
+        Needed {
+            applications: self.found.applications.keys().copied().collect(),
+            containers: self.outliving.kept.clone(),
+            resources: resources.collect(),
+        }
+    }
+
+    /// Gives the keys to the table that verifies tokens, which stores those that follow.
+    pub(super) fn restore_keys(&mut self, secrets: &NodeSecrets) {
+        let attempts = std::mem::take(&mut self.found.attempts);
+        let writer = KeyWriter::new(&self.store);
+        secrets.restore(writer, self.found.keys.take(), attempts);
+    }
+
+    /// Ends processes of containers that no record names, and returns what the core begins with.
+    pub(super) fn into_core_state(self, dirs: &NodeDirs) -> RestoredState {
+        let Self { decided, found, .. } = self;
+        end_strangers(&decided.strangers);
+        let running = decided.containers.iter();
+        let running = running.filter(|recovered| recovered.process.is_some());
+        tracing::info!(
+            containers = decided.containers.len(),
+            with_process = running.count(),
+            applications = found.applications.len(),
+            strangers = decided.strangers.len(),
+            "recovered what the last agent has left"
+        );
+        let with_dirs = |recovered: Recovered| {
+            let dirs = dirs_of(dirs, &recovered);
+            (recovered, dirs)
+        };
+        RestoredState {
+            applications: found.applications.into_iter().collect(),
+            containers: decided.containers.into_iter().map(with_dirs).collect(),
+            used_tokens: found.used.into_iter().collect(),
+            arrivals: decided.arrivals,
+        }
+    }
+}
+
+/// Finds the folders of a container's process.
+fn dirs_of(dirs: &NodeDirs, recovered: &Recovered) -> Option<localize::ContainerDirs> {
+    recovered.process?;
+    let id = recovered.spec.id;
+    let user: UserName = recovered.token.app_submitter().parse().ok()?;
+    let (work, log) = (&recovered.record.work_dir, &recovered.record.log_dir);
+    let found = dirs.find_container_dirs(&id, &user, (work.as_ref(), log.as_ref()));
+    // Started a moment before the agent's end, its folders are not recorded. Creating them finds
+    // those that exist.
+    found.or_else(|| {
+        let made = dirs.create_container_dirs(&id, &user);
+        let failed = |error: &localize::DirsError| {
+            let error = crate::error_chain(error);
+            tracing::error!(container = %id, error, "the folders of a container are lost");
+        };
+        made.inspect_err(failed).ok()
+    })
+}
+
+/// Kills what nobody would ever end.
+fn end_strangers(strangers: &[ProcessIdentity]) {
+    for stranger in strangers {
+        let pid = stranger.pid;
+        if container_runtime::launch::kill_stranger(*stranger) {
+            tracing::warn!(
+                pid,
+                "killed a process of an unknown container of the last agent"
+            );
+        }
+    }
+}
