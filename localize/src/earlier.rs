@@ -241,8 +241,8 @@ mod tests {
                 "local/filecache/0/12_tmp",
                 "local/filecache/10",
                 "local/nmPrivate_DEL_7",
-                "local/usercache/joe/appcache/application_9_0009",
                 &format!("{appcache}/{gone}"),
+                "local/usercache/joe/appcache/application_9_0009",
                 "local/usercache/joe/filecache/10",
                 "logs/application_9_0009_DEL_7",
             ]
