@@ -157,8 +157,8 @@ fn new_files_avoid_full_and_failed_directories_and_old_ones_are_found_on_full_on
     let health = DiskHealthConfig {
         interval_ms: 1,
         min_healthy_disks: 0.5,
-        max_utilization_percent: Some(90.0),
-        utilization_watermark_low_percent: 90.0,
+        max_utilization_percent: Some(100.0),
+        utilization_watermark_low_percent: 100.0,
         min_free_space_mb: None,
         free_space_watermark_high_mb: 0,
     };
