@@ -95,8 +95,8 @@ impl Crew {
         self.fewest_idle = self.fewest_idle.min(self.idle);
     }
 
-    /// Returns whether the idle thread of this number is to end, which then counts no more and leaves
-    /// its number to others: so many were idle through a whole period.
+    /// Returns whether the idle thread of this number is to end, which then counts no more and
+    /// leaves its number to others: so many were idle through a whole period.
     pub(super) fn ends(&mut self, number: usize, now: Instant) -> bool {
         if self.period_end.is_some_and(|end| now < end) {
             return false;

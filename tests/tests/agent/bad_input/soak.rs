@@ -6,9 +6,10 @@
 //! figures go to standard error (`--nocapture`).
 //!
 //! What the agent uses afterwards is compared with an agent that has served the same polite peers
-//! for a fifth of the time, so that what is compared is what the attacks left. What a node keeps for
-//! a time by contract, used tokens and ended containers, it keeps for half a minute here. Threads
-//! that launch and delete start when many containers do so at once, and end when they are idle.
+//! for a fifth of the time, so that what is compared is what the attacks left. What a node keeps
+//! for a time by contract, used tokens and ended containers, it keeps for half a minute here.
+//! Threads that launch and delete start when many containers do so at once, and end when they are
+//! idle.
 
 mod polite;
 mod strangers;
