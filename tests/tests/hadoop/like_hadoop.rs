@@ -9,6 +9,7 @@
 mod access;
 mod audit;
 mod ends;
+mod health;
 mod heartbeats;
 mod localization;
 pub(crate) mod mask;
