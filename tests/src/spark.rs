@@ -24,7 +24,7 @@ const SUBMIT: &str = "org.apache.spark.deploy.SparkSubmit";
 /// Deadline for a job of a few tasks in some JVMs, on a machine that is busy building.
 pub const JOB_DEADLINE: Duration = Duration::from_secs(240);
 
-/// Memory that the container of an executor takes, in MiB: a heap of [`HEAP_MB`] and what Spark
+/// Memory that the container of an executor takes, in MiB: a heap of `HEAP_MB` and what Spark
 /// adds to it. Smaller heaps are refused by Spark.
 pub const EXECUTOR_MB: u32 = 640;
 
