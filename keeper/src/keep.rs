@@ -32,7 +32,7 @@ const LOCK_RETRY_MS: u16 = 20;
 const REAP_DELAY: Duration = Duration::from_secs(1);
 const REAP_LOOK_MS: u16 = 250;
 
-/// What to keep.
+/// Program to keep.
 #[derive(Debug)]
 pub struct Kept<'a> {
     /// Folder for the records, made if it does not exist.

@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getppid};
 /// Longest line that ends a front, in bytes.
 const LINE_MAX: u64 = 64;
 
-/// Something that happened while a process waited.
+/// Event for which a process waited.
 pub(crate) enum Happened {
     /// These signals came.
     Signals(Vec<Signal>),

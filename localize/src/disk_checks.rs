@@ -47,7 +47,7 @@ pub(super) struct DiskPlace {
     pub(super) disk: Option<Arc<Disk>>,
     /// Whether the directory was open at any time, so that folders in it are not of an earlier run.
     pub(super) was_open: bool,
-    /// What must stay of an earlier run; `None`: nothing.
+    /// Files of an earlier run that must stay; `None`: none.
     pub(super) needed: Option<Arc<Needed>>,
 }
 

@@ -22,7 +22,7 @@ use super::user_name::UserName;
 /// Levels of numbered sub-directories in a cache: each has 36 times as many as the one before.
 const SHARD_LEVELS_MAX: usize = 6;
 
-/// What an earlier run has left that must stay.
+/// Files of an earlier run that must stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Applications whose folders and logs stay.

@@ -132,7 +132,7 @@ struct ContainerRecord {
     /// for lost or expired. It is forgotten when it is done, and reported like any other until
     /// then.
     acknowledged_early: bool,
-    /// What is stored of it.
+    /// Content of the record stored last.
     memory: remember::Memory,
 }
 

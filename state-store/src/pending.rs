@@ -39,7 +39,7 @@ type Settled = Box<dyn FnOnce(Result<(), NotStored>) + Send>;
 #[error("the node's state cannot be written")]
 pub struct NotStored;
 
-/// Somebody who waits for the changes before it.
+/// Caller that waits for the changes before.
 struct Waiter {
     settled: Settled,
     /// A transaction that holds changes before it has failed.

@@ -34,7 +34,7 @@ pub enum StoreOrder {
     Application(ApplicationId, Option<Box<ApplicationRecord>>),
 }
 
-/// What is stored of a container, and what only a record needs.
+/// Content of a container's record, and facts that only a record needs.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// State stored last.
@@ -50,7 +50,7 @@ pub(super) struct Memory {
 /// Progress of such a localization.
 #[derive(Debug, Default)]
 pub(super) struct Relocalizing {
-    /// Its launch was ordered, and follows the localization.
+    /// The launch was ordered, and follows the localization.
     pub(super) is_launched: bool,
     /// Reason for which a resource is missing.
     pub(super) failure: Option<String>,

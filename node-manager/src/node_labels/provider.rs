@@ -69,7 +69,7 @@ pub struct Providers(Vec<Provider>);
 /// One thread. Fields are dropped in this order.
 struct Provider {
     owner: ThreadOwner,
-    /// Its end is the thread's.
+    /// The end of this value is the thread's.
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }

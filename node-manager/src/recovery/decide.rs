@@ -34,7 +34,7 @@ pub struct Recovered {
     pub record: StateRecord,
 }
 
-/// All decisions.
+/// Decisions about all containers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decided {
     /// Containers that go on: those that hold an allocation in the order of their starts, then

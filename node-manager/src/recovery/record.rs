@@ -11,13 +11,13 @@ const VERSION: u8 = 1;
 /// Reason for which a record cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
-    /// It has no bytes.
+    /// The record has no bytes.
     #[error("the record is empty")]
     Empty,
-    /// It has another form.
+    /// The record has another form.
     #[error("the record has version {0}")]
     Version(u8),
-    /// It is not of its form.
+    /// The bytes do not have the record's form.
     #[error(transparent)]
     Form(#[from] prost::DecodeError),
 }
@@ -60,19 +60,19 @@ pub struct StartRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum Stage {
-    /// Its resources are being localized.
+    /// The resources are being localized.
     Accepted = 0,
-    /// It waits for the node's resources.
+    /// The container waits for the node's resources.
     Waiting = 1,
-    /// Its launch is ordered; it may have a process.
+    /// The launch is ordered; there may be a process.
     Launching = 2,
-    /// It has a process.
+    /// The container has a process.
     Running = 3,
-    /// Its processes are frozen.
+    /// The processes are frozen.
     Paused = 4,
-    /// Its processes are being ended for good.
+    /// The processes are being ended for good.
     Killing = 5,
-    /// It is finished.
+    /// The container is finished.
     Done = 6,
 }
 
@@ -90,7 +90,7 @@ pub enum Ending {
     LocalizationFailed = 3,
 }
 
-/// What has become of a container since it was accepted.
+/// State of a container since it was accepted.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StateRecord {
     /// How far it has come.
@@ -140,7 +140,7 @@ pub struct StateRecord {
 pub enum ApplicationStage {
     /// Containers may start.
     Running = 0,
-    /// Its containers are being ended.
+    /// The application's containers are being ended.
     Finishing = 1,
     /// Only its logs are left.
     Finished = 2,

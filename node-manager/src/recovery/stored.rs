@@ -31,7 +31,7 @@ const USED: &str = "used/";
 pub struct StoredContainer {
     /// How it was accepted.
     pub start: StartRecord,
-    /// What has become of it; absent: nothing yet.
+    /// State after the acceptance; absent: unchanged.
     pub state: Option<StateRecord>,
 }
 

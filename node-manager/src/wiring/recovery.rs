@@ -19,16 +19,16 @@ use crate::secrets::NodeSecrets;
 /// The file in `yarn.nodemanager.recovery.dir`.
 const STORE_FILE: &str = "state.redb";
 
-/// What another agent has left, and the means to leave something to the next.
+/// State that another agent has left, and the means to leave some to the next.
 pub(super) struct Recovery {
     store: StateStore,
-    /// What the parts hold.
+    /// Means that the parts of the agent hold.
     pub(super) outliving: Outliving,
     decided: Decided,
     found: FoundState,
 }
 
-/// What lets containers outlive the agent, while it runs.
+/// Means by which containers outlive the agent, while it runs.
 #[derive(Clone)]
 pub(super) struct Outliving {
     /// Writer of the core's records.

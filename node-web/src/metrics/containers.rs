@@ -74,7 +74,7 @@ pub struct Localizations {
 pub struct Resources {
     /// Number of resources.
     pub files: u64,
-    /// Their size on the disk, in bytes.
+    /// Size of the files on the disk, in bytes.
     pub bytes: u64,
 }
 

@@ -33,7 +33,7 @@ pub enum RecoveredStage {
     Accepted,
     /// Waits for the node's resources, and has no process.
     Waiting,
-    /// Its launch was ordered, but it has no process: it is launched in its allocation.
+    /// The launch was ordered, but there is no process: the container starts in its allocation.
     Starting,
     /// Has a process, or had one whose end is reported next.
     Running,
